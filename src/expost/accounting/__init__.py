@@ -1,0 +1,28 @@
+"""Filters and the odometer: pure functions of a transcript."""
+
+from expost.accounting.basic import BasicFilter
+from expost.accounting.bayesian import BayesianFilter
+from expost.accounting.decision import Decision
+from expost.accounting.filter import Filter
+from expost.accounting.odometer import Odometer
+from expost.accounting.simplified import SimplifiedFilter
+from expost.transcript import FilterSpec
+
+__all__ = [
+    "BasicFilter",
+    "BayesianFilter",
+    "Decision",
+    "Filter",
+    "Odometer",
+    "SimplifiedFilter",
+    "filter_of",
+]
+
+_KINDS: dict[str, type[Filter]] = {
+    kind.kind: kind for kind in (BasicFilter, SimplifiedFilter, BayesianFilter)
+}
+
+
+def filter_of(spec: FilterSpec) -> Filter:
+    """The filter that a transcript names."""
+    return _KINDS[spec.kind].of(spec.budget)

@@ -1,0 +1,89 @@
+"""What all filters share: a budget, and a decision that is pure and exact."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from expost.accounting.decision import Decision, remaining
+from expost.accounting.largest import largest_epsilon
+from expost.accounting.odometer import Odometer
+from expost.domains import Value
+from expost.queries import Query
+from expost.rounding import Enclosure, ExactLike, Nats
+from expost.transcript import FilterSpec
+
+__all__ = ["Filter", "WorstCase"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorstCase:
+    """The loss that a filter fears from a query: in doubles, and exactly where that is needed."""
+
+    loss: Enclosure
+    exact: Callable[[], Nats]
+    response: Value | None = None
+
+    def within(self, budget: Nats) -> bool:
+        """Whether the loss is at most the budget, exactly."""
+        if self.loss.upper <= budget.enclosure.lower:
+            return True
+        if self.loss.lower > budget.enclosure.upper:
+            return False
+        return self.exact() <= budget
+
+
+@dataclass(frozen=True, init=False)
+class Filter(ABC):
+    """Accepts a query only if its worst case stays within the budget.
+
+    The budget is ``epsilon`` in nats or ``ratio`` = e^epsilon; both are exact.
+    """
+
+    kind: ClassVar[str]
+    budget: Nats
+
+    def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
+        object.__setattr__(self, "budget", Nats.budget(epsilon, ratio))
+
+    @classmethod
+    def of(cls, budget: Nats) -> Filter:
+        """The filter with an exact budget."""
+        return cls(budget.rational) if budget.rational else cls(ratio=budget.ratio)
+
+    @property
+    def spec(self) -> FilterSpec:
+        """How a transcript file names this filter."""
+        return FilterSpec(self.kind, self.budget)
+
+    @abstractmethod
+    def loss(self, odometer: Odometer) -> Enclosure:
+        """What this filter holds against its budget so far."""
+
+    @abstractmethod
+    def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
+        """What this filter would hold against its budget after the query, at worst."""
+
+    def accepts(self, odometer: Odometer, query: Query) -> bool:
+        """Whether the query is accepted, and nothing else."""
+        return self.worst_case(odometer, query).within(self.budget)
+
+    def remaining(self, odometer: Odometer) -> float:
+        """Budget minus loss, rounded down."""
+        return remaining(self.budget, self.loss(odometer))
+
+    def decide(self, odometer: Odometer, query: Query) -> Decision:
+        """Say whether the query is accepted. Changes nothing, and needs no secret."""
+        worst = self.worst_case(odometer, query)
+        accepts = partial(self.accepts, odometer)
+        return Decision(
+            accepted=worst.within(self.budget),
+            loss=self.loss(odometer),
+            loss_at_worst=worst.loss,
+            worst_response=worst.response,
+            budget=self.budget,
+            _largest=lambda: largest_epsilon(query, accepts, self.remaining(odometer)),
+        )

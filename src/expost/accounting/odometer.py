@@ -1,0 +1,67 @@
+"""The odometer: what an analyst has learned so far, as an immutable fold over a transcript."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from expost.extrema import spread
+from expost.likelihood import LogLikelihood
+from expost.queries import Query
+from expost.rounding import Enclosure
+from expost.transcript import Exchange, Transcript
+
+__all__ = ["Odometer"]
+
+
+class Odometer:
+    """The realized loss after every exchange; it can fall (paper, section 4.2).
+
+    Everything here is a function of the transcript. :meth:`add` costs one pass over the domain.
+    """
+
+    __slots__ = ("history", "log_likelihood", "spent", "transcript")
+
+    transcript: Transcript
+    log_likelihood: LogLikelihood
+    history: tuple[Enclosure, ...]
+    """The loss at the start and after each exchange."""
+    spent: Enclosure
+    """The sum of the epsilons, which is what basic composition says."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = Transcript(transcript.domain, transcript.filter)
+        self.log_likelihood = LogLikelihood.flat(transcript.domain)
+        self.spent = Enclosure(0.0, 0.0)
+        self.history = (self.spent,)
+        losses = [self.spent]
+        for exchange in transcript.exchanges:
+            losses.append(self._absorb(exchange))
+        self.history = tuple(losses)
+        self.transcript = transcript
+
+    def add(self, query: Query, response: Any) -> Odometer:
+        """The odometer after one more exchange."""
+        result = object.__new__(Odometer)
+        result.transcript = self.transcript.add(query, response)
+        result.log_likelihood = self.log_likelihood
+        result.spent = self.spent
+        result.history = (*self.history, result._absorb(result.transcript.exchanges[-1]))
+        return result
+
+    def _absorb(self, exchange: Exchange) -> Enclosure:
+        self.log_likelihood = self.log_likelihood.add(exchange)
+        self.spent += exchange.query.charge(self.transcript.domain).enclosure
+        loss = spread(self.log_likelihood)
+        # Rounding alone never lifts a loss above what basic composition would say.
+        return Enclosure(loss.lower, max(loss.lower, min(loss.upper, self.spent.upper)))
+
+    @property
+    def loss(self) -> Enclosure:
+        """The realized loss now, in nats."""
+        return self.history[-1]
+
+    def __len__(self) -> int:
+        return len(self.transcript)
+
+    def __repr__(self) -> str:
+        return f"Odometer({len(self)} exchanges, loss at most {self.loss.upper:.6g})"

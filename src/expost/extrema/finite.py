@@ -1,0 +1,116 @@
+"""The spread max ℓ - min ℓ over a finite domain: in doubles with certainty, or exactly.
+
+Proof: docs/theory/realized_loss.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.likelihood import LogLikelihood, Summand, rounded_sum_error
+from expost.queries.term import Term
+from expost.rounding import INFINITE, Enclosure, Nats, down, up
+
+__all__ = ["exact_spread", "spread", "spread_with"]
+
+# A block of two operands and a result stays in the second-level cache, so a pass reads each
+# operand from memory once and writes nothing back.
+_BLOCK = 1 << 15
+
+
+def spread(total: LogLikelihood) -> Enclosure:
+    """An enclosure of max ℓ - min ℓ, without a pass over the domain."""
+    return _enclose(total.highest, total.lowest, total.error)
+
+
+def spread_with(total: LogLikelihood, term: Term) -> Enclosure:
+    """An enclosure of the spread of ℓ + term, in one pass over the domain."""
+    if total.lowest == -math.inf:
+        return Enclosure(math.inf, math.inf)
+    highest, lowest = _extremes_of_sum(total.values, term.logs)
+    if highest == -math.inf:  # no value can give this response: 0/0 says nothing
+        return Enclosure(0.0, 0.0)
+    error = rounded_sum_error(total.error, term.error, highest, lowest)
+    return _enclose(highest, lowest, error)
+
+
+def _enclose(highest: float, lowest: float, error: float) -> Enclosure:
+    if lowest == -math.inf:
+        return Enclosure(math.inf, math.inf)
+    if highest == lowest and error == 0:
+        return Enclosure(0.0, 0.0)
+    difference = highest - lowest
+    lower = down(down(difference) - 2 * error)
+    return Enclosure(max(0.0, lower), up(up(difference) + 2 * error))
+
+
+def _extremes_of_sum(
+    first: NDArray[np.float64], second: NDArray[np.float64]
+) -> tuple[float, float]:
+    size = len(first)
+    scratch = np.empty(min(size, _BLOCK))
+    highest, lowest = -math.inf, math.inf
+    for start in range(0, size, _BLOCK):
+        stop = min(start + _BLOCK, size)
+        block = np.add(first[start:stop], second[start:stop], out=scratch[: stop - start])
+        highest = max(highest, float(block.max()))
+        lowest = min(lowest, float(block.min()))
+    return highest, lowest
+
+
+def exact_spread(total: LogLikelihood, extra: Summand | None = None) -> Nats:
+    """max ℓ - min ℓ as an exact number, after one more response if ``extra`` is given.
+
+    Doubles single out the values that can be extreme; of those, one per likelihood class is
+    compared exactly.
+    """
+    values, error = total.values, total.error
+    summands = list(total.tally.values())
+    if extra is not None:
+        term = extra.likelihood.term(extra.position)
+        values = values + term.logs
+        error = rounded_sum_error(error, term.error, float(values.max()), float(values.min()))
+        summands.append(extra)
+    highest, lowest = float(values.max()), float(values.min())
+    if lowest == -math.inf:
+        return INFINITE
+    top = np.flatnonzero(values >= down(highest - 2 * error))
+    bottom = np.flatnonzero(values <= up(lowest + 2 * error))
+    times = [summand.times for summand in summands]
+    best, worst = _classes(summands, top), _classes(summands, bottom)
+    largest, smallest = best[0], worst[0]
+    for likelihoods in best:
+        if _ratio(likelihoods, largest, times) > 1:
+            largest = likelihoods
+    for likelihoods in worst:
+        if _ratio(likelihoods, smallest, times) < 1:
+            smallest = likelihoods
+    return Nats(ratio=_ratio(largest, smallest, times))
+
+
+def _classes(summands: Sequence[Summand], values: NDArray[np.intp]) -> list[tuple[int, ...]]:
+    """The distinct rows of weights, one weight per summand, that these values have."""
+    label = np.zeros(len(values), dtype=np.intp)
+    columns = [summand.likelihood.weights(summand.position)[values] for summand in summands]
+    for column in columns:
+        _, refined = np.unique(column, return_inverse=True)
+        _, label = np.unique(label * (refined.max() + 1) + refined, return_inverse=True)
+    _, first = np.unique(label, return_index=True)
+    return [tuple(int(column[i]) for column in columns) for i in first.tolist()]
+
+
+def _ratio(first: Sequence[int], second: Sequence[int], times: Sequence[int]) -> Fraction:
+    """The ratio of two products of powers. Equal weights cancel before anything is multiplied."""
+    powers: Counter[int] = Counter()
+    for above, below, count in zip(first, second, times, strict=True):
+        powers[above] += count
+        powers[below] -= count
+    numerator = math.prod(weight**power for weight, power in powers.items() if power > 0)
+    denominator = math.prod(weight**-power for weight, power in powers.items() if power < 0)
+    return Fraction(numerator, denominator)

@@ -1,0 +1,80 @@
+r"""The log-likelihood of a transcript over a finite domain, as a running sum of terms.
+
+.. math:: \ell(x) = \sum_i \log P[Q_i(x) = y_i]
+
+One double per value, up to a common constant, with one bound on the error of them all. What was
+summed is tallied, so that the exact likelihood ratio of two values can be had where doubles are
+too coarse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Domain, FiniteSet
+from expost.queries import Likelihood
+from expost.rounding import UNIT, up
+from expost.transcript import Exchange
+
+__all__ = ["LogLikelihood", "Summand"]
+
+
+@dataclass(frozen=True, slots=True)
+class Summand:
+    """A response of a query, and how often it was given."""
+
+    likelihood: Likelihood
+    position: int
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogLikelihood:
+    """ℓ at every value of a domain; minus infinity where some response was impossible."""
+
+    domain: Domain
+    values: NDArray[np.float64]
+    error: float
+    """Every value is within this of ℓ plus one common constant."""
+    highest: float
+    lowest: float
+    tally: Mapping[tuple[int, int], Summand]
+    """What was summed, by the identity of the likelihood and the position of the response."""
+
+    @classmethod
+    def flat(cls, domain: Domain) -> LogLikelihood:
+        """Before anything is asked all values are alike (of a box, one stands for all)."""
+        size = len(domain) if isinstance(domain, FiniteSet) else 1
+        return cls(domain, np.zeros(size), 0.0, 0.0, 0.0, {})
+
+    def add(self, exchange: Exchange) -> LogLikelihood:
+        """ℓ after one more exchange."""
+        likelihood = exchange.query.on(self.domain)
+        position = likelihood.position(exchange.response)
+        assert position is not None, "a transcript holds only responses of its queries"
+        term = likelihood.term(position)
+        values = self.values + term.logs
+        highest, lowest = float(values.max()), float(values.min())
+        error = rounded_sum_error(self.error, term.error, highest, lowest)
+        middle = (highest + lowest) / 2
+        if math.isfinite(middle) and abs(middle) > 1 + highest - lowest:
+            # A common constant says nothing; without it the sums, and so their errors, stay small.
+            values -= middle
+            highest, lowest = float(values.max()), float(values.min())
+            error = rounded_sum_error(error, 0.0, highest, lowest)
+        values.setflags(write=False)
+        key = (id(likelihood), position)
+        times = self.tally[key].times + 1 if key in self.tally else 1
+        tally = {**self.tally, key: Summand(likelihood, position, times)}
+        return LogLikelihood(self.domain, values, error, highest, lowest, tally)
+
+
+def rounded_sum_error(first: float, second: float, highest: float, lowest: float) -> float:
+    """The error of sums between these extremes whose parts have these errors."""
+    magnitude = max((abs(x) for x in (highest, lowest) if math.isfinite(x)), default=0.0)
+    return 0.0 if first == second == magnitude == 0 else up(up(first + second) + UNIT * magnitude)

@@ -1,0 +1,83 @@
+"""What was realized, what could be at worst, and how much of it was used."""
+
+from __future__ import annotations
+
+from typing import overload
+
+from expost.domains import Domain
+from expost.errors import InvalidInput
+from expost.extrema import exact_spread
+from expost.likelihood import LogLikelihood
+from expost.queries import Query
+from expost.rounding import Enclosure, Nats, down, up
+from expost.transcript import Transcript
+
+__all__ = ["basic_loss", "realized_loss", "utilization", "worst_case_loss"]
+
+
+def realized_loss(transcript: Transcript) -> Enclosure:
+    r"""The knowledge an analyst has gained, at most, from these responses.
+
+    .. math:: \max_x \ell(x) - \min_x \ell(x), \quad \ell(x) = \sum_i \log P[Q_i(x) = y_i]
+
+    Infinite where a likelihood is zero. Over a finite domain the enclosure is the nearest doubles
+    around the exact value. Act on ``upper``. Proof: docs/theory/realized_loss.md.
+    """
+    return exact_realized_loss(transcript).enclosure
+
+
+def exact_realized_loss(transcript: Transcript) -> Nats:
+    """The realized loss over a finite domain as the exact number that it is."""
+    total = LogLikelihood.flat(transcript.domain)
+    for exchange in transcript.exchanges:
+        total = total.add(exchange)
+    return exact_spread(total)
+
+
+def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
+    r"""The guarantee of a query before any response: its epsilon, from its probabilities.
+
+    .. math:: \max_y \log \frac{\max_x P[Q(x) = y]}{\min_x P[Q(x) = y]}
+    """
+    return query.on(domain).epsilon.enclosure
+
+
+def basic_loss(transcript: Transcript) -> Nats:
+    """What basic composition charges: the sum of the epsilons, exactly."""
+    # Equal charges are counted first: a thousand powers of a ratio are one power.
+    counts: dict[Nats, int] = {}
+    for exchange in transcript.exchanges:
+        charge = exchange.query.charge(transcript.domain)
+        counts[charge] = counts.get(charge, 0) + 1
+    return sum((charge * count for charge, count in counts.items()), start=Nats())
+
+
+@overload
+def utilization(asked: Query, domain: Domain) -> Enclosure: ...
+@overload
+def utilization(asked: Transcript) -> Enclosure: ...
+def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Enclosure:
+    """The share of its guarantee that a query or a composition uses (paper, section 3.3).
+
+    Of a query: the smallest loss that one of its responses realizes, over its worst case. It is 1
+    exactly if the query fully utilizes its budget. Of a transcript: the realized loss over the sum
+    of the epsilons. Zero where nothing was to be used.
+    """
+    if isinstance(asked, Transcript):
+        return _share(exact_realized_loss(asked), basic_loss(asked))
+    if domain is None:
+        raise InvalidInput("the utilization of a query needs a domain")
+    likelihood = asked.on(domain)
+    return _share(likelihood.least_loss, likelihood.epsilon)
+
+
+def _share(used: Nats, whole: Nats) -> Enclosure:
+    if used == whole:
+        used_up = 1.0 if whole > Nats() else 0.0
+        return Enclosure(used_up, used_up)
+    if used == Nats() or whole.ratio is None:
+        return Enclosure(0.0, 0.0)
+    part, total = used.enclosure, whole.enclosure
+    return Enclosure(
+        max(0.0, down(part.lower / total.upper)), min(1.0, up(part.upper / total.lower))
+    )

@@ -1,0 +1,178 @@
+"""The protocol of a query, and the likelihood that it has on a finite domain.
+
+A query is a frozen description without a domain. :meth:`Query.on` gives its :class:`Likelihood` on
+a domain: integer weights over a common denominator, from which the sampler, the worst case, the
+realized loss and the filters all read. A new family writes those weights once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+from expost.domains import Domain, FiniteSet, Value
+from expost.errors import InvalidInput, at
+from expost.queries.term import Term, Weights
+from expost.reading import scalar
+from expost.rounding import ExactLike, Nats, exact
+from expost.sampling import Categorical, Pmf
+
+__all__ = ["LARGEST_EPSILON", "Columns", "Likelihood", "Query", "read_epsilon"]
+
+LARGEST_EPSILON = Fraction(500)
+
+
+class Likelihood(ABC):
+    """Pr(response | value) of one query on one finite domain, exactly.
+
+    Responses are addressed by position, so that a family with astronomically many of them never
+    has to write them out.
+    """
+
+    domain: FiniteSet
+    responses: Sequence[Value]
+
+    @abstractmethod
+    def position(self, response: Any) -> int | None:
+        """The position of a response, or None if the query has no such response."""
+
+    @abstractmethod
+    def pmf(self, value: int) -> Pmf:
+        """The distribution over responses for the value at this position of the domain."""
+
+    @abstractmethod
+    def weights(self, position: int) -> Weights:
+        """The exact weights of one response over the domain."""
+
+    def term(self, position: int) -> Term:
+        """The likelihood of one response over the domain."""
+        return Term(self.weights(position))
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> Nats:
+        """The worst case over responses, from the weights; never above the nominal epsilon."""
+
+    @property
+    @abstractmethod
+    def least_loss(self) -> Nats:
+        """The smallest loss that a single response can realize."""
+
+    @property
+    @abstractmethod
+    def extreme(self) -> Sequence[int] | None:
+        """Positions of sufficient terms u: D(x, x') = max over them of u(x) - u(x').
+
+        None where D(x, x') = epsilon for every two values; then ``telling`` says which response
+        attains it.
+        """
+
+    @abstractmethod
+    def telling(self, value: int) -> int:
+        """The response that speaks most for a value against all others."""
+
+
+class Columns(Likelihood):
+    """A likelihood with few responses: one column of weights for each, all sufficient."""
+
+    def __init__(
+        self, domain: FiniteSet, responses: Sequence[Value], columns: Sequence[Weights]
+    ) -> None:
+        self.domain = domain
+        self.responses = responses
+        self._columns = columns
+        self._positions = {response: i for i, response in enumerate(responses)}
+        self._terms: dict[int, Term] = {}
+
+    @property
+    def extreme(self) -> Sequence[int]:
+        return range(len(self.responses))
+
+    def position(self, response: Any) -> int | None:
+        try:
+            return self._positions.get(scalar(response))
+        except InvalidInput:
+            return None
+
+    def pmf(self, value: int) -> Pmf:
+        return Categorical(tuple(int(column[value]) for column in self._columns))
+
+    def weights(self, position: int) -> Weights:
+        return self._columns[position]
+
+    def term(self, position: int) -> Term:
+        if position not in self._terms:
+            self._terms[position] = super().term(position)
+        return self._terms[position]
+
+    def telling(self, value: int) -> int:
+        return max(self.extreme, key=lambda position: int(self._columns[position][value]))
+
+    @cached_property
+    def epsilon(self) -> Nats:
+        return max(self.term(position).loss for position in self.extreme)
+
+    @cached_property
+    def least_loss(self) -> Nats:
+        possible = [i for i in self.extreme if (self._columns[i] > 0).any()]
+        return min(self.term(position).loss for position in possible)
+
+
+class Query(ABC):
+    """What is asked and with which noise. Frozen, and without any knowledge of the subject."""
+
+    kind: ClassVar[str]
+    epsilon: Fraction | None
+    """The nominal guarantee in nats; None where only the probabilities say."""
+
+    @abstractmethod
+    def tree(self) -> dict[str, Any]:
+        """The parameters in their JSON shape: exact numbers as fractions, others as doubles."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, fields: dict[str, Any]) -> Query:
+        """Read the parameters, without ``kind``, strictly."""
+
+    @abstractmethod
+    def with_epsilon(self, epsilon: Fraction) -> Query | None:
+        """The same query with another epsilon and equal structure; None if it has no epsilon."""
+
+    @abstractmethod
+    def _on(self, domain: FiniteSet) -> Likelihood: ...
+
+    def on(self, domain: Domain) -> Likelihood:
+        """The likelihood on a domain; the last one is kept, for it is asked for again and again."""
+        last: Likelihood | None = self.__dict__.get("_last")
+        if last is None or (last.domain is not domain and last.domain != domain):
+            if not isinstance(domain, FiniteSet):
+                raise InvalidInput(f"{self.kind} needs a finite domain, not a box")
+            last = self._on(domain)
+            self.__dict__["_last"] = last
+        return last
+
+    def charge(self, domain: Domain) -> Nats:
+        """What basic composition charges: the nominal epsilon, or the worst case if none."""
+        return self.on(domain).epsilon if self.epsilon is None else Nats(self.epsilon)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Query) and self.kind == other.kind and self.tree() == other.tree()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.epsilon))
+
+
+def read_epsilon(epsilon: ExactLike) -> Fraction:
+    """A query's epsilon as a person writes it, exactly."""
+    with at("epsilon"):
+        amount = exact(epsilon)
+        if amount <= 0:
+            raise InvalidInput("must be greater than 0")
+        if amount > LARGEST_EPSILON:
+            raise InvalidInput(f"must be at most {LARGEST_EPSILON}")
+        return amount

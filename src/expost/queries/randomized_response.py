@@ -1,0 +1,88 @@
+"""Randomized response: the true value with weight e^epsilon, any other one with weight 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from expost.domains import FiniteSet
+from expost.queries.base import Likelihood, Query, read_epsilon
+from expost.queries.term import Weights, as_weights
+from expost.queries.two_weights import two_weights
+from expost.reading import members
+from expost.rounding import ExactLike, Nats
+from expost.sampling import Pmf, Spiked
+
+__all__ = ["RandomizedResponse", "randomized_response"]
+
+
+@dataclass(frozen=True, eq=False)
+class RandomizedResponse(Query):
+    """k-ary randomized response over all values of the domain (Warner 1965, Kairouz et al. 2016).
+
+    .. math:: P[y \\mid x] = e^{\\varepsilon 1[x = y]} / (e^\\varepsilon + k - 1)
+    """
+
+    kind: ClassVar[str] = "randomized_response"
+    epsilon: Fraction
+
+    def tree(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> RandomizedResponse:
+        return cls(read_epsilon(members(fields, required=("epsilon",))["epsilon"]))
+
+    def with_epsilon(self, epsilon: Fraction) -> RandomizedResponse:
+        return RandomizedResponse(epsilon)
+
+    def _on(self, domain: FiniteSet) -> Likelihood:
+        return _RandomizedLikelihood(domain, *two_weights(self.epsilon))
+
+
+class _RandomizedLikelihood(Likelihood):
+    """Responses are the values themselves, so D(x, x') = epsilon whenever x and x' differ."""
+
+    extreme = None
+
+    def __init__(self, domain: FiniteSet, heavy: int, light: int) -> None:
+        self.domain = domain
+        self.responses = domain.values
+        self._heavy = heavy
+        self._light = light
+
+    @cached_property
+    def epsilon(self) -> Nats:
+        return Nats(ratio=Fraction(self._heavy, self._light)) if len(self.domain) > 1 else Nats()
+
+    @property
+    def least_loss(self) -> Nats:
+        return self.epsilon
+
+    def position(self, response: Any) -> int | None:
+        return self.domain.locate(response)
+
+    def pmf(self, value: int) -> Pmf:
+        return Spiked(len(self.domain), value, self._heavy, self._light)
+
+    def weights(self, position: int) -> Weights:
+        light = as_weights([self._light], self._heavy)
+        weights = np.repeat(light, len(self.domain))
+        weights[position] = self._heavy
+        return weights
+
+    def telling(self, value: int) -> int:
+        return value
+
+
+def randomized_response(*, epsilon: ExactLike) -> RandomizedResponse:
+    """Answer truthfully with odds e^epsilon against any other value of the domain.
+
+    >>> randomized_response(epsilon="0.1").epsilon
+    Fraction(1, 10)
+    """
+    return RandomizedResponse(read_epsilon(epsilon))

@@ -1,0 +1,159 @@
+"""Strict reading of JSON: text becomes checked Python values, or an error that names the place.
+
+Numbers keep the text that was written, because ``0.3`` means 3/10 in one field and the nearest
+double in another. Only the reader of a field knows which.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, TypeVar
+
+from expost.errors import InvalidInput, at
+
+__all__ = ["NumberText", "array", "double", "each", "members", "number", "parse", "scalar", "text"]
+
+T = TypeVar("T")
+
+LARGEST_INTEGER = 2**53
+
+
+class NumberText(str):
+    """A JSON number, as written."""
+
+    __slots__ = ()
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that remembers whether a key came twice."""
+
+    repeated: str | None = None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    result = _Object(pairs)
+    if len(result) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        result.repeated = max(counts, key=counts.__getitem__)
+    return result
+
+
+def parse(document: str) -> Any:
+    """JSON with its number texts kept. Duplicate keys and NaN are left to the field readers."""
+    try:
+        return json.loads(
+            document,
+            parse_float=NumberText,
+            parse_int=NumberText,
+            parse_constant=NumberText,
+            object_pairs_hook=_object,
+        )
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        raise InvalidInput(f"not JSON: {error.msg}", place) from None
+    except RecursionError:
+        _too_deep(document)
+
+
+def _too_deep(document: str) -> NoReturn:
+    depth = 0
+    for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', document):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[0], 0)
+        if depth > 100:
+            break
+    line = document.count("\n", 0, match.start()) + 1
+    column = match.start() - document.rfind("\n", 0, match.start())
+    raise InvalidInput("nested too deep", f"line {line} column {column}") from None
+
+
+def members(
+    value: Any, required: Iterable[str] = (), optional: Iterable[str] | None = ()
+) -> dict[str, Any]:
+    """An object with exactly these members; ``optional=None`` allows any further name."""
+    if not isinstance(value, dict):
+        raise InvalidInput("must be an object")
+    if isinstance(value, _Object) and value.repeated is not None:
+        raise InvalidInput("is given twice", _key(value.repeated))
+    for key in required:
+        if key not in value:
+            raise InvalidInput(f"{_key(key)!r} is missing")
+    if optional is not None:
+        allowed = [*required, *optional]
+        for key in value:
+            if key not in allowed:
+                raise InvalidInput(f"unknown field; known here: {', '.join(allowed)}", _key(key))
+    return value
+
+
+def _key(key: str) -> str:
+    return key if len(key) <= 60 and key.isprintable() else "a field with an unprintable name"
+
+
+def array(value: Any) -> list[Any]:
+    """A JSON list."""
+    if not isinstance(value, list):
+        raise InvalidInput("must be a list")
+    return value
+
+
+def each(values: Iterable[Any], read: Callable[[Any], T], place: str = "") -> list[T]:
+    """Read every entry of a list; an error names the index of the entry."""
+    result: list[T] = []
+    try:
+        for value in values:
+            result.append(read(value))
+    except InvalidInput as error:
+        with at(f"{place}[{len(result)}]"):
+            raise type(error)(error.reason, error.place) from None
+    return result
+
+
+def text(value: Any) -> str:
+    """A JSON string; a number is not one."""
+    if type(value) is not str:
+        raise InvalidInput("must be a string")
+    return value
+
+
+def scalar(value: Any) -> int | float | str:
+    """A label or a number of a domain or a response: ``1.0`` is the integer 1, ``"1"`` a label."""
+    if isinstance(value, NumberText):
+        return number(float(value))
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        raise InvalidInput("must be a label or a number")
+    return number(value)
+
+
+def number(value: Any) -> int | float:
+    """A finite double, as an integer if it is one."""
+    try:
+        # Through int where possible: float() of 2^53 + 1 would pass for 2^53.
+        result = value if isinstance(value, int) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput("must be a number") from None
+    if isinstance(result, float) and not math.isfinite(result):
+        raise InvalidInput("must be a finite number")
+    if isinstance(result, int) or result.is_integer():
+        if abs(result) > LARGEST_INTEGER:
+            raise InvalidInput("integer too large: at most 2^53")
+        return int(result)
+    return result
+
+
+def double(value: Any) -> float:
+    """A number that is used as the nearest double: a weight, a bound, a score."""
+    if isinstance(value, bool) or (isinstance(value, str) and not isinstance(value, NumberText)):
+        raise InvalidInput("must be a number")
+    try:
+        result = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput("must be a number") from None
+    if not math.isfinite(result):
+        raise InvalidInput("must be a finite number")
+    return result

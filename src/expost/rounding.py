@@ -1,0 +1,280 @@
+"""Enclosures rounded outward, and exact amounts of privacy.
+
+Two kinds of number are acted on. An :class:`Enclosure` is a pair of doubles that contains the real
+value. A :class:`Nats` is the real value itself, written as a rational plus the logarithm of a
+rational; budgets, guarantees and losses over a finite domain all have this form, so they can be
+compared exactly. Proof: docs/theory/exact_comparison.md.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property, total_ordering
+from typing import SupportsFloat
+
+from expost.errors import InvalidInput
+
+__all__ = [
+    "UNIT",
+    "Enclosure",
+    "ExactLike",
+    "Nats",
+    "decimal_text",
+    "down",
+    "exact",
+    "scaled_exp",
+    "up",
+]
+
+UNIT = 2.0**-53
+"""Unit roundoff: the relative error of one correctly rounded operation on doubles."""
+
+ExactLike = int | float | str | Decimal | Fraction | SupportsFloat
+
+
+def up(x: float) -> float:
+    """The next double above, so that a result rounded to nearest becomes an upper bound."""
+    return math.nextafter(x, math.inf)
+
+
+def down(x: float) -> float:
+    """The next double below."""
+    return math.nextafter(x, -math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    """A real number between two doubles. Act on ``upper``; it may be infinite."""
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if not self.lower <= self.upper:
+            raise ValueError("an enclosure needs lower <= upper")
+
+    @classmethod
+    def around(cls, x: float, error: float) -> Enclosure:
+        """Everything within ``error`` of ``x``, rounded outward."""
+        if math.isinf(x):
+            return cls(x, x)
+        return cls(x, x) if error == 0 else cls(down(x - error), up(x + error))
+
+    def __add__(self, other: Enclosure) -> Enclosure:
+        if 0.0 == other.lower == other.upper:
+            return self
+        if 0.0 == self.lower == self.upper:
+            return other
+        return Enclosure(down(self.lower + other.lower), up(self.upper + other.upper))
+
+    def __contains__(self, x: float | Fraction) -> bool:
+        return self.lower <= x <= self.upper
+
+    @property
+    def width(self) -> float:
+        return up(self.upper - self.lower) if self.lower < self.upper else 0.0
+
+
+# A person's number: a decimal or a quotient of integers. Limits keep a hostile file from asking
+# for a billion digits.
+_NUMBER = re.compile(r"[+-]?(?P<digits>\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[+-]?\d+))?")
+_QUOTIENT = re.compile(r"[+-]?\d+/\d+")
+_MOST_CHARACTERS = 2000
+_LARGEST_EXPONENT = 300
+
+
+def exact(number: ExactLike) -> Fraction:
+    """The rational that a person meant: ``0.3`` and ``"0.3"`` are both 3/10, ``"1/3"`` is 1/3."""
+    if isinstance(number, bool):
+        raise InvalidInput("must be a number, not a boolean")
+    if isinstance(number, Fraction):
+        return number
+    if isinstance(number, int):
+        text = str(number) if number.bit_length() < 4000 else "9" * (_MOST_CHARACTERS + 1)
+    elif isinstance(number, str):
+        text = number.strip()
+    elif isinstance(number, Decimal):
+        text = str(number)
+    elif isinstance(number, SupportsFloat):
+        # str of a NumPy float is its shortest decimal in its own precision, as repr of a float is.
+        text = str(number)
+    else:
+        raise InvalidInput("must be a number")
+    if len(text) > _MOST_CHARACTERS:
+        raise InvalidInput("number too large")
+    if _QUOTIENT.fullmatch(text):
+        numerator, denominator = map(int, text.split("/"))
+        if denominator == 0:
+            raise InvalidInput("denominator is zero")
+        return Fraction(numerator, denominator)
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        finite = text.lower().lstrip("+-") not in {"nan", "inf", "infinity"}
+        raise InvalidInput('must be a decimal or "p/q"' if finite else "must be a finite number")
+    exponent = match["exponent"]
+    if exponent and (len(exponent) > 5 or abs(int(exponent)) > _LARGEST_EXPONENT):
+        raise InvalidInput("number too large or too small")
+    return Fraction(text)
+
+
+def decimal_text(number: Fraction) -> str:
+    """The shortest exact text: a decimal where one ends within 30 places, else ``p/q``."""
+    denominator, places = number.denominator, 0
+    while denominator != 1 and places <= 30:
+        common = math.gcd(denominator, 10)
+        if common == 1:
+            break
+        denominator //= common
+        places += 1
+    if denominator != 1 or places > 30:
+        return f"{number.numerator}/{number.denominator}"
+    if places == 0:
+        return str(number.numerator)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+
+
+def _context(digits: int, rounding: str) -> decimal.Context:
+    return decimal.Context(
+        prec=digits, rounding=rounding, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[]
+    )
+
+
+def _decimals(number: Fraction, digits: int) -> tuple[Decimal, Decimal]:
+    """Decimals of this many digits on both sides of a rational (equal if it is one)."""
+    numerator, denominator = Decimal(number.numerator), Decimal(number.denominator)
+    return (
+        _context(digits, decimal.ROUND_FLOOR).divide(numerator, denominator),
+        _context(digits, decimal.ROUND_CEILING).divide(numerator, denominator),
+    )
+
+
+def _log_bounds(number: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+    """Rationals on both sides of log(number); ``Context.ln`` is documented as correctly rounded."""
+    context = _context(digits, decimal.ROUND_HALF_EVEN)
+    below, above = _decimals(number, digits)
+    return (
+        Fraction(context.next_minus(context.ln(below))),
+        Fraction(context.next_plus(context.ln(above))),
+    )
+
+
+def scaled_exp(exponent: Fraction, bits: int) -> int:
+    """The integer ⌊2^bits · e^exponent⌋, for a rational exponent other than zero."""
+    digits = 30 + bits // 3 + max(0, int(exponent))
+    while True:
+        context = _context(digits, decimal.ROUND_HALF_EVEN)
+        below, above = _decimals(exponent, digits)
+        lower = math.floor(Fraction(context.next_minus(context.exp(below))) * (1 << bits))
+        upper = math.floor(Fraction(context.next_plus(context.exp(above))) * (1 << bits))
+        if lower == upper:
+            return lower
+        digits *= 2  # e^exponent is irrational, so some number of digits tells it from an integer
+
+
+def _double_below(number: Fraction) -> float:
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return -math.inf if number < 0 else math.nextafter(math.inf, 0)
+    return nearest if nearest <= number else down(nearest)
+
+
+@total_ordering
+@dataclass(frozen=True)
+class Nats:
+    """An exact amount of privacy in nats: ``rational + log(ratio)``; ``ratio=None`` is infinite.
+
+    The order is exact. A rational equals a logarithm of a rational only where both are zero, so
+    more digits always decide.
+    """
+
+    rational: Fraction = Fraction(0)
+    ratio: Fraction | None = Fraction(1)
+
+    def __post_init__(self) -> None:
+        if self.ratio is not None and self.ratio <= 0:
+            raise ValueError("the ratio must be positive")
+
+    @classmethod
+    def budget(cls, epsilon: ExactLike | None = None, ratio: ExactLike | None = None) -> Nats:
+        """A budget as a person writes it: ``epsilon`` in nats, or ``ratio`` = e^epsilon."""
+        if (epsilon is None) == (ratio is None):
+            raise InvalidInput("give either epsilon or ratio")
+        if epsilon is not None:
+            amount = exact(epsilon)
+            if amount <= 0:
+                raise InvalidInput("must be greater than 0", "epsilon")
+            return cls(rational=amount)
+        assert ratio is not None
+        factor = exact(ratio)
+        if factor <= 1:
+            raise InvalidInput("must be greater than 1", "ratio")
+        return cls(ratio=factor)
+
+    def __add__(self, other: Nats) -> Nats:
+        if self.ratio is None or other.ratio is None:
+            return INFINITE
+        return Nats(self.rational + other.rational, self.ratio * other.ratio)
+
+    def __mul__(self, times: int) -> Nats:
+        return self if self.ratio is None else Nats(self.rational * times, self.ratio**times)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Nats) and self._compare(other) == 0
+
+    def __lt__(self, other: Nats) -> bool:
+        return self._compare(other) < 0
+
+    def __hash__(self) -> int:
+        # Equal amounts have equal parts: log(ratio) is never a rational other than zero.
+        return hash((self.rational, self.ratio))
+
+    def __str__(self) -> str:
+        if self.ratio is None:
+            return "inf"
+        parts = [] if self.rational == 0 and self.ratio != 1 else [decimal_text(self.rational)]
+        if self.ratio != 1:
+            parts.append(f"ln({self.ratio})")
+        return " + ".join(parts)
+
+    def _compare(self, other: Nats) -> int:
+        """The sign of ``self - other``."""
+        if self.ratio is None or other.ratio is None:
+            return (self.ratio is None) - (other.ratio is None)
+        rational, ratio = self.rational - other.rational, self.ratio / other.ratio
+        if ratio == 1 or rational == 0:
+            # Both parts are then on the same side of zero, or one of them is zero.
+            return (rational > 0) - (rational < 0) + (ratio > 1) - (ratio < 1)
+        digits = 30
+        while True:
+            below, above = _log_bounds(ratio, digits)
+            if rational + below > 0:
+                return 1
+            if rational + above < 0:
+                return -1
+            digits *= 2
+
+    @cached_property
+    def enclosure(self) -> Enclosure:
+        """The nearest doubles on both sides."""
+        if self.ratio is None:
+            return Enclosure(math.inf, math.inf)
+        below = above = self.rational
+        digits = 30
+        while True:
+            if self.ratio != 1:
+                low, high = _log_bounds(self.ratio, digits)
+                below, above = self.rational + low, self.rational + high
+            enclosure = Enclosure(_double_below(below), -_double_below(-above))
+            if enclosure.upper <= up(enclosure.lower):
+                return enclosure
+            digits *= 2
+
+
+INFINITE = Nats(ratio=None)

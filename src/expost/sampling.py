@@ -1,0 +1,108 @@
+"""Exact draws from a pmf of integer weights, with the operating system's generator.
+
+A draw is one uniform integer below the total weight, which is the same for every value of the
+subject, followed by the same arithmetic for every value. So neither the number of random bits nor
+the operations depend on the secret. Proof of exactness: docs/theory/sampling.md.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from fractions import Fraction
+from itertools import accumulate
+from typing import Protocol
+
+__all__ = ["Categorical", "InsecureSource", "Pmf", "Source", "Spiked", "SystemSource", "draw"]
+
+
+class Source(Protocol):
+    """Where uniform integers come from."""
+
+    def below(self, limit: int) -> int:
+        """A uniform integer in [0, limit)."""
+        ...
+
+
+class SystemSource:
+    """The operating system's cryptographic generator: the only source for real subjects."""
+
+    def below(self, limit: int) -> int:
+        return secrets.randbelow(limit)
+
+
+class InsecureSource:
+    """A seeded, predictable source for tests and simulations. It protects nobody."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def below(self, limit: int) -> int:
+        return self._random.randrange(limit)
+
+
+class Pmf(Protocol):
+    """A distribution over response positions, given by integer weights."""
+
+    @property
+    def total(self) -> int:
+        """The sum of the weights."""
+        ...
+
+    def pick(self, uniform: int) -> int:
+        """The position whose share of [0, total) holds ``uniform``."""
+        ...
+
+    def probability(self, position: int) -> Fraction:
+        """The exact probability of a position."""
+        ...
+
+
+# A pmf belongs to one value of the subject, so its repr stays the default one: no weights.
+class Categorical:
+    """Weights written out, one per response."""
+
+    __slots__ = ("_cumulative", "_weights", "total")
+
+    def __init__(self, weights: tuple[int, ...]) -> None:
+        self._weights = weights
+        self._cumulative = tuple(accumulate(weights))
+        self.total = self._cumulative[-1]
+
+    def pick(self, uniform: int) -> int:
+        # No early exit: the number of comparisons must not tell which response it was.
+        return sum(uniform >= end for end in self._cumulative)
+
+    def probability(self, position: int) -> Fraction:
+        return Fraction(self._weights[position], self.total)
+
+
+class Spiked:
+    """One heavy position among many equally light ones, without writing them all out."""
+
+    __slots__ = ("_heavy", "_light", "_spike", "total")
+
+    def __init__(self, size: int, spike: int, heavy: int, light: int) -> None:
+        self._spike = spike
+        self._heavy = heavy
+        self._light = light
+        self.total = heavy + (size - 1) * light
+
+    def pick(self, uniform: int) -> int:
+        start = self._spike * self._light
+        before = uniform // self._light
+        after = (uniform - self._heavy) // self._light + 1
+        return (
+            (uniform < start) * before
+            + (start <= uniform < start + self._heavy) * self._spike
+            + (uniform >= start + self._heavy) * after
+        )
+
+    def probability(self, position: int) -> Fraction:
+        weight = self._heavy if position == self._spike else self._light
+        return Fraction(weight, self.total)
+
+
+def draw(pmf: Pmf, source: Source) -> int:
+    """One response position, distributed exactly as ``pmf`` says."""
+    return pmf.pick(source.below(pmf.total))

@@ -1,0 +1,150 @@
+"""One subject: decide, sample, record, release, in that order (paper, Algorithm 1)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final
+
+from expost.accounting import Decision, Filter, Odometer, filter_of
+from expost.domains import Domain, Value
+from expost.errors import BudgetExceeded, InvalidInput, OutsideDomain
+from expost.queries import Query
+from expost.rounding import Enclosure
+from expost.sampling import Source, SystemSource, draw
+from expost.transcript import Transcript
+
+__all__ = ["HALT", "Analyst", "Halt", "Session", "interact"]
+
+
+class Session:
+    """Holds a subject's value and answers queries about it as long as the filter accepts.
+
+    Only the draw itself reads the value. Decisions, losses and refusals are functions of the
+    transcript, so they may be shown to anybody; ``repr`` and errors never show the value. Several
+    threads may ask at once; their questions are answered one after the other.
+    """
+
+    __slots__ = ("_draw", "_filter", "_lock", "_odometer")
+
+    def __init__(
+        self, domain: Domain, value: Any, *, filter: Filter, source: Source | None = None
+    ) -> None:
+        self._start(Transcript(domain, filter.spec), _secret(domain, value), source)
+
+    @classmethod
+    def resume(cls, transcript: Transcript, value: Any, *, source: Source | None = None) -> Session:
+        """Go on where a transcript ended, under the filter that it names."""
+        if transcript.filter is None:
+            raise InvalidInput("the transcript names no filter")
+        session = object.__new__(cls)
+        session._start(transcript, _secret(transcript.domain, value), source)
+        return session
+
+    def _start(
+        self, transcript: Transcript, secret: Callable[[], Any], source: Source | None
+    ) -> None:
+        # Whether the value is outside is known only here, where no variable holds the value.
+        position = secret()
+        if position is None:
+            raise OutsideDomain("the value is outside the domain (and is not shown here)")
+        assert transcript.filter is not None
+        uniform = source or SystemSource()
+        self._filter = filter_of(transcript.filter)
+        self._odometer = Odometer(transcript)
+        self._lock = threading.Lock()
+        # A closure, so that no attribute holds the value and no repr of one shows it.
+        self._draw: Callable[[Query], Value] = lambda query: _sample(
+            query, transcript.domain, secret, uniform
+        )
+
+    def decide(self, query: Query) -> Decision:
+        """A dry run: what :meth:`ask` would do, and the numbers. Changes nothing."""
+        return self._filter.decide(self._odometer, query)
+
+    def ask(self, query: Query) -> Value:
+        """Answer the query with its noise, or raise :class:`BudgetExceeded`."""
+        with self._lock:
+            decision = self.decide(query)
+            if not decision.accepted:
+                raise BudgetExceeded(
+                    loss=decision.loss,
+                    loss_at_worst=decision.loss_at_worst,
+                    budget=decision.budget,
+                    fits=decision.largest_epsilon,
+                    undecided=decision.undecided,
+                )
+            response = self._draw(query)
+            self._odometer = self._odometer.add(query, response)
+            return response
+
+    @property
+    def loss(self) -> Enclosure:
+        """The realized loss so far, in nats."""
+        return self._odometer.loss
+
+    @property
+    def remaining(self) -> float:
+        """What is left of the budget, rounded down."""
+        return self._filter.remaining(self._odometer)
+
+    @property
+    def odometer(self) -> Odometer:
+        """The odometer, with its history."""
+        return self._odometer
+
+    @property
+    def transcript(self) -> Transcript:
+        """All that was asked and answered; it holds no secret."""
+        return self._odometer.transcript
+
+    def __repr__(self) -> str:
+        return (
+            f"Session({self.transcript.domain!r}, {len(self.transcript)} answered, "
+            f"loss at most {self.loss.upper:.6g} of {self._filter.budget})"
+        )
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a session holds a secret and is not copied; save its transcript")
+
+
+def _secret(domain: Domain, value: Any) -> Callable[[], Any]:
+    position = domain.locate(value)
+    return lambda: position
+
+
+def _sample(query: Query, domain: Domain, secret: Callable[[], Any], source: Source) -> Value:
+    likelihood = query.on(domain)
+    return likelihood.responses[draw(likelihood.pmf(secret()), source)]
+
+
+class Halt(Enum):
+    """What an analyst says to end an interaction."""
+
+    HALT = "halt"
+
+
+HALT: Final = Halt.HALT
+
+Analyst = Callable[[Transcript, Callable[[Query], Decision]], Query | Halt]
+"""Sees the transcript and a dry run of the filter, and gives the next query or HALT."""
+
+
+def interact(analyst: Analyst, session: Session) -> Transcript:
+    """Let an adaptive analyst ask until it halts (paper, Algorithm 1).
+
+    A refused query changes nothing and the analyst has another turn. Giving the query that was
+    just refused once more ends the interaction: it would be refused for ever.
+    """
+    refused: Query | None = None
+    while True:
+        query = analyst(session.transcript, session.decide)
+        if query is HALT or query is refused:
+            return session.transcript
+        assert isinstance(query, Query)
+        try:
+            session.ask(query)
+            refused = None
+        except BudgetExceeded:
+            refused = query
