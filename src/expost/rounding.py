@@ -276,5 +276,12 @@ class Nats:
                 return enclosure
             digits *= 2
 
+    @property
+    def nearest(self) -> float:
+        """The nearest double, for reports of what is known exactly."""
+        if self.ratio == 1:
+            return float(self.rational)
+        return self.enclosure.upper
+
 
 INFINITE = Nats(ratio=None)

@@ -1,6 +1,6 @@
 """Filters and the odometer: pure functions of a transcript."""
 
-from expost.accounting.basic import BasicFilter
+from expost.accounting.basic import BasicFilter, basic_prefix
 from expost.accounting.bayesian import BayesianFilter
 from expost.accounting.decision import Decision
 from expost.accounting.filter import Filter
@@ -15,6 +15,7 @@ __all__ = [
     "Filter",
     "Odometer",
     "SimplifiedFilter",
+    "basic_prefix",
     "filter_of",
 ]
 

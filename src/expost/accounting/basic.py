@@ -8,9 +8,10 @@ from expost.accounting.filter import Filter, WorstCase
 from expost.accounting.odometer import Odometer
 from expost.loss import basic_loss
 from expost.queries import Query
-from expost.rounding import Enclosure
+from expost.rounding import Enclosure, Nats
+from expost.transcript import Transcript
 
-__all__ = ["BasicFilter"]
+__all__ = ["BasicFilter", "basic_prefix"]
 
 
 class BasicFilter(Filter):
@@ -30,3 +31,14 @@ class BasicFilter(Filter):
             odometer.spent + charge.enclosure,
             exact=lambda: basic_loss(odometer.transcript) + charge,
         )
+
+
+def basic_prefix(transcript: Transcript, budget: Nats) -> int:
+    """How many of these exchanges basic composition would have allowed on this budget."""
+    guard = BasicFilter.of(budget)
+    prefix = Odometer(Transcript(transcript.domain))
+    for exchange in transcript.exchanges:
+        if not guard.accepts(prefix, exchange.query):
+            break
+        prefix = prefix.add(exchange.query, exchange.response)
+    return len(prefix)

@@ -1,0 +1,102 @@
+"""``expost demo``: the running example of the paper, then a person who answers many questions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from expost.accounting import BayesianFilter, Odometer, basic_prefix
+from expost.cli.chart import chart
+from expost.cli.show import show_json
+from expost.domains import FiniteSet
+from expost.errors import BudgetExceeded
+from expost.extrema import exact_spread
+from expost.plots import basic_history, odometer_figure, save
+from expost.queries import Channel, channel, randomized_response
+from expost.sampling import InsecureSource
+from expost.session import Session
+from expost.transcript import Transcript
+
+__all__ = ["run"]
+
+
+def run(out: Path, seed: int, *, as_json: bool) -> None:
+    console = Console(quiet=as_json, highlight=False)
+    accepted = _example(console)
+    answered, basic = _person(console, out, seed)
+    if as_json:
+        show_json(
+            {
+                "example": accepted,
+                "basic_answered": basic,
+                "answered": answered,
+                "picture": str(out),
+            }
+        )
+
+
+def _power(exponent: int) -> Channel:
+    """The query about X^i of the paper: Pr(1 | x) = 0.2 (x/10)^i + 0.4."""
+    ones = [Fraction(2, 5) + Fraction(1, 5) * Fraction(x, 10) ** exponent for x in range(11)]
+    return channel([[1 - p, p] for p in ones])
+
+
+def _example(console: Console) -> list[bool]:
+    console.print("[bold]1. A budget that lasts[/] (Example 3 of the paper)\n")
+    console.print(
+        "A value between 0 and 10 is asked about X, X², X³, …; every query is ln 3/2-LDP."
+    )
+    console.print("The budget is 2 ln 3/2: basic composition would stop after two queries.\n")
+    guard = BayesianFilter(ratio=Fraction(9, 4))
+    odometer = Odometer(Transcript(FiniteSet(range(11)), guard.spec))
+    table = Table("query", "decision", "response", "e^loss", "budget", box=None, padding=(0, 2))
+    accepted = []
+    for exponent, response in ((1, 1), (2, 0), (3, 1), (4, 1), (5, 1)):
+        decision = guard.decide(odometer, _power(exponent))
+        accepted.append(decision.accepted)
+        if decision.accepted:
+            odometer = odometer.add(_power(exponent), response)
+        ratio = exact_spread(odometer.log_likelihood).ratio
+        table.add_row(
+            f"X^{exponent}",
+            "[green]accepted[/]" if decision.accepted else "[red]refused[/]",
+            str(response) if decision.accepted else "",
+            f"{float(ratio or 0):.4f}" if decision.accepted else "",
+            "2.25",
+        )
+    console.print(table)
+    console.print("\nThe fourth query ends on exactly 2.25 ≤ 2.25, and is accepted.\n")
+    return accepted
+
+
+def _person(console: Console, out: Path, seed: int) -> tuple[int, int]:
+    console.print("[bold]2. A person who answers the same question again and again[/]\n")
+    query = randomized_response(epsilon="0.1")
+    guard = BayesianFilter(epsilon="1")
+    domain = FiniteSet(["no", "yes"])
+    session = Session(domain, "yes", filter=guard, source=InsecureSource(seed))
+    try:
+        while True:
+            session.ask(query)
+    except BudgetExceeded as refusal:
+        message = str(refusal)
+    odometer = session.odometer
+    basic = basic_prefix(odometer.transcript, guard.budget)
+    charges = [loss.upper for loss in basic_history(odometer)[: basic + 1]]
+    losses = [loss.upper for loss in odometer.history]
+    limit = guard.budget.enclosure.upper
+    console.print("Yes or no, with randomized response at epsilon 0.1; the budget is 1.\n")
+    series = [(losses, "•", "cyan"), (charges, "█", "red")]
+    console.print(chart(series, limit, width=min(console.width - 24, 90), height=12))
+    console.print(f"\n[red]█ basic composition[/] stops after {basic} responses.")
+    console.print(
+        f"[cyan]• realized loss[/] stops after {len(odometer)} responses, "
+        f"{len(odometer) / basic:.1f} times as many, with the same guarantee of 1."
+    )
+    console.print(f"\nThe next question gets: [dim]{message}[/]")
+    save(odometer_figure(odometer, guard.budget), out)
+    console.print(f"\nThe picture is in {out}.")
+    return len(odometer), basic

@@ -1,0 +1,88 @@
+"""The command line: parse input, show results, no arithmetic.
+
+Exit codes: 0 done, 1 a negative outcome of a check or an action, 2 bad input. Whatever is heavy is
+imported by the command that needs it, so that ``--help`` is instant.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="expost",
+    help="Privacy accounting after the fact for local differential privacy.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A transcript file (JSON).")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        from expost import __version__
+
+        typer.echo(f"expost {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("odometer.png"),
+    seed: Annotated[int, typer.Option(help="Seed of the simulated person.")] = 3,
+    json: Json = False,
+) -> None:
+    """The idea in a minute: an example of the paper, then a person who answers many questions."""
+    from expost.cli.demo import run
+
+    run(out, seed, as_json=json)
+
+
+@app.command()
+def loss(file: File, json: Json = False) -> None:
+    """What an analyst has learned, at most, from the responses in a transcript."""
+    from expost.cli.loss import run
+
+    run(file, as_json=json)
+
+
+@app.command()
+def decide(
+    file: File,
+    query: Annotated[Path, typer.Option(metavar="QUERY", help="The next query (JSON).")],
+    json: Json = False,
+) -> None:
+    """Whether the filter of a transcript would accept one more query. Changes nothing."""
+    from expost.cli.decide import run
+
+    run(file, query, as_json=json)
+
+
+def main() -> None:
+    """Run the command line; bad input is one line on standard error and exit code 2."""
+    from expost.errors import InvalidInput
+
+    try:
+        sys.exit(app(standalone_mode=False) or 0)
+    except InvalidInput as error:
+        reason = str(error)
+    except typer.TyperException as error:
+        reason = error.format_message()
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)
+    print(f"expost: {' '.join(reason.split())}", file=sys.stderr)
+    sys.exit(2)
