@@ -59,11 +59,13 @@ class BudgetExceeded(ExpostError):
 
 
 @contextmanager
-def at(place: str) -> Iterator[None]:
+def at(place: str, joint: str = ".") -> Iterator[None]:
     """Put ``place`` in front of the place of an :class:`InvalidInput` raised inside."""
     try:
         yield
     except InvalidInput as error:
         inner = error.place
-        path = place + inner if inner.startswith("[") else f"{place}.{inner}" if inner else place
-        raise type(error)(error.reason, path) from None
+        if inner:
+            # An index follows its list directly: exchanges[3].query
+            place += inner if joint == "." and inner.startswith("[") else joint + inner
+        raise type(error)(error.reason, place) from None

@@ -60,7 +60,10 @@ def basic_history(odometer: Odometer) -> list[Enclosure]:
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure; the suffix gives the format."""
-    figure.savefig(path, dpi=150)
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"the picture cannot be saved: {error}", path.name) from None
 
 
 def _figure_type() -> type[Figure]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -122,7 +123,10 @@ def text(value: Any) -> str:
 def scalar(value: Any) -> int | float | str:
     """A label or a number of a domain or a response: ``1.0`` is the integer 1, ``"1"`` a label."""
     if isinstance(value, NumberText):
-        return number(float(value))
+        if not re.fullmatch(r"-?\d+", value):
+            return number(double(value))
+        # Not even read as an integer if it is absurdly long.
+        return number(int(value[:30]))
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
@@ -131,19 +135,14 @@ def scalar(value: Any) -> int | float | str:
 
 
 def number(value: Any) -> int | float:
-    """A finite double, as an integer if it is one."""
-    try:
-        # Through int where possible: float() of 2^53 + 1 would pass for 2^53.
-        result = value if isinstance(value, int) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput("must be a number") from None
-    if isinstance(result, float) and not math.isfinite(result):
-        raise InvalidInput("must be a finite number")
-    if isinstance(result, int) or result.is_integer():
-        if abs(result) > LARGEST_INTEGER:
+    """A finite number, as an integer if it is one that a double can hold."""
+    if hasattr(value, "__index__"):
+        integer = operator.index(value)
+        if abs(integer) > LARGEST_INTEGER:
             raise InvalidInput("integer too large: at most 2^53")
-        return int(result)
-    return result
+        return integer
+    result = double(value)
+    return int(result) if result.is_integer() and abs(result) <= LARGEST_INTEGER else result
 
 
 def double(value: Any) -> float:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cached_property, total_ordering
 from typing import SupportsFloat
 
-from expost.errors import InvalidInput
+from expost.errors import InvalidInput, at
 
 __all__ = [
     "UNIT",
@@ -207,14 +207,16 @@ class Nats:
         if (epsilon is None) == (ratio is None):
             raise InvalidInput("give either epsilon or ratio")
         if epsilon is not None:
-            amount = exact(epsilon)
-            if amount <= 0:
-                raise InvalidInput("must be greater than 0", "epsilon")
+            with at("epsilon"):
+                amount = exact(epsilon)
+                if amount <= 0:
+                    raise InvalidInput("must be greater than 0")
             return cls(rational=amount)
         assert ratio is not None
-        factor = exact(ratio)
-        if factor <= 1:
-            raise InvalidInput("must be greater than 1", "ratio")
+        with at("ratio"):
+            factor = exact(ratio)
+            if factor <= 1:
+                raise InvalidInput("must be greater than 1")
         return cls(ratio=factor)
 
     def __add__(self, other: Nats) -> Nats:

@@ -26,38 +26,34 @@ class Session:
     threads may ask at once; their questions are answered one after the other.
     """
 
-    __slots__ = ("_draw", "_filter", "_lock", "_odometer")
+    __slots__ = ("_filter", "_lock", "_odometer", "_secret", "_source")
 
     def __init__(
         self, domain: Domain, value: Any, *, filter: Filter, source: Source | None = None
     ) -> None:
-        self._start(Transcript(domain, filter.spec), _secret(domain, value), source)
+        secret = _Secret(domain.locate(value))
+        del value  # so that no traceback that prints local variables can show it
+        self._start(Transcript(domain, filter.spec), secret, source)
 
     @classmethod
     def resume(cls, transcript: Transcript, value: Any, *, source: Source | None = None) -> Session:
         """Go on where a transcript ended, under the filter that it names."""
-        if transcript.filter is None:
-            raise InvalidInput("the transcript names no filter")
+        secret = _Secret(transcript.domain.locate(value))
+        del value
         session = object.__new__(cls)
-        session._start(transcript, _secret(transcript.domain, value), source)
+        session._start(transcript, secret, source)
         return session
 
-    def _start(
-        self, transcript: Transcript, secret: Callable[[], Any], source: Source | None
-    ) -> None:
-        # Whether the value is outside is known only here, where no variable holds the value.
-        position = secret()
-        if position is None:
-            raise OutsideDomain("the value is outside the domain (and is not shown here)")
-        assert transcript.filter is not None
-        uniform = source or SystemSource()
+    def _start(self, transcript: Transcript, secret: _Secret, source: Source | None) -> None:
+        if transcript.filter is None:
+            raise InvalidInput("the transcript names no filter")
         self._filter = filter_of(transcript.filter)
         self._odometer = Odometer(transcript)
         self._lock = threading.Lock()
-        # A closure, so that no attribute holds the value and no repr of one shows it.
-        self._draw: Callable[[Query], Value] = lambda query: _sample(
-            query, transcript.domain, secret, uniform
-        )
+        self._secret = secret
+        self._source = source or SystemSource()
+        if secret.position is None:
+            raise OutsideDomain("the value is outside the domain (and is not shown here)")
 
     def decide(self, query: Query) -> Decision:
         """A dry run: what :meth:`ask` would do, and the numbers. Changes nothing."""
@@ -75,7 +71,9 @@ class Session:
                     fits=decision.largest_epsilon,
                     undecided=decision.undecided,
                 )
-            response = self._draw(query)
+            likelihood = query.on(self.transcript.domain)
+            position = draw(likelihood.pmf(self._secret.position), self._source)
+            response = likelihood.responses[position]
             self._odometer = self._odometer.add(query, response)
             return response
 
@@ -109,14 +107,13 @@ class Session:
         raise TypeError("a session holds a secret and is not copied; save its transcript")
 
 
-def _secret(domain: Domain, value: Any) -> Callable[[], Any]:
-    position = domain.locate(value)
-    return lambda: position
+class _Secret:
+    """Where the subject's value is in the domain; no repr shows it."""
 
+    __slots__ = ("position",)
 
-def _sample(query: Query, domain: Domain, secret: Callable[[], Any], source: Source) -> Value:
-    likelihood = query.on(domain)
-    return likelihood.responses[draw(likelihood.pmf(secret()), source)]
+    def __init__(self, position: Any) -> None:
+        self.position = position
 
 
 class Halt(Enum):

@@ -120,7 +120,7 @@ class Transcript:
 
 def load(path: str | os.PathLike[str]) -> Transcript:
     """Read a transcript file, strictly."""
-    with at(Path(path).name):
+    with at(Path(path).name, ": "):
         return Transcript.from_json(read_text(path))
 
 

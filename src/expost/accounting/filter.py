@@ -52,7 +52,9 @@ class Filter(ABC):
     @classmethod
     def of(cls, budget: Nats) -> Filter:
         """The filter with an exact budget."""
-        return cls(budget.rational) if budget.rational else cls(ratio=budget.ratio)
+        result = object.__new__(cls)
+        object.__setattr__(result, "budget", budget)
+        return result
 
     @property
     def spec(self) -> FilterSpec:

@@ -18,7 +18,7 @@ def run(file: Path, query_file: Path, *, as_json: bool) -> None:
     transcript = load(file)
     if transcript.filter is None:
         raise InvalidInput("the transcript names no filter, so there is no budget", file.name)
-    with at(query_file.name):
+    with at(query_file.name, ": "):
         query = query_from_json(parse(read_text(query_file)))
         query.on(transcript.domain)
     decision = filter_of(transcript.filter).decide(Odometer(transcript), query)

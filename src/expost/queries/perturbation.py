@@ -98,7 +98,7 @@ def perturbation(
     """
     if len(range) != 2:
         raise InvalidInput("must be a pair of numbers", "range")
-    low, high = (number(double(end)) for end in range)
+    low, high = each(range, lambda end: number(double(end)), "range")
     if not low < high or not np.isfinite(float(high) - float(low)):
         raise InvalidInput("must be two ends, the lower one first", "range")
     if isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 1:

@@ -1,0 +1,22 @@
+"""Sphinx configuration."""
+
+from expost import __version__
+
+project = "expost"
+author = "The expost developers"
+copyright = "The expost developers"  # noqa: A001 - the name that Sphinx reads
+release = version = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+html_theme = "furo"
+html_title = f"expost {release}"
+exclude_patterns = ["_build"]

@@ -1,0 +1,64 @@
+"""The odometer: an immutable fold that can fall."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import expost as xp
+from expost.loss import basic_loss, exact_realized_loss
+from strategies import transcripts
+
+
+def test_the_history_starts_at_zero_and_can_fall() -> None:
+    query = xp.randomized_response(epsilon=1)
+    odometer = xp.Odometer(xp.Transcript(xp.FiniteSet([0, 1])))
+    for response in (1, 1, 0):
+        odometer = odometer.add(query, response)
+    losses = [loss.upper for loss in odometer.history]
+    assert losses == pytest.approx([0, 1, 2, 1])
+    assert odometer.spent.upper == pytest.approx(3)
+    assert repr(odometer) == "Odometer(3 exchanges, loss at most 1)"
+
+
+@given(transcripts())
+def test_folding_at_once_or_step_by_step_is_the_same(transcript: xp.Transcript) -> None:
+    stepped = xp.Odometer(xp.Transcript(transcript.domain))
+    for exchange in transcript.exchanges:
+        stepped = stepped.add(exchange.query, exchange.response)
+    whole = xp.Odometer(transcript)
+    assert stepped.history == whole.history
+    assert stepped.transcript == whole.transcript
+    assert np.array_equal(stepped.log_likelihood.values, whole.log_likelihood.values)
+
+
+@given(transcripts())
+def test_adding_leaves_the_old_odometer_as_it_was(transcript: xp.Transcript) -> None:
+    odometer = xp.Odometer(transcript)
+    before = odometer.log_likelihood.values.copy(), odometer.history
+    odometer.add(xp.randomized_response(epsilon=1), 0)
+    assert np.array_equal(odometer.log_likelihood.values, before[0])
+    assert odometer.history == before[1]
+    with pytest.raises(ValueError, match="read-only"):
+        odometer.add(xp.randomized_response(epsilon=1), 0).log_likelihood.values[0] = 1
+
+
+@given(transcripts())
+def test_a_loss_never_exceeds_the_sum_of_the_epsilons(transcript: xp.Transcript) -> None:
+    odometer = xp.Odometer(transcript)
+    assert odometer.loss.upper <= odometer.spent.upper
+    assert exact_realized_loss(transcript) <= basic_loss(transcript)
+    exact = basic_loss(transcript).enclosure
+    assert odometer.spent.lower <= exact.lower
+    assert exact.upper <= odometer.spent.upper
+
+
+def test_memory_is_one_double_per_value_and_the_history() -> None:
+    size = 10_000
+    odometer = xp.Odometer(xp.Transcript(xp.FiniteSet(range(size))))
+    query = xp.perturbation(np.linspace(0, 1, size), epsilon=1)
+    for _ in range(5):
+        odometer = odometer.add(query, 1)
+    assert odometer.log_likelihood.values.nbytes == 8 * size
+    assert len(odometer.log_likelihood.tally) == 1

@@ -1,0 +1,180 @@
+"""The command line: what it prints, how it fails, how fast it starts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import expost as xp
+from expost.cli.main import main
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["expost", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        captured = capsys.readouterr()
+        code = exit_.value.code
+        assert isinstance(code, int)
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    guard = xp.BayesianFilter(epsilon="0.3")
+    query = xp.randomized_response(epsilon="0.1")
+    path = tmp_path / "transcript.json"
+    xp.Transcript(xp.FiniteSet([0, 1]), guard.spec).add(query, 1).add(query, 1).save(path)
+    return path
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> Callable[[Any], Path]:
+    def write(content: Any) -> Path:
+        path = tmp_path / "query.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    return write
+
+
+RR = {"kind": "randomized_response", "epsilon": "0.1"}
+
+
+def test_loss_as_json(run: Run, transcript: Path) -> None:
+    code, out, err = run("loss", transcript, "--json")
+    result = json.loads(out)
+    assert (code, err) == (0, "")
+    assert result["loss"]["lower"] <= result["loss"]["upper"] <= 0.2
+    assert result["basic"] == 0.2
+    assert result["exchanges"] == 2
+    assert result["content_id"] == xp.load(transcript).content_id
+
+
+def test_loss_for_people(run: Run, transcript: Path) -> None:
+    code, out, _ = run("loss", transcript)
+    assert code == 0
+    assert [line.split()[-1] for line in out.splitlines()[:3]] == ["2", "0.2", "0.2"]
+
+
+def test_an_infinite_loss_is_printed_as_inf(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    xp.Transcript(xp.FiniteSet("ab")).add(xp.channel([[1, 0], [0, 1]]), 0).save(path)
+    _, out, _ = run("loss", path, "--json")
+    result = json.loads(out)
+    assert result["loss"] == {"lower": "inf", "upper": "inf"}
+    assert result["basic"] == "inf"
+    assert "inf" in run("loss", path)[1]
+
+
+def test_decide_accepts_and_refuses_with_exit_code_0(
+    run: Run, transcript: Path, query: Callable[[Any], Path]
+) -> None:
+    code, out, err = run("decide", transcript, "--query", query(RR), "--json")
+    accepted = json.loads(out)
+    assert (code, err) == (0, "")
+    assert list(accepted) == [
+        "accepted", "undecided", "loss", "loss_at_worst", "worst_response", "remaining",
+        "largest_epsilon",
+    ]  # fmt: skip
+    assert accepted["accepted"] is True
+    assert accepted["undecided"] is False
+    assert accepted["worst_response"] == 1
+    assert accepted["largest_epsilon"] == "0.1"
+    code, out, _ = run("decide", transcript, "--query", query({**RR, "epsilon": 0.11}), "--json")
+    assert code == 0
+    assert json.loads(out)["accepted"] is False
+    code, out, _ = run("decide", transcript, "--query", query({**RR, "epsilon": 0.11}))
+    assert code == 0
+    assert out.startswith("decision         refused")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "expost: query.json: line 1 column 2: not JSON"),
+        ({"kind": "laplace"}, "expost: query.json: kind: unknown query"),
+        ({"kind": "channel"}, "expost: query.json: 'responses' is missing"),
+        ({**RR, "epsilon": -1}, "expost: query.json: epsilon: must be greater than 0"),
+        ({"kind": "perturbation", "scores": [0], "range": [0, 1], "epsilon": 1},
+         "expost: query.json: scores: 1 scores for a domain of 2 values"),
+    ],
+)  # fmt: skip
+def test_a_bad_query_is_one_line_and_exit_code_2(
+    run: Run, transcript: Path, query: Callable[[Any], Path], content: Any, message: str
+) -> None:
+    code, out, err = run("decide", transcript, "--query", query(content))
+    assert (code, out) == (2, "")
+    assert err.startswith(message)
+    assert err.count("\n") == 1
+
+
+def test_deciding_needs_a_filter(run: Run, tmp_path: Path, query: Callable[[Any], Path]) -> None:
+    path = tmp_path / "bare.json"
+    xp.Transcript(xp.FiniteSet([0, 1])).save(path)
+    code, _, err = run("decide", path, "--query", query(RR))
+    assert code == 2
+    assert err == "expost: bare.json: the transcript names no filter, so there is no budget\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["loss"], ["loss", "missing.json"], ["decide", "x"], ["nonsense"], ["--nonsense"]]
+)
+def test_bad_usage_is_one_line_and_exit_code_2(run: Run, arguments: list[str]) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("expost: ")
+    assert err.count("\n") == 1
+
+
+def test_the_demo_tells_the_story_and_saves_its_picture(run: Run, tmp_path: Path) -> None:
+    picture = tmp_path / "odometer.png"
+    start = time.monotonic()
+    code, out, _ = run("demo", "--out", picture)
+    assert code == 0
+    assert time.monotonic() - start < 10
+    assert "2.2500" in out
+    assert "stops after 10 responses" in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    code, out, _ = run("demo", "--out", picture, "--json")
+    result = json.loads(out)
+    assert code == 0
+    assert result["example"] == [True, True, True, True, False]
+    assert result["basic_answered"] == 10 < result["answered"]
+
+
+def test_a_picture_that_cannot_be_saved_is_bad_input(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("demo", "--out", tmp_path / "missing" / "odometer.png", "--json")
+    assert code == 2
+    assert err.count("\n") == 1
+
+
+def test_help_is_instant_and_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; sys.argv = ['expost', '--help']\n"
+        "from expost.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'rich', 'matplotlib'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "decide" in result.stdout
+
+
+def test_the_version_is_printed(run: Run) -> None:
+    assert run("--version")[:2] == (0, "expost 0.1.0\n")

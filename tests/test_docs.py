@@ -1,0 +1,50 @@
+"""Every example in README and docs is run."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from expost.queries import query_from_json
+from expost.reading import parse
+from expost.transcript import Transcript
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    fences = FENCE.finditer(page.read_text(encoding="utf-8"))
+    return [fence["body"] for fence in fences if fence["language"] == language]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_examples_of_a_page_do_what_it_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = "\n".join(blocks(page, "pycon"))
+    test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    result = runner.run(test, out=report.append)
+    assert result.failed == 0, "".join(report)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_files_that_a_page_shows_can_be_read(page: Path) -> None:
+    for block in blocks(page, "json"):
+        shown = json.loads(block)
+        if "exchanges" in shown and "version" in shown:
+            assert Transcript.from_json(block).exchanges is not None
+        elif "kind" in shown:
+            assert query_from_json(parse(block)).kind == shown["kind"]
+
+
+def test_there_are_examples() -> None:
+    assert sum(len(blocks(page, "pycon")) for page in PAGES) > 10

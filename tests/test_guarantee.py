@@ -1,0 +1,178 @@
+"""The guarantee itself: every transcript that any adaptive analyst can reach, in rationals.
+
+The game tree goes over all accepted queries of a menu and all their outcomes, until nothing is
+accepted or a depth is reached (losses can fall, so some trees never end). What is checked is
+Theorem 4.1 of the paper: the likelihood of everything that the analyst saw, refusals included,
+never differs by more than e^budget between two values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import expost as xp
+import oracles
+from expost.accounting import Filter, Odometer
+from expost.extrema import exact_spread
+from expost.queries import Query
+from expost.rounding import Nats
+from strategies import Menu, columns, menus
+
+DEPTH = 6
+FILTERS: list[type[Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter]
+
+Outcome = tuple[Odometer, list[Fraction]]
+"""The odometer after an outcome, and the probability of the outcome for each value."""
+Step = Callable[[Menu, Odometer, Query], Iterator[Outcome]]
+"""What an analyst can see after giving a query: nothing if it is refused beforehand."""
+
+
+def guarded(accepts: Callable[[Menu, Odometer, Query], bool]) -> Step:
+    """Check, then sample, then record."""
+
+    def step(menu: Menu, odometer: Odometer, query: Query) -> Iterator[Outcome]:
+        if accepts(menu, odometer, query):
+            yield from outcomes(menu, odometer, query)
+
+    return step
+
+
+def outcomes(menu: Menu, odometer: Odometer, query: Query) -> Iterator[Outcome]:
+    responses = query.on(menu.domain).responses
+    for response, column in zip(responses, columns(query, menu.domain), strict=True):
+        yield odometer.add(query, response), column
+
+
+def violations(menu: Menu, step: Step, *, depth: int = DEPTH) -> int:
+    """Reachable transcripts whose likelihoods break the guarantee."""
+    size = len(menu.domain)
+    start = Odometer(xp.Transcript(menu.domain))
+    level = {(): (start, [Fraction(1)] * size)}
+    broken = 0
+    for _ in range(depth):
+        following: dict[tuple[int, ...], tuple[Odometer, list[Fraction]]] = {}
+        for history, (odometer, likelihoods) in level.items():
+            for number, query in enumerate(menu.queries):
+                for outcome, (after, column) in enumerate(step(menu, odometer, query)):
+                    # Likelihood and decisions depend on what happened, not on the order of it.
+                    key = tuple(sorted((*history, 100 * number + outcome)))
+                    if key not in following:
+                        joint = [p * q for p, q in zip(likelihoods, column, strict=True)]
+                        following[key] = (after, joint)
+                        broken += not oracles.at_most(oracles.ratio(joint), **menu.limits)
+        level = following
+    return broken
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(menu=menus())
+def test_no_adaptive_analyst_ever_exceeds_the_budget(kind: type[Filter], menu: Menu) -> None:
+    guard = kind.of(menu.budget)
+    step = guarded(lambda _, odometer, query: guard.accepts(odometer, query))
+    assert violations(menu, step, depth=4) == 0
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(menu=menus())
+def test_nor_does_a_patient_one(kind: type[Filter], menu: Menu) -> None:
+    guard = kind.of(menu.budget)
+    step = guarded(lambda _, odometer, query: guard.accepts(odometer, query))
+    assert violations(menu, step, depth=7) == 0
+
+
+@settings(max_examples=300, deadline=None)
+@given(menu=menus())
+def test_the_bayesian_filter_accepts_exactly_what_algorithm_2_accepts(menu: Menu) -> None:
+    guard = xp.BayesianFilter.of(menu.budget)
+
+    def accepts(menu: Menu, odometer: Odometer, query: Query) -> bool:
+        vectors = [
+            columns(exchange.query, menu.domain)[
+                exchange.query.on(menu.domain).position(exchange.response)  # type: ignore[index]
+            ]
+            for exchange in odometer.transcript.exchanges
+        ]
+        likelihoods = oracles.product(vectors, len(menu.domain))
+        expected = oracles.bayesian_accepts(likelihoods, columns(query, menu.domain), **menu.limits)
+        decision = guard.decide(odometer, query)
+        assert decision.accepted is expected
+        return expected
+
+    assert violations(menu, guarded(accepts), depth=3) == 0
+
+
+# Deliberately broken filters. Each is a small slip that a reviewer could miss.
+
+
+def off_by_one_response(menu: Menu, odometer: Odometer, query: Query) -> bool:
+    *but_the_last, _ = query.on(menu.domain).responses
+    return all(_after(odometer, query, response) <= menu.budget for response in but_the_last)
+
+
+def forgets_an_exchange(menu: Menu, odometer: Odometer, query: Query) -> bool:
+    remembered = Odometer(xp.Transcript(menu.domain))
+    for exchange in odometer.transcript.exchanges[1:]:
+        remembered = remembered.add(exchange.query, exchange.response)
+    return xp.BayesianFilter.of(menu.budget).accepts(remembered, query)
+
+
+def compares_with_the_wrong_budget(menu: Menu, odometer: Odometer, query: Query) -> bool:
+    wrong = menu.budget + Nats(ratio=Fraction(3, 2))
+    return xp.BayesianFilter.of(wrong).accepts(odometer, query)
+
+
+def sums_the_wrong_way(menu: Menu, odometer: Odometer, query: Query) -> bool:
+    loss, epsilon = exact_spread(odometer.log_likelihood), query.on(menu.domain).epsilon
+    return max(loss, epsilon) <= menu.budget
+
+
+def decides_after_sampling(menu: Menu, odometer: Odometer, query: Query) -> Iterator[Outcome]:
+    """Releases a response if that one is harmless, and says so if it is not."""
+    refused = [Fraction(0)] * len(menu.domain)
+    for after, column in outcomes(menu, odometer, query):
+        if exact_spread(after.log_likelihood) <= menu.budget:
+            yield after, column
+        else:
+            refused = [p + q for p, q in zip(refused, column, strict=True)]
+    if any(refused):
+        yield odometer, refused
+
+
+def _after(odometer: Odometer, query: Query, response: object) -> Nats:
+    return exact_spread(odometer.add(query, response).log_likelihood)
+
+
+BROKEN: list[Step] = [
+    guarded(off_by_one_response),
+    guarded(forgets_an_exchange),
+    guarded(compares_with_the_wrong_budget),
+    guarded(sums_the_wrong_way),
+    decides_after_sampling,
+]
+
+
+@pytest.fixture(scope="module")
+def menu() -> Menu:
+    """Three values, three asymmetric queries of ratios 3/2 to 3, a budget of ln 4."""
+    rows = [
+        [("1/2", "1/2"), ("1/4", "3/4"), ("1/3", "2/3")],
+        [("1/5", "4/5"), ("2/5", "3/5"), ("3/10", "7/10")],
+        [("1/3", "2/3"), ("1/2", "1/2"), ("1/6", "5/6")],
+    ]
+    return Menu(xp.FiniteSet("abc"), tuple(xp.channel(r) for r in rows), Nats(ratio=Fraction(4)))
+
+
+@pytest.mark.parametrize("step", BROKEN, ids=range(len(BROKEN)))
+def test_the_check_catches_every_broken_filter(step: Step, menu: Menu) -> None:
+    assert violations(menu, step) > 0
+
+
+def test_the_menu_of_the_broken_filters_is_safe_in_good_hands(menu: Menu) -> None:
+    guard = xp.BayesianFilter.of(menu.budget)
+    assert violations(menu, guarded(lambda _, o, q: guard.accepts(o, q)), depth=10) == 0

@@ -1,0 +1,215 @@
+"""Sessions: check, sample, record, release; and never show the secret."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+import traceback
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+import expost as xp
+from expost.accounting import Decision
+from expost.queries import Query
+from expost.session import Halt
+
+SECRET = "the-secret-label"
+DOMAIN = xp.FiniteSet(["a", "b", SECRET])
+QUERY = xp.randomized_response(epsilon="0.5")
+
+
+def session(value: object = SECRET, seed: int = 1, budget: str = "2") -> xp.Session:
+    guard = xp.BayesianFilter(epsilon=budget)
+    return xp.Session(DOMAIN, value, filter=guard, source=xp.InsecureSource(seed))
+
+
+def test_a_session_answers_until_the_budget_is_met_and_never_beyond() -> None:
+    subject = session()
+    answered = 0
+    while subject.decide(QUERY).accepted:
+        subject.ask(QUERY)
+        answered += 1
+    with pytest.raises(xp.BudgetExceeded) as caught:
+        subject.ask(QUERY)
+    assert answered >= 4
+    assert len(subject.transcript) == answered
+    assert subject.loss.upper <= 2
+    error = caught.value
+    assert error.loss == subject.loss
+    assert error.loss_at_worst.lower > 2
+    assert error.budget.rational == 2
+    assert str(error).startswith("query refused: loss so far")
+    assert "budget 2." in str(error)
+
+
+def test_a_refusal_changes_nothing_and_says_what_would_fit() -> None:
+    subject = session(budget="0.75")
+    subject.ask(QUERY)
+    before = subject.transcript
+    with pytest.raises(
+        xp.BudgetExceeded, match=r"epsilon at most 0\.25 would be accepted"
+    ) as caught:
+        subject.ask(QUERY)
+    assert subject.transcript is before
+    assert caught.value.fits == "0.25"
+    subject.ask(xp.randomized_response(epsilon=caught.value.fits))
+    assert len(subject.transcript) == 2
+
+
+def test_the_response_is_recorded_before_it_is_released() -> None:
+    subject = session()
+    response = subject.ask(QUERY)
+    assert subject.transcript.exchanges == (xp.Exchange(QUERY, response),)
+
+
+class Failing:
+    """A source that breaks after the decision."""
+
+    def below(self, limit: int) -> int:
+        raise OSError("no randomness")
+
+
+def test_nothing_is_recorded_if_sampling_fails() -> None:
+    subject = xp.Session(DOMAIN, SECRET, filter=xp.BayesianFilter(1), source=Failing())
+    with pytest.raises(OSError, match="no randomness") as caught:
+        subject.ask(QUERY)
+    assert len(subject.transcript) == 0
+    assert not _mentions(caught.value, SECRET)
+
+
+class Counting:
+    """Counts draws."""
+
+    def __init__(self) -> None:
+        self.draws = 0
+
+    def below(self, limit: int) -> int:
+        self.draws += 1
+        return 0
+
+
+def test_a_refused_query_draws_nothing() -> None:
+    source = Counting()
+    subject = xp.Session(DOMAIN, SECRET, filter=xp.BayesianFilter("0.1"), source=source)
+    subject.decide(QUERY)
+    with pytest.raises(xp.BudgetExceeded):
+        subject.ask(QUERY)
+    assert source.draws == 0
+
+
+def test_decisions_and_their_bytes_are_the_same_for_every_secret() -> None:
+    class Fixed:
+        def below(self, limit: int) -> int:
+            return limit - 1
+
+    seen = set()
+    channel = xp.channel([["1/2", "1/2"], ["1/3", "2/3"], ["1/4", "3/4"]])
+    for value in DOMAIN.values:
+        subject = xp.Session(DOMAIN, value, filter=xp.BayesianFilter(1), source=Fixed())
+        # The last position is the last response of the channel, whatever the value.
+        assert subject.ask(channel) == 1
+        decisions = [subject.decide(query) for query in (channel, QUERY, channel, QUERY)]
+        seen.add("".join(repr(d.tree()) for d in decisions) + repr(subject))
+    assert len(seen) == 1
+
+
+def _mentions(error: BaseException, secret: str) -> bool:
+    shown = "".join(
+        traceback.TracebackException.from_exception(error, capture_locals=True).format()
+    )
+    # The frames of this test hold the secret themselves; ours must not.
+    ours = shown.split("src/expost", 1)[-1] if "src/expost" in shown else ""
+    return secret in ours or secret in str(error)
+
+
+def test_the_secret_is_not_in_reprs_errors_or_tracebacks() -> None:
+    subject = session()
+    subject.ask(xp.channel([["1/2", "1/2"]] * 3))
+    assert SECRET not in repr(subject)
+    with pytest.raises(xp.BudgetExceeded) as refused:
+        subject.ask(xp.randomized_response(epsilon=3))
+    assert not _mentions(refused.value, SECRET)
+    outside = "not-in-the-domain"
+    with pytest.raises(xp.OutsideDomain) as caught:
+        session(outside)
+    assert outside not in str(caught.value)
+    assert not _mentions(caught.value, outside)
+    for attribute in xp.Session.__slots__:
+        assert SECRET not in repr(getattr(subject, attribute)).replace(repr(DOMAIN.values), "")
+
+
+def test_a_session_is_not_copied() -> None:
+    for copier in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="holds a secret"):
+            copier(session())  # type: ignore[operator]
+
+
+def test_a_session_resumes_from_its_transcript() -> None:
+    first = session()
+    first.ask(QUERY)
+    second = xp.Session.resume(first.transcript, SECRET, source=xp.InsecureSource(2))
+    assert second.loss == first.loss
+    assert second.remaining == first.remaining
+    second.ask(QUERY)
+    assert second.transcript.exchanges[0] == first.transcript.exchanges[0]
+    with pytest.raises(xp.InvalidInput, match="names no filter"):
+        xp.Session.resume(xp.Transcript(DOMAIN), SECRET)
+
+
+def test_threads_are_answered_one_after_the_other() -> None:
+    subject = session(budget="3")
+    answers: list[object] = []
+
+    def ask() -> None:
+        try:
+            while True:
+                answers.append(subject.ask(QUERY))
+        except xp.BudgetExceeded:
+            pass
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    recorded = [exchange.response for exchange in subject.transcript.exchanges]
+    assert sorted(map(str, recorded)) == sorted(map(str, answers))
+    assert subject.loss.upper <= 3
+
+
+def test_an_analyst_asks_until_it_halts() -> None:
+    def analyst(transcript: xp.Transcript, decide: Callable[[Query], Decision]) -> Query | Halt:
+        assert decide(QUERY).accepted or len(transcript) >= 3
+        return xp.HALT if len(transcript) == 3 else QUERY
+
+    transcript = xp.interact(analyst, session(budget="4"))
+    assert len(transcript) == 3
+
+
+def test_a_greedy_analyst_has_another_turn_after_a_refusal() -> None:
+    small = xp.randomized_response(epsilon="0.125")
+    asked: list[Query] = []
+
+    def analyst(transcript: xp.Transcript, decide: Callable[[Query], Decision]) -> Query:
+        asked.append(small if asked and not decide(QUERY).accepted else QUERY)
+        return asked[-1]
+
+    transcript = xp.interact(analyst, session(budget="0.75"))
+    exact = [exchange.query.epsilon for exchange in transcript.exchanges]
+    assert Fraction(1, 2) in exact
+    assert Fraction(1, 8) in exact
+
+
+def test_an_analyst_who_insists_on_a_refused_query_comes_to_an_end() -> None:
+    transcript = xp.interact(lambda transcript, decide: QUERY, session(budget="0.75"))
+    assert len(transcript) == 1
+
+
+def test_the_default_source_is_the_operating_system() -> None:
+    subject = xp.Session(xp.FiniteSet([0, 1]), 1, filter=xp.BayesianFilter(1000 / 2))
+    answers = [subject.ask(xp.randomized_response(epsilon=5)) for _ in range(60)]
+    # The truth has probability 0.993; fewer than 40 of 60 happens once in 10^27.
+    assert answers.count(1) > 40
