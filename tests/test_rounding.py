@@ -151,3 +151,13 @@ def test_enclosures_add_outward() -> None:
     assert total.lower < total.upper
     with pytest.raises(ValueError, match="lower <= upper"):
         Enclosure(math.nan, 1.0)
+
+
+def test_ratios_next_to_one_are_handled() -> None:
+    near = Nats(ratio=1 + Fraction(1, 10**50))
+    assert Nats() < near < Nats(Fraction(1, 10**49))
+    assert 0 < near.enclosure.lower <= 1e-50 <= near.enclosure.upper
+
+
+def test_infinite_ends_stay_infinite() -> None:
+    assert Enclosure(1.0, 1.0) + INFINITE.enclosure == INFINITE.enclosure

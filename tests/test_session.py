@@ -213,3 +213,10 @@ def test_the_default_source_is_the_operating_system() -> None:
     answers = [subject.ask(xp.randomized_response(epsilon=5)) for _ in range(60)]
     # The truth has probability 0.993; fewer than 40 of 60 happens once in 10^27.
     assert answers.count(1) > 40
+
+
+def test_so_does_one_who_builds_the_refused_query_anew_each_time() -> None:
+    def analyst(transcript: xp.Transcript, decide: Callable[[Query], Decision]) -> Query:
+        return xp.randomized_response(epsilon="0.5")
+
+    assert len(xp.interact(analyst, session(budget="0.75"))) == 1

@@ -86,6 +86,8 @@ CHANNEL = "exchanges/1/query"
         ("domain", {"values": [0, 1, 2**60]}, r"domain.values\[2\]: integer too large"),
         ("domain", {"values": [0, 1, True]}, r"domain.values\[2\]: must be a label or a number"),
         ("domain", {"values": []}, "domain: a domain needs"),
+        ("domain", {"values": ["\ud800"]}, r"domain.values\[0\]: is not valid Unicode"),
+        ("filter/epsilon", "9" * 500, "filter.epsilon: must be at most 1000000"),
         ("domain", {"box": {"age": [3, 1]}}, "domain.box.age: the lower bound"),
         ("domain", {"points": {"names": ["a"]}}, "domain.points: 'rows' is missing"),
         ("filter", {"kind": "bayesian"}, "filter: give either epsilon or ratio"),

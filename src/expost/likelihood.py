@@ -70,7 +70,8 @@ class LogLikelihood:
         values.setflags(write=False)
         key = (id(likelihood), position)
         times = self.tally[key].times + 1 if key in self.tally else 1
-        tally = {**self.tally, key: Summand(likelihood, position, times)}
+        tally = dict(self.tally)
+        tally[key] = Summand(likelihood, position, times)
         return LogLikelihood(self.domain, values, error, highest, lowest, tally)
 
 

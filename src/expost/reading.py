@@ -115,9 +115,13 @@ def each(values: Iterable[Any], read: Callable[[Any], T], place: str = "") -> li
 
 def text(value: Any) -> str:
     """A JSON string; a number is not one."""
-    if type(value) is not str:
+    if not isinstance(value, str) or isinstance(value, NumberText):
         raise InvalidInput("must be a string")
-    return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("is not valid Unicode text") from None
+    return str(value)
 
 
 def scalar(value: Any) -> int | float | str:
@@ -128,7 +132,7 @@ def scalar(value: Any) -> int | float | str:
         # Not even read as an integer if it is absurdly long.
         return number(int(value[:30]))
     if isinstance(value, str):
-        return value
+        return text(value)
     if isinstance(value, bool) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise InvalidInput("must be a label or a number")
     return number(value)

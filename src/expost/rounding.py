@@ -34,6 +34,8 @@ __all__ = [
 UNIT = 2.0**-53
 """Unit roundoff: the relative error of one correctly rounded operation on doubles."""
 
+LARGEST_BUDGET = 10**6
+
 ExactLike = int | float | str | Decimal | Fraction | SupportsFloat
 
 
@@ -58,19 +60,13 @@ class Enclosure:
         if not self.lower <= self.upper:
             raise ValueError("an enclosure needs lower <= upper")
 
-    @classmethod
-    def around(cls, x: float, error: float) -> Enclosure:
-        """Everything within ``error`` of ``x``, rounded outward."""
-        if math.isinf(x):
-            return cls(x, x)
-        return cls(x, x) if error == 0 else cls(down(x - error), up(x + error))
-
     def __add__(self, other: Enclosure) -> Enclosure:
         if 0.0 == other.lower == other.upper:
             return self
         if 0.0 == self.lower == self.upper:
             return other
-        return Enclosure(down(self.lower + other.lower), up(self.upper + other.upper))
+        lower, upper = self.lower + other.lower, self.upper + other.upper
+        return Enclosure(lower if math.isinf(lower) else down(lower), up(upper))
 
     def __contains__(self, x: float | Fraction) -> bool:
         return self.lower <= x <= self.upper
@@ -158,9 +154,10 @@ def _log_bounds(number: Fraction, digits: int) -> tuple[Fraction, Fraction]:
     """Rationals on both sides of log(number); ``Context.ln`` is documented as correctly rounded."""
     context = _context(digits, decimal.ROUND_HALF_EVEN)
     below, above = _decimals(number, digits)
+    # The logarithm of one is exactly zero; the decimal next to zero would have 10^18 digits.
     return (
-        Fraction(context.next_minus(context.ln(below))),
-        Fraction(context.next_plus(context.ln(above))),
+        Fraction(0 if below == 1 else context.next_minus(context.ln(below))),
+        Fraction(0 if above == 1 else context.next_plus(context.ln(above))),
     )
 
 
@@ -186,7 +183,7 @@ def _double_below(number: Fraction) -> float:
 
 
 @total_ordering
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Nats:
     """An exact amount of privacy in nats: ``rational + log(ratio)``; ``ratio=None`` is infinite.
 
@@ -211,6 +208,8 @@ class Nats:
                 amount = exact(epsilon)
                 if amount <= 0:
                     raise InvalidInput("must be greater than 0")
+                if amount > LARGEST_BUDGET:
+                    raise InvalidInput(f"must be at most {LARGEST_BUDGET}")
             return cls(rational=amount)
         assert ratio is not None
         with at("ratio"):
@@ -236,6 +235,9 @@ class Nats:
     def __hash__(self) -> int:
         # Equal amounts have equal parts: log(ratio) is never a rational other than zero.
         return hash((self.rational, self.ratio))
+
+    def __repr__(self) -> str:
+        return f"Nats({self})"
 
     def __str__(self) -> str:
         if self.ratio is None:
@@ -280,10 +282,8 @@ class Nats:
 
     @property
     def nearest(self) -> float:
-        """The nearest double, for reports of what is known exactly."""
-        if self.ratio == 1:
-            return float(self.rational)
-        return self.enclosure.upper
+        """A double for reports: the nearest one to a rational, else the next one above."""
+        return float(self.rational) if self.ratio == 1 else self.enclosure.upper
 
 
 INFINITE = Nats(ratio=None)

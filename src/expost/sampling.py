@@ -90,13 +90,12 @@ class Spiked:
 
     def pick(self, uniform: int) -> int:
         start = self._spike * self._light
+        end = start + self._heavy
         before = uniform // self._light
         after = (uniform - self._heavy) // self._light + 1
-        return (
-            (uniform < start) * before
-            + (start <= uniform < start + self._heavy) * self._spike
-            + (uniform >= start + self._heavy) * after
-        )
+        # Products, not branches: all three candidates are worked out for every spike.
+        inside = (uniform >= start) * (uniform < end)
+        return (uniform < start) * before + inside * self._spike + (uniform >= end) * after
 
     def probability(self, position: int) -> Fraction:
         weight = self._heavy if position == self._spike else self._light

@@ -137,7 +137,7 @@ def interact(analyst: Analyst, session: Session) -> Transcript:
     refused: Query | None = None
     while True:
         query = analyst(session.transcript, session.decide)
-        if query is HALT or query is refused:
+        if query is HALT or query == refused:
             return session.transcript
         assert isinstance(query, Query)
         try:

@@ -7,11 +7,12 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from expost.chain import Chain
 from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at
 from expost.queries import Query, query_from_json
@@ -54,7 +55,7 @@ class Transcript:
 
     domain: Domain
     filter: FilterSpec | None = None
-    exchanges: tuple[Exchange, ...] = field(default=(), kw_only=True)
+    exchanges: Chain[Exchange] = field(default_factory=Chain, kw_only=True)
 
     def add(self, query: Query, response: Any) -> Transcript:
         """The transcript with one more exchange; the response must be one that the query has."""
@@ -63,7 +64,7 @@ class Transcript:
         if position is None:
             raise InvalidInput("is not a response of this query", "response")
         exchange = Exchange(query, likelihood.responses[position])
-        return replace(self, exchanges=(*self.exchanges, exchange))
+        return Transcript(self.domain, self.filter, exchanges=self.exchanges.plus(exchange))
 
     def __len__(self) -> int:
         return len(self.exchanges)
@@ -115,7 +116,7 @@ class Transcript:
         spec = _filter_from_json(fields["filter"]) if "filter" in fields else None
         with at("exchanges"):
             entries = array(fields["exchanges"])
-            return cls(domain, spec, exchanges=tuple(_exchanges(domain, entries)))
+            return cls(domain, spec, exchanges=Chain(_exchanges(domain, entries)))
 
 
 def load(path: str | os.PathLike[str]) -> Transcript:

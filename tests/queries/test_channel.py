@@ -114,7 +114,7 @@ def test_a_channel_needs_a_row_per_value() -> None:
 def test_denominators_without_end_are_refused() -> None:
     primes = [p for p in range(10**6, 10**6 + 4000) if all(p % d for d in range(2, 1010))]
     table = [[Fraction(1, p), 1 - Fraction(1, p)] for p in primes]
-    with pytest.raises(xp.InvalidInput, match="more than 4096 bits"):
+    with pytest.raises(xp.InvalidInput, match="more than 2000 bits"):
         xp.channel(table)
 
 
@@ -132,3 +132,21 @@ def test_epsilon_is_that_of_the_definition(table: list[list[Fraction]]) -> None:
     domain = xp.FiniteSet(range(len(table)))
     worst = oracles.epsilon_of([list(column) for column in zip(*table, strict=True)])
     assert xp.channel(table).on(domain).epsilon.ratio == worst
+
+
+def test_equal_channels_have_equal_weights_however_they_were_given() -> None:
+    floats = xp.channel([[0.5, 0.5], [0.25, 0.75]])
+    fractions = xp.channel([["1/2", "1/2"], ["1/4", "3/4"]])
+    assert floats == fractions
+    assert floats.denominator == fractions.denominator == 4
+    assert (floats.weights == fractions.weights).all()
+
+
+def test_probabilities_at_the_edge_of_the_range_of_doubles() -> None:
+    tiny = Fraction(1, 10**299)
+    query = xp.channel([[tiny, 1 - tiny], ["1/2", "1/2"]])
+    loss = xp.realized_loss(xp.Transcript(PAIR).add(query, 0))
+    running = xp.Odometer(xp.Transcript(PAIR).add(query, 0)).loss
+    assert running.lower <= loss.lower
+    assert loss.upper <= running.upper
+    assert loss.upper == pytest.approx(299 * np.log(10) - np.log(2))

@@ -9,11 +9,11 @@ from functools import partial
 from typing import ClassVar
 
 from expost.accounting.decision import Decision, remaining
-from expost.accounting.largest import largest_epsilon
+from expost.accounting.largest import Trial, largest_epsilon
 from expost.accounting.odometer import Odometer
 from expost.domains import Value
 from expost.queries import Query
-from expost.rounding import Enclosure, ExactLike, Nats
+from expost.rounding import Enclosure, ExactLike, Nats, decimal_text
 from expost.transcript import FilterSpec
 
 __all__ = ["Filter", "WorstCase"]
@@ -36,7 +36,7 @@ class WorstCase:
         return self.exact() <= budget
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Filter(ABC):
     """Accepts a query only if its worst case stays within the budget.
 
@@ -48,6 +48,11 @@ class Filter(ABC):
 
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
         object.__setattr__(self, "budget", Nats.budget(epsilon, ratio))
+
+    def __repr__(self) -> str:
+        rational, ratio = self.budget.rational, self.budget.ratio
+        shown = f"epsilon={decimal_text(rational)}" if rational else f"ratio={ratio}"
+        return f"{type(self).__name__}({shown})"
 
     @classmethod
     def of(cls, budget: Nats) -> Filter:
@@ -80,12 +85,16 @@ class Filter(ABC):
     def decide(self, odometer: Odometer, query: Query) -> Decision:
         """Say whether the query is accepted. Changes nothing, and needs no secret."""
         worst = self.worst_case(odometer, query)
-        accepts = partial(self.accepts, odometer)
+        attempt = partial(self._attempt, odometer)
         return Decision(
             accepted=worst.within(self.budget),
             loss=self.loss(odometer),
             loss_at_worst=worst.loss,
             worst_response=worst.response,
             budget=self.budget,
-            _largest=lambda: largest_epsilon(query, accepts, self.remaining(odometer)),
+            _largest=lambda: largest_epsilon(query, attempt, self.remaining(odometer)),
         )
+
+    def _attempt(self, odometer: Odometer, query: Query) -> Trial:
+        worst = self.worst_case(odometer, query)
+        return worst.within(self.budget), worst.loss.upper - self.budget.enclosure.upper

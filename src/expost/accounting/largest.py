@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -12,31 +13,52 @@ __all__ = ["largest_epsilon"]
 
 _STEP = Fraction(1, 10**10)
 
+Trial = tuple[bool, float]
+"""Whether a variant of the query is accepted, and how far its worst case is above the budget."""
+
 
 def largest_epsilon(
-    query: Query, accepts: Callable[[Query], bool], remaining: float
+    query: Query, attempt: Callable[[Query], Trial], remaining: float
 ) -> Fraction | None:
     """The end of the accepted interval that starts at zero, on a grid of 1e-10.
 
-    ``remaining`` is only where the search starts. The result is itself accepted; one step more is
-    not, or is beyond the largest epsilon that a query may have. None if nothing fits.
+    ``remaining`` and the distances to the budget only guide the search. The result is itself
+    accepted; one step more is not, or is beyond the largest epsilon that a query may have. None
+    if nothing fits. Proof: docs/theory/largest_epsilon.md.
     """
+    if query.epsilon is None:
+        return None
 
-    def fits(steps: int) -> bool:
+    def trial(steps: int) -> Trial:
         variant = query.with_epsilon(steps * _STEP)
-        return variant is not None and accepts(variant)
+        assert variant is not None, "a query with an epsilon can have another one"
+        return attempt(variant)
 
     most = int(LARGEST_EPSILON / _STEP)
     low = min(most, int(Fraction(remaining) / _STEP))
-    # Rounding may have put the start a step or two too high.
+    below = -math.inf
+    # Most queries fit what remains and not a step more, so the search leaves from there in
+    # strides that grow.
     stride = 1
-    while low > 0 and not fits(low):
-        low, stride = max(0, low - stride), stride * 2
-    high, stride = low + 1, 1
-    while high <= most and fits(high):
-        low, high, stride = high, high + stride, stride * 2
-    high = min(high, most + 1)
+    while low > 0:
+        accepted, below = trial(low)
+        if accepted:
+            break
+        low, stride = max(0, low - stride), stride * 32
+    high, stride, above = low + 1, 1, math.inf
+    while high <= most:
+        accepted, above = trial(high)
+        if not accepted:
+            break
+        low, below, stride = high, above, stride * 32
+        high = min(low + stride, most + 1)
+    # False position, where the weight of an end that stays is halved (the Illinois rule).
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        share = below / (below - above) if -math.inf < below < 0 < above < math.inf else 0.5
+        middle = min(high - 1, max(low + 1, low + int(share * (high - low))))
+        accepted, excess = trial(middle)
+        if accepted:
+            low, below, above = middle, excess, above / 2
+        else:
+            high, above, below = middle, excess, below / 2
     return low * _STEP if low else None

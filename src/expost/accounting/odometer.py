@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from expost.chain import Chain
 from expost.extrema import spread
 from expost.likelihood import LogLikelihood
 from expost.queries import Query
@@ -23,21 +24,18 @@ class Odometer:
 
     transcript: Transcript
     log_likelihood: LogLikelihood
-    history: tuple[Enclosure, ...]
+    history: Chain[Enclosure]
     """The loss at the start and after each exchange."""
     spent: Enclosure
     """The sum of the epsilons, which is what basic composition says."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self.transcript = Transcript(transcript.domain, transcript.filter)
+        self.transcript = transcript
         self.log_likelihood = LogLikelihood.flat(transcript.domain)
         self.spent = Enclosure(0.0, 0.0)
-        self.history = (self.spent,)
-        losses = [self.spent]
+        self.history = Chain([self.spent])
         for exchange in transcript.exchanges:
-            losses.append(self._absorb(exchange))
-        self.history = tuple(losses)
-        self.transcript = transcript
+            self._absorb(exchange)
 
     def add(self, query: Query, response: Any) -> Odometer:
         """The odometer after one more exchange."""
@@ -45,15 +43,17 @@ class Odometer:
         result.transcript = self.transcript.add(query, response)
         result.log_likelihood = self.log_likelihood
         result.spent = self.spent
-        result.history = (*self.history, result._absorb(result.transcript.exchanges[-1]))
+        result.history = self.history
+        result._absorb(result.transcript.exchanges[-1])
         return result
 
-    def _absorb(self, exchange: Exchange) -> Enclosure:
+    def _absorb(self, exchange: Exchange) -> None:
         self.log_likelihood = self.log_likelihood.add(exchange)
         self.spent += exchange.query.charge(self.transcript.domain).enclosure
         loss = spread(self.log_likelihood)
         # Rounding alone never lifts a loss above what basic composition would say.
-        return Enclosure(loss.lower, max(loss.lower, min(loss.upper, self.spent.upper)))
+        upper = max(loss.lower, min(loss.upper, self.spent.upper))
+        self.history = self.history.plus(Enclosure(loss.lower, upper))
 
     @property
     def loss(self) -> Enclosure:

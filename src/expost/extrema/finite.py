@@ -96,13 +96,8 @@ def exact_spread(total: LogLikelihood, extra: Summand | None = None) -> Nats:
 
 def _classes(summands: Sequence[Summand], values: NDArray[np.intp]) -> list[tuple[int, ...]]:
     """The distinct rows of weights, one weight per summand, that these values have."""
-    label = np.zeros(len(values), dtype=np.intp)
     columns = [summand.likelihood.weights(summand.position)[values] for summand in summands]
-    for column in columns:
-        _, refined = np.unique(column, return_inverse=True)
-        _, label = np.unique(label * (refined.max() + 1) + refined, return_inverse=True)
-    _, first = np.unique(label, return_index=True)
-    return [tuple(int(column[i]) for column in columns) for i in first.tolist()]
+    return list(set(zip(*(column.tolist() for column in columns), strict=True))) or [()]
 
 
 def _ratio(first: Sequence[int], second: Sequence[int], times: Sequence[int]) -> Fraction:

@@ -156,7 +156,11 @@ class Query(ABC):
 
     def charge(self, domain: Domain) -> Nats:
         """What basic composition charges: the nominal epsilon, or the worst case if none."""
-        return self.on(domain).epsilon if self.epsilon is None else Nats(self.epsilon)
+        return self.on(domain).epsilon if self._nominal is None else self._nominal
+
+    @cached_property
+    def _nominal(self) -> Nats | None:
+        return None if self.epsilon is None else Nats(self.epsilon)
 
     def __eq__(self, other: object) -> bool:
         if self is other:

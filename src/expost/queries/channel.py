@@ -21,7 +21,8 @@ from expost.rounding import exact
 
 __all__ = ["Channel", "channel"]
 
-_MOST_BITS = 4096
+# Quotients of weights to their geometric mean then stay within the range of doubles.
+_MOST_BITS = 2000
 _MISS = 1e-9
 _PLACES = 10**15
 
@@ -89,7 +90,7 @@ def channel(probabilities: Any, *, responses: Sequence[Any] | None = None) -> Ch
     if hasattr(probabilities, "to_numpy"):
         probabilities = probabilities.to_numpy()
     with at("probabilities"):
-        weights, denominator = _read(probabilities)
+        weights, denominator = _reduced(*_read(probabilities))
     if responses is None:
         responses = range(weights.shape[1])
     labels = tuple(each(responses, scalar, "responses"))
@@ -123,6 +124,12 @@ def _read(probabilities: Any) -> tuple[Weights, int]:
             probabilities = probabilities.astype("U")
         return _from_floats(probabilities.astype(np.float64))
     return _from_exact(probabilities.astype(object))
+
+
+def _reduced(weights: Weights, denominator: int) -> tuple[Weights, int]:
+    """In lowest terms, so that equal channels have equal weights, however they were given."""
+    common = math.gcd(denominator, int(np.gcd.reduce(weights, axis=None)))
+    return weights // common, denominator // common
 
 
 def _row(row: Any) -> list[Any]:

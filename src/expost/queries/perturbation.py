@@ -71,8 +71,9 @@ class Perturbation(Query):
 def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weights, Weights]:
     """Weights of the low and the high end, for scores at these shares of the way up.
 
-    The weight of the high end goes from ``light`` to ``heavy`` in steps of one and is monotone in
-    the share; both ends are exact, and the two weights always add up to the same total.
+    The weight of the high end is monotone in the share, ``light`` at share 0, and ``heavy`` at
+    share 1 (or just below it, where heavy - light is too large for a double); the two weights
+    always add up to the same total.
     """
     heavy, light = two_weights(epsilon)
     # Rounded down to a double, so that share 1 gives exactly light + span; less span, less loss.

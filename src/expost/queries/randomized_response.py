@@ -11,13 +11,16 @@ import numpy as np
 
 from expost.domains import FiniteSet
 from expost.queries.base import Likelihood, Query, read_epsilon
-from expost.queries.term import Weights, as_weights
+from expost.queries.term import Term, Weights, as_weights
 from expost.queries.two_weights import two_weights
 from expost.reading import members
 from expost.rounding import ExactLike, Nats
 from expost.sampling import Pmf, Spiked
 
 __all__ = ["RandomizedResponse", "randomized_response"]
+
+# Terms are kept for the next time while they take up to 32 MiB.
+_MOST_KEPT = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,7 @@ class _RandomizedLikelihood(Likelihood):
         self.responses = domain.values
         self._heavy = heavy
         self._light = light
+        self._terms: dict[int, Term] = {}
 
     @cached_property
     def epsilon(self) -> Nats:
@@ -74,6 +78,13 @@ class _RandomizedLikelihood(Likelihood):
         weights = np.repeat(light, len(self.domain))
         weights[position] = self._heavy
         return weights
+
+    def term(self, position: int) -> Term:
+        if position not in self._terms:
+            if len(self._terms) * len(self.domain) > _MOST_KEPT:
+                self._terms = {}
+            self._terms[position] = super().term(position)
+        return self._terms[position]
 
     def telling(self, value: int) -> int:
         return value

@@ -24,6 +24,9 @@ _FITS = 2**62
 # leaves a factor of two. Proof: docs/theory/realized_loss.md.
 _LOG_ERROR = 32 * UNIT
 
+# What a quotient can lose when it is too small for a normal double.
+_UNDERFLOW = 2.0**-1070
+
 
 def as_weights(weights: Sequence[Any] | NDArray[Any], total: int) -> Weights:
     """An array of integers none of which exceeds ``total``, in the narrowest exact type."""
@@ -53,7 +56,8 @@ class Term:
                 logs = np.where(near, np.log1p(excess), np.log(_quotients(weights, reference)))
         logs.setflags(write=False)
         self.logs: NDArray[np.float64] = logs
-        self.error = _LOG_ERROR * float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))
+        span = float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))
+        self.error = 0.0 if smallest == largest else _LOG_ERROR * span + _UNDERFLOW
 
     @property
     def loss(self) -> Nats:
