@@ -51,10 +51,10 @@ def violations(menu: Menu, step: Step, *, depth: int = DEPTH) -> int:
     """Reachable transcripts whose likelihoods break the guarantee."""
     size = len(menu.domain)
     start = Odometer(xp.Transcript(menu.domain))
-    level = {(): (start, [Fraction(1)] * size)}
+    level: dict[tuple[int, ...], Outcome] = {(): (start, [Fraction(1)] * size)}
     broken = 0
     for _ in range(depth):
-        following: dict[tuple[int, ...], tuple[Odometer, list[Fraction]]] = {}
+        following: dict[tuple[int, ...], Outcome] = {}
         for history, (odometer, likelihoods) in level.items():
             for number, query in enumerate(menu.queries):
                 for outcome, (after, column) in enumerate(step(menu, odometer, query)):

@@ -144,7 +144,7 @@ def test_the_secret_is_not_in_reprs_errors_or_tracebacks() -> None:
 def test_a_session_is_not_copied() -> None:
     for copier in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="holds a secret"):
-            copier(session())  # type: ignore[operator]
+            copier(session())
 
 
 def test_a_session_resumes_from_its_transcript() -> None:

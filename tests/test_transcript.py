@@ -148,7 +148,21 @@ def test_broken_documents_are_refused(document: str, message: str) -> None:
         Transcript.from_json(document)
 
 
-JUNK = [None, True, 0, -1, "x", "0x1", [], {}, [[]], 1e300, float("nan"), float("inf"), 2**70]
+JUNK: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    "x",
+    "0x1",
+    [],
+    {},
+    [[]],
+    1e300,
+    float("nan"),
+    float("inf"),
+    2**70,
+]
 
 
 def places(tree: Any, path: str = "") -> list[str]:

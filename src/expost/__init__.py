@@ -9,21 +9,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from expost.accounting import (
-        BasicFilter,
-        BayesianFilter,
-        Decision,
-        Odometer,
-        SimplifiedFilter,
-    )
-    from expost.domains import Box, FiniteSet, integers
-    from expost.errors import BudgetExceeded, ExpostError, InvalidInput, OutsideDomain
-    from expost.loss import realized_loss, utilization, worst_case_loss
-    from expost.queries import channel, perturbation, randomized_response
-    from expost.rounding import Enclosure
-    from expost.sampling import InsecureSource
-    from expost.session import HALT, Session, interact
-    from expost.transcript import Exchange, Transcript, load
+    # The redundant aliases tell type checkers that these names are public.
+    from expost.accounting import BasicFilter as BasicFilter
+    from expost.accounting import BayesianFilter as BayesianFilter
+    from expost.accounting import Decision as Decision
+    from expost.accounting import Odometer as Odometer
+    from expost.accounting import SimplifiedFilter as SimplifiedFilter
+    from expost.domains import Box as Box
+    from expost.domains import FiniteSet as FiniteSet
+    from expost.domains import integers as integers
+    from expost.errors import BudgetExceeded as BudgetExceeded
+    from expost.errors import ExpostError as ExpostError
+    from expost.errors import InvalidInput as InvalidInput
+    from expost.errors import OutsideDomain as OutsideDomain
+    from expost.loss import realized_loss as realized_loss
+    from expost.loss import utilization as utilization
+    from expost.loss import worst_case_loss as worst_case_loss
+    from expost.queries import channel as channel
+    from expost.queries import perturbation as perturbation
+    from expost.queries import randomized_response as randomized_response
+    from expost.rounding import Enclosure as Enclosure
+    from expost.sampling import InsecureSource as InsecureSource
+    from expost.session import HALT as HALT
+    from expost.session import Session as Session
+    from expost.session import interact as interact
+    from expost.transcript import Exchange as Exchange
+    from expost.transcript import Transcript as Transcript
+    from expost.transcript import load as load
 
 _HOME = {
     "BasicFilter": "accounting",

@@ -1,0 +1,1 @@
+"""Benchmarks on the public API; peers and limits are measured beside us in the same run."""
