@@ -1,37 +1,41 @@
 # make demo and make test set everything up by themselves; a second call does no set-up again.
-# With uv on the path it is used; without, it is installed into .venv, which needs only Python and pip.
+# uv installs the locked versions. Where it is missing, it is put into .venv with pip first.
 
-PYTHON ?= python3
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$python; break; }; done)
+UV ?= $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
-STAMP := .venv/.installed
-UV := $(shell command -v uv 2>/dev/null)
+SYNC := sync --quiet --locked --all-extras --inexact
 
 .PHONY: setup demo test check format bench docs clean
 
-setup: $(STAMP)
+setup: .venv/.installed
 
-$(STAMP): pyproject.toml uv.lock
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "expost needs Python 3.11 or newer; set PYTHON=/path/to/it" >&2; exit 2; }
+.venv/.installed: pyproject.toml uv.lock
+	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' \
+		|| { echo "expost needs Python 3.11 or newer; name one with make PYTHON=..." >&2; exit 2; }
+	@echo "Setting up .venv, once ..."
 ifeq ($(UV),)
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	@UV_PROJECT_ENVIRONMENT=.venv $(BIN)/uv sync --quiet --locked --all-extras --inexact
+	@test -x $(BIN)/uv || { $(PYTHON) -m venv .venv \
+		&& $(BIN)/python -m pip install --quiet --disable-pip-version-check uv; }
+	@$(BIN)/uv $(SYNC)
 else
-	@test -x $(BIN)/python || $(UV) venv --quiet --python $$(command -v $(PYTHON)) .venv
-	@UV_PROJECT_ENVIRONMENT=.venv $(UV) sync --quiet --locked --all-extras --inexact
+	@test -x $(BIN)/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" .venv
+	@$(UV) $(SYNC)
 endif
 	@touch $@
 
 demo: setup
-	@$(BIN)/expost demo
+	@mkdir -p build
+	@$(BIN)/expost demo --out build/odometer.png
 
 test: setup
 	@$(BIN)/pytest -q -n auto
 
 check: setup
-	@$(BIN)/ruff check
-	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
@@ -44,7 +48,7 @@ bench: setup
 
 docs: setup
 	@$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
-	@echo "docs/_build/html/index.html"
+	@echo "The documentation is in docs/_build/html/index.html."
 
 clean:
 	rm -rf .venv build dist docs/_build .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

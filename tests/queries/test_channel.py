@@ -69,7 +69,7 @@ def test_repaired_floats_sum_to_one_and_change_by_no_more_than_they_missed(
     table = np.array(entries) / np.sum(entries, axis=1, keepdims=True)
     for repaired, row in zip(rows(xp.channel(table)), table.tolist(), strict=True):
         assert sum(repaired) == 1
-        miss = abs(1 - sum(Fraction(p) for p in row))
+        miss = abs(1 - sum((Fraction(p) for p in row), start=Fraction(0)))
         # Or they were read as decimals, which moves an entry by less than a unit of roundoff.
         assert all(
             abs(new - Fraction(old)) <= miss + Fraction(old) / 2**53
