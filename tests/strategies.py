@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from hypothesis import strategies as st
 
@@ -52,6 +53,14 @@ class Menu:
     domain: xp.FiniteSet
     queries: tuple[Query, ...]
     budget: Nats
+
+    @cached_property
+    def _tables(self) -> dict[int, list[list[Fraction]]]:
+        return {id(query): columns(query, self.domain) for query in self.queries}
+
+    def columns(self, query: Query) -> list[list[Fraction]]:
+        """Pr(response | value) of a query of this menu, worked out once."""
+        return self._tables[id(query)]
 
     @property
     def limits(self) -> dict[str, Fraction | None]:
