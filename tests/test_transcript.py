@@ -230,6 +230,23 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["transcript.json"]
 
 
+def test_a_file_that_cannot_be_written_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "transcript.json"
+    transcript = Transcript.from_json(json.dumps(DOCUMENT))
+    transcript.save(path)
+
+    def full(descriptor: int) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="no space left"):
+        Transcript(transcript.domain).save(path)
+    assert xp.load(path) == transcript
+    assert [file.name for file in tmp_path.iterdir()] == ["transcript.json"]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

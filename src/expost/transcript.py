@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -95,13 +95,15 @@ class Transcript:
         """Write the file; a crash leaves the old file or the new one, never half of one."""
         target = Path(path)
         document = json.dumps(readable(self.tree()), ensure_ascii=False, allow_nan=False, indent=1)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
-        ) as file:
-            file.write(document + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(file.name, target)
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        try:
+            with temporary.open("x", encoding="utf-8") as file:
+                file.write(document + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     @classmethod
     def from_json(cls, document: str) -> Transcript:
