@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import expost as xp
@@ -43,7 +46,7 @@ def test_vectors_have_named_coordinates() -> None:
         ([0, float("nan")], None, r"values\[1\]: must be a finite number"),
         ([0, True], None, r"values\[1\]: must be a label or a number"),
         ([0, 2**60], None, r"values\[1\]: integer too large"),
-        ([(1, 2)], None, r"values\[0\]: is a vector; name its coordinates"),
+        ([(1, 2)], None, r"values\[0\]: is a vector, and vectors need named"),
         ([(1, 2), (1, 2)], ["a", "b"], r"rows\[1\]: repeats an earlier value"),
         ([(1, 2), (1,)], ["a", "b"], r"rows\[1\]: must have 2 coordinates"),
         ([(1, "x")], ["a", "b"], r"rows\[0\]: must be a number"),
@@ -106,3 +109,34 @@ def test_no_query_of_this_version_takes_a_box() -> None:
 
 def test_nothing_is_learned_about_a_box_before_the_first_question() -> None:
     assert xp.realized_loss(xp.Transcript(xp.Box(age=(0, 1)))) == xp.Enclosure(0.0, 0.0)
+
+
+@pytest.mark.parametrize("values", ["yes", {"a", "b"}, {"a": 1}, 5, None])
+def test_what_has_no_order_is_not_a_domain(values: Any) -> None:
+    with pytest.raises(xp.InvalidInput, match="must be a list"):
+        xp.FiniteSet(values)
+
+
+def test_a_frame_is_a_set_of_rows() -> None:
+    expected = xp.FiniteSet([{"age": 34, "sex": 0}, {"age": 52, "sex": 1}])
+    assert xp.FiniteSet(pd.DataFrame({"age": [34, 52], "sex": [0, 1]})) == expected
+    assert xp.FiniteSet(pl.DataFrame({"age": [34, 52], "sex": [0, 1]})) == expected
+    assert (
+        xp.FiniteSet(pl.DataFrame({"x": [34, 52], "y": [0, 1]}), names=["age", "sex"]) == expected
+    )
+
+
+class Hostile:
+    """Raises whatever is asked of it."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("my secret is 7")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise RuntimeError("my secret is 7")
+
+
+@pytest.mark.parametrize("value", [Hostile(), np.array([1]), np.array(1), np.True_, b"1", {1: 2}])
+def test_no_value_makes_locate_raise(value: Any) -> None:
+    for domain in (xp.FiniteSet([0, 1]), xp.FiniteSet([[1]], names=["a"]), xp.Box(a=(0, 0.5))):
+        assert domain.locate(value) is None or isinstance(value, np.ndarray)

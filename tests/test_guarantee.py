@@ -181,7 +181,9 @@ def menu() -> Menu:
         [("1/5", "4/5"), ("2/5", "3/5"), ("3/10", "7/10")],
         [("1/3", "2/3"), ("1/2", "1/2"), ("1/6", "5/6")],
     ]
-    return Menu(xp.FiniteSet("abc"), tuple(xp.channel(r) for r in rows), Nats(ratio=Fraction(4)))
+    return Menu(
+        xp.FiniteSet(list("abc")), tuple(xp.channel(r) for r in rows), Nats(ratio=Fraction(4))
+    )
 
 
 @pytest.mark.parametrize("step", BROKEN, ids=range(len(BROKEN)))

@@ -75,7 +75,7 @@ def test_example_2_the_loss_is_ln_3_2_a_third_of_the_guarantee() -> None:
 def test_the_odometer_can_fall_but_need_not_when_the_leader_loses() -> None:
     first = xp.channel([["1/2", "1/2"], ["49/100", "51/100"], ["1/10", "9/10"]])
     second = xp.channel([["1/5", "4/5"], ["4/5", "1/5"], ["3/10", "7/10"]])
-    transcript = xp.Transcript(xp.FiniteSet("abc")).add(first, 0)
+    transcript = xp.Transcript(xp.FiniteSet(list("abc"))).add(first, 0)
     assert exact_realized_loss(transcript).ratio == 5
     # Response 0 is likelier for the current minimum than for the current maximum, and yet:
     assert exact_realized_loss(transcript.add(second, 0)).ratio == Fraction(196, 15)
@@ -83,12 +83,12 @@ def test_the_odometer_can_fall_but_need_not_when_the_leader_loses() -> None:
 
 def test_a_zero_likelihood_is_an_infinite_loss() -> None:
     query = xp.channel([[0, 1], ["1/2", "1/2"]])
-    transcript = xp.Transcript(xp.FiniteSet("ab"))
+    transcript = xp.Transcript(xp.FiniteSet(list("ab")))
     assert exact_realized_loss(transcript.add(query, 0)) == INFINITE
     assert xp.realized_loss(transcript.add(query, 0)).lower == math.inf
     assert exact_realized_loss(transcript.add(query, 1)).ratio == 2
-    assert xp.worst_case_loss(query, xp.FiniteSet("ab")).upper == math.inf
-    assert xp.utilization(query, xp.FiniteSet("ab")) == xp.Enclosure(0.0, 0.0)
+    assert xp.worst_case_loss(query, xp.FiniteSet(list("ab"))).upper == math.inf
+    assert xp.utilization(query, xp.FiniteSet(list("ab"))) == xp.Enclosure(0.0, 0.0)
     everywhere = transcript.add(xp.channel([[0, 1], [1, 0]]), 0).add(query, 0)
     assert exact_realized_loss(everywhere) == INFINITE
     assert xp.Odometer(everywhere).loss.upper == math.inf
@@ -105,7 +105,7 @@ def test_a_thousand_exactly_tied_values_have_one_loss() -> None:
 
 
 def test_utilization_of_a_query_is_the_least_loss_over_the_worst() -> None:
-    domain = xp.FiniteSet("ab")
+    domain = xp.FiniteSet(list("ab"))
     query = xp.channel([["1/2", "1/2"], ["1/4", "3/4"]])
     share = xp.utilization(query, domain)
     with mpmath.workdps(40):

@@ -71,7 +71,7 @@ class Spy:
     ],
 )
 def test_every_secret_asks_for_the_same_randomness(query: Query) -> None:
-    domain = xp.FiniteSet("abcd")
+    domain = xp.FiniteSet(list("abcd"))
     asked = set()
     for value in range(4):
         spy = Spy()

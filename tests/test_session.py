@@ -220,3 +220,57 @@ def test_so_does_one_who_builds_the_refused_query_anew_each_time() -> None:
         return xp.randomized_response(epsilon="0.5")
 
     assert len(xp.interact(analyst, session(budget="0.75"))) == 1
+
+
+def test_an_analyst_who_gives_something_else_is_told_so() -> None:
+    with pytest.raises(xp.InvalidInput, match="must be a query or HALT"):
+        xp.interact(lambda transcript, decide: None, session())  # type: ignore[arg-type, return-value]
+
+
+def test_wrong_kinds_of_argument_are_one_line_without_the_value() -> None:
+    guard = xp.BayesianFilter(1)
+    subject = session()
+    attempts: list[Callable[[], object]] = [
+        lambda: subject.ask("question"),  # type: ignore[arg-type]
+        lambda: subject.decide(None),  # type: ignore[arg-type]
+        lambda: guard.decide(subject.transcript, QUERY),  # type: ignore[arg-type]
+        lambda: xp.Session(DOMAIN, SECRET, filter=xp.BayesianFilter),  # type: ignore[arg-type]
+        lambda: xp.Session(DOMAIN, SECRET, filter=guard, source=8),  # type: ignore[arg-type]
+        lambda: xp.Session(["a"], SECRET, filter=guard),  # type: ignore[arg-type]
+        lambda: xp.Session.resume("t.json", SECRET),  # type: ignore[arg-type]
+        lambda: xp.Transcript(DOMAIN, guard),  # type: ignore[arg-type]
+        lambda: xp.Transcript(DOMAIN).add("question", 1),  # type: ignore[arg-type]
+        lambda: xp.Odometer(DOMAIN),  # type: ignore[arg-type]
+        lambda: xp.realized_loss("t.json"),  # type: ignore[arg-type]
+        lambda: xp.worst_case_loss(DOMAIN, QUERY),  # type: ignore[arg-type]
+        lambda: xp.load(None),  # type: ignore[arg-type]
+    ]
+    for attempt in attempts:
+        with pytest.raises(xp.InvalidInput, match="must be") as caught:
+            attempt()
+        assert not _mentions(caught.value, SECRET)
+
+
+def test_a_source_outside_its_range_is_refused() -> None:
+    class Broken:
+        def below(self, limit: int) -> int:
+            return limit
+
+    subject = xp.Session(DOMAIN, SECRET, filter=xp.BayesianFilter(1), source=Broken())
+    with pytest.raises(ValueError, match="outside its range"):
+        subject.ask(QUERY)
+    assert len(subject.transcript) == 0
+
+
+def test_a_refusal_crosses_process_boundaries() -> None:
+    with pytest.raises(xp.BudgetExceeded) as caught:
+        session(budget="0.1").ask(QUERY)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert again.fits == "0.1"
+    assert again.loss_at_worst == caught.value.loss_at_worst
+
+
+def test_a_decision_is_true_if_it_accepts() -> None:
+    assert session().decide(QUERY)
+    assert not session(budget="0.1").decide(QUERY)

@@ -61,5 +61,8 @@ class Chain(Sequence[T]):
     def __hash__(self) -> int:
         return hash(tuple(self))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Chain, (list(self),)  # not what other sequences have grown into
+
     def __repr__(self) -> str:
         return f"Chain({list(self)!r})"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from expost.errors import InvalidInput, at
-from expost.reading import array, double, each, members, number, scalar, text
+from expost.reading import array, double, each, items, members, number, scalar, text
 
 __all__ = [
     "Box",
@@ -32,6 +34,8 @@ Value = Scalar | Point
 class FiniteSet:
     """Finitely many values: labels, numbers, or numeric vectors with named coordinates.
 
+    Vectors are rows with ``names``, dictionaries, or a pandas or polars frame.
+
     >>> FiniteSet(["never", "sometimes", "often"])
     FiniteSet(3 values)
     >>> FiniteSet([{"age": 34, "sex": 0}, {"age": 52, "sex": 1}]).names
@@ -41,8 +45,11 @@ class FiniteSet:
     values: tuple[Value, ...]
     names: tuple[str, ...] | None
 
-    def __init__(self, values: Iterable[Any], *, names: Sequence[str] | None = None) -> None:
-        rows = list(values)
+    def __init__(self, values: Any, *, names: Sequence[str] | None = None) -> None:
+        if hasattr(values, "columns") and hasattr(values, "to_numpy"):
+            names = list(values.columns) if names is None else names
+            values = values.to_numpy().tolist()
+        rows = items(values)
         if not rows:
             raise InvalidInput("a domain needs at least one value")
         if names is None and isinstance(rows[0], Mapping):
@@ -77,7 +84,7 @@ class FiniteSet:
         """The position of a value, or None if it is outside. It never raises, so never leaks."""
         try:
             canonical = _scalar(value) if self.names is None else _point(value, self.names)
-        except InvalidInput:
+        except Exception:  # whatever is wrong with a value, an error could show it
             return None
         return self._index.get(canonical)
 
@@ -94,13 +101,13 @@ def _float(value: Any) -> float:
 
 
 def _scalar(value: Any) -> Scalar:
-    if isinstance(value, (tuple, list)):
-        raise InvalidInput("is a vector; name its coordinates with names=[...]")
+    if isinstance(value, (tuple, list, np.ndarray)):
+        raise InvalidInput("is a vector, and vectors need named coordinates")
     return scalar(value)
 
 
-def _names(names: Iterable[Any]) -> tuple[str, ...]:
-    result = tuple(text(name) for name in names)
+def _names(names: Any) -> tuple[str, ...]:
+    result = tuple(each(names, text, "names"))
     if not result or "" in result:
         raise InvalidInput("must be non-empty", "names")
     if len(set(result)) < len(result):
@@ -113,12 +120,10 @@ def _point(row: Any, names: tuple[str, ...]) -> Point:
         if set(row) != set(names):
             raise InvalidInput(f"must have the coordinates {', '.join(names)}")
         row = [row[name] for name in names]
-    if isinstance(row, str) or not isinstance(row, Iterable):
-        raise InvalidInput("must be a vector")
-    coordinates = list(row)
+    coordinates = items(row)
     if len(coordinates) != len(names):
         raise InvalidInput(f"must have {len(names)} coordinates")
-    return tuple(number(double(x)) for x in coordinates)
+    return tuple(number(x) for x in coordinates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,7 @@ class Integers:
     upper: int
 
     def __post_init__(self) -> None:
-        low, high = number(double(self.lower)), number(double(self.upper))
+        low, high = number(self.lower), number(self.upper)
         object.__setattr__(self, "lower", math.ceil(low))
         object.__setattr__(self, "upper", math.floor(high))
         if self.lower > self.upper:
@@ -174,11 +179,11 @@ class Box:
     sides: tuple[Real | Integers, ...]
     names: tuple[str, ...] | None
 
-    def __init__(self, sides: Iterable[Any] | None = None, /, **named: Any) -> None:
+    def __init__(self, sides: Any = None, /, **named: Any) -> None:
         if (sides is None) == (not named):
             raise InvalidInput("a box needs sides, either all named or all plain")
-        names = _names(named) if named else None
-        entries = list(named.values()) if sides is None else list(sides)
+        names = _names(list(named)) if named else None
+        entries = list(named.values()) if sides is None else items(sides)
         if not entries:
             raise InvalidInput("a box needs at least one coordinate")
         checked: list[Real | Integers] = []
@@ -202,7 +207,7 @@ class Box:
         names = self.names or tuple(str(i) for i in range(len(self.sides)))
         try:
             point = _point(value, names)
-        except InvalidInput:
+        except Exception:  # as above: no error, no leak
             return None
         inside = all(side.holds(x) for side, x in zip(self.sides, point, strict=True))
         return point if inside else None
@@ -240,7 +245,7 @@ def domain_from_json(value: Any) -> Domain:
         with at("points"):
             points = members(fields["points"], required=("names", "rows"))
             with at("rows"):
-                rows = array(points["rows"])
+                rows = each(array(points["rows"]), array)
             with at("names"):
                 names = [text(name) for name in array(points["names"])]
             return FiniteSet(rows, names=names)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from types import UnionType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from expost.rounding import Enclosure, Nats
 
-__all__ = ["BudgetExceeded", "ExpostError", "InvalidInput", "OutsideDomain", "at"]
+__all__ = [
+    "BudgetExceeded",
+    "ExpostError",
+    "InvalidInput",
+    "OutsideDomain",
+    "at",
+    "expect",
+    "printable",
+]
 
 
 class ExpostError(Exception):
@@ -22,7 +32,8 @@ class InvalidInput(ExpostError, ValueError):
     def __init__(self, reason: str, place: str = "") -> None:
         self.reason = reason
         self.place = place
-        super().__init__(f"{place}: {reason}" if place else reason)
+        message = f"{place}: {reason}" if place else reason
+        super().__init__(printable(message))
 
 
 class OutsideDomain(InvalidInput):
@@ -46,16 +57,31 @@ class BudgetExceeded(ExpostError):
         self.budget = budget
         self.fits = fits
         self.undecided = undecided
-        # A bound never reads as larger than the budget it respects: loss down, worst case up.
+        limit = f"{budget}" if budget.ratio == 1 else f"{budget}, which is {budget.nearest:.10g}"
         message = (
-            f"query refused: loss so far {loss.lower:.6g} and at worst "
-            f"{loss_at_worst.upper:.6g} after this query, budget {budget}."
+            f"query refused: loss so far {loss.upper:.10g} and at worst "
+            f"{loss_at_worst.upper:.10g} after this query, budget {limit}."
         )
         if undecided:
             message += " The bound was not decided within the node limit."
         if fits is not None:
             message += f" The same query with epsilon at most {fits} would be accepted."
         super().__init__(message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross process boundaries by pickling, which knows no keyword arguments.
+        return partial(BudgetExceeded, **self.__dict__), ()
+
+
+def printable(message: str) -> str:
+    """Names from a file reach messages and terminals; line breaks and control codes must not."""
+    return "".join(c if c.isprintable() else "?" for c in message)
+
+
+def expect(value: object, kind: type | UnionType | tuple[type, ...], what: str) -> None:
+    """Refuse an argument of another kind by the name of its type, never by its value."""
+    if not isinstance(value, kind):
+        raise InvalidInput(f"must be {what}, not {type(value).__name__}")
 
 
 @contextmanager

@@ -50,7 +50,9 @@ class LogLikelihood:
     def flat(cls, domain: Domain) -> LogLikelihood:
         """Before anything is asked all values are alike (of a box, one stands for all)."""
         size = len(domain) if isinstance(domain, FiniteSet) else 1
-        return cls(domain, np.zeros(size), 0.0, 0.0, 0.0, {})
+        values = np.zeros(size)
+        values.setflags(write=False)
+        return cls(domain, values, 0.0, 0.0, 0.0, {})
 
     def add(self, exchange: Exchange) -> LogLikelihood:
         """ℓ after one more exchange."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import overload
 
 from expost.domains import Domain
-from expost.errors import InvalidInput
+from expost.errors import InvalidInput, expect
 from expost.extrema import exact_spread
 from expost.likelihood import LogLikelihood
-from expost.queries import Query
+from expost.queries import Query, check_query
 from expost.rounding import Enclosure, Nats, down, up
 from expost.transcript import Transcript
 
@@ -28,6 +28,7 @@ def realized_loss(transcript: Transcript) -> Enclosure:
 
 def exact_realized_loss(transcript: Transcript) -> Nats:
     """The realized loss over a finite domain as the exact number that it is."""
+    expect(transcript, Transcript, "a transcript")
     total = LogLikelihood.flat(transcript.domain)
     for exchange in transcript.exchanges:
         total = total.add(exchange)
@@ -39,6 +40,7 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
 
     .. math:: \max_y \log \frac{\max_x P[Q(x) = y]}{\min_x P[Q(x) = y]}
     """
+    check_query(query)
     return query.on(domain).epsilon.enclosure
 
 
@@ -65,6 +67,7 @@ def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Encl
     """
     if isinstance(asked, Transcript):
         return _share(exact_realized_loss(asked), basic_loss(asked))
+    check_query(asked)
     if domain is None:
         raise InvalidInput("the utilization of a query needs a domain")
     likelihood = asked.on(domain)

@@ -19,8 +19,9 @@ _REALIZED, _BASIC, _BUDGET = "#0b6e8a", "#b4552d", "#444444"
 
 def odometer_figure(odometer: Odometer, budget: Nats) -> Figure:
     """The realized loss after each response, beside what basic composition would charge."""
-    figure_type = _figure_type()
-    figure = figure_type(figsize=(8, 4.2), layout="constrained")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
     axes = figure.subplots()
     limit = budget.enclosure.upper
     realized = [loss.upper for loss in odometer.history]
@@ -61,14 +62,6 @@ def basic_history(odometer: Odometer) -> list[Enclosure]:
 def save(figure: Figure, path: Path) -> None:
     """Write a figure; the suffix gives the format."""
     try:
-        figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=150, format=path.suffix[1:] or "png")
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"the picture cannot be saved: {error}", path.name) from None
-
-
-def _figure_type() -> type[Figure]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InvalidInput("pictures need matplotlib: install expost[plot]") from None
-    return Figure
+        raise InvalidInput(f"the picture cannot be saved: {error}", str(path)) from None

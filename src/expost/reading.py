@@ -8,15 +8,28 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
+from contextlib import nullcontext
 from typing import Any, NoReturn, TypeVar
+
+import numpy as np
 
 from expost.errors import InvalidInput, at
 
-__all__ = ["NumberText", "array", "double", "each", "members", "number", "parse", "scalar", "text"]
+__all__ = [
+    "NumberText",
+    "array",
+    "double",
+    "each",
+    "items",
+    "members",
+    "number",
+    "parse",
+    "scalar",
+    "text",
+]
 
 T = TypeVar("T")
 
@@ -78,20 +91,16 @@ def members(
     if not isinstance(value, dict):
         raise InvalidInput("must be an object")
     if isinstance(value, _Object) and value.repeated is not None:
-        raise InvalidInput("is given twice", _key(value.repeated))
-    for key in required:
-        if key not in value:
-            raise InvalidInput(f"{_key(key)!r} is missing")
+        raise InvalidInput("is given twice", value.repeated)
     if optional is not None:
         allowed = [*required, *optional]
         for key in value:
             if key not in allowed:
-                raise InvalidInput(f"unknown field; known here: {', '.join(allowed)}", _key(key))
+                raise InvalidInput(f"unknown field; known here: {', '.join(allowed)}", key[:60])
+    for key in required:
+        if key not in value:
+            raise InvalidInput(f"{key!r} is missing")
     return value
-
-
-def _key(key: str) -> str:
-    return key if len(key) <= 60 and key.isprintable() else "a field with an unprintable name"
 
 
 def array(value: Any) -> list[Any]:
@@ -101,12 +110,24 @@ def array(value: Any) -> list[Any]:
     return value
 
 
-def each(values: Iterable[Any], read: Callable[[Any], T], place: str = "") -> list[T]:
+def items(values: Any) -> list[Any]:
+    """A list of what has an order; a text, a set or a dictionary is more likely a slip."""
+    if isinstance(values, (str, bytes, Set, Mapping)):
+        raise InvalidInput("must be a list")
+    try:
+        return list(values)
+    except TypeError:
+        raise InvalidInput("must be a list") from None
+
+
+def each(values: Any, read: Callable[[Any], T], place: str = "") -> list[T]:
     """Read every entry of a list; an error names the index of the entry."""
+    with at(place) if place else nullcontext():
+        entries = items(values)
     result: list[T] = []
     try:
-        for value in values:
-            result.append(read(value))
+        for entry in entries:
+            result.append(read(entry))
     except InvalidInput as error:
         with at(f"{place}[{len(result)}]"):
             raise type(error)(error.reason, error.place) from None
@@ -126,22 +147,21 @@ def text(value: Any) -> str:
 
 def scalar(value: Any) -> int | float | str:
     """A label or a number of a domain or a response: ``1.0`` is the integer 1, ``"1"`` a label."""
-    if isinstance(value, NumberText):
-        if not re.fullmatch(r"-?\d+", value):
-            return number(double(value))
-        # Not even read as an integer if it is absurdly long.
-        return number(int(value[:30]))
-    if isinstance(value, str):
+    if isinstance(value, str) and not isinstance(value, NumberText):
         return text(value)
-    if isinstance(value, bool) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
-        raise InvalidInput("must be a label or a number")
-    return number(value)
+    try:
+        return number(value)
+    except InvalidInput as error:
+        reason = error.reason.replace("must be a number", "must be a label or a number")
+        raise InvalidInput(reason) from None
 
 
 def number(value: Any) -> int | float:
     """A finite number, as an integer if it is one that a double can hold."""
-    if hasattr(value, "__index__"):
-        integer = operator.index(value)
+    if isinstance(value, NumberText) and re.fullmatch(r"-?\d+", value):
+        value = int(value[:30])  # absurdly long ones are too large all the same
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        integer = int(value)
         if abs(integer) > LARGEST_INTEGER:
             raise InvalidInput("integer too large: at most 2^53")
         return integer
@@ -151,7 +171,8 @@ def number(value: Any) -> int | float:
 
 def double(value: Any) -> float:
     """A number that is used as the nearest double: a weight, a bound, a score."""
-    if isinstance(value, bool) or (isinstance(value, str) and not isinstance(value, NumberText)):
+    is_text = isinstance(value, (str, bytes)) and not isinstance(value, NumberText)
+    if isinstance(value, (bool, np.bool_, np.ndarray)) or is_text:
         raise InvalidInput("must be a number")
     try:
         result = float(value)

@@ -77,45 +77,45 @@ class Enclosure:
 
 
 # A person's number: a decimal or a quotient of integers. Limits keep a hostile file from asking
-# for a billion digits.
-_NUMBER = re.compile(r"[+-]?(?P<digits>\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[+-]?\d+))?")
-_QUOTIENT = re.compile(r"[+-]?\d+/\d+")
+# for a billion digits, and every number within the range of doubles.
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[+-]?\d+))?", re.ASCII)
+_QUOTIENT = re.compile(r"[+-]?\d+/\d+", re.ASCII)
 _MOST_CHARACTERS = 2000
 _LARGEST_EXPONENT = 300
 
 
 def exact(number: ExactLike) -> Fraction:
     """The rational that a person meant: ``0.3`` and ``"0.3"`` are both 3/10, ``"1/3"`` is 1/3."""
-    if isinstance(number, bool):
-        raise InvalidInput("must be a number, not a boolean")
-    if isinstance(number, Fraction):
-        return number
-    if isinstance(number, int):
-        text = str(number) if number.bit_length() < 4000 else "9" * (_MOST_CHARACTERS + 1)
-    elif isinstance(number, str):
-        text = number.strip()
-    elif isinstance(number, Decimal):
-        text = str(number)
-    elif isinstance(number, SupportsFloat):
-        # str of a NumPy float is its shortest decimal in its own precision, as repr of a float is.
-        text = str(number)
-    else:
+    if isinstance(number, bool) or not isinstance(number, (str, SupportsFloat)):
         raise InvalidInput("must be a number")
-    if len(text) > _MOST_CHARACTERS:
-        raise InvalidInput("number too large")
+    # str of a NumPy float is its shortest decimal in its own precision, as repr of a float is.
+    huge = isinstance(number, (int, Fraction)) and _bits(number) > 3 * _MOST_CHARACTERS
+    text = "" if huge else str(number)
+    if huge or len(text) > _MOST_CHARACTERS:
+        raise InvalidInput("has too many digits")
     if _QUOTIENT.fullmatch(text):
         numerator, denominator = map(int, text.split("/"))
         if denominator == 0:
-            raise InvalidInput("denominator is zero")
-        return Fraction(numerator, denominator)
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        finite = text.lower().lstrip("+-") not in {"nan", "inf", "infinity"}
-        raise InvalidInput('must be a decimal or "p/q"' if finite else "must be a finite number")
-    exponent = match["exponent"]
-    if exponent and (len(exponent) > 5 or abs(int(exponent)) > _LARGEST_EXPONENT):
-        raise InvalidInput("number too large or too small")
-    return Fraction(text)
+            raise InvalidInput("has a denominator of zero")
+        value = Fraction(numerator, denominator)
+    else:
+        match = _DECIMAL.fullmatch(text)
+        if match is None:
+            infinite = text.lower().lstrip("+-") in {"nan", "inf", "infinity"}
+            raise InvalidInput(
+                "must be a finite number" if infinite else 'must be a decimal or "p/q"'
+            )
+        exponent = match["exponent"] or "0"
+        if len(exponent) > 5 or abs(int(exponent)) > 2 * _LARGEST_EXPONENT:
+            raise InvalidInput("is too large or too small")
+        value = Fraction(text)
+    if value and not Fraction(1, 10**_LARGEST_EXPONENT) <= abs(value) <= 10**_LARGEST_EXPONENT:
+        raise InvalidInput("is too large or too small")
+    return value
+
+
+def _bits(number: int | Fraction) -> int:
+    return max(number.numerator.bit_length(), number.denominator.bit_length())
 
 
 def decimal_text(number: Fraction) -> str:
@@ -275,7 +275,8 @@ class Nats:
             if self.ratio != 1:
                 low, high = _log_bounds(self.ratio, digits)
                 below, above = self.rational + low, self.rational + high
-            enclosure = Enclosure(_double_below(below), -_double_below(-above))
+            # Adding zero turns -0.0 into 0.0.
+            enclosure = Enclosure(_double_below(below) + 0.0, -_double_below(-above) + 0.0)
             if enclosure.upper <= up(enclosure.lower):
                 return enclosure
             digits *= 2

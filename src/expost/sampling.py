@@ -11,11 +11,12 @@ import random
 import secrets
 from fractions import Fraction
 from itertools import accumulate
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 __all__ = ["Categorical", "InsecureSource", "Pmf", "Source", "Spiked", "SystemSource", "draw"]
 
 
+@runtime_checkable
 class Source(Protocol):
     """Where uniform integers come from."""
 
@@ -104,4 +105,7 @@ class Spiked:
 
 def draw(pmf: Pmf, source: Source) -> int:
     """One response position, distributed exactly as ``pmf`` says."""
-    return pmf.pick(source.below(pmf.total))
+    uniform = source.below(pmf.total)
+    if not isinstance(uniform, int) or not 0 <= uniform < pmf.total:
+        raise ValueError("the source of randomness gave a number outside its range")
+    return pmf.pick(uniform)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from expost.accounting import Decision, Filter, Odometer, filter_of
 from expost.domains import Domain, Value
-from expost.errors import BudgetExceeded, InvalidInput, OutsideDomain
+from expost.errors import BudgetExceeded, InvalidInput, OutsideDomain, at, expect
 from expost.queries import Query
 from expost.rounding import Enclosure
 from expost.sampling import Source, SystemSource, draw
@@ -31,20 +31,25 @@ class Session:
     def __init__(
         self, domain: Domain, value: Any, *, filter: Filter, source: Source | None = None
     ) -> None:
-        secret = _Secret(domain.locate(value))
+        secret = _Secret(domain, value)
         del value  # so that no traceback that prints local variables can show it
+        with at("filter"):
+            expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
         self._start(Transcript(domain, filter.spec), secret, source)
 
     @classmethod
     def resume(cls, transcript: Transcript, value: Any, *, source: Source | None = None) -> Session:
         """Go on where a transcript ended, under the filter that it names."""
-        secret = _Secret(transcript.domain.locate(value))
+        secret = _Secret(getattr(transcript, "domain", None), value)
         del value
+        expect(transcript, Transcript, "a transcript")
         session = object.__new__(cls)
         session._start(transcript, secret, source)
         return session
 
     def _start(self, transcript: Transcript, secret: _Secret, source: Source | None) -> None:
+        with at("source"):
+            expect(source, Source | None, "a source of randomness with a method below")
         if transcript.filter is None:
             raise InvalidInput("the transcript names no filter")
         self._filter = filter_of(transcript.filter)
@@ -71,11 +76,12 @@ class Session:
                     fits=decision.largest_epsilon,
                     undecided=decision.undecided,
                 )
-            likelihood = query.on(self.transcript.domain)
-            position = draw(likelihood.pmf(self._secret.position), self._source)
-            response = likelihood.responses[position]
-            self._odometer = self._odometer.add(query, response)
-            return response
+            self._odometer = self._odometer.add(query, self._sample(query))
+            return self.transcript.exchanges[-1].response
+
+    def _sample(self, query: Query) -> Value:
+        likelihood = query.on(self.transcript.domain)
+        return likelihood.responses[draw(likelihood.pmf(self._secret.position), self._source)]
 
     @property
     def loss(self) -> Enclosure:
@@ -98,6 +104,8 @@ class Session:
         return self._odometer.transcript
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_odometer"):
+            return "Session(not started)"
         return (
             f"Session({self.transcript.domain!r}, {len(self.transcript)} answered, "
             f"loss at most {self.loss.upper:.6g} of {self._filter.budget})"
@@ -112,8 +120,8 @@ class _Secret:
 
     __slots__ = ("position",)
 
-    def __init__(self, position: Any) -> None:
-        self.position = position
+    def __init__(self, domain: object, value: Any) -> None:
+        self.position: Any = domain.locate(value) if isinstance(domain, Domain) else None
 
 
 class Halt(Enum):
@@ -137,9 +145,12 @@ def interact(analyst: Analyst, session: Session) -> Transcript:
     refused: Query | None = None
     while True:
         query = analyst(session.transcript, session.decide)
-        if query is HALT or query == refused:
+        if query is HALT:
             return session.transcript
+        expect(query, Query, "a query or HALT, from the analyst")
         assert isinstance(query, Query)
+        if query == refused:
+            return session.transcript
         try:
             session.ask(query)
             refused = None

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -14,8 +13,8 @@ from typing import Any
 
 from expost.chain import Chain
 from expost.domains import Domain, Value, domain_from_json
-from expost.errors import InvalidInput, at
-from expost.queries import Query, query_from_json
+from expost.errors import InvalidInput, at, expect
+from expost.queries import Query, check_query, query_from_json
 from expost.reading import NumberText, array, members, parse, scalar, text
 from expost.rounding import Nats, decimal_text
 
@@ -55,16 +54,27 @@ class Transcript:
 
     domain: Domain
     filter: FilterSpec | None = None
-    exchanges: Chain[Exchange] = field(default_factory=Chain, kw_only=True)
+    exchanges: Chain[Exchange] = field(default_factory=Chain, init=False)
+
+    def __post_init__(self) -> None:
+        with at("domain"):
+            expect(self.domain, Domain, "a FiniteSet or a Box")
+        with at("filter"):
+            expect(self.filter, FilterSpec | None, "the spec of a filter: BayesianFilter(1).spec")
 
     def add(self, query: Query, response: Any) -> Transcript:
         """The transcript with one more exchange; the response must be one that the query has."""
+        check_query(query)
         likelihood = query.on(self.domain)
         position = likelihood.position(response)
         if position is None:
-            raise InvalidInput("is not a response of this query", "response")
+            known = ", ".join(map(repr, likelihood.responses[:6]))
+            more = ", …" if len(likelihood.responses) > 6 else ""
+            raise InvalidInput(f"is not a response of this query; it has {known}{more}", "response")
         exchange = Exchange(query, likelihood.responses[position])
-        return Transcript(self.domain, self.filter, exchanges=self.exchanges.plus(exchange))
+        longer = Transcript(self.domain, self.filter)
+        object.__setattr__(longer, "exchanges", self.exchanges.plus(exchange))
+        return longer
 
     def __len__(self) -> int:
         return len(self.exchanges)
@@ -102,12 +112,16 @@ class Transcript:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, target)
+        except OSError as error:
+            # The user knows the target, not the temporary file.
+            raise type(error)(error.errno, error.strerror, str(target)) from None
         finally:
             temporary.unlink(missing_ok=True)
 
     @classmethod
     def from_json(cls, document: str) -> Transcript:
         """Read a file's text, strictly; an error names the place."""
+        expect(document, str, "the text of a file")
         fields = members(
             parse(document), required=("version", "domain", "exchanges"), optional=("filter",)
         )
@@ -116,39 +130,41 @@ class Transcript:
         with at("domain"):
             domain = domain_from_json(fields["domain"])
         spec = _filter_from_json(fields["filter"]) if "filter" in fields else None
+        transcript = cls(domain, spec)
         with at("exchanges"):
-            entries = array(fields["exchanges"])
-            return cls(domain, spec, exchanges=Chain(_exchanges(domain, entries)))
+            # Equal queries become one object, so that its likelihood is worked out once.
+            known: dict[bytes, Query] = {}
+            for index, entry in enumerate(array(fields["exchanges"])):
+                with at(f"[{index}]"):
+                    transcript = transcript._add_from_json(entry, known)
+        return transcript
+
+    def _add_from_json(self, entry: Any, known: dict[bytes, Query]) -> Transcript:
+        fields = members(entry, required=("query", "response"))
+        with at("query"):
+            query = query_from_json(fields["query"])
+            query = known.setdefault(query.kind.encode() + canonical(query.tree()), query)
+            query.on(self.domain)
+        return self.add(query, _response_from_json(fields["response"]))
 
 
 def load(path: str | os.PathLike[str]) -> Transcript:
     """Read a transcript file, strictly."""
-    with at(Path(path).name, ": "):
+    expect(path, (str, os.PathLike), "the name of a file")
+    with at(os.fspath(path), ": "):
         return Transcript.from_json(read_text(path))
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """A file as text; what is not UTF-8 is bad input."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInput("is not UTF-8 text") from None
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None
-
-
-def _exchanges(domain: Domain, entries: list[Any]) -> Iterable[Exchange]:
-    # Equal queries become one object, so that its likelihood is worked out once.
-    known: dict[bytes, Query] = {}
-    for index, entry in enumerate(entries):
-        with at(f"[{index}]"):
-            fields = members(entry, required=("query", "response"))
-            with at("query"):
-                query = query_from_json(fields["query"])
-                query = known.setdefault(canonical(query.tree()) + query.kind.encode(), query)
-                query.on(domain)
-            added = Transcript(domain).add(query, _response_from_json(fields["response"]))
-            yield added.exchanges[0]
+    except ValueError:
+        raise InvalidInput("cannot be read: not a file name") from None
 
 
 def _filter_from_json(value: Any) -> FilterSpec:
@@ -158,6 +174,9 @@ def _filter_from_json(value: Any) -> FilterSpec:
             kind = text(fields["kind"])
             if kind not in FILTER_KINDS:
                 raise InvalidInput(f"unknown filter; known: {', '.join(FILTER_KINDS)}")
+        for name in ("epsilon", "ratio"):
+            if name in fields and fields[name] is None:
+                raise InvalidInput("must be a number", name)
         return FilterSpec(kind, Nats.budget(fields.get("epsilon"), fields.get("ratio")))
 
 

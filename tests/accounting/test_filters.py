@@ -83,7 +83,7 @@ def test_a_loss_within_1e_30_of_the_budget_is_decided_right(
 
 
 def test_at_the_limit_a_query_that_does_not_tell_the_extremes_apart_is_accepted() -> None:
-    domain = xp.FiniteSet("abc")
+    domain = xp.FiniteSet(list("abc"))
     first = xp.channel([["1/3", "2/3"], ["2/3", "1/3"], ["1/2", "1/2"]])
     second = xp.channel([["1/2", "1/2"], ["1/2", "1/2"], ["1/3", "2/3"]])
     odometer = start(domain).add(first, 1)
@@ -96,7 +96,7 @@ def test_at_the_limit_a_query_that_does_not_tell_the_extremes_apart_is_accepted(
 
 
 def test_largest_epsilon_of_a_bayesian_filter_can_exceed_what_remains() -> None:
-    domain = xp.FiniteSet("abc")
+    domain = xp.FiniteSet(list("abc"))
     first = xp.channel([["1/3", "2/3"], ["2/3", "1/3"], ["1/2", "1/2"]])
     odometer = start(domain).add(first, 1)
     query = xp.perturbation([0.5, 0.5, 1], epsilon=1)
@@ -178,7 +178,7 @@ def test_the_worst_response_is_the_one_that_attains_the_loss_at_worst() -> None:
 
 
 def test_impossible_and_revealing_responses() -> None:
-    domain = xp.FiniteSet("ab")
+    domain = xp.FiniteSet(list("ab"))
     harmless = xp.channel([[0, "1/2", "1/2"], [0, "1/2", "1/2"]])
     revealing = xp.channel([[0, 1], ["1/2", "1/2"]])
     for kind in FILTERS:

@@ -72,7 +72,7 @@ def test_loss_for_people(run: Run, transcript: Path) -> None:
 
 def test_an_infinite_loss_is_printed_as_inf(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    xp.Transcript(xp.FiniteSet("ab")).add(xp.channel([[1, 0], [0, 1]]), 0).save(path)
+    xp.Transcript(xp.FiniteSet(list("ab"))).add(xp.channel([[1, 0], [0, 1]]), 0).save(path)
     _, out, _ = run("loss", path, "--json")
     result = json.loads(out)
     assert result["loss"] == {"lower": "inf", "upper": "inf"}
@@ -118,7 +118,7 @@ def test_a_bad_query_is_one_line_and_exit_code_2(
 ) -> None:
     code, out, err = run("decide", transcript, "--query", query(content))
     assert (code, out) == (2, "")
-    assert err.startswith(message)
+    assert err.replace(f"{transcript.parent}/", "").startswith(message)
     assert err.count("\n") == 1
 
 
@@ -127,7 +127,7 @@ def test_deciding_needs_a_filter(run: Run, tmp_path: Path, query: Callable[[Any]
     xp.Transcript(xp.FiniteSet([0, 1])).save(path)
     code, _, err = run("decide", path, "--query", query(RR))
     assert code == 2
-    assert err == "expost: bare.json: the transcript names no filter, so there is no budget\n"
+    assert err == f"expost: {path}: the transcript names no filter, so there is no budget\n"
 
 
 @pytest.mark.parametrize(
@@ -178,3 +178,34 @@ def test_help_is_instant_and_imports_nothing_heavy() -> None:
 
 def test_the_version_is_printed(run: Run) -> None:
     assert run("--version")[:2] == (0, "expost 0.1.0\n")
+
+
+def test_a_transcript_over_its_budget_is_flagged(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "over.json"
+    guard = xp.BayesianFilter(epsilon="0.1")
+    xp.Transcript(xp.FiniteSet([0, 1]), guard.spec).add(xp.randomized_response(1), 1).save(path)
+    assert json.loads(run("loss", path, "--json")[1])["within_budget"] is False
+    assert "over its budget" in run("loss", path)[1]
+
+
+def test_labels_cannot_write_to_the_terminal(
+    run: Run, tmp_path: Path, query: Callable[[Any], Path]
+) -> None:
+    path = tmp_path / "t.json"
+    guard = xp.BayesianFilter(epsilon=1)
+    xp.Transcript(xp.FiniteSet(["a\n\x1b[31m", "b"]), guard.spec).save(path)
+    _, out, _ = run("decide", path, "--query", query(RR))
+    assert "\x1b" not in out
+    assert len(out.splitlines()) == 6
+
+
+def test_without_arguments_there_is_help(run: Run) -> None:
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert "Usage: expost" in out
+
+
+def test_a_picture_goes_where_it_was_sent(run: Run, tmp_path: Path) -> None:
+    assert run("demo", "--out", tmp_path / "picture", "--json")[0] == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["picture"]
+    assert run("demo", "--out", tmp_path, "--json")[0] == 2

@@ -91,7 +91,7 @@ def test_repaired_floats_sum_to_one_and_change_by_no_more_than_they_missed(
         ([[True, False]], r"probabilities\[0\]\[0\]"),
         ([], "rows of numbers"),
         ([[]], "rows of numbers"),
-        ([0.5, 0.5], r"probabilities\[0\]: must be a row"),
+        ([0.5, 0.5], r"probabilities\[0\]: must be a list"),
     ],
 )
 def test_bad_tables_are_refused_with_their_place(table: Any, message: str) -> None:
@@ -150,3 +150,38 @@ def test_probabilities_at_the_edge_of_the_range_of_doubles() -> None:
     assert running.lower <= loss.lower
     assert loss.upper <= running.upper
     assert loss.upper == pytest.approx(299 * np.log(10) - np.log(2))
+
+
+def test_masked_entries_are_refused() -> None:
+    masked = np.ma.array([[0.5, 0.5], [3, -2.0]], mask=[[False, False], [True, True]])
+    with pytest.raises(xp.InvalidInput, match="masked"):
+        xp.channel(masked)
+    with pytest.raises(xp.InvalidInput, match=r"scores\[1\]"):
+        xp.perturbation(np.ma.array([0.5, 1e13], mask=[False, True]), epsilon=1)
+
+
+def test_a_row_index_is_refused_because_rows_go_by_position() -> None:
+    frame = pd.DataFrame({"a": [0.5, 0.4], "b": [0.5, 0.6]}, index=["yes", "no"])
+    with pytest.raises(xp.InvalidInput, match="row index"):
+        xp.channel(frame)
+    assert xp.channel(frame.reset_index(drop=True)).responses == ("a", "b")
+
+
+def test_what_no_value_can_give_is_not_a_response() -> None:
+    query = xp.channel([[0, "1/2", "1/2"], [0, "1/4", "3/4"]], responses=["never", "no", "yes"])
+    with pytest.raises(xp.InvalidInput, match="is not a response"):
+        xp.Transcript(PAIR).add(query, "never")
+    assert query.on(PAIR).least_loss.ratio == Fraction(3, 2)
+
+
+@given(st.data())
+def test_a_channel_is_the_same_after_a_round_trip_at_the_edge_of_64_bits(
+    data: st.DataObject,
+) -> None:
+    # Entries down to 2^-10 are multiples of 2^-62, the widest denominator that is tried first.
+    entries = data.draw(st.lists(st.floats(2**-10, 0.5), min_size=2, max_size=2))
+    query = xp.channel(np.array([[p, 1 - p] for p in entries]))
+    again = xp.channel(rows(query))
+    assert again == query
+    assert again.weights.dtype == query.weights.dtype
+    assert (again.weights == query.weights).all()

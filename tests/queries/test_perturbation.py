@@ -69,7 +69,7 @@ def test_weights_are_monotone_and_share_one_total(values: list[float], epsilon: 
         ({"scores": [0], "epsilon": float("inf")}, "epsilon: must be a finite number"),
         ({"scores": [0], "range": (1, 0), "epsilon": 1}, "range: must be two ends"),
         ({"scores": [0], "range": (-1e308, 1e308), "epsilon": 1}, "range: must be two ends"),
-        ({"scores": [0], "range": (0, 1, 2), "epsilon": 1}, "range: must be a pair"),
+        ({"scores": [0], "range": (0, 1, 2), "epsilon": 1}, "range: must be two ends"),
     ],
 )
 def test_bad_parameters_are_refused_with_their_place(
@@ -81,4 +81,4 @@ def test_bad_parameters_are_refused_with_their_place(
 
 def test_a_perturbation_needs_a_score_per_value() -> None:
     with pytest.raises(xp.InvalidInput, match="2 scores for a domain of 3 values"):
-        xp.worst_case_loss(xp.perturbation([0, 1], epsilon=1), xp.FiniteSet("abc"))
+        xp.worst_case_loss(xp.perturbation([0, 1], epsilon=1), xp.FiniteSet(list("abc")))

@@ -8,12 +8,13 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import expost as xp
 import oracles
 from expost.queries.term import Term, as_weights
+from expost.rounding import Nats
 
 sizes = st.sampled_from([10, 2**20, 2**40, 2**53, 2**62 - 1, 2**80, 2**900])
 
@@ -21,6 +22,7 @@ sizes = st.sampled_from([10, 2**20, 2**40, 2**53, 2**62 - 1, 2**80, 2**900])
 @settings(max_examples=1000)
 @given(sizes.flatmap(lambda m: st.lists(st.integers(0, m), min_size=1, max_size=8)))
 def test_every_log_is_within_the_error(weights: list[int]) -> None:
+    assume(any(weights))
     term = Term(as_weights(weights, max(weights)))
     with mpmath.workdps(60):
         # The common constant is unknown, so differences are compared; each has two errors.
@@ -52,9 +54,11 @@ def test_equal_weights_have_no_error() -> None:
 
 
 def test_a_difference_below_the_range_of_doubles_is_still_covered() -> None:
-    # Relative difference 2^-1100: the double quotient is zero, the loss is not.
-    query = xp.perturbation([0, 1], epsilon=Fraction(4, 10**324))
-    guard = xp.BayesianFilter(epsilon=Fraction(1, 10**323))
+    # Two weights next to each other at 2^1900: their quotient is one in doubles, but no loss is 0.
+    ratio = 1 + Fraction(1, 2**1900)
+    truth = ratio / (1 + ratio)
+    query = xp.channel([[truth, 1 - truth], [1 - truth, truth]])
+    guard = xp.BayesianFilter.of(Nats(ratio=ratio**2))
     odometer = xp.Odometer(xp.Transcript(xp.FiniteSet([0, 1])))
     accepted = 0
     while accepted < 5 and guard.decide(odometer, query).accepted:

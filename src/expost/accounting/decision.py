@@ -33,6 +33,9 @@ class Decision:
         default=lambda: None, repr=False, compare=False, kw_only=True
     )
 
+    def __bool__(self) -> bool:
+        return self.accepted
+
     @property
     def remaining(self) -> float:
         """Budget minus loss, rounded down."""

@@ -12,7 +12,8 @@ from expost.accounting.decision import Decision, remaining
 from expost.accounting.largest import Trial, largest_epsilon
 from expost.accounting.odometer import Odometer
 from expost.domains import Value
-from expost.queries import Query
+from expost.errors import expect
+from expost.queries import Query, check_query
 from expost.rounding import Enclosure, ExactLike, Nats, decimal_text
 from expost.transcript import FilterSpec
 
@@ -84,6 +85,8 @@ class Filter(ABC):
 
     def decide(self, odometer: Odometer, query: Query) -> Decision:
         """Say whether the query is accepted. Changes nothing, and needs no secret."""
+        expect(odometer, Odometer, "an odometer: Odometer(transcript)")
+        check_query(query)
         worst = self.worst_case(odometer, query)
         attempt = partial(self._attempt, odometer)
         return Decision(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from expost.chain import Chain
+from expost.errors import expect
 from expost.extrema import spread
 from expost.likelihood import LogLikelihood
 from expost.queries import Query
@@ -30,10 +31,11 @@ class Odometer:
     """The sum of the epsilons, which is what basic composition says."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self.transcript = transcript
-        self.log_likelihood = LogLikelihood.flat(transcript.domain)
         self.spent = Enclosure(0.0, 0.0)
         self.history = Chain([self.spent])
+        expect(transcript, Transcript, "a transcript")
+        self.transcript = transcript
+        self.log_likelihood = LogLikelihood.flat(transcript.domain)
         for exchange in transcript.exchanges:
             self._absorb(exchange)
 
@@ -61,7 +63,7 @@ class Odometer:
         return self.history[-1]
 
     def __len__(self) -> int:
-        return len(self.transcript)
+        return len(self.history) - 1
 
     def __repr__(self) -> str:
         return f"Odometer({len(self)} exchanges, loss at most {self.loss.upper:.6g})"

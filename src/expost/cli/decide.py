@@ -6,7 +6,7 @@ from pathlib import Path
 
 from expost.accounting import Odometer, filter_of
 from expost.cli.show import show_json, show_lines, shown
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, printable
 from expost.queries import query_from_json
 from expost.reading import parse
 from expost.transcript import load, read_text
@@ -17,8 +17,8 @@ __all__ = ["run"]
 def run(file: Path, query_file: Path, *, as_json: bool) -> None:
     transcript = load(file)
     if transcript.filter is None:
-        raise InvalidInput("the transcript names no filter, so there is no budget", file.name)
-    with at(query_file.name, ": "):
+        raise InvalidInput("the transcript names no filter, so there is no budget", str(file))
+    with at(str(query_file), ": "):
         query = query_from_json(parse(read_text(query_file)))
         query.on(transcript.domain)
     decision = filter_of(transcript.filter).decide(Odometer(transcript), query)
@@ -27,7 +27,7 @@ def run(file: Path, query_file: Path, *, as_json: bool) -> None:
         return
     worst = shown(decision.loss_at_worst)
     if decision.worst_response is not None:
-        worst += f"  (if the response is {decision.worst_response})"
+        worst += f"  (if the response is {printable(str(decision.worst_response))})"
     show_lines(
         [
             ("decision", "accepted" if decision.accepted else "refused"),

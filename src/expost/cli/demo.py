@@ -16,24 +16,34 @@ from expost.errors import BudgetExceeded
 from expost.extrema import exact_spread
 from expost.plots import basic_history, odometer_figure, save
 from expost.queries import Channel, channel, randomized_response
+from expost.rounding import Nats
 from expost.sampling import InsecureSource
 from expost.session import Session
 from expost.transcript import Transcript
 
 __all__ = ["run"]
 
+BUDGET = Nats.budget(epsilon=1)
+
 
 def run(out: Path, seed: int, *, as_json: bool) -> None:
     console = Console(quiet=as_json, highlight=False)
     accepted = _example(console)
-    answered, basic = _person(console, out, seed)
+    odometer, basic = _person(console, seed)
+    picture: str | None = str(out)
+    try:
+        save(odometer_figure(odometer, BUDGET), out)
+        console.print(f"\nThe picture is in {out}.")
+    except ModuleNotFoundError:
+        picture = None
+        console.print("\nFor the picture, install the extra: pip install 'expost[plot]'.")
     if as_json:
         show_json(
             {
                 "example": accepted,
                 "basic_answered": basic,
-                "answered": answered,
-                "picture": str(out),
+                "answered": len(odometer),
+                "picture": picture,
             }
         )
 
@@ -72,10 +82,10 @@ def _example(console: Console) -> list[bool]:
     return accepted
 
 
-def _person(console: Console, out: Path, seed: int) -> tuple[int, int]:
+def _person(console: Console, seed: int) -> tuple[Odometer, int]:
     console.print("[bold]2. A person who answers the same question again and again[/]\n")
     query = randomized_response(epsilon="0.1")
-    guard = BayesianFilter(epsilon="1")
+    guard = BayesianFilter.of(BUDGET)
     domain = FiniteSet(["no", "yes"])
     session = Session(domain, "yes", filter=guard, source=InsecureSource(seed))
     try:
@@ -97,6 +107,4 @@ def _person(console: Console, out: Path, seed: int) -> tuple[int, int]:
         f"{len(odometer) / basic:.1f} times as many, with the same guarantee of 1."
     )
     console.print(f"\nThe next question gets: [dim]{message}[/]")
-    save(odometer_figure(odometer, guard.budget), out)
-    console.print(f"\nThe picture is in {out}.")
-    return len(odometer), basic
+    return odometer, basic

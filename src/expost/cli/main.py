@@ -20,7 +20,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
-    no_args_is_help=True,
 )
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A transcript file (JSON).")]
@@ -74,8 +73,12 @@ def main() -> None:
     """Run the command line; bad input is one line on standard error and exit code 2."""
     from expost.errors import InvalidInput
 
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without ε shows a question mark
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
+        sys.stdout.flush()
+        sys.exit(code)
     except InvalidInput as error:
         reason = str(error)
     except typer.TyperException as error:
@@ -84,5 +87,7 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:
+        reason = f"cannot write: {error.strerror}"
     print(f"expost: {' '.join(reason.split())}", file=sys.stderr)
     sys.exit(2)

@@ -34,8 +34,6 @@ def spread_with(total: LogLikelihood, term: Term) -> Enclosure:
     if total.lowest == -math.inf:
         return Enclosure(math.inf, math.inf)
     highest, lowest = _extremes_of_sum(total.values, term.logs)
-    if highest == -math.inf:  # no value can give this response: 0/0 says nothing
-        return Enclosure(0.0, 0.0)
     error = rounded_sum_error(total.error, term.error, highest, lowest)
     return _enclose(highest, lowest, error)
 

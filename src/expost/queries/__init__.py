@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from expost.errors import InvalidInput, at
-from expost.queries.base import Likelihood, Query
+from expost.queries.base import Likelihood, Query, check_query
 from expost.queries.channel import Channel, channel
 from expost.queries.perturbation import Perturbation, perturbation
 from expost.queries.randomized_response import RandomizedResponse, randomized_response
@@ -19,6 +19,7 @@ __all__ = [
     "Query",
     "RandomizedResponse",
     "channel",
+    "check_query",
     "perturbation",
     "query_from_json",
     "randomized_response",

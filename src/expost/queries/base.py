@@ -14,13 +14,13 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from expost.domains import Domain, FiniteSet, Value
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, expect
 from expost.queries.term import Term, Weights
 from expost.reading import scalar
 from expost.rounding import ExactLike, Nats, exact
 from expost.sampling import Categorical, Pmf
 
-__all__ = ["LARGEST_EPSILON", "Columns", "Likelihood", "Query", "read_epsilon"]
+__all__ = ["LARGEST_EPSILON", "Columns", "Likelihood", "Query", "check_query", "read_epsilon"]
 
 LARGEST_EPSILON = Fraction(500)
 
@@ -84,12 +84,17 @@ class Columns(Likelihood):
         self.domain = domain
         self.responses = responses
         self._columns = columns
-        self._positions = {response: i for i, response in enumerate(responses)}
+        for column in columns:
+            assert (column >= 0).all(), "a weight is never negative"
+            column.setflags(write=False)
+        # What no value can give is not in the range of the query.
+        self._extreme = [i for i, column in enumerate(columns) if column.any()]
+        self._positions = {responses[i]: i for i in self._extreme}
         self._terms: dict[int, Term] = {}
 
     @property
     def extreme(self) -> Sequence[int]:
-        return range(len(self.responses))
+        return self._extreme
 
     def position(self, response: Any) -> int | None:
         try:
@@ -117,8 +122,7 @@ class Columns(Likelihood):
 
     @cached_property
     def least_loss(self) -> Nats:
-        possible = [i for i in self.extreme if (self._columns[i] > 0).any()]
-        return min(self.term(position).loss for position in possible)
+        return min(self.term(position).loss for position in self.extreme)
 
 
 class Query(ABC):
@@ -148,6 +152,7 @@ class Query(ABC):
         """The likelihood on a domain; the last one is kept, for it is asked for again and again."""
         last: Likelihood | None = self.__dict__.get("_last")
         if last is None or (last.domain is not domain and last.domain != domain):
+            expect(domain, Domain, "a FiniteSet or a Box")
             if not isinstance(domain, FiniteSet):
                 raise InvalidInput(f"{self.kind} needs a finite domain, not a box")
             last = self._on(domain)
@@ -180,3 +185,8 @@ def read_epsilon(epsilon: ExactLike) -> Fraction:
         if amount > LARGEST_EPSILON:
             raise InvalidInput(f"must be at most {LARGEST_EPSILON}")
         return amount
+
+
+def check_query(query: object) -> None:
+    """Refuse what is not a query with a line that helps."""
+    expect(query, Query, "a query, such as randomized_response(epsilon=1)")

@@ -16,7 +16,7 @@ from expost.queries.base import Columns, Likelihood, Query, read_epsilon
 from expost.queries.term import Weights, as_weights
 from expost.queries.two_weights import two_weights
 from expost.reading import array, double, each, members, number
-from expost.rounding import ExactLike
+from expost.rounding import ExactLike, decimal_text
 
 __all__ = ["Perturbation", "one_bit_weights", "perturbation"]
 
@@ -36,7 +36,8 @@ class Perturbation(Query):
 
     def __repr__(self) -> str:
         low, high = self.range
-        return f"Perturbation({len(self.scores)} scores in [{low}, {high}], epsilon={self.epsilon})"
+        shown = f"{len(self.scores)} scores in [{low}, {high}]"
+        return f"Perturbation({shown}, epsilon={decimal_text(self.epsilon)})"
 
     def tree(self) -> dict[str, Any]:
         low, high = self.range
@@ -97,12 +98,11 @@ def perturbation(
     >>> perturbation([0, 0.5, 1], range=(0, 1), epsilon="1")
     Perturbation(3 scores in [0, 1], epsilon=1)
     """
-    if len(range) != 2:
-        raise InvalidInput("must be a pair of numbers", "range")
-    low, high = each(range, lambda end: number(double(end)), "range")
-    if not low < high or not np.isfinite(float(high) - float(low)):
+    ends = each(range, number, "range")
+    if len(ends) != 2 or not ends[0] < ends[1] or not np.isfinite(float(ends[1]) - ends[0]):
         raise InvalidInput("must be two ends, the lower one first", "range")
-    if isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 1:
+    low, high = ends
+    if type(scores) is np.ndarray and scores.dtype == np.float64 and scores.ndim == 1:
         values = scores.copy()
     else:
         values = np.array(each(scores, double, "scores"), dtype=np.float64)

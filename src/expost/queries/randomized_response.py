@@ -14,7 +14,7 @@ from expost.queries.base import Likelihood, Query, read_epsilon
 from expost.queries.term import Term, Weights, as_weights
 from expost.queries.two_weights import two_weights
 from expost.reading import members
-from expost.rounding import ExactLike, Nats
+from expost.rounding import ExactLike, Nats, decimal_text
 from expost.sampling import Pmf, Spiked
 
 __all__ = ["RandomizedResponse", "randomized_response"]
@@ -23,7 +23,7 @@ __all__ = ["RandomizedResponse", "randomized_response"]
 _MOST_KEPT = 1 << 22
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RandomizedResponse(Query):
     """k-ary randomized response over all values of the domain (Warner 1965, Kairouz et al. 2016).
 
@@ -32,6 +32,9 @@ class RandomizedResponse(Query):
 
     kind: ClassVar[str] = "randomized_response"
     epsilon: Fraction
+
+    def __repr__(self) -> str:
+        return f"RandomizedResponse(epsilon={decimal_text(self.epsilon)})"
 
     def tree(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon}
@@ -80,20 +83,22 @@ class _RandomizedLikelihood(Likelihood):
         return weights
 
     def term(self, position: int) -> Term:
-        if position not in self._terms:
+        term = self._terms.get(position)
+        if term is None:
+            term = super().term(position)
             if len(self._terms) * len(self.domain) > _MOST_KEPT:
                 self._terms = {}
-            self._terms[position] = super().term(position)
-        return self._terms[position]
+            self._terms[position] = term
+        return term
 
     def telling(self, value: int) -> int:
         return value
 
 
-def randomized_response(*, epsilon: ExactLike) -> RandomizedResponse:
+def randomized_response(epsilon: ExactLike) -> RandomizedResponse:
     """Answer truthfully with odds e^epsilon against any other value of the domain.
 
-    >>> randomized_response(epsilon="0.1").epsilon
-    Fraction(1, 10)
+    >>> randomized_response(epsilon="0.1")
+    RandomizedResponse(epsilon=0.1)
     """
     return RandomizedResponse(read_epsilon(epsilon))

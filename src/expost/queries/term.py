@@ -43,10 +43,11 @@ class Term:
     __slots__ = ("error", "logs", "weights")
 
     def __init__(self, weights: Weights) -> None:
+        weights.setflags(write=False)
         self.weights = weights
         smallest, largest = _positive_range(weights)
         # The middle of the logarithms becomes zero: sums stay small, and so do their errors.
-        reference = math.isqrt(smallest * largest) if largest else 1
+        reference = math.isqrt(smallest * largest)
         excess = _quotients(weights - reference, reference)
         near = np.abs(excess) < 0.5
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -61,16 +62,14 @@ class Term:
 
     @property
     def loss(self) -> Nats:
-        """The loss that this response realizes on its own; zero if no value can give it."""
-        smallest, largest = _positive_range(self.weights)
-        if largest and (self.weights == 0).any():
-            return INFINITE
-        return Nats(ratio=Fraction(largest, smallest)) if largest else Nats()
+        """The loss that this response realizes on its own."""
+        smallest, largest = int(self.weights.min()), int(self.weights.max())
+        return Nats(ratio=Fraction(largest, smallest)) if smallest else INFINITE
 
 
 def _positive_range(weights: Weights) -> tuple[int, int]:
-    positive = weights if (weights > 0).all() else weights[weights > 0]
-    return (int(positive.min()), int(positive.max())) if positive.size else (0, 0)
+    positive = weights if weights.all() else weights[weights > 0]
+    return int(positive.min()), int(positive.max())
 
 
 def _quotients(numerators: Weights, denominator: int) -> NDArray[np.float64]:
