@@ -39,6 +39,11 @@ def queries(size: int) -> st.SearchStrategy[Query]:
     )
 
 
+def is_asymmetric(query: Query, domain: xp.FiniteSet) -> bool:
+    """Whether its responses differ in what they tell."""
+    return len({max(column) / min(column) for column in columns(query, domain)}) > 1
+
+
 def columns(query: Query, domain: xp.FiniteSet) -> list[list[Fraction]]:
     """Pr(response | value) as fractions, read from the public pmf: one list per response."""
     likelihood = query.on(domain)
@@ -71,11 +76,14 @@ class Menu:
 
 
 @st.composite
-def menus(draw: st.DrawFn, *, length: int = 3) -> Menu:
-    """At least three values and asymmetric queries, with a budget that some sequences meet."""
+def menus(draw: st.DrawFn, *, length: int = 3, asymmetric: bool = False) -> Menu:
+    """At least three values, and a budget that some sequences meet."""
     size = draw(st.integers(3, 4))
     domain = xp.FiniteSet(range(size))
-    asked = tuple(draw(st.lists(queries(size), min_size=length, max_size=length)))
+    choices = queries(size)
+    if asymmetric:
+        choices = choices.filter(lambda query: is_asymmetric(query, domain))
+    asked = tuple(draw(st.lists(choices, min_size=length, max_size=length)))
     single = [columns(query, domain) for query in asked]
     ratios = sorted(max(column) / min(column) for table in single for column in table)
     kind = draw(st.sampled_from(["tie", "ratio", "epsilon"]))

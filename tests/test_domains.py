@@ -84,8 +84,10 @@ def test_bad_boxes_are_refused_with_their_place(sides: dict[str, Any], message: 
 
 
 def test_an_integer_side_needs_an_integer() -> None:
-    with pytest.raises(xp.InvalidInput, match="no integer"):
+    with pytest.raises(xp.InvalidInput, match="must be integers"):
         xp.integers(0.2, 0.8)  # type: ignore[arg-type]
+    with pytest.raises(xp.InvalidInput, match="no integer"):
+        xp.integers(2, 1)
 
 
 @pytest.mark.parametrize(

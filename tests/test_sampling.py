@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -97,3 +99,41 @@ def test_the_insecure_source_repeats_itself() -> None:
 def test_a_pmf_does_not_show_its_weights() -> None:
     assert "object at" in repr(Categorical((1, 2)))
     assert "object at" in repr(Spiked(3, 1, 2, 1))
+
+
+class Counted(int):
+    """An integer that counts what is done with it."""
+
+
+operations: Counter[str] = Counter()
+
+
+def _counted(name: str) -> Callable[[Counted, int], Any]:
+    def operation(self: Counted, other: int) -> Any:
+        operations[name] += 1
+        return getattr(int, name)(self, other)
+
+    return operation
+
+
+for _name in ("__lt__", "__le__", "__gt__", "__ge__", "__sub__", "__floordiv__"):
+    setattr(Counted, _name, _counted(_name))
+
+
+@pytest.mark.parametrize(
+    "pmfs",
+    [
+        [Categorical((1, 2, 3, 4)), Categorical((4, 3, 2, 1)), Categorical((0, 10, 0, 0))],
+        [Spiked(6, spike, 5, 2) for spike in range(6)],
+    ],
+    ids=["categorical", "spiked"],
+)
+def test_every_draw_does_the_same_operations(pmfs: list[Pmf]) -> None:
+    seen = set()
+    for pmf in pmfs:
+        for uniform in range(pmf.total):
+            operations.clear()
+            pmf.pick(Counted(uniform))
+            seen.add(tuple(sorted(operations.items())))
+    assert len(seen) == 1
+    assert seen != {()}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from expost.accounting import BasicFilter as BasicFilter
     from expost.accounting import BayesianFilter as BayesianFilter
     from expost.accounting import Decision as Decision
+    from expost.accounting import Filter as Filter
     from expost.accounting import Odometer as Odometer
     from expost.accounting import SimplifiedFilter as SimplifiedFilter
     from expost.domains import Box as Box
@@ -25,17 +26,56 @@ if TYPE_CHECKING:
     from expost.loss import realized_loss as realized_loss
     from expost.loss import utilization as utilization
     from expost.loss import worst_case_loss as worst_case_loss
+    from expost.queries import Query as Query
     from expost.queries import channel as channel
     from expost.queries import perturbation as perturbation
     from expost.queries import randomized_response as randomized_response
     from expost.rounding import Enclosure as Enclosure
+    from expost.rounding import Nats as Nats
     from expost.sampling import InsecureSource as InsecureSource
+    from expost.sampling import Source as Source
     from expost.session import HALT as HALT
+    from expost.session import Halt as Halt
     from expost.session import Session as Session
     from expost.session import interact as interact
     from expost.transcript import Exchange as Exchange
     from expost.transcript import Transcript as Transcript
     from expost.transcript import load as load
+
+__all__ = [
+    "HALT",
+    "BasicFilter",
+    "BayesianFilter",
+    "Box",
+    "BudgetExceeded",
+    "Decision",
+    "Enclosure",
+    "Exchange",
+    "ExpostError",
+    "Filter",
+    "FiniteSet",
+    "Halt",
+    "InsecureSource",
+    "InvalidInput",
+    "Nats",
+    "Odometer",
+    "OutsideDomain",
+    "Query",
+    "Session",
+    "SimplifiedFilter",
+    "Source",
+    "Transcript",
+    "channel",
+    "integers",
+    "interact",
+    "load",
+    "perturbation",
+    "randomized_response",
+    "realized_loss",
+    "utilization",
+    "worst_case_loss",
+]
+__version__ = "0.1.0"
 
 _HOME = {
     "BasicFilter": "accounting",
@@ -46,14 +86,19 @@ _HOME = {
     "Enclosure": "rounding",
     "Exchange": "transcript",
     "ExpostError": "errors",
+    "Filter": "accounting",
     "FiniteSet": "domains",
     "HALT": "session",
+    "Halt": "session",
     "InsecureSource": "sampling",
     "InvalidInput": "errors",
+    "Nats": "rounding",
     "Odometer": "accounting",
     "OutsideDomain": "errors",
+    "Query": "queries",
     "Session": "session",
     "SimplifiedFilter": "accounting",
+    "Source": "sampling",
     "Transcript": "transcript",
     "channel": "queries",
     "integers": "domains",
@@ -66,17 +111,15 @@ _HOME = {
     "worst_case_loss": "loss",
 }
 
-__all__ = sorted(_HOME)
-__version__ = "0.1.0"
+if not TYPE_CHECKING:  # a checker that saw this would take every misspelt name for Any
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'expost' has no attribute {name!r}")
-    value = getattr(import_module(f"expost.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module 'expost' has no attribute {name!r}")
+        value = getattr(import_module(f"expost.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return [*__all__, "__version__"]

@@ -151,9 +151,12 @@ class Integers:
     upper: int
 
     def __post_init__(self) -> None:
-        low, high = number(self.lower), number(self.upper)
-        object.__setattr__(self, "lower", math.ceil(low))
-        object.__setattr__(self, "upper", math.floor(high))
+        for name in ("lower", "upper"):
+            bound = number(getattr(self, name))
+            if not isinstance(bound, int):
+                # Not rounded to the next integer: a domain never changes by accident.
+                raise InvalidInput("the bounds of integers must be integers")
+            object.__setattr__(self, name, bound)
         if self.lower > self.upper:
             raise InvalidInput("there is no integer between the bounds")
 

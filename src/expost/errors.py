@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import partial
 from types import UnionType
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,7 @@ class BudgetExceeded(ExpostError):
         loss: Enclosure,
         loss_at_worst: Enclosure,
         budget: Nats,
-        fits: str | None,
+        fits: Decimal | None,
         undecided: bool = False,
     ) -> None:
         self.loss = loss

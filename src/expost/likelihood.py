@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Domain, FiniteSet
-from expost.queries import Likelihood
+from expost.queries import Query
 from expost.rounding import UNIT, up
 from expost.transcript import Exchange
 
-__all__ = ["LogLikelihood", "Summand"]
+__all__ = ["LogLikelihood", "Summand", "rounded_sum_error"]
 
 
 @dataclass(frozen=True, slots=True)
 class Summand:
-    """A response of a query, and how often it was given."""
+    """A response of a query by its position, and how often it was given."""
 
-    likelihood: Likelihood
+    query: Query
     position: int
     times: int = 1
 
@@ -44,7 +44,7 @@ class LogLikelihood:
     highest: float
     lowest: float
     tally: Mapping[tuple[int, int], Summand]
-    """What was summed, by the identity of the likelihood and the position of the response."""
+    """What was summed, by the identity of the query and the position of the response."""
 
     @classmethod
     def flat(cls, domain: Domain) -> LogLikelihood:
@@ -66,14 +66,15 @@ class LogLikelihood:
         middle = (highest + lowest) / 2
         if math.isfinite(middle) and abs(middle) > 1 + highest - lowest:
             # A common constant says nothing; without it the sums, and so their errors, stay small.
+            # Every value is between middle/2 and 2·middle: the differences are exact (Sterbenz).
             values -= middle
-            highest, lowest = float(values.max()), float(values.min())
-            error = rounded_sum_error(error, 0.0, highest, lowest)
+            highest, lowest = highest - middle, lowest - middle
         values.setflags(write=False)
-        key = (id(likelihood), position)
+        # Summands keep their queries alive, so identities are not used twice.
+        key = (id(exchange.query), position)
         times = self.tally[key].times + 1 if key in self.tally else 1
         tally = dict(self.tally)
-        tally[key] = Summand(likelihood, position, times)
+        tally[key] = Summand(exchange.query, position, times)
         return LogLikelihood(self.domain, values, error, highest, lowest, tally)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import overload
 
 from expost.domains import Domain
@@ -12,7 +14,15 @@ from expost.queries import Query, check_query
 from expost.rounding import Enclosure, Nats, down, up
 from expost.transcript import Transcript
 
-__all__ = ["basic_loss", "realized_loss", "utilization", "worst_case_loss"]
+__all__ = [
+    "basic_loss",
+    "exact_realized_loss",
+    "realized_loss",
+    "share_of",
+    "total_charge",
+    "utilization",
+    "worst_case_loss",
+]
 
 
 def realized_loss(transcript: Transcript) -> Enclosure:
@@ -46,12 +56,18 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
 
 def basic_loss(transcript: Transcript) -> Nats:
     """What basic composition charges: the sum of the epsilons, exactly."""
+    return total_charge(
+        (exchange.query.charge(transcript.domain), 1) for exchange in transcript.exchanges
+    )
+
+
+def total_charge(charges: Iterable[tuple[Nats, int]]) -> Nats:
+    """The sum of charges with their multiplicities."""
     # Equal charges are counted first: a thousand powers of a ratio are one power.
-    counts: dict[Nats, int] = {}
-    for exchange in transcript.exchanges:
-        charge = exchange.query.charge(transcript.domain)
-        counts[charge] = counts.get(charge, 0) + 1
-    return sum((charge * count for charge, count in counts.items()), start=Nats())
+    counts: Counter[Nats] = Counter()
+    for charge, times in charges:
+        counts[charge] += times
+    return sum((charge * times for charge, times in counts.items()), start=Nats())
 
 
 @overload
@@ -66,15 +82,16 @@ def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Encl
     of the epsilons. Zero where nothing was to be used.
     """
     if isinstance(asked, Transcript):
-        return _share(exact_realized_loss(asked), basic_loss(asked))
+        return share_of(exact_realized_loss(asked), basic_loss(asked))
     check_query(asked)
     if domain is None:
         raise InvalidInput("the utilization of a query needs a domain")
     likelihood = asked.on(domain)
-    return _share(likelihood.least_loss, likelihood.epsilon)
+    return share_of(likelihood.least_loss, likelihood.epsilon)
 
 
-def _share(used: Nats, whole: Nats) -> Enclosure:
+def share_of(used: Nats, whole: Nats) -> Enclosure:
+    """How much of a whole was used, from 0 to 1; nothing of nothing is 0."""
     if used == whole:
         used_up = 1.0 if whole > Nats() else 0.0
         return Enclosure(used_up, used_up)

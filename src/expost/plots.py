@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from expost.accounting import Odometer, basic_prefix
 from expost.errors import InvalidInput
-from expost.rounding import Enclosure, Nats
+from expost.rounding import Nats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ def odometer_figure(odometer: Odometer, budget: Nats) -> Figure:
     limit = budget.enclosure.upper
     realized = [loss.upper for loss in odometer.history]
     stop = basic_prefix(odometer.transcript, budget)
-    within = [loss.upper for loss in basic_history(odometer)[: stop + 1]]
+    within = [loss.upper for loss in odometer.basic_history[: stop + 1]]
     axes.axhline(limit, color=_BUDGET, linewidth=1, linestyle=(0, (4, 3)))
     axes.annotate(
         f"budget {budget}", (len(realized) - 1, limit), (0, 5), textcoords="offset points",
@@ -48,15 +48,6 @@ def odometer_figure(odometer: Odometer, budget: Nats) -> Figure:
     axes.set_ylim(0, 1.18 * limit)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
-
-
-def basic_history(odometer: Odometer) -> list[Enclosure]:
-    """The sum of the epsilons at the start and after each exchange."""
-    charges = [Enclosure(0.0, 0.0)]
-    for exchange in odometer.transcript.exchanges:
-        charge = exchange.query.charge(odometer.transcript.domain)
-        charges.append(charges[-1] + charge.enclosure)
-    return charges
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -130,7 +130,7 @@ def each(values: Any, read: Callable[[Any], T], place: str = "") -> list[T]:
             result.append(read(entry))
     except InvalidInput as error:
         with at(f"{place}[{len(result)}]"):
-            raise type(error)(error.reason, error.place) from None
+            raise error from None
     return result
 
 
@@ -149,14 +149,10 @@ def scalar(value: Any) -> int | float | str:
     """A label or a number of a domain or a response: ``1.0`` is the integer 1, ``"1"`` a label."""
     if isinstance(value, str) and not isinstance(value, NumberText):
         return text(value)
-    try:
-        return number(value)
-    except InvalidInput as error:
-        reason = error.reason.replace("must be a number", "must be a label or a number")
-        raise InvalidInput(reason) from None
+    return number(value, "a label or a number")
 
 
-def number(value: Any) -> int | float:
+def number(value: Any, what: str = "a number") -> int | float:
     """A finite number, as an integer if it is one that a double can hold."""
     if isinstance(value, NumberText) and re.fullmatch(r"-?\d+", value):
         value = int(value[:30])  # absurdly long ones are too large all the same
@@ -165,19 +161,23 @@ def number(value: Any) -> int | float:
         if abs(integer) > LARGEST_INTEGER:
             raise InvalidInput("integer too large: at most 2^53")
         return integer
-    result = double(value)
+    result = double(value, what)
     return int(result) if result.is_integer() and abs(result) <= LARGEST_INTEGER else result
 
 
-def double(value: Any) -> float:
+# float() would take these, but none of them is a number that a person wrote.
+_NOT_NUMBERS = (bool, np.bool_, np.ndarray, np.complexfloating, bytes)
+
+
+def double(value: Any, what: str = "a number") -> float:
     """A number that is used as the nearest double: a weight, a bound, a score."""
-    is_text = isinstance(value, (str, bytes)) and not isinstance(value, NumberText)
-    if isinstance(value, (bool, np.bool_, np.ndarray)) or is_text:
-        raise InvalidInput("must be a number")
+    is_text = isinstance(value, str) and not isinstance(value, NumberText)
+    if isinstance(value, _NOT_NUMBERS) or is_text:
+        raise InvalidInput(f"must be {what}")
     try:
         result = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput("must be a number") from None
+        raise InvalidInput(f"must be {what}") from None
     if not math.isfinite(result):
         raise InvalidInput("must be a finite number")
     return result

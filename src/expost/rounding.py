@@ -20,6 +20,7 @@ from typing import SupportsFloat
 from expost.errors import InvalidInput, at
 
 __all__ = [
+    "INFINITE",
     "UNIT",
     "Enclosure",
     "ExactLike",
@@ -65,8 +66,9 @@ class Enclosure:
             return self
         if 0.0 == self.lower == self.upper:
             return other
-        lower, upper = self.lower + other.lower, self.upper + other.upper
-        return Enclosure(lower if math.isinf(lower) else down(lower), up(upper))
+        if math.inf in (self.lower, other.lower):
+            return Enclosure(math.inf, math.inf)
+        return Enclosure(down(self.lower + other.lower), up(self.upper + other.upper))
 
     def __contains__(self, x: float | Fraction) -> bool:
         return self.lower <= x <= self.upper
@@ -88,34 +90,34 @@ def exact(number: ExactLike) -> Fraction:
     """The rational that a person meant: ``0.3`` and ``"0.3"`` are both 3/10, ``"1/3"`` is 1/3."""
     if isinstance(number, bool) or not isinstance(number, (str, SupportsFloat)):
         raise InvalidInput("must be a number")
+    if isinstance(number, (int, Fraction)):
+        return _modest(Fraction(number))
     # str of a NumPy float is its shortest decimal in its own precision, as repr of a float is.
-    huge = isinstance(number, (int, Fraction)) and _bits(number) > 3 * _MOST_CHARACTERS
-    text = "" if huge else str(number)
-    if huge or len(text) > _MOST_CHARACTERS:
+    text = str(number)
+    if len(text) > _MOST_CHARACTERS:
         raise InvalidInput("has too many digits")
     if _QUOTIENT.fullmatch(text):
         numerator, denominator = map(int, text.split("/"))
         if denominator == 0:
             raise InvalidInput("has a denominator of zero")
-        value = Fraction(numerator, denominator)
-    else:
-        match = _DECIMAL.fullmatch(text)
-        if match is None:
-            infinite = text.lower().lstrip("+-") in {"nan", "inf", "infinity"}
-            raise InvalidInput(
-                "must be a finite number" if infinite else 'must be a decimal or "p/q"'
-            )
-        exponent = match["exponent"] or "0"
-        if len(exponent) > 5 or abs(int(exponent)) > 2 * _LARGEST_EXPONENT:
-            raise InvalidInput("is too large or too small")
-        value = Fraction(text)
-    if value and not Fraction(1, 10**_LARGEST_EXPONENT) <= abs(value) <= 10**_LARGEST_EXPONENT:
+        return _modest(Fraction(numerator, denominator))
+    match = _DECIMAL.fullmatch(text)
+    if match is None:
+        if text.lower().lstrip("+-") in {"nan", "inf", "infinity"}:
+            raise InvalidInput("must be a finite number")
+        raise InvalidInput('must be a decimal or "p/q"')
+    exponent = match["exponent"] or "0"
+    if len(exponent) > 5 or abs(int(exponent)) > 2 * _LARGEST_EXPONENT:
         raise InvalidInput("is too large or too small")
-    return value
+    return _modest(Fraction(text))
 
 
-def _bits(number: int | Fraction) -> int:
-    return max(number.numerator.bit_length(), number.denominator.bit_length())
+def _modest(number: Fraction) -> Fraction:
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > 4 * _MOST_CHARACTERS:
+        raise InvalidInput("has too many digits")
+    if number and not Fraction(1, 10**_LARGEST_EXPONENT) <= abs(number) <= 10**_LARGEST_EXPONENT:
+        raise InvalidInput("is too large or too small")
+    return number
 
 
 def decimal_text(number: Fraction) -> str:

@@ -35,7 +35,7 @@ class Session:
         del value  # so that no traceback that prints local variables can show it
         with at("filter"):
             expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
-        self._start(Transcript(domain, filter.spec), secret, source)
+        self._start(Transcript(domain, filter.spec), filter, secret, source)
 
     @classmethod
     def resume(cls, transcript: Transcript, value: Any, *, source: Source | None = None) -> Session:
@@ -43,16 +43,18 @@ class Session:
         secret = _Secret(getattr(transcript, "domain", None), value)
         del value
         expect(transcript, Transcript, "a transcript")
-        session = object.__new__(cls)
-        session._start(transcript, secret, source)
-        return session
-
-    def _start(self, transcript: Transcript, secret: _Secret, source: Source | None) -> None:
-        with at("source"):
-            expect(source, Source | None, "a source of randomness with a method below")
         if transcript.filter is None:
             raise InvalidInput("the transcript names no filter")
-        self._filter = filter_of(transcript.filter)
+        session = object.__new__(cls)
+        session._start(transcript, filter_of(transcript.filter), secret, source)
+        return session
+
+    def _start(
+        self, transcript: Transcript, filter: Filter, secret: _Secret, source: Source | None
+    ) -> None:
+        with at("source"):
+            expect(source, Source | None, "a source of randomness with a method below")
+        self._filter = filter
         self._odometer = Odometer(transcript)
         self._lock = threading.Lock()
         self._secret = secret
@@ -68,16 +70,17 @@ class Session:
         """Answer the query with its noise, or raise :class:`BudgetExceeded`."""
         with self._lock:
             decision = self.decide(query)
-            if not decision.accepted:
-                raise BudgetExceeded(
-                    loss=decision.loss,
-                    loss_at_worst=decision.loss_at_worst,
-                    budget=decision.budget,
-                    fits=decision.largest_epsilon,
-                    undecided=decision.undecided,
-                )
-            self._odometer = self._odometer.add(query, self._sample(query))
-            return self.transcript.exchanges[-1].response
+            if decision.accepted:
+                self._odometer = self._odometer.add(query, self._sample(query))
+                return self.transcript.exchanges[-1].response
+        # Nobody else has to wait while what would fit is worked out.
+        raise BudgetExceeded(
+            loss=decision.loss,
+            loss_at_worst=decision.loss_at_worst,
+            budget=decision.budget,
+            fits=decision.largest_epsilon,
+            undecided=decision.undecided,
+        )
 
     def _sample(self, query: Query) -> Value:
         likelihood = query.on(self.transcript.domain)
@@ -85,7 +88,7 @@ class Session:
 
     @property
     def loss(self) -> Enclosure:
-        """The realized loss so far, in nats."""
+        """The realized loss so far, in nats, whichever filter decides."""
         return self._odometer.loss
 
     @property
@@ -139,20 +142,20 @@ Analyst = Callable[[Transcript, Callable[[Query], Decision]], Query | Halt]
 def interact(analyst: Analyst, session: Session) -> Transcript:
     """Let an adaptive analyst ask until it halts (paper, Algorithm 1).
 
-    A refused query changes nothing and the analyst has another turn. Giving the query that was
-    just refused once more ends the interaction: it would be refused for ever.
+    A refused query changes nothing and the analyst has another turn. Giving it once more before
+    anything was answered ends the interaction: it would be refused for ever.
     """
-    refused: Query | None = None
+    refused: list[Query] = []
     while True:
         query = analyst(session.transcript, session.decide)
         if query is HALT:
             return session.transcript
         expect(query, Query, "a query or HALT, from the analyst")
         assert isinstance(query, Query)
-        if query == refused:
+        if query in refused:
             return session.transcript
         try:
             session.ask(query)
-            refused = None
+            refused = []
         except BudgetExceeded:
-            refused = query
+            refused.append(query)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -15,10 +16,19 @@ from expost.chain import Chain
 from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at, expect
 from expost.queries import Query, check_query, query_from_json
-from expost.reading import NumberText, array, members, parse, scalar, text
+from expost.reading import NumberText, array, members, number, parse, scalar, text
 from expost.rounding import Nats, decimal_text
 
-__all__ = ["Exchange", "FilterSpec", "Transcript", "canonical", "load", "readable"]
+__all__ = [
+    "Exchange",
+    "FilterSpec",
+    "Transcript",
+    "canonical",
+    "load",
+    "map_leaves",
+    "read_text",
+    "readable",
+]
 
 VERSION = 1
 FILTER_KINDS = ("basic", "simplified", "bayesian")
@@ -38,6 +48,10 @@ class FilterSpec:
 
     kind: str
     budget: Nats
+
+    def __post_init__(self) -> None:
+        if not self.budget > Nats() or (self.budget.rational and self.budget.ratio != 1):
+            raise InvalidInput("a budget is either an epsilon or a ratio, and positive")
 
     def tree(self) -> dict[str, Any]:
         if self.budget.rational:
@@ -193,35 +207,37 @@ def _response_tree(response: Value) -> Any:
     return response if isinstance(response, str) else float(response)
 
 
+def map_leaves(tree: Any, leaf: Callable[[Any], Any]) -> Any:
+    """A tree of dictionaries and lists with every leaf replaced."""
+    if isinstance(tree, dict):
+        return {key: map_leaves(value, leaf) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return [map_leaves(value, leaf) for value in tree]
+    return leaf(tree)
+
+
 def readable(tree: Any) -> Any:
     """A tree for people: exact numbers as decimals or "p/q", doubles as JSON numbers."""
-    if isinstance(tree, dict):
-        return {key: readable(value) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [readable(value) for value in tree]
-    if isinstance(tree, Fraction):
-        return decimal_text(tree)
-    if isinstance(tree, float):
-        return int(tree) if tree.is_integer() and abs(tree) <= 2**53 else tree
-    return tree
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, Fraction):
+            return decimal_text(value)
+        return number(value) if isinstance(value, float) else value
+
+    return map_leaves(tree, leaf)
 
 
 def canonical(tree: Any) -> bytes:
     """A tree as bytes that are equal exactly for equal content."""
-    return json.dumps(
-        _canonical(tree), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    ).encode()
 
+    def leaf(value: Any) -> Any:
+        if isinstance(value, Fraction):
+            return str(value)
+        if isinstance(value, float):
+            return (value + 0.0).hex()  # adding zero makes -0.0 the 0.0 that it equals
+        if isinstance(value, str) and value.startswith(("0x", "-0x", "'")):
+            return "'" + value  # a label must not pass for the number whose text it has
+        return value
 
-def _canonical(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: _canonical(value) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [_canonical(value) for value in tree]
-    if isinstance(tree, Fraction):
-        return str(tree)
-    if isinstance(tree, float):
-        return (tree + 0.0).hex()  # adding zero makes -0.0 the 0.0 that it equals
-    if isinstance(tree, str) and tree.startswith(("0x", "-0x", "'")):
-        return "'" + tree  # a label must not pass for the number whose text it has
-    return tree
+    shape = map_leaves(tree, leaf)
+    return json.dumps(shape, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import math
+import pickle
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
@@ -147,7 +151,7 @@ def test_largest_epsilon_is_none_for_a_channel_and_where_nothing_fits() -> None:
 
 def test_largest_epsilon_of_a_query_that_tells_nothing_is_the_largest_there_is() -> None:
     query = xp.perturbation([0.5, 0.5], epsilon=1)
-    assert xp.BayesianFilter("0.3").decide(start(), query).largest_epsilon == "500"
+    assert xp.BayesianFilter("0.3").decide(start(), query).largest_epsilon == 500
 
 
 def power_of_two() -> Query:
@@ -161,7 +165,7 @@ def test_what_is_reported_before_anything_is_asked(kind: type[Filter]) -> None:
     assert not decision.undecided
     assert decision.loss == xp.Enclosure(0.0, 0.0)
     assert decision.remaining == 0.3
-    assert decision.largest_epsilon == "0.3"
+    assert decision.largest_epsilon == Decimal("0.3")
     assert decision.loss_at_worst.upper == pytest.approx(0.1)
 
 
@@ -278,3 +282,56 @@ def test_basic_adds_channels_and_nominal_epsilons_exactly() -> None:
 def test_bad_budgets_are_refused(kind: type[Filter], budget: float) -> None:
     with pytest.raises(xp.InvalidInput, match="epsilon"):
         kind(budget)
+
+
+@settings(max_examples=100)
+@given(menus(), st.data())
+def test_decisions_do_not_depend_on_the_order_of_what_happened(
+    menu: Menu, data: st.DataObject
+) -> None:
+    exchanges = [
+        (query, data.draw(st.sampled_from(list(query.on(menu.domain).responses))))
+        for query in menu.queries
+    ]
+    for kind in FILTERS:
+        guard = kind.of(menu.budget)
+        accepted = set()
+        for order in itertools.permutations(exchanges):
+            odometer = start(menu.domain)
+            for query, response in order:
+                odometer = odometer.add(query, response)
+            accepted.add(tuple(guard.accepts(odometer, query) for query in menu.queries))
+        assert len(accepted) == 1
+
+
+def test_a_decision_can_be_sent_elsewhere() -> None:
+    decision = xp.BayesianFilter(1).decide(start(), xp.randomized_response(epsilon="0.5"))
+    again = pickle.loads(pickle.dumps(decision))
+    assert again == decision
+    assert again.largest_epsilon == decision.largest_epsilon == 1
+
+
+def test_a_budget_is_one_thing_or_the_other() -> None:
+    for budget in (Nats(Fraction(1), Fraction(2)), Nats(Fraction(-1)), Nats()):
+        with pytest.raises(xp.InvalidInput, match="either an epsilon or a ratio"):
+            xp.BayesianFilter.of(budget)
+
+
+def test_a_filter_of_ones_own_is_the_one_that_decides() -> None:
+    class Strict(xp.BayesianFilter):
+        def accepts(self, odometer: Odometer, query: Query) -> bool:
+            return False
+
+        def decide(self, odometer: Odometer, query: Query) -> Decision:
+            decision = super().decide(odometer, query)
+            return dataclasses.replace(decision, accepted=False)
+
+    session = xp.Session(PAIR, 1, filter=Strict(5))
+    with pytest.raises(xp.BudgetExceeded):
+        session.ask(xp.randomized_response(epsilon="0.1"))
+
+
+def test_queries_made_by_hand_are_checked_too() -> None:
+    for epsilon in (Fraction(0), Fraction(-1), Fraction(501)):
+        with pytest.raises(xp.InvalidInput, match="epsilon"):
+            xp.randomized_response(epsilon=1).with_epsilon(epsilon)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
 
 import expost as xp
+from expost.extrema import spread
 from expost.loss import basic_loss, exact_realized_loss
 from strategies import transcripts
 
@@ -62,3 +65,30 @@ def test_memory_is_one_double_per_value_and_the_history() -> None:
         odometer = odometer.add(query, 1)
     assert odometer.log_likelihood.values.nbytes == 8 * size
     assert len(odometer.log_likelihood.tally) == 1
+
+
+def test_rounding_does_not_lift_a_loss_above_the_sum_of_the_epsilons() -> None:
+    query = xp.channel([["1/3", "2/3"], ["2/3", "1/3"]])
+    odometer = xp.Odometer(xp.Transcript(xp.FiniteSet([0, 1]))).add(query, 0)
+    assert odometer.loss.upper == odometer.spent.upper
+    assert spread(odometer.log_likelihood).upper > odometer.spent.upper
+
+
+def test_an_odometer_cannot_be_changed() -> None:
+    odometer = xp.Odometer(xp.Transcript(xp.FiniteSet([0, 1])))
+    with pytest.raises(AttributeError):
+        odometer.history = odometer.basic_history  # type: ignore[misc]
+
+
+def test_past_queries_leave_nothing_behind_but_themselves() -> None:
+    size = 200_000
+    domain = xp.FiniteSet(range(size))
+    tracemalloc.start()
+    odometer = xp.Odometer(xp.Transcript(domain))
+    for step in range(60):
+        scores = np.linspace(0, 1, size) ** (1 + step / 10)
+        odometer = odometer.add(xp.perturbation(scores, epsilon="0.01"), 1)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # One double per value of each query's own scores and of the sum, and the bounded memo.
+    assert kept < 8 * size * (60 + 1) + 6 * 8 * (1 << 22)

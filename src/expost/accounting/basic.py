@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from expost.accounting.filter import Filter, WorstCase
 from expost.accounting.odometer import Odometer
-from expost.loss import basic_loss
+from expost.loss import total_charge
 from expost.queries import Query
 from expost.rounding import Enclosure, Nats
 from expost.transcript import Transcript
@@ -25,11 +25,15 @@ class BasicFilter(Filter):
     def loss(self, odometer: Odometer) -> Enclosure:
         return odometer.spent
 
+    def exact_loss(self, odometer: Odometer) -> Nats:
+        summands = odometer.log_likelihood.tally.values()
+        domain = odometer.transcript.domain
+        return total_charge((summand.query.charge(domain), summand.times) for summand in summands)
+
     def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
         charge = query.charge(odometer.transcript.domain)
         return WorstCase(
-            odometer.spent + charge.enclosure,
-            exact=lambda: basic_loss(odometer.transcript) + charge,
+            odometer.spent + charge.enclosure, exact=lambda: self.exact_loss(odometer) + charge
         )
 
 

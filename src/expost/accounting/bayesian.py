@@ -11,6 +11,7 @@ from expost.accounting.odometer import Odometer
 from expost.extrema import exact_spread, spread_with
 from expost.likelihood import Summand
 from expost.queries import Query
+from expost.queries.base import Pairwise
 from expost.rounding import Enclosure, Nats
 
 __all__ = ["BayesianFilter"]
@@ -30,25 +31,28 @@ class BayesianFilter(Filter):
     def loss(self, odometer: Odometer) -> Enclosure:
         return odometer.loss
 
+    def exact_loss(self, odometer: Odometer) -> Nats:
+        return exact_spread(odometer.log_likelihood)
+
     def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
         total = odometer.log_likelihood
         likelihood = query.on(odometer.transcript.domain)
-        if likelihood.extreme is None:
+        if isinstance(likelihood, Pairwise):
             # D is epsilon for every pair, so the extremes of ℓ are the worst pair.
             position = likelihood.telling(int(np.argmax(total.values)))
             return WorstCase(
                 odometer.loss + likelihood.epsilon.enclosure,
-                exact=lambda: exact_spread(total) + likelihood.epsilon,
+                exact=lambda: self.exact_loss(odometer) + likelihood.epsilon,
                 response=likelihood.responses[position],
             )
-        losses = {p: spread_with(total, likelihood.term(p)) for p in likelihood.extreme}
-        worst = max(losses, key=lambda position: losses[position].upper)
+        losses = [spread_with(total, likelihood.term(i)) for i in range(len(likelihood.responses))]
+        lower = max(loss.lower for loss in losses)
+        upper = max(loss.upper for loss in losses)
 
         def exact() -> Nats:
-            # Only a response whose enclosure reaches the budget can decide.
-            limit = self.budget.enclosure.lower
-            doubtful = [p for p, loss in losses.items() if loss.upper > limit]
-            return max(exact_spread(total, Summand(likelihood, p)) for p in doubtful)
+            # A response whose loss is surely below that of another one need not be looked at.
+            candidates = [i for i, loss in enumerate(losses) if loss.upper >= lower]
+            return max(exact_spread(total, Summand(query, i)) for i in candidates)
 
-        lower = max(loss.lower for loss in losses.values())
-        return WorstCase(Enclosure(lower, losses[worst].upper), exact, likelihood.responses[worst])
+        worst = next(i for i, loss in enumerate(losses) if loss.upper == upper)
+        return WorstCase(Enclosure(lower, upper), exact, likelihood.responses[worst])

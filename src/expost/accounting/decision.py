@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
+from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from expost.accounting.odometer import Odometer
 from expost.domains import Value
-from expost.rounding import Enclosure, Nats, decimal_text, down
+from expost.queries import Query
+from expost.rounding import Enclosure, Nats, down
+
+if TYPE_CHECKING:
+    from expost.accounting.filter import Filter
 
 __all__ = ["Decision", "remaining"]
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A pure function of transcript and query; it can be published.
+    """A pure function of transcript and query; it can be published. True if it accepts.
 
     ``loss`` and ``loss_at_worst`` are what the filter compares with its budget: the realized loss,
     or the sum of the epsilons for the basic filter. ``worst_response`` is None where the filter
@@ -29,9 +33,7 @@ class Decision:
     worst_response: Value | None
     budget: Nats
     undecided: bool = False
-    _largest: Callable[[], Fraction | None] = field(
-        default=lambda: None, repr=False, compare=False, kw_only=True
-    )
+    _asked: tuple[Filter, Odometer, Query] | None = field(default=None, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -42,16 +44,19 @@ class Decision:
         return remaining(self.budget, self.loss)
 
     @cached_property
-    def largest_epsilon(self) -> str | None:
+    def largest_epsilon(self) -> Decimal | None:
         """The largest epsilon, to ten places, with which this query would be accepted.
 
         None if no epsilon fits, or if the query is a fixed channel. Worked out when asked for.
         """
-        largest = self._largest()
-        return None if largest is None else decimal_text(largest)
+        if self._asked is None:
+            return None
+        guard, odometer, query = self._asked
+        return guard.largest_epsilon(odometer, query)
 
     def tree(self) -> dict[str, Any]:
         """The JSON shape of the command line."""
+        largest = self.largest_epsilon
         return {
             "accepted": self.accepted,
             "undecided": self.undecided,
@@ -59,7 +64,7 @@ class Decision:
             "loss_at_worst": self.loss_at_worst,
             "worst_response": self.worst_response,
             "remaining": self.remaining,
-            "largest_epsilon": self.largest_epsilon,
+            "largest_epsilon": None if largest is None else str(largest),
         }
 
 

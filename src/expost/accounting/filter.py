@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar
+from decimal import Decimal
+from typing import ClassVar, Self
 
 from expost.accounting.decision import Decision, remaining
 from expost.accounting.largest import Trial, largest_epsilon
@@ -50,16 +50,11 @@ class Filter(ABC):
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
         object.__setattr__(self, "budget", Nats.budget(epsilon, ratio))
 
-    def __repr__(self) -> str:
-        rational, ratio = self.budget.rational, self.budget.ratio
-        shown = f"epsilon={decimal_text(rational)}" if rational else f"ratio={ratio}"
-        return f"{type(self).__name__}({shown})"
-
     @classmethod
-    def of(cls, budget: Nats) -> Filter:
+    def of(cls, budget: Nats) -> Self:
         """The filter with an exact budget."""
         result = object.__new__(cls)
-        object.__setattr__(result, "budget", budget)
+        object.__setattr__(result, "budget", FilterSpec(cls.kind, budget).budget)
         return result
 
     @property
@@ -70,6 +65,10 @@ class Filter(ABC):
     @abstractmethod
     def loss(self, odometer: Odometer) -> Enclosure:
         """What this filter holds against its budget so far."""
+
+    @abstractmethod
+    def exact_loss(self, odometer: Odometer) -> Nats:
+        """The same, exactly."""
 
     @abstractmethod
     def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
@@ -88,16 +87,26 @@ class Filter(ABC):
         expect(odometer, Odometer, "an odometer: Odometer(transcript)")
         check_query(query)
         worst = self.worst_case(odometer, query)
-        attempt = partial(self._attempt, odometer)
         return Decision(
             accepted=worst.within(self.budget),
             loss=self.loss(odometer),
             loss_at_worst=worst.loss,
             worst_response=worst.response,
             budget=self.budget,
-            _largest=lambda: largest_epsilon(query, attempt, self.remaining(odometer)),
+            _asked=(self, odometer, query),
         )
 
-    def _attempt(self, odometer: Odometer, query: Query) -> Trial:
-        worst = self.worst_case(odometer, query)
-        return worst.within(self.budget), worst.loss.upper - self.budget.enclosure.upper
+    def largest_epsilon(self, odometer: Odometer, query: Query) -> Decimal | None:
+        """The largest epsilon, to ten places, with which the query would be accepted."""
+
+        def attempt(variant: Query) -> Trial:
+            worst = self.worst_case(odometer, variant)
+            return worst.within(self.budget), worst.loss.upper - self.budget.enclosure.upper
+
+        largest = largest_epsilon(query, attempt, self.remaining(odometer))
+        return None if largest is None else Decimal(decimal_text(largest))
+
+    def __repr__(self) -> str:
+        rational, ratio = self.budget.rational, self.budget.ratio
+        shown = f"epsilon={decimal_text(rational)}" if rational else f"ratio={ratio}"
+        return f"{type(self).__name__}({shown})"

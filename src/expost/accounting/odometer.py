@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from expost.chain import Chain
@@ -14,53 +15,64 @@ from expost.transcript import Exchange, Transcript
 
 __all__ = ["Odometer"]
 
+_ZERO = Enclosure(0.0, 0.0)
 
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Odometer:
     """The realized loss after every exchange; it can fall (paper, section 4.2).
 
     Everything here is a function of the transcript. :meth:`add` costs one pass over the domain.
     """
 
-    __slots__ = ("history", "log_likelihood", "spent", "transcript")
-
     transcript: Transcript
     log_likelihood: LogLikelihood
     history: Chain[Enclosure]
-    """The loss at the start and after each exchange."""
-    spent: Enclosure
-    """The sum of the epsilons, which is what basic composition says."""
+    """The realized loss at the start and after each exchange."""
+    basic_history: Chain[Enclosure]
+    """The sum of the epsilons at the start and after each exchange."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self.spent = Enclosure(0.0, 0.0)
-        self.history = Chain([self.spent])
+        self._set("history", Chain([_ZERO]))
+        self._set("basic_history", Chain([_ZERO]))
         expect(transcript, Transcript, "a transcript")
-        self.transcript = transcript
-        self.log_likelihood = LogLikelihood.flat(transcript.domain)
+        self._set("transcript", transcript)
+        self._set("log_likelihood", LogLikelihood.flat(transcript.domain))
         for exchange in transcript.exchanges:
             self._absorb(exchange)
 
     def add(self, query: Query, response: Any) -> Odometer:
         """The odometer after one more exchange."""
-        result = object.__new__(Odometer)
-        result.transcript = self.transcript.add(query, response)
-        result.log_likelihood = self.log_likelihood
-        result.spent = self.spent
-        result.history = self.history
-        result._absorb(result.transcript.exchanges[-1])
-        return result
+        longer = object.__new__(Odometer)
+        longer._set("transcript", self.transcript.add(query, response))
+        longer._set("log_likelihood", self.log_likelihood)
+        longer._set("history", self.history)
+        longer._set("basic_history", self.basic_history)
+        longer._absorb(longer.transcript.exchanges[-1])
+        return longer
 
     def _absorb(self, exchange: Exchange) -> None:
-        self.log_likelihood = self.log_likelihood.add(exchange)
-        self.spent += exchange.query.charge(self.transcript.domain).enclosure
-        loss = spread(self.log_likelihood)
+        log_likelihood = self.log_likelihood.add(exchange)
+        spent = self.spent + exchange.query.charge(self.transcript.domain).enclosure
+        loss = spread(log_likelihood)
         # Rounding alone never lifts a loss above what basic composition would say.
-        upper = max(loss.lower, min(loss.upper, self.spent.upper))
-        self.history = self.history.plus(Enclosure(loss.lower, upper))
+        upper = max(loss.lower, min(loss.upper, spent.upper))
+        self._set("log_likelihood", log_likelihood)
+        self._set("history", self.history.plus(Enclosure(loss.lower, upper)))
+        self._set("basic_history", self.basic_history.plus(spent))
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
 
     @property
     def loss(self) -> Enclosure:
         """The realized loss now, in nats."""
         return self.history[-1]
+
+    @property
+    def spent(self) -> Enclosure:
+        """The sum of the epsilons now, which is what basic composition says."""
+        return self.basic_history[-1]
 
     def __len__(self) -> int:
         return len(self.history) - 1

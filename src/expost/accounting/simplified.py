@@ -8,7 +8,7 @@ from expost.accounting.filter import Filter, WorstCase
 from expost.accounting.odometer import Odometer
 from expost.extrema import exact_spread
 from expost.queries import Query
-from expost.rounding import Enclosure
+from expost.rounding import Enclosure, Nats
 
 __all__ = ["SimplifiedFilter"]
 
@@ -24,9 +24,11 @@ class SimplifiedFilter(Filter):
     def loss(self, odometer: Odometer) -> Enclosure:
         return odometer.loss
 
+    def exact_loss(self, odometer: Odometer) -> Nats:
+        return exact_spread(odometer.log_likelihood)
+
     def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
         epsilon = query.on(odometer.transcript.domain).epsilon
         return WorstCase(
-            odometer.loss + epsilon.enclosure,
-            exact=lambda: exact_spread(odometer.log_likelihood) + epsilon,
+            odometer.loss + epsilon.enclosure, exact=lambda: self.exact_loss(odometer) + epsilon
         )

@@ -35,6 +35,6 @@ def run(file: Path, query_file: Path, *, as_json: bool) -> None:
             ("loss at worst", worst),
             ("budget", str(decision.budget)),
             ("remaining", shown(decision.remaining)),
-            ("largest epsilon", decision.largest_epsilon or "none"),
+            ("largest epsilon", str(decision.largest_epsilon or "none")),
         ]
     )

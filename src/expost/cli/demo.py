@@ -14,7 +14,7 @@ from expost.cli.show import show_json
 from expost.domains import FiniteSet
 from expost.errors import BudgetExceeded
 from expost.extrema import exact_spread
-from expost.plots import basic_history, odometer_figure, save
+from expost.plots import odometer_figure, save
 from expost.queries import Channel, channel, randomized_response
 from expost.rounding import Nats
 from expost.sampling import InsecureSource
@@ -95,7 +95,7 @@ def _person(console: Console, seed: int) -> tuple[Odometer, int]:
         message = str(refusal)
     odometer = session.odometer
     basic = basic_prefix(odometer.transcript, guard.budget)
-    charges = [loss.upper for loss in basic_history(odometer)[: basic + 1]]
+    charges = [loss.upper for loss in odometer.basic_history[: basic + 1]]
     losses = [loss.upper for loss in odometer.history]
     limit = guard.budget.enclosure.upper
     console.print("Yes or no, with randomized response at epsilon 0.1; the budget is 1.\n")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from expost.accounting.decision import remaining
+from expost.accounting import Odometer, filter_of
 from expost.cli.show import show_json, show_lines, shown
-from expost.loss import basic_loss, exact_realized_loss, realized_loss, utilization
+from expost.extrema import exact_spread
+from expost.loss import basic_loss, share_of
 from expost.transcript import load
 
 __all__ = ["run"]
@@ -14,22 +15,19 @@ __all__ = ["run"]
 
 def run(file: Path, *, as_json: bool) -> None:
     transcript = load(file)
-    loss = realized_loss(transcript)
-    basic = basic_loss(transcript)
-    share = utilization(transcript)
-    spec = transcript.filter
-    within = None
-    if spec is not None:
-        spent = basic if spec.kind == "basic" else exact_realized_loss(transcript)
-        within = spent <= spec.budget
+    odometer = Odometer(transcript)
+    loss, basic = exact_spread(odometer.log_likelihood), basic_loss(transcript)
+    share = share_of(loss, basic)
+    guard = None if transcript.filter is None else filter_of(transcript.filter)
+    within = None if guard is None else guard.exact_loss(odometer) <= guard.budget
     if as_json:
         show_json(
             {
-                "loss": loss,
+                "loss": loss.enclosure,
                 "basic": basic.nearest,
                 "exchanges": len(transcript),
                 "utilization": share,
-                "budget": None if spec is None else spec.budget.nearest,
+                "budget": None if guard is None else guard.budget.nearest,
                 "within_budget": within,
                 "content_id": transcript.content_id,
             }
@@ -37,13 +35,12 @@ def run(file: Path, *, as_json: bool) -> None:
         return
     lines = [
         ("exchanges", str(len(transcript))),
-        ("realized loss", shown(loss)),
+        ("realized loss", shown(loss.enclosure)),
         ("basic composition", shown(basic.nearest)),
         ("utilization", f"{100 * share.upper:.3g} %"),
     ]
-    if spec is not None:
-        left = remaining(spec.budget, basic.enclosure if spec.kind == "basic" else loss)
-        lines += [("budget", str(spec.budget)), ("remaining", shown(left))]
+    if guard is not None:
+        lines += [("budget", str(guard.budget)), ("remaining", shown(guard.remaining(odometer)))]
     if within is False:
         lines.append(("warning", "this transcript is over its budget"))
     show_lines(lines)

@@ -10,23 +10,21 @@ from typing import Any
 import typer
 
 from expost.rounding import Enclosure
+from expost.transcript import map_leaves
 
 __all__ = ["show_json", "show_lines", "shown"]
 
 
 def show_json(tree: Any) -> None:
     """Print a result; infinity becomes ``"inf"``, which JSON can hold."""
-    typer.echo(json.dumps(_plain(tree), ensure_ascii=False, allow_nan=False, indent=2))
+    plain = map_leaves(tree, _leaf)
+    typer.echo(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2))
 
 
-def _plain(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: _plain(value) for key, value in tree.items()}
-    if isinstance(tree, (list, tuple)):
-        return [_plain(value) for value in tree]
-    if isinstance(tree, Enclosure):
-        return {"lower": _plain(tree.lower), "upper": _plain(tree.upper)}
-    return "inf" if tree == math.inf else tree
+def _leaf(value: Any) -> Any:
+    if isinstance(value, Enclosure):
+        return {"lower": _leaf(value.lower), "upper": _leaf(value.upper)}
+    return "inf" if value == math.inf else value
 
 
 def show_lines(lines: Iterable[tuple[str, str]]) -> None:

@@ -13,8 +13,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.domains import Domain
 from expost.likelihood import LogLikelihood, Summand, rounded_sum_error
-from expost.queries.term import Term
+from expost.queries.term import Term, Weights
 from expost.rounding import INFINITE, Enclosure, Nats, down, up
 
 __all__ = ["exact_spread", "spread", "spread_with"]
@@ -69,33 +70,50 @@ def exact_spread(total: LogLikelihood, extra: Summand | None = None) -> Nats:
     compared exactly.
     """
     values, error = total.values, total.error
+    highest, lowest = total.highest, total.lowest
     summands = list(total.tally.values())
     if extra is not None:
-        term = extra.likelihood.term(extra.position)
+        term = extra.query.on(total.domain).term(extra.position)
         values = values + term.logs
-        error = rounded_sum_error(error, term.error, float(values.max()), float(values.min()))
+        highest, lowest = float(values.max()), float(values.min())
+        error = rounded_sum_error(error, term.error, highest, lowest)
         summands.append(extra)
-    highest, lowest = float(values.max()), float(values.min())
     if lowest == -math.inf:
         return INFINITE
+    times = [summand.times for summand in summands]
     top = np.flatnonzero(values >= down(highest - 2 * error))
     bottom = np.flatnonzero(values <= up(lowest + 2 * error))
-    times = [summand.times for summand in summands]
-    best, worst = _classes(summands, top), _classes(summands, bottom)
-    largest, smallest = best[0], worst[0]
-    for likelihoods in best:
+    largest, *others = _classes(total.domain, summands, top)
+    for likelihoods in others:
         if _ratio(likelihoods, largest, times) > 1:
             largest = likelihoods
-    for likelihoods in worst:
+    smallest, *others = _classes(total.domain, summands, bottom)
+    for likelihoods in others:
         if _ratio(likelihoods, smallest, times) < 1:
             smallest = likelihoods
     return Nats(ratio=_ratio(largest, smallest, times))
 
 
-def _classes(summands: Sequence[Summand], values: NDArray[np.intp]) -> list[tuple[int, ...]]:
-    """The distinct rows of weights, one weight per summand, that these values have."""
-    columns = [summand.likelihood.weights(summand.position)[values] for summand in summands]
-    return list(set(zip(*(column.tolist() for column in columns), strict=True))) or [()]
+def _classes(
+    domain: Domain, summands: Sequence[Summand], values: NDArray[np.intp]
+) -> list[tuple[int, ...]]:
+    """The distinct rows of weights, one weight per summand, that these values have.
+
+    Nearly all values of a large domain can be tied, so classes are refined summand by summand and
+    only one value of each is ever written out.
+    """
+
+    def weights(summand: Summand) -> Weights:
+        return summand.query.on(domain).weights(summand.position)
+
+    label, first = np.zeros(len(values), dtype=np.intp), np.zeros(1, dtype=np.intp)
+    if len(values) > 1:
+        for summand in summands:
+            _, code = np.unique(weights(summand)[values], return_inverse=True)
+            joint = label * (code.max() + 1) + code
+            _, first, label = np.unique(joint, return_index=True, return_inverse=True)
+    columns = [weights(summand)[values[first]].tolist() for summand in summands]
+    return list(zip(*columns, strict=True)) or [()]
 
 
 def _ratio(first: Sequence[int], second: Sequence[int], times: Sequence[int]) -> Fraction:

@@ -15,12 +15,21 @@ from typing import Any, ClassVar
 
 from expost.domains import Domain, FiniteSet, Value
 from expost.errors import InvalidInput, at, expect
+from expost.queries.recent import Recent
 from expost.queries.term import Term, Weights
 from expost.reading import scalar
 from expost.rounding import ExactLike, Nats, exact
 from expost.sampling import Categorical, Pmf
 
-__all__ = ["LARGEST_EPSILON", "Columns", "Likelihood", "Query", "check_query", "read_epsilon"]
+__all__ = [
+    "LARGEST_EPSILON",
+    "Columns",
+    "Likelihood",
+    "Pairwise",
+    "Query",
+    "check_query",
+    "read_epsilon",
+]
 
 LARGEST_EPSILON = Fraction(500)
 
@@ -29,11 +38,13 @@ class Likelihood(ABC):
     """Pr(response | value) of one query on one finite domain, exactly.
 
     Responses are addressed by position, so that a family with astronomically many of them never
-    has to write them out.
+    has to write them out. For the filter a likelihood offers D(x, x'), the largest log-ratio of
+    any response, as sufficient terms (:class:`Columns`) or as such (:class:`Pairwise`).
     """
 
     domain: FiniteSet
     responses: Sequence[Value]
+    """What can be answered: every one of these has a positive probability for some value."""
 
     @abstractmethod
     def position(self, response: Any) -> int | None:
@@ -61,40 +72,34 @@ class Likelihood(ABC):
     def least_loss(self) -> Nats:
         """The smallest loss that a single response can realize."""
 
-    @property
-    @abstractmethod
-    def extreme(self) -> Sequence[int] | None:
-        """Positions of sufficient terms u: D(x, x') = max over them of u(x) - u(x').
 
-        None where D(x, x') = epsilon for every two values; then ``telling`` says which response
-        attains it.
-        """
+class Pairwise(Likelihood):
+    """A likelihood whose D(x, x') is epsilon for every two different values."""
 
     @abstractmethod
     def telling(self, value: int) -> int:
-        """The response that speaks most for a value against all others."""
+        """The response that speaks most for a value, against every other one."""
 
 
 class Columns(Likelihood):
-    """A likelihood with few responses: one column of weights for each, all sufficient."""
+    """A likelihood with few responses, whose columns of weights are written out.
+
+    D(x, x') is the maximum over all of them of u(x) - u(x'), u the logarithm of a column.
+    """
 
     def __init__(
         self, domain: FiniteSet, responses: Sequence[Value], columns: Sequence[Weights]
     ) -> None:
         self.domain = domain
-        self.responses = responses
-        self._columns = columns
-        for column in columns:
+        # What no value can give is not in the range of the query.
+        possible = [i for i, column in enumerate(columns) if column.any()]
+        self.responses = tuple(responses[i] for i in possible)
+        self._columns = [columns[i] for i in possible]
+        for column in self._columns:
             assert (column >= 0).all(), "a weight is never negative"
             column.setflags(write=False)
-        # What no value can give is not in the range of the query.
-        self._extreme = [i for i, column in enumerate(columns) if column.any()]
-        self._positions = {responses[i]: i for i in self._extreme}
+        self._positions = {response: i for i, response in enumerate(self.responses)}
         self._terms: dict[int, Term] = {}
-
-    @property
-    def extreme(self) -> Sequence[int]:
-        return self._extreme
 
     def position(self, response: Any) -> int | None:
         try:
@@ -113,16 +118,17 @@ class Columns(Likelihood):
             self._terms[position] = super().term(position)
         return self._terms[position]
 
-    def telling(self, value: int) -> int:
-        return max(self.extreme, key=lambda position: int(self._columns[position][value]))
-
     @cached_property
     def epsilon(self) -> Nats:
-        return max(self.term(position).loss for position in self.extreme)
+        return max(self._losses)
 
     @cached_property
     def least_loss(self) -> Nats:
-        return min(self.term(position).loss for position in self.extreme)
+        return min(self._losses)
+
+    @property
+    def _losses(self) -> list[Nats]:
+        return [self.term(position).loss for position in range(len(self.responses))]
 
 
 class Query(ABC):
@@ -149,15 +155,11 @@ class Query(ABC):
     def _on(self, domain: FiniteSet) -> Likelihood: ...
 
     def on(self, domain: Domain) -> Likelihood:
-        """The likelihood on a domain; the last one is kept, for it is asked for again and again."""
-        last: Likelihood | None = self.__dict__.get("_last")
-        if last is None or (last.domain is not domain and last.domain != domain):
-            expect(domain, Domain, "a FiniteSet or a Box")
-            if not isinstance(domain, FiniteSet):
-                raise InvalidInput(f"{self.kind} needs a finite domain, not a box")
-            last = self._on(domain)
-            self.__dict__["_last"] = last
-        return last
+        """The likelihood on a domain."""
+        expect(domain, Domain, "a FiniteSet or a Box")
+        if not isinstance(domain, FiniteSet):
+            raise InvalidInput(f"{self.kind} needs a finite domain, not a box")
+        return _recent.get(self, domain, len(domain), lambda: self._on(domain))
 
     def charge(self, domain: Domain) -> Nats:
         """What basic composition charges: the nominal epsilon, or the worst case if none."""
@@ -176,6 +178,15 @@ class Query(ABC):
         return hash((self.kind, self.epsilon))
 
 
+# A likelihood takes a few doubles per value; four on a million values stay below 200 MB.
+_recent: Recent[Likelihood] = Recent(most=1 << 22)
+
+
+def check_query(query: object) -> None:
+    """Refuse what is not a query with a line that helps."""
+    expect(query, Query, "a query, such as randomized_response(epsilon=1)")
+
+
 def read_epsilon(epsilon: ExactLike) -> Fraction:
     """A query's epsilon as a person writes it, exactly."""
     with at("epsilon"):
@@ -185,8 +196,3 @@ def read_epsilon(epsilon: ExactLike) -> Fraction:
         if amount > LARGEST_EPSILON:
             raise InvalidInput(f"must be at most {LARGEST_EPSILON}")
         return amount
-
-
-def check_query(query: object) -> None:
-    """Refuse what is not a query with a line that helps."""
-    expect(query, Query, "a query, such as randomized_response(epsilon=1)")

@@ -34,6 +34,9 @@ class Perturbation(Query):
     range: tuple[int | float, int | float]
     epsilon: Fraction
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
     def __repr__(self) -> str:
         low, high = self.range
         shown = f"{len(self.scores)} scores in [{low}, {high}]"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from expost.domains import FiniteSet
-from expost.queries.base import Likelihood, Query, read_epsilon
+from expost.queries.base import Likelihood, Pairwise, Query, read_epsilon
 from expost.queries.term import Term, Weights, as_weights
 from expost.queries.two_weights import two_weights
 from expost.reading import members
@@ -33,6 +33,9 @@ class RandomizedResponse(Query):
     kind: ClassVar[str] = "randomized_response"
     epsilon: Fraction
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
     def __repr__(self) -> str:
         return f"RandomizedResponse(epsilon={decimal_text(self.epsilon)})"
 
@@ -41,7 +44,7 @@ class RandomizedResponse(Query):
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> RandomizedResponse:
-        return cls(read_epsilon(members(fields, required=("epsilon",))["epsilon"]))
+        return randomized_response(members(fields, required=("epsilon",))["epsilon"])
 
     def with_epsilon(self, epsilon: Fraction) -> RandomizedResponse:
         return RandomizedResponse(epsilon)
@@ -50,10 +53,8 @@ class RandomizedResponse(Query):
         return _RandomizedLikelihood(domain, *two_weights(self.epsilon))
 
 
-class _RandomizedLikelihood(Likelihood):
-    """Responses are the values themselves, so D(x, x') = epsilon whenever x and x' differ."""
-
-    extreme = None
+class _RandomizedLikelihood(Pairwise):
+    """Responses are the values themselves, so every two values are told apart by epsilon."""
 
     def __init__(self, domain: FiniteSet, heavy: int, light: int) -> None:
         self.domain = domain

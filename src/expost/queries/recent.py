@@ -1,0 +1,45 @@
+"""The likelihoods that were worked out lately, so that they need not be worked out again.
+
+A query is asked about, drawn from and recorded in quick succession, and each time its likelihood
+on the domain is needed. It is a function of query and domain, so it may be forgotten at any time;
+what is kept is bounded by the number of values, not by the length of a history.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+__all__ = ["Recent"]
+
+T = TypeVar("T")
+
+
+class Recent(Generic[T]):
+    """A memo for pairs of objects, told apart by identity, up to a total size."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._size = 0
+        # The objects are kept with the result, so that no new object can have their identities.
+        self._kept: OrderedDict[tuple[int, int], tuple[object, object, int, T]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, first: object, second: object, size: int, make: Callable[[], T]) -> T:
+        """The result for this pair; made anew if it is not there."""
+        key = id(first), id(second)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key][-1]
+        result = make()
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = first, second, size, result
+                self._size += size
+            while self._size > self._most and len(self._kept) > 1:
+                *_, dropped, _ = self._kept.popitem(last=False)[1]
+                self._size -= dropped
+        return result

@@ -1,0 +1,68 @@
+"""The exact spread: doubles may misorder what is nearly tied, and it must not matter."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import expost as xp
+import oracles
+from expost.extrema import exact_spread, spread
+from expost.extrema.finite import _BLOCK
+from test_loss import vectors
+
+
+def nearly_tied(seed: int) -> xp.Transcript:
+    """Six values whose likelihoods are the same factors in other orders, give or take 2^-54."""
+    generator = random.Random(seed)
+    unit = 2**54
+    factors = [generator.randrange(unit // 8, unit // 2) for _ in range(4)]
+    orders = [generator.sample(factors, len(factors)) for _ in range(6)]
+    rows = [[w + generator.choice([-1, 0, 0, 1]) for w in order] for order in orders]
+    transcript = xp.Transcript(xp.FiniteSet(range(6)))
+    for column in zip(*rows, strict=True):
+        query = xp.channel([[Fraction(w, unit), 1 - Fraction(w, unit)] for w in column])
+        transcript = transcript.add(query, 0)
+    return transcript
+
+
+def test_doubles_misorder_near_ties_and_the_exact_spread_does_not() -> None:
+    misordered = 0
+    for seed in range(300):
+        transcript = nearly_tied(seed)
+        likelihoods = oracles.product(vectors(transcript), 6)
+        total = xp.Odometer(transcript).log_likelihood
+        assert exact_spread(total).ratio == oracles.ratio(likelihoods)
+        misordered += likelihoods[int(np.argmax(total.values))] != max(likelihoods)
+        enclosure, exact = spread(total), exact_spread(total).enclosure
+        assert enclosure.lower <= exact.lower
+        assert exact.upper <= enclosure.upper
+    assert misordered > 10  # else the cases would be too easy
+
+
+@pytest.mark.parametrize("size", [1, 2, _BLOCK - 1, _BLOCK, _BLOCK + 1, 2 * _BLOCK + 3])
+def test_blocks_cover_the_whole_domain(size: int) -> None:
+    domain = xp.FiniteSet(range(size))
+    odometer = xp.Odometer(xp.Transcript(domain))
+    guard = xp.BayesianFilter(epsilon=5)
+    for extreme in {0, size // 2, size - 1}:
+        scores = np.full(size, 0.5)
+        scores[extreme] = 1.0
+        decision = guard.decide(odometer, xp.perturbation(scores, epsilon=1))
+        after = xp.realized_loss(xp.Transcript(domain).add(xp.perturbation(scores, epsilon=1), 0))
+        assert decision.loss_at_worst.lower <= after.lower
+        assert after.upper <= decision.loss_at_worst.upper
+
+
+def test_a_large_tied_domain_is_compared_by_classes() -> None:
+    domain = xp.FiniteSet(range(50_000))
+    query = xp.randomized_response(epsilon="0.1")
+    odometer = xp.Odometer(xp.Transcript(domain))
+    for response in range(40):
+        odometer = odometer.add(query, response)
+    ratio = query.on(domain).epsilon.ratio
+    assert exact_spread(odometer.log_likelihood).ratio == ratio
+    assert xp.BayesianFilter.of(xp.Nats(ratio=ratio) * 2).decide(odometer, query).accepted

@@ -1,0 +1,59 @@
+"""The running log-likelihood: small, centered, and honest about its error."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+
+import expost as xp
+import oracles
+from expost.likelihood import LogLikelihood
+
+
+def test_a_common_drift_is_taken_out_without_any_rounding() -> None:
+    domain = xp.FiniteSet(range(5))
+    query = xp.randomized_response(epsilon=2)
+    total = LogLikelihood.flat(domain)
+    shifts = 0
+    for step in range(400):
+        exchange = xp.Transcript(domain).add(query, step % 5).exchanges[0]
+        before = total.values
+        total = total.add(exchange)
+        moved = [Fraction(a) - Fraction(b) for a, b in zip(total.values, before, strict=True)]
+        shifts += min(moved) > 0
+        assert abs(total.highest) <= 2 + total.highest - total.lowest
+        assert total.highest == total.values.max()
+        assert total.lowest == total.values.min()
+    assert shifts > 0
+    assert total.error < 1e-11
+
+
+def test_every_value_is_within_the_error_after_thousands_of_exchanges() -> None:
+    domain = xp.FiniteSet(range(4))
+    queries = [
+        xp.channel([["1/3", "2/3"], ["2/5", "3/5"], ["3/7", "4/7"], ["1/2", "1/2"]]),
+        xp.perturbation([0, 0.25, 0.7, 1], epsilon="0.3"),
+        xp.randomized_response(epsilon="0.2"),
+    ]
+    odometer = xp.Odometer(xp.Transcript(domain))
+    counts: dict[tuple[int, int], int] = {}
+    for step in range(3000):
+        number = step % 3
+        likelihood = queries[number].on(domain)
+        position = (step * step + step // 7) % len(likelihood.responses)
+        odometer = odometer.add(queries[number], likelihood.responses[position])
+        counts[number, position] = counts.get((number, position), 0) + 1
+    total = odometer.log_likelihood
+    with mpmath.workdps(60):
+        exact = [
+            mpmath.fsum(
+                times * oracles.log(queries[number].on(domain).pmf(x).probability(position))
+                for (number, position), times in counts.items()
+            )
+            for x in range(4)
+        ]
+        for x in range(4):
+            for y in range(4):
+                difference = mpmath.mpf(total.values[x]) - mpmath.mpf(total.values[y])
+                assert abs(difference - (exact[x] - exact[y])) <= 2 * total.error
