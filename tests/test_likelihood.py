@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from fractions import Fraction
 
 import mpmath
 
 import expost as xp
 import oracles
+from expost.extrema import exact_spread
 from expost.likelihood import LogLikelihood
 
 
@@ -57,3 +60,23 @@ def test_every_value_is_within_the_error_after_thousands_of_exchanges() -> None:
             for y in range(4):
                 difference = mpmath.mpf(total.values[x]) - mpmath.mpf(total.values[y])
                 assert abs(difference - (exact[x] - exact[y])) <= 2 * total.error
+
+
+def test_the_tally_counts_every_exchange_however_many_differ() -> None:
+    domain = xp.FiniteSet([0, 1])
+    queries = [xp.randomized_response(epsilon=Fraction(1, n)) for n in range(2, 202)]
+    odometer = xp.Odometer(xp.Transcript(domain))
+    expected: Counter[tuple[xp.Query, int]] = Counter()
+    for step in range(700):
+        query, response = queries[step * step % 200], step % 2
+        odometer = odometer.add(query, response)
+        expected[query, response] += 1
+    tally = odometer.log_likelihood.tally
+    assert {(s.query, s.position): s.times for s in tally.values()} == expected
+    ratios = [
+        query.on(domain).pmf(0).probability(y) / query.on(domain).pmf(1).probability(y)
+        for (query, y), times in expected.items()
+        for _ in range(times)
+    ]
+    product = math.prod(ratios)
+    assert exact_spread(odometer.log_likelihood).ratio == max(product, 1 / product)

@@ -10,7 +10,7 @@ too coarse.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import ChainMap
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,11 @@ class Summand:
     times: int = 1
 
 
+Tally = ChainMap[tuple[int, int], Summand]
+
+_LATELY = 64
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LogLikelihood:
     """ℓ at every value of a domain; minus infinity where some response was impossible."""
@@ -43,7 +48,7 @@ class LogLikelihood:
     """Every value is within this of ℓ plus one common constant."""
     highest: float
     lowest: float
-    tally: Mapping[tuple[int, int], Summand]
+    tally: Tally
     """What was summed, by the identity of the query and the position of the response."""
 
     @classmethod
@@ -52,7 +57,7 @@ class LogLikelihood:
         size = len(domain) if isinstance(domain, FiniteSet) else 1
         values = np.zeros(size)
         values.setflags(write=False)
-        return cls(domain, values, 0.0, 0.0, 0.0, {})
+        return cls(domain, values, 0.0, 0.0, 0.0, ChainMap({}, {}))
 
     def add(self, exchange: Exchange) -> LogLikelihood:
         """ℓ after one more exchange."""
@@ -73,9 +78,19 @@ class LogLikelihood:
         # Summands keep their queries alive, so identities are not used twice.
         key = (id(exchange.query), position)
         times = self.tally[key].times + 1 if key in self.tally else 1
-        tally = dict(self.tally)
-        tally[key] = Summand(exchange.query, position, times)
+        tally = _with(self.tally, key, Summand(exchange.query, position, times))
         return LogLikelihood(self.domain, values, error, highest, lowest, tally)
+
+
+def _with(tally: Tally, key: tuple[int, int], summand: Summand) -> Tally:
+    """The tally with one entry set, as a new mapping.
+
+    Only what came lately is copied each time. Else ever new queries would cost n² in all.
+    """
+    recent, settled = tally.maps
+    if len(recent) >= _LATELY:
+        recent, settled = {}, {**settled, **recent}
+    return ChainMap({**recent, key: summand}, settled)
 
 
 def rounded_sum_error(first: float, second: float, highest: float, lowest: float) -> float:
