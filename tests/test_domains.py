@@ -68,6 +68,23 @@ def test_a_box_has_real_and_integer_sides() -> None:
     assert xp.Box([(-1, 1), (-1, 1)]).locate([0.5, -1]) == (0.5, -1)
 
 
+def test_boxes_are_equal_exactly_if_their_content_ids_are() -> None:
+    boxes = [
+        xp.Box(a=(0, 1), b=xp.integers(0, 1)),
+        xp.Box(b=xp.integers(0, 1), a=(0, 1)),
+        xp.Box(a=(0, 1), b=(0, 1)),
+        xp.Box(b=(0, 1), c=xp.integers(0, 1)),
+        xp.Box([(0, 1), xp.integers(0, 1)]),
+        xp.Box([xp.integers(0, 1), (0, 1)]),
+    ]
+    for first in boxes:
+        for second in boxes:
+            same = xp.Transcript(first).content_id == xp.Transcript(second).content_id
+            assert (first == second) is same
+            assert hash(first) == hash(second) or not same
+    assert len(set(boxes)) == 5
+
+
 @pytest.mark.parametrize(
     ("sides", "message"),
     [

@@ -169,9 +169,11 @@ def integers(lower: int, upper: int) -> Integers:
     return Integers(lower, upper)
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Box:
     """Vectors with real and integer coordinates between bounds, named or plain.
+
+    The order of named coordinates does not matter.
 
     >>> Box(age=(10, 100), sex=integers(0, 1))
     Box(age=[10, 100], sex=integers[0, 1])
@@ -204,6 +206,12 @@ class Box:
         if self.names is not None:
             shown = [f"{name}={side}" for name, side in zip(self.names, shown, strict=True)]
         return f"Box({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Box) and self.tree() == other.tree()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.sides))
 
     def locate(self, value: Any) -> Point | None:
         """The value as a tuple of coordinates, or None if it is outside. It never raises."""
