@@ -155,7 +155,10 @@ class Hostile:
         raise RuntimeError("my secret is 7")
 
 
-@pytest.mark.parametrize("value", [Hostile(), np.array([1]), np.array(1), np.True_, b"1", {1: 2}])
+@pytest.mark.parametrize(
+    "value",
+    [Hostile(), np.array([1]), np.array(1), np.True_, b"1", {1: 2}, 1 + 0j, np.complex128(1)],
+)
 def test_no_value_makes_locate_raise(value: Any) -> None:
     for domain in (xp.FiniteSet([0, 1]), xp.FiniteSet([[1]], names=["a"]), xp.Box(a=(0, 0.5))):
         assert domain.locate(value) is None or isinstance(value, np.ndarray)

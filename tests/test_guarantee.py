@@ -27,6 +27,7 @@ from expost.extrema import exact_spread
 from expost.queries import Query
 from expost.rounding import Nats
 from strategies import Menu, menus
+from test_loss import vectors
 
 FILTERS: list[type[Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter]
 
@@ -108,13 +109,7 @@ def test_the_bayesian_filter_accepts_exactly_what_algorithm_2_accepts(menu: Menu
     guard = xp.BayesianFilter.of(menu.budget)
 
     def accepts(menu: Menu, odometer: Odometer, query: Query) -> bool:
-        vectors = [
-            menu.columns(exchange.query)[
-                exchange.query.on(menu.domain).position(exchange.response)  # type: ignore[index]
-            ]
-            for exchange in odometer.transcript.exchanges
-        ]
-        likelihoods = oracles.product(vectors, len(menu.domain))
+        likelihoods = oracles.product(vectors(odometer.transcript), len(menu.domain))
         expected = oracles.bayesian_accepts(likelihoods, menu.columns(query), **menu.limits)
         decision = guard.decide(odometer, query)
         assert decision.accepted is expected

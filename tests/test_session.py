@@ -32,9 +32,10 @@ def session(value: object = SECRET, seed: int = 1, budget: str = "2") -> xp.Sess
 def test_a_session_answers_until_the_budget_is_met_and_never_beyond() -> None:
     subject = session()
     answered = 0
-    while subject.decide(QUERY).accepted:
+    while subject.decide(QUERY).accepted and answered < 10_000:
         subject.ask(QUERY)
         answered += 1
+        assert len(subject.transcript) == answered
     with pytest.raises(xp.BudgetExceeded) as caught:
         subject.ask(QUERY)
     assert answered >= 4

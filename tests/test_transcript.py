@@ -91,6 +91,10 @@ CHANNEL = "exchanges/1/query"
         ("domain", {"box": {"age": [3, 1]}}, "domain.box.age: the lower bound"),
         ("domain", {"points": {"names": ["a"]}}, "domain.points: 'rows' is missing"),
         ("filter", {"kind": "bayesian"}, "filter: give either epsilon or ratio"),
+        ("filter", {"kind": "basic", "epsilon": None, "ratio": "2"}, "filter.epsilon: must be a"),
+        ("domain", {"points": {"names": ["a"], "rows": [{"a": 1}]}}, r"rows\[0\]: must be a list"),
+        ("domain", {"points": {"names": ["a"], "rows": [[2**53 + 1]]}}, r"rows\[0\]: integer too"),
+        ("filter/epsilon", "٣", "filter.epsilon: must be a decimal"),
         ("filter/kind", "bayes", "filter.kind: unknown filter"),
         ("filter/epsilon", 0, "filter.epsilon: must be greater than 0"),
         ("filter/epsilon", -1, "filter.epsilon: must be greater than 0"),
@@ -230,6 +234,18 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     transcript.save(path)
     assert xp.load(path) == transcript
     assert [file.name for file in tmp_path.iterdir()] == ["transcript.json"]
+
+
+def test_a_byte_order_mark_is_no_reason_to_refuse_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "transcript.json"
+    path.write_text(json.dumps(DOCUMENT), encoding="utf-8-sig")
+    assert xp.load(path) == Transcript.from_json(json.dumps(DOCUMENT))
+
+
+def test_names_from_a_file_stay_on_one_line() -> None:
+    with pytest.raises(xp.InvalidInput) as caught:
+        Transcript.from_json(edited("domain", {"box": {"a\n\x1b[31m": [1]}}))
+    assert str(caught.value).isprintable()
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(

@@ -28,6 +28,7 @@ __all__ = [
     "decimal_text",
     "down",
     "exact",
+    "positive",
     "scaled_exp",
     "up",
 ]
@@ -110,6 +111,16 @@ def exact(number: ExactLike) -> Fraction:
     if len(exponent) > 5 or abs(int(exponent)) > 2 * _LARGEST_EXPONENT:
         raise InvalidInput("is too large or too small")
     return _modest(Fraction(text))
+
+
+def positive(number: ExactLike, *, at_most: int) -> Fraction:
+    """An exact number above zero and not above a limit."""
+    value = exact(number)
+    if value <= 0:
+        raise InvalidInput("must be greater than 0")
+    if value > at_most:
+        raise InvalidInput(f"must be at most {at_most}")
+    return value
 
 
 def _modest(number: Fraction) -> Fraction:
@@ -207,12 +218,7 @@ class Nats:
             raise InvalidInput("give either epsilon or ratio")
         if epsilon is not None:
             with at("epsilon"):
-                amount = exact(epsilon)
-                if amount <= 0:
-                    raise InvalidInput("must be greater than 0")
-                if amount > LARGEST_BUDGET:
-                    raise InvalidInput(f"must be at most {LARGEST_BUDGET}")
-            return cls(rational=amount)
+                return cls(rational=positive(epsilon, at_most=LARGEST_BUDGET))
         assert ratio is not None
         with at("ratio"):
             factor = exact(ratio)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -209,3 +210,27 @@ def test_a_picture_goes_where_it_was_sent(run: Run, tmp_path: Path) -> None:
     assert run("demo", "--out", tmp_path / "picture", "--json")[0] == 0
     assert [file.name for file in tmp_path.iterdir()] == ["picture"]
     assert run("demo", "--out", tmp_path, "--json")[0] == 2
+
+
+COMMAND = [sys.executable, "-c", "from expost.cli.main import main; main()"]
+
+
+def test_a_terminal_without_unicode_still_gets_the_story(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [*COMMAND, "demo", "--out", str(tmp_path / "odometer.png")],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert result.returncode == 0, result.stderr
+    assert b"stops after 10 responses" in result.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_output_that_cannot_be_written_is_one_line_and_exit_code_2(transcript: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [*COMMAND, "loss", str(transcript)], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert result.returncode == 2
+    assert result.stderr.startswith("expost: cannot write: ")
+    assert result.stderr.count("\n") == 1

@@ -20,11 +20,12 @@ Trial = tuple[bool, float]
 def largest_epsilon(
     query: Query, attempt: Callable[[Query], Trial], remaining: float
 ) -> Fraction | None:
-    """The end of the accepted interval that starts at zero, on a grid of 1e-10.
+    """An epsilon on a grid of 1e-10 that is accepted while one step more is not.
 
-    ``remaining`` and the distances to the budget only guide the search. The result is itself
-    accepted; one step more is not, or is beyond the largest epsilon that a query may have. None
-    if nothing fits. Proof: docs/theory/largest_epsilon.md.
+    Where acceptance is monotone in epsilon this is the largest accepted one. ``remaining`` and the
+    distances to the budget only guide the search, which ends at the largest epsilon that a query
+    may have. None if nothing fits. Proof, and where the edge is ragged:
+    docs/theory/largest_epsilon.md.
     """
     if query.epsilon is None:
         return None

@@ -18,7 +18,7 @@ from expost.errors import InvalidInput, at, expect
 from expost.queries.recent import Recent
 from expost.queries.term import Term, Weights
 from expost.reading import scalar
-from expost.rounding import ExactLike, Nats, exact
+from expost.rounding import ExactLike, Nats, positive
 from expost.sampling import Categorical, Pmf
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "read_epsilon",
 ]
 
-LARGEST_EPSILON = Fraction(500)
+LARGEST_EPSILON = 500
 
 
 class Likelihood(ABC):
@@ -190,9 +190,4 @@ def check_query(query: object) -> None:
 def read_epsilon(epsilon: ExactLike) -> Fraction:
     """A query's epsilon as a person writes it, exactly."""
     with at("epsilon"):
-        amount = exact(epsilon)
-        if amount <= 0:
-            raise InvalidInput("must be greater than 0")
-        if amount > LARGEST_EPSILON:
-            raise InvalidInput(f"must be at most {LARGEST_EPSILON}")
-        return amount
+        return positive(epsilon, at_most=LARGEST_EPSILON)
