@@ -77,6 +77,36 @@ def perturbation(score: float, low: float, high: float, epsilon: Fraction) -> mp
     return share * (e - 1) / (e + 1) + 1 / (e + 1)
 
 
+def sigmoid(score: float | Fraction) -> mpmath.mpf:
+    """The logistic function of a score."""
+    return 1 / (1 + mpmath.exp(-_mpf(Fraction(score))))
+
+
+def one_bit(share: mpmath.mpf, epsilon: Fraction) -> mpmath.mpf:
+    """Pr(high response) at a share between 0 and 1, equation (2) of the paper."""
+    e = mpmath.exp(_mpf(epsilon))
+    return (1 + share * (e - 1)) / (e + 1)
+
+
+def affine(weights: Sequence[float], intercept: float, point: Sequence[float]) -> Fraction:
+    """A weighted sum of coordinates in rational numbers."""
+    products = (Fraction(w) * Fraction(x) for w, x in zip(weights, point, strict=True))
+    return sum(products, Fraction(intercept))
+
+
+def logistic_link(z: Fraction, epsilon: float) -> mpmath.mpf:
+    """2 artanh(tanh(e/4) tanh(z/2)), without the cancellation at large epsilon."""
+    half, at = mpmath.mpf(epsilon) / 2, _mpf(z)
+    return mpmath.log1p(mpmath.exp(at + half)) - mpmath.log1p(mpmath.exp(at - half)) - half
+
+
+def clipped_link(z: Fraction, epsilon: float) -> mpmath.mpf:
+    """log(1 + tanh(e/2) clip(z, -1, 1)), without the cancellation at large epsilon."""
+    growth = mpmath.expm1(mpmath.mpf(epsilon))
+    share = _mpf((1 + max(Fraction(-1), min(Fraction(1), z))) / 2)
+    return mpmath.log1p(share * growth) - mpmath.log1p(growth / 2)
+
+
 def log(number: Fraction) -> mpmath.mpf:
     """The logarithm in the working precision."""
     return mpmath.log(_mpf(number))

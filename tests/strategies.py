@@ -9,6 +9,8 @@ from functools import cached_property
 from hypothesis import strategies as st
 
 import expost as xp
+from expost.accounting import Odometer
+from expost.likelihood import LogLikelihood
 from expost.queries import Query
 from expost.rounding import Nats
 
@@ -107,3 +109,9 @@ def transcripts(draw: st.DrawFn, *, most: int = 8) -> xp.Transcript:
     for query in draw(st.lists(queries(size), max_size=most)):
         transcript = transcript.add(query, draw(st.sampled_from(list(query.on(domain).responses))))
     return transcript
+
+
+def finite(odometer: Odometer) -> LogLikelihood:
+    """The sums of an odometer over a finite domain."""
+    assert isinstance(odometer.log_likelihood, LogLikelihood)
+    return odometer.log_likelihood

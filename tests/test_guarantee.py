@@ -23,7 +23,6 @@ from hypothesis import HealthCheck, given, settings
 import expost as xp
 import oracles
 from expost.accounting import Filter, Odometer
-from expost.extrema import exact_spread
 from expost.queries import Query
 from expost.rounding import Nats
 from strategies import Menu, menus
@@ -139,7 +138,7 @@ def compares_with_the_wrong_budget(menu: Menu, odometer: Odometer, query: Query)
 
 
 def sums_the_wrong_way(menu: Menu, odometer: Odometer, query: Query) -> bool:
-    loss, epsilon = exact_spread(odometer.log_likelihood), query.on(menu.domain).epsilon
+    loss, epsilon = odometer.exact_loss, query.on(menu.domain).epsilon
     return max(loss, epsilon) <= menu.budget
 
 
@@ -147,7 +146,7 @@ def decides_after_sampling(menu: Menu, odometer: Odometer, query: Query) -> Iter
     """Releases a response if that one is harmless, and says so if it is not."""
     refused = [Fraction(0)] * len(menu.domain)
     for after, column in outcomes(menu, odometer, query):
-        if exact_spread(after.log_likelihood) <= menu.budget:
+        if after.exact_loss <= menu.budget:
             yield after, column
         else:
             refused = [p + q for p, q in zip(refused, column, strict=True)]
@@ -156,7 +155,7 @@ def decides_after_sampling(menu: Menu, odometer: Odometer, query: Query) -> Iter
 
 
 def _after(odometer: Odometer, query: Query, response: object) -> Nats:
-    return exact_spread(odometer.add(query, response).log_likelihood)
+    return odometer.add(query, response).exact_loss
 
 
 BROKEN: dict[str, Step] = {

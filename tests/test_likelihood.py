@@ -10,8 +10,8 @@ import mpmath
 
 import expost as xp
 import oracles
-from expost.extrema import exact_spread
 from expost.likelihood import LogLikelihood
+from strategies import finite
 
 
 def test_a_common_drift_is_taken_out_without_any_rounding() -> None:
@@ -47,7 +47,7 @@ def test_every_value_is_within_the_error_after_thousands_of_exchanges() -> None:
         position = (step * step + step // 7) % len(likelihood.responses)
         odometer = odometer.add(queries[number], likelihood.responses[position])
         counts[number, position] = counts.get((number, position), 0) + 1
-    total = odometer.log_likelihood
+    total = finite(odometer)
     with mpmath.workdps(60):
         exact = [
             mpmath.fsum(
@@ -71,7 +71,7 @@ def test_the_tally_counts_every_exchange_however_many_differ() -> None:
         query, response = queries[step * step % 200], step % 2
         odometer = odometer.add(query, response)
         expected[query, response] += 1
-    tally = odometer.log_likelihood.tally
+    tally = finite(odometer).tally
     assert {(s.query, s.position): s.times for s in tally.values()} == expected
     ratios = [
         query.on(domain).pmf(0).probability(y) / query.on(domain).pmf(1).probability(y)
@@ -79,4 +79,4 @@ def test_the_tally_counts_every_exchange_however_many_differ() -> None:
         for _ in range(times)
     ]
     product = math.prod(ratios)
-    assert exact_spread(odometer.log_likelihood).ratio == max(product, 1 / product)
+    assert odometer.exact_loss.ratio == max(product, 1 / product)

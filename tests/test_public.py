@@ -15,8 +15,8 @@ NAMES = [
     "BasicFilter", "BayesianFilter", "Box", "BudgetExceeded", "Decision", "Enclosure", "Exchange",
     "ExpostError", "Filter", "FiniteSet", "HALT", "Halt", "InsecureSource", "InvalidInput", "Nats",
     "Odometer", "OutsideDomain", "Query", "Session", "SimplifiedFilter", "Source", "Transcript",
-    "channel", "integers", "interact", "load", "perturbation", "randomized_response",
-    "realized_loss", "utilization", "worst_case_loss",
+    "channel", "integers", "interact", "linear", "load", "logistic", "perturbation",
+    "randomized_response", "realized_loss", "utilization", "worst_case_loss",
 ]  # fmt: skip
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from expost.loss import worst_case_loss as worst_case_loss
     from expost.queries import Query as Query
     from expost.queries import channel as channel
+    from expost.queries import linear as linear
+    from expost.queries import logistic as logistic
     from expost.queries import perturbation as perturbation
     from expost.queries import randomized_response as randomized_response
     from expost.rounding import Enclosure as Enclosure
@@ -68,7 +70,9 @@ __all__ = [
     "channel",
     "integers",
     "interact",
+    "linear",
     "load",
+    "logistic",
     "perturbation",
     "randomized_response",
     "realized_loss",
@@ -103,7 +107,9 @@ _HOME = {
     "channel": "queries",
     "integers": "domains",
     "interact": "session",
+    "linear": "queries",
     "load": "transcript",
+    "logistic": "queries",
     "perturbation": "queries",
     "randomized_response": "queries",
     "realized_loss": "loss",

@@ -18,6 +18,7 @@ __all__ = [
     "Domain",
     "FiniteSet",
     "Integers",
+    "Point",
     "Real",
     "Scalar",
     "Value",

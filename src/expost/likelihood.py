@@ -1,10 +1,10 @@
-r"""The log-likelihood of a transcript over a finite domain, as a running sum of terms.
+r"""The log-likelihood of a transcript over a domain, as a running sum of terms.
 
 .. math:: \ell(x) = \sum_i \log P[Q_i(x) = y_i]
 
-One double per value, up to a common constant, with one bound on the error of them all. What was
-summed is tallied, so that the exact likelihood ratio of two values can be had where doubles are
-too coarse.
+Over a finite domain: one double per value, up to a common constant, with one bound on the error of
+them all. What was summed is tallied, so that the exact likelihood ratio of two values can be had
+where doubles are too coarse. Over a box: the terms themselves.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Domain, FiniteSet
-from expost.queries import Query
+from expost.chain import Chain
+from expost.domains import Box, Domain, FiniteSet
+from expost.queries import Likelihood, Query
+from expost.queries.score_term import ScoreTerm
 from expost.rounding import UNIT, up
 from expost.transcript import Exchange
 
-__all__ = ["LogLikelihood", "Summand", "rounded_sum_error"]
+__all__ = ["BoxLogLikelihood", "LogLikelihood", "Summand", "flat", "rounded_sum_error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,9 @@ _LATELY = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogLikelihood:
-    """ℓ at every value of a domain; minus infinity where some response was impossible."""
+    """ℓ at every value of a finite set; minus infinity where some response was impossible."""
 
-    domain: Domain
+    domain: FiniteSet
     values: NDArray[np.float64]
     error: float
     """Every value is within this of ℓ plus one common constant."""
@@ -52,18 +55,16 @@ class LogLikelihood:
     """What was summed, by the identity of the query and the position of the response."""
 
     @classmethod
-    def flat(cls, domain: Domain) -> LogLikelihood:
-        """Before anything is asked all values are alike (of a box, one stands for all)."""
-        size = len(domain) if isinstance(domain, FiniteSet) else 1
-        values = np.zeros(size)
+    def flat(cls, domain: FiniteSet) -> LogLikelihood:
+        """Before anything is asked all values are alike."""
+        values = np.zeros(len(domain))
         values.setflags(write=False)
         return cls(domain, values, 0.0, 0.0, 0.0, ChainMap({}, {}))
 
     def add(self, exchange: Exchange) -> LogLikelihood:
         """ℓ after one more exchange."""
         likelihood = exchange.query.on(self.domain)
-        position = likelihood.position(exchange.response)
-        assert position is not None, "a transcript holds only responses of its queries"
+        position = _position(likelihood, exchange)
         term = likelihood.term(position)
         values = self.values + term.logs
         highest, lowest = float(values.max()), float(values.min())
@@ -75,18 +76,51 @@ class LogLikelihood:
             values -= middle
             highest, lowest = highest - middle, lowest - middle
         values.setflags(write=False)
-        # Summands keep their queries alive, so identities are not used twice.
-        key = (id(exchange.query), position)
-        times = self.tally[key].times + 1 if key in self.tally else 1
-        tally = _with(self.tally, key, Summand(exchange.query, position, times))
+        tally = _counted(self.tally, exchange.query, position)
         return LogLikelihood(self.domain, values, error, highest, lowest, tally)
 
 
-def _with(tally: Tally, key: tuple[int, int], summand: Summand) -> Tally:
-    """The tally with one entry set, as a new mapping.
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxLogLikelihood:
+    """ℓ over a box: a sum of functions of affine scores, in the order of the exchanges."""
+
+    domain: Box
+    terms: Chain[ScoreTerm]
+
+    @classmethod
+    def flat(cls, domain: Box) -> BoxLogLikelihood:
+        """Before anything is asked there is nothing to sum."""
+        return cls(domain, Chain())
+
+    def add(self, exchange: Exchange) -> BoxLogLikelihood:
+        """ℓ after one more exchange."""
+        likelihood = exchange.query.on(self.domain)
+        term = likelihood.term(_position(likelihood, exchange))
+        return BoxLogLikelihood(self.domain, self.terms.plus(term))
+
+
+def flat(domain: Domain) -> LogLikelihood | BoxLogLikelihood:
+    """Before anything is asked."""
+    if isinstance(domain, FiniteSet):
+        return LogLikelihood.flat(domain)
+    return BoxLogLikelihood.flat(domain)
+
+
+def _position(likelihood: Likelihood[Any], exchange: Exchange) -> int:
+    position = likelihood.position(exchange.response)
+    assert position is not None, "a transcript holds only responses of its queries"
+    return position
+
+
+def _counted(tally: Tally, query: Query, position: int) -> Tally:
+    """The tally with one more response, as a new mapping.
 
     Only what came lately is copied each time. Else ever new queries would cost n² in all.
     """
+    # Summands keep their queries alive, so identities are not used twice.
+    key = (id(query), position)
+    times = tally[key].times + 1 if key in tally else 1
+    summand = Summand(query, position, times)
     recent, settled = tally.maps
     if len(recent) >= _LATELY:
         recent, settled = {}, {**settled, **recent}

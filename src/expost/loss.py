@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import overload
 
-from expost.domains import Domain
+from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, expect
-from expost.extrema import exact_spread
-from expost.likelihood import LogLikelihood
+from expost.extrema import GAP, NODES, Effort, Progress, exact_spread, realized_spread
+from expost.likelihood import BoxLogLikelihood, LogLikelihood, flat
 from expost.queries import Query, check_query
 from expost.rounding import Enclosure, Nats, down, up
-from expost.transcript import Transcript
+from expost.transcript import Exchange, Transcript
 
 __all__ = [
     "basic_loss",
     "exact_realized_loss",
     "realized_loss",
+    "share_between",
     "share_of",
     "total_charge",
     "utilization",
@@ -25,20 +26,38 @@ __all__ = [
 ]
 
 
-def realized_loss(transcript: Transcript) -> Enclosure:
+def realized_loss(
+    transcript: Transcript,
+    *,
+    gap: float = GAP,
+    nodes: int = NODES,
+    threads: int = 1,
+    group: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Enclosure:
     r"""The knowledge an analyst has gained, at most, from these responses.
 
     .. math:: \max_x \ell(x) - \min_x \ell(x), \quad \ell(x) = \sum_i \log P[Q_i(x) = y_i]
 
     Infinite where a likelihood is zero. Over a finite domain the enclosure is the nearest doubles
-    around the exact value. Act on ``upper``. Proof: docs/theory/realized_loss.md.
+    around the exact value. Over a box it is as wide as ``gap``, or wider if that takes more than
+    ``nodes`` nodes; the other options are those of :class:`Effort`. Act on ``upper``. Proofs:
+    docs/theory/realized_loss.md, docs/theory/extrema.md.
     """
-    return exact_realized_loss(transcript).enclosure
+    expect(transcript, Transcript, "a transcript")
+    effort = Effort(gap, nodes, threads, group, progress)
+    if isinstance(transcript.domain, FiniteSet):
+        return exact_realized_loss(transcript).enclosure
+    total = flat(transcript.domain)
+    for exchange in transcript.exchanges:
+        total = total.add(exchange)
+    return realized_spread(total, basic_loss(transcript).enclosure, effort)
 
 
 def exact_realized_loss(transcript: Transcript) -> Nats:
     """The realized loss over a finite domain as the exact number that it is."""
     expect(transcript, Transcript, "a transcript")
+    assert isinstance(transcript.domain, FiniteSet)
     total = LogLikelihood.flat(transcript.domain)
     for exchange in transcript.exchanges:
         total = total.add(exchange)
@@ -51,7 +70,21 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
     .. math:: \max_y \log \frac{\max_x P[Q(x) = y]}{\min_x P[Q(x) = y]}
     """
     check_query(query)
-    return query.on(domain).epsilon.enclosure
+    expect(domain, Domain, "a FiniteSet or a Box")
+    if isinstance(domain, FiniteSet):
+        return query.on(domain).epsilon.enclosure
+    losses = _response_losses(query, domain)
+    return Enclosure(max(loss.lower for loss in losses), max(loss.upper for loss in losses))
+
+
+def _response_losses(query: Query, box: Box) -> list[Enclosure]:
+    """The loss that each response realizes on its own."""
+    start, most = BoxLogLikelihood.flat(box), query.charge(box).enclosure
+    effort = Effort(gap=1e-6)
+    return [
+        realized_spread(start.add(Exchange(query, response)), most, effort)
+        for response in query.on(box).responses
+    ]
 
 
 def basic_loss(transcript: Transcript) -> Nats:
@@ -82,12 +115,19 @@ def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Encl
     of the epsilons. Zero where nothing was to be used.
     """
     if isinstance(asked, Transcript):
-        return share_of(exact_realized_loss(asked), basic_loss(asked))
+        if isinstance(asked.domain, FiniteSet):
+            return share_of(exact_realized_loss(asked), basic_loss(asked))
+        return share_between(realized_loss(asked), basic_loss(asked).enclosure)
     check_query(asked)
     if domain is None:
         raise InvalidInput("the utilization of a query needs a domain")
-    likelihood = asked.on(domain)
-    return share_of(likelihood.least_loss, likelihood.epsilon)
+    expect(domain, Domain, "a FiniteSet or a Box")
+    if isinstance(domain, FiniteSet):
+        likelihood = asked.on(domain)
+        return share_of(likelihood.least_loss, likelihood.epsilon)
+    losses = _response_losses(asked, domain)
+    least = Enclosure(min(loss.lower for loss in losses), min(loss.upper for loss in losses))
+    return share_between(least, worst_case_loss(asked, domain))
 
 
 def share_of(used: Nats, whole: Nats) -> Enclosure:
@@ -97,7 +137,12 @@ def share_of(used: Nats, whole: Nats) -> Enclosure:
         return Enclosure(used_up, used_up)
     if used == Nats() or whole.ratio is None:
         return Enclosure(0.0, 0.0)
-    part, total = used.enclosure, whole.enclosure
-    return Enclosure(
-        max(0.0, down(part.lower / total.upper)), min(1.0, up(part.upper / total.lower))
-    )
+    return share_between(used.enclosure, whole.enclosure)
+
+
+def share_between(used: Enclosure, whole: Enclosure) -> Enclosure:
+    """The same, where only enclosures are known."""
+    if used.upper == 0 or whole.upper == 0:
+        return Enclosure(0.0, 0.0)
+    most = min(1.0, up(used.upper / whole.lower)) if whole.lower > 0 else 1.0
+    return Enclosure(min(most, max(0.0, down(used.lower / whole.upper))), most)

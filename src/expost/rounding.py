@@ -26,6 +26,8 @@ __all__ = [
     "ExactLike",
     "Nats",
     "decimal_text",
+    "double_above",
+    "double_below",
     "down",
     "exact",
     "positive",
@@ -187,12 +189,18 @@ def scaled_exp(exponent: Fraction, bits: int) -> int:
         digits *= 2  # e^exponent is irrational, so some number of digits tells it from an integer
 
 
-def _double_below(number: Fraction) -> float:
+def double_below(number: Fraction) -> float:
+    """The largest double that is not above a rational."""
     try:
         nearest = float(number)
     except OverflowError:
         return -math.inf if number < 0 else math.nextafter(math.inf, 0)
     return nearest if nearest <= number else down(nearest)
+
+
+def double_above(number: Fraction) -> float:
+    """The smallest double that is not below a rational."""
+    return -double_below(-number)
 
 
 @total_ordering
@@ -284,7 +292,7 @@ class Nats:
                 low, high = _log_bounds(self.ratio, digits)
                 below, above = self.rational + low, self.rational + high
             # Adding zero turns -0.0 into 0.0.
-            enclosure = Enclosure(_double_below(below) + 0.0, -_double_below(-above) + 0.0)
+            enclosure = Enclosure(double_below(below) + 0.0, double_above(above) + 0.0)
             if enclosure.upper <= up(enclosure.lower):
                 return enclosure
             digits *= 2

@@ -111,7 +111,7 @@ class Session:
             return "Session(not started)"
         return (
             f"Session({self.transcript.domain!r}, {len(self.transcript)} answered, "
-            f"loss at most {self.loss.upper:.6g} of {self._filter.budget})"
+            f"budget {self._filter.budget})"
         )
 
     def __reduce__(self) -> str | tuple[Any, ...]:

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 import expost as xp
 import oracles
 from expost.accounting import Decision, Filter, Odometer, filter_of
-from expost.extrema import exact_spread
 from expost.queries import Query
 from expost.rounding import Nats, exact
 from strategies import Menu, columns, menus
@@ -45,7 +44,7 @@ def test_example_3_ends_on_exactly_its_budget() -> None:
     for exponent, (response, ratio) in enumerate(zip((1, 0, 1, 1), expected, strict=True), start=1):
         assert guard.decide(odometer, power(exponent)).accepted
         odometer = odometer.add(power(exponent), response)
-        assert exact_spread(odometer.log_likelihood).ratio == ratio
+        assert odometer.exact_loss.ratio == ratio
     for exponent in range(5, 12):
         assert not guard.decide(odometer, power(exponent)).accepted
 
@@ -91,12 +90,12 @@ def test_at_the_limit_a_query_that_does_not_tell_the_extremes_apart_is_accepted(
     first = xp.channel([["1/3", "2/3"], ["2/3", "1/3"], ["1/2", "1/2"]])
     second = xp.channel([["1/2", "1/2"], ["1/2", "1/2"], ["1/3", "2/3"]])
     odometer = start(domain).add(first, 1)
-    assert exact_spread(odometer.log_likelihood).ratio == 2
+    assert odometer.exact_loss.ratio == 2
     assert xp.worst_case_loss(second, domain).lower > 0.4
     assert xp.BayesianFilter(ratio=2).decide(odometer, second).accepted
     assert not xp.SimplifiedFilter(ratio=2).decide(odometer, second).accepted
     for response in (0, 1):
-        assert exact_spread(odometer.add(second, response).log_likelihood).ratio == 2
+        assert odometer.add(second, response).exact_loss.ratio == 2
 
 
 def test_largest_epsilon_of_a_bayesian_filter_can_exceed_what_remains() -> None:

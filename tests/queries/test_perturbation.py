@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 import oracles
-from expost.queries.perturbation import one_bit_weights
+from expost.queries.one_bit import one_bit_weights
 from expost.rounding import Nats
 
 epsilons = st.fractions(min_value=Fraction(1, 10**9), max_value=400).filter(bool)

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from expost.accounting.filter import Filter, WorstCase
 from expost.accounting.odometer import Odometer
-from expost.loss import total_charge
 from expost.queries import Query
 from expost.rounding import Enclosure, Nats
 from expost.transcript import Transcript
@@ -26,9 +25,7 @@ class BasicFilter(Filter):
         return odometer.spent
 
     def exact_loss(self, odometer: Odometer) -> Nats:
-        summands = odometer.log_likelihood.tally.values()
-        domain = odometer.transcript.domain
-        return total_charge((summand.query.charge(domain), summand.times) for summand in summands)
+        return odometer.exact_spent
 
     def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
         charge = query.charge(odometer.transcript.domain)

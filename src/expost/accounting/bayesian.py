@@ -8,8 +8,9 @@ import numpy as np
 
 from expost.accounting.filter import Filter, WorstCase
 from expost.accounting.odometer import Odometer
+from expost.accounting.on_box import loss_after_response
 from expost.extrema import exact_spread, spread_with
-from expost.likelihood import Summand
+from expost.likelihood import BoxLogLikelihood, Summand
 from expost.queries import Query
 from expost.queries.base import Pairwise
 from expost.rounding import Enclosure, Nats
@@ -28,15 +29,11 @@ class BayesianFilter(Filter):
 
     kind: ClassVar[str] = "bayesian"
 
-    def loss(self, odometer: Odometer) -> Enclosure:
-        return odometer.loss
-
-    def exact_loss(self, odometer: Odometer) -> Nats:
-        return exact_spread(odometer.log_likelihood)
-
     def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
         total = odometer.log_likelihood
-        likelihood = query.on(odometer.transcript.domain)
+        if isinstance(total, BoxLogLikelihood):
+            return loss_after_response(odometer, query, self.budget)
+        likelihood = query.on(total.domain)
         if isinstance(likelihood, Pairwise):
             # D is epsilon for every pair, so the extremes of ℓ are the worst pair.
             position = likelihood.telling(int(np.argmax(total.values)))

@@ -28,15 +28,21 @@ class Decision:
     """
 
     accepted: bool
-    loss: Enclosure
     loss_at_worst: Enclosure
     worst_response: Value | None
     budget: Nats
-    undecided: bool = False
-    _asked: tuple[Filter, Odometer, Query] | None = field(default=None, repr=False, compare=False)
+    undecided: bool
+    """Refused because the search ended at its limit of nodes with the budget between its bounds."""
+    _asked: tuple[Filter, Odometer, Query] = field(repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.accepted
+
+    @cached_property
+    def loss(self) -> Enclosure:
+        """What is held against the budget before the query. Worked out when asked for."""
+        guard, odometer, _ = self._asked
+        return guard.loss(odometer)
 
     @property
     def remaining(self) -> float:
@@ -45,12 +51,12 @@ class Decision:
 
     @cached_property
     def largest_epsilon(self) -> Decimal | None:
-        """The largest epsilon, to ten places, with which this query would be accepted.
+        """The largest epsilon with which this query would be accepted.
 
-        None if no epsilon fits, or if the query is a fixed channel. Worked out when asked for.
+        Over a finite domain to ten places; over a box one that is accepted and about 1 % below
+        the largest at most. None if no epsilon fits, or if the query is a fixed channel. Worked out
+        when asked for.
         """
-        if self._asked is None:
-            return None
         guard, odometer, query = self._asked
         return guard.largest_epsilon(odometer, query)
 

@@ -9,10 +9,11 @@ from decimal import Decimal
 from typing import ClassVar, Self
 
 from expost.accounting.decision import Decision, remaining
-from expost.accounting.largest import Trial, largest_epsilon
+from expost.accounting.largest import Trial, largest_epsilon, nearly_largest_epsilon
 from expost.accounting.odometer import Odometer
 from expost.domains import Value
 from expost.errors import expect
+from expost.likelihood import LogLikelihood
 from expost.queries import Query, check_query
 from expost.rounding import Enclosure, ExactLike, Nats, decimal_text
 from expost.transcript import FilterSpec
@@ -22,19 +23,28 @@ __all__ = ["Filter", "WorstCase"]
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The loss that a filter fears from a query: in doubles, and exactly where that is needed."""
+    """The loss that a filter fears from a query: in doubles, and exactly where that is needed.
+
+    Over a box there is nothing exact, and a loss that is not known to be within the budget is
+    taken to be above it.
+    """
 
     loss: Enclosure
-    exact: Callable[[], Nats]
+    exact: Callable[[], Nats] | None = None
     response: Value | None = None
 
     def within(self, budget: Nats) -> bool:
-        """Whether the loss is at most the budget, exactly."""
+        """Whether the loss is at most the budget."""
         if self.loss.upper <= budget.enclosure.lower:
             return True
-        if self.loss.lower > budget.enclosure.upper:
+        if self.loss.lower > budget.enclosure.upper or self.exact is None:
             return False
         return self.exact() <= budget
+
+    def undecided(self, budget: Nats) -> bool:
+        """Whether the loss may be on either side of the budget."""
+        surely_over = self.loss.lower > budget.enclosure.lower
+        return self.exact is None and not self.within(budget) and not surely_over
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -62,13 +72,24 @@ class Filter(ABC):
         """How a transcript file names this filter."""
         return FilterSpec(self.kind, self.budget)
 
-    @abstractmethod
     def loss(self, odometer: Odometer) -> Enclosure:
-        """What this filter holds against its budget so far."""
+        """What this filter holds against its budget so far; the realized loss, if not said else."""
+        return odometer.loss
 
-    @abstractmethod
     def exact_loss(self, odometer: Odometer) -> Nats:
-        """The same, exactly."""
+        """The same over a finite domain, exactly."""
+        return odometer.exact_loss
+
+    def holds(self, odometer: Odometer) -> bool | None:
+        """Whether what was answered so far is within the budget; None if that is not known."""
+        loss, limit = self.loss(odometer), self.budget.enclosure
+        if loss.upper <= limit.lower or odometer.exact_spent <= self.budget:
+            return True
+        if loss.lower > limit.upper:
+            return False
+        if isinstance(odometer.log_likelihood, LogLikelihood):
+            return self.exact_loss(odometer) <= self.budget
+        return None
 
     @abstractmethod
     def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
@@ -89,21 +110,25 @@ class Filter(ABC):
         worst = self.worst_case(odometer, query)
         return Decision(
             accepted=worst.within(self.budget),
-            loss=self.loss(odometer),
             loss_at_worst=worst.loss,
             worst_response=worst.response,
             budget=self.budget,
+            undecided=worst.undecided(self.budget),
             _asked=(self, odometer, query),
         )
 
     def largest_epsilon(self, odometer: Odometer, query: Query) -> Decimal | None:
-        """The largest epsilon, to ten places, with which the query would be accepted."""
+        """The largest epsilon that is found with which the query would be accepted."""
 
         def attempt(variant: Query) -> Trial:
             worst = self.worst_case(odometer, variant)
-            return worst.within(self.budget), worst.loss.upper - self.budget.enclosure.upper
+            middle = (worst.loss.lower + worst.loss.upper) / 2
+            excess = worst.loss.upper if worst.exact else middle
+            return worst.within(self.budget), excess - self.budget.enclosure.upper
 
-        largest = largest_epsilon(query, attempt, self.remaining(odometer))
+        exact = isinstance(odometer.log_likelihood, LogLikelihood)
+        search = largest_epsilon if exact else nearly_largest_epsilon
+        largest = search(query, attempt, self.remaining(odometer))
         return None if largest is None else Decimal(decimal_text(largest))
 
     def __repr__(self) -> str:

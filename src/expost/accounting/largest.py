@@ -9,9 +9,10 @@ from fractions import Fraction
 from expost.queries import Query
 from expost.queries.base import LARGEST_EPSILON
 
-__all__ = ["largest_epsilon"]
+__all__ = ["largest_epsilon", "nearly_largest_epsilon"]
 
 _STEP = Fraction(1, 10**10)
+_ATTEMPTS = 12
 
 Trial = tuple[bool, float]
 """Whether a variant of the query is accepted, and how far its worst case is above the budget."""
@@ -63,3 +64,46 @@ def largest_epsilon(
         else:
             high, above, below = middle, excess, below / 2
     return low * _STEP if low else None
+
+
+def nearly_largest_epsilon(
+    query: Query, attempt: Callable[[Query], Trial], remaining: float
+) -> Fraction | None:
+    """An accepted epsilon of four digits that is close to the largest, in few attempts.
+
+    Where every attempt is a search, the last digits would cost more than they are worth.
+    """
+    assert query.epsilon is not None, "on a box every query has an epsilon"
+    low, high = Fraction(0), Fraction(LARGEST_EPSILON)
+    below, above = -math.inf, math.inf
+    guess = remaining
+    for _ in range(_ATTEMPTS):
+        epsilon = _four_digits(guess)
+        if not low < epsilon < high:
+            break
+        variant = query.with_epsilon(epsilon)
+        assert variant is not None
+        accepted, excess = attempt(variant)
+        if accepted:
+            low, below = epsilon, excess
+        else:
+            high, above = epsilon, excess
+        if low == 0:
+            guess = float(high) / 2
+        elif high == LARGEST_EPSILON:
+            guess = float(low) * 1.5
+        elif high - low <= low / 100:
+            break
+        else:
+            # Never quite at the ends, or the search would creep.
+            share = below / (below - above) if below < 0 < above < math.inf else 0.5
+            guess = float(low) + min(0.9, max(0.1, share)) * float(high - low)
+    return low or None
+
+
+def _four_digits(number: float) -> Fraction:
+    """Rounded down, as a person would write it."""
+    if number < 1e-300:
+        return Fraction(0)
+    exponent = math.floor(math.log10(number)) - 3
+    return math.floor(Fraction(number) / Fraction(10) ** exponent) * Fraction(10) ** exponent

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from expost.accounting.filter import Filter, WorstCase
 from expost.accounting.odometer import Odometer
-from expost.extrema import exact_spread
+from expost.accounting.on_box import loss_plus_epsilon
+from expost.domains import Box
 from expost.queries import Query
-from expost.rounding import Enclosure, Nats
 
 __all__ = ["SimplifiedFilter"]
 
@@ -21,14 +21,11 @@ class SimplifiedFilter(Filter):
 
     kind: ClassVar[str] = "simplified"
 
-    def loss(self, odometer: Odometer) -> Enclosure:
-        return odometer.loss
-
-    def exact_loss(self, odometer: Odometer) -> Nats:
-        return exact_spread(odometer.log_likelihood)
-
     def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
-        epsilon = query.on(odometer.transcript.domain).epsilon
+        domain = odometer.transcript.domain
+        if isinstance(domain, Box):
+            return loss_plus_epsilon(odometer, query, self.budget)
+        epsilon = query.on(domain).epsilon
         return WorstCase(
             odometer.loss + epsilon.enclosure, exact=lambda: self.exact_loss(odometer) + epsilon
         )

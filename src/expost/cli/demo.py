@@ -13,7 +13,6 @@ from expost.cli.chart import chart
 from expost.cli.show import show_json
 from expost.domains import FiniteSet
 from expost.errors import BudgetExceeded
-from expost.extrema import exact_spread
 from expost.plots import odometer_figure, save
 from expost.queries import Channel, channel, randomized_response
 from expost.rounding import Nats
@@ -69,7 +68,7 @@ def _example(console: Console) -> list[bool]:
         accepted.append(decision.accepted)
         if decision.accepted:
             odometer = odometer.add(_power(exponent), response)
-        ratio = exact_spread(odometer.log_likelihood).ratio
+        ratio = guard.exact_loss(odometer).ratio
         table.add_row(
             f"X^{exponent}",
             "[green]accepted[/]" if decision.accepted else "[red]refused[/]",

@@ -5,25 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 
 from expost.accounting import Odometer, filter_of
+from expost.cli.progress import watched
 from expost.cli.show import show_json, show_lines, shown
-from expost.extrema import exact_spread
-from expost.loss import basic_loss, share_of
+from expost.extrema import Effort
+from expost.likelihood import LogLikelihood
+from expost.loss import basic_loss, share_between, share_of
 from expost.transcript import load
 
 __all__ = ["run"]
 
 
-def run(file: Path, *, as_json: bool) -> None:
+def run(file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript = load(file)
-    odometer = Odometer(transcript)
-    loss, basic = exact_spread(odometer.log_likelihood), basic_loss(transcript)
-    share = share_of(loss, basic)
+    basic = basic_loss(transcript)
     guard = None if transcript.filter is None else filter_of(transcript.filter)
-    within = None if guard is None else guard.exact_loss(odometer) <= guard.budget
+    with watched(effort) as watched_effort:
+        odometer = Odometer(transcript, effort=watched_effort)
+        if isinstance(odometer.log_likelihood, LogLikelihood):
+            exact = odometer.exact_loss
+            loss, share = exact.enclosure, share_of(exact, basic)
+        else:
+            loss, share = odometer.loss, share_between(odometer.loss, basic.enclosure)
+        within = None if guard is None else guard.holds(odometer)
     if as_json:
         show_json(
             {
-                "loss": loss.enclosure,
+                "loss": loss,
                 "basic": basic.nearest,
                 "exchanges": len(transcript),
                 "utilization": share,
@@ -35,10 +42,12 @@ def run(file: Path, *, as_json: bool) -> None:
         return
     lines = [
         ("exchanges", str(len(transcript))),
-        ("realized loss", shown(loss.enclosure)),
+        ("realized loss", shown(loss)),
         ("basic composition", shown(basic.nearest)),
         ("utilization", f"{100 * share.upper:.3g} %"),
     ]
+    if loss.width > effort.gap:
+        lines.insert(2, ("at least", f"{loss.lower:.6g}; more nodes may narrow it (--nodes)"))
     if guard is not None:
         lines += [("budget", str(guard.budget)), ("remaining", shown(guard.remaining(odometer)))]
     if within is False:

@@ -23,6 +23,9 @@ app = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A transcript file (JSON).")]
+Gap = Annotated[float, typer.Option(help="On a box: how wide the loss may be, in nats.")]
+Nodes = Annotated[int, typer.Option(help="On a box: the limit of nodes of every search.")]
+Threads = Annotated[int, typer.Option(help="On a box: 1, or 2 for one per side.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -50,23 +53,30 @@ def demo(
 
 
 @app.command()
-def loss(file: File, json: Json = False) -> None:
+def loss(
+    file: File, gap: Gap = 0.01, nodes: Nodes = 50_000, threads: Threads = 1, json: Json = False
+) -> None:
     """What an analyst has learned, at most, from the responses in a transcript."""
     from expost.cli.loss import run
+    from expost.extrema import Effort
 
-    run(file, as_json=json)
+    run(file, Effort(gap, nodes, threads), as_json=json)
 
 
 @app.command()
 def decide(
     file: File,
     query: Annotated[Path, typer.Option(metavar="QUERY", help="The next query (JSON).")],
+    gap: Gap = 0.01,
+    nodes: Nodes = 50_000,
+    threads: Threads = 1,
     json: Json = False,
 ) -> None:
     """Whether the filter of a transcript would accept one more query. Changes nothing."""
     from expost.cli.decide import run
+    from expost.extrema import Effort
 
-    run(file, query, as_json=json)
+    run(file, query, Effort(gap, nodes, threads), as_json=json)
 
 
 def main() -> None:

@@ -1,5 +1,17 @@
 """Maximum and minimum of a log-likelihood over a domain."""
 
+from expost.extrema.choose import compared, realized_spread
+from expost.extrema.effort import GAP, NODES, Effort, Progress
 from expost.extrema.finite import exact_spread, spread, spread_with
 
-__all__ = ["exact_spread", "spread", "spread_with"]
+__all__ = [
+    "GAP",
+    "NODES",
+    "Effort",
+    "Progress",
+    "compared",
+    "exact_spread",
+    "realized_spread",
+    "spread",
+    "spread_with",
+]

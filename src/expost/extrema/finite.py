@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Domain
+from expost.domains import FiniteSet
 from expost.likelihood import LogLikelihood, Summand, rounded_sum_error
 from expost.queries.term import Term, Weights
 from expost.rounding import INFINITE, Enclosure, Nats, down, up
@@ -95,7 +95,7 @@ def exact_spread(total: LogLikelihood, extra: Summand | None = None) -> Nats:
 
 
 def _classes(
-    domain: Domain, summands: Sequence[Summand], values: NDArray[np.intp]
+    domain: FiniteSet, summands: Sequence[Summand], values: NDArray[np.intp]
 ) -> list[tuple[int, ...]]:
     """The distinct rows of weights, one weight per summand, that these values have.
 

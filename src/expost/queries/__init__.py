@@ -5,28 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 from expost.errors import InvalidInput, at
-from expost.queries.base import Likelihood, Query, check_query
+from expost.queries.base import BoxLikelihood, FiniteLikelihood, Likelihood, Query, check_query
 from expost.queries.channel import Channel, channel
+from expost.queries.linear import Linear, linear
+from expost.queries.logistic import Logistic, logistic
 from expost.queries.perturbation import Perturbation, perturbation
 from expost.queries.randomized_response import RandomizedResponse, randomized_response
 from expost.reading import members, text
 
 __all__ = [
     "FAMILIES",
+    "BoxLikelihood",
     "Channel",
+    "FiniteLikelihood",
     "Likelihood",
+    "Linear",
+    "Logistic",
     "Perturbation",
     "Query",
     "RandomizedResponse",
     "channel",
     "check_query",
+    "linear",
+    "logistic",
     "perturbation",
     "query_from_json",
     "randomized_response",
 ]
 
 FAMILIES: dict[str, type[Query]] = {
-    family.kind: family for family in (Channel, RandomizedResponse, Perturbation)
+    family.kind: family for family in (Channel, RandomizedResponse, Perturbation, Linear, Logistic)
 }
 
 

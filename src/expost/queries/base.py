@@ -1,4 +1,4 @@
-"""The protocol of a query, and the likelihood that it has on a finite domain.
+"""The protocol of a query, and the likelihood that it has on a domain.
 
 A query is a frozen description without a domain. :meth:`Query.on` gives its :class:`Likelihood` on
 a domain: integer weights over a common denominator, from which the sampler, the worst case, the
@@ -11,11 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
-from expost.domains import Domain, FiniteSet, Value
+from expost.domains import Box, Domain, FiniteSet, Point, Value
 from expost.errors import InvalidInput, at, expect
 from expost.queries.recent import Recent
+from expost.queries.score_term import ScoreTerm
 from expost.queries.term import Term, Weights
 from expost.reading import scalar
 from expost.rounding import ExactLike, Nats, positive
@@ -23,7 +24,9 @@ from expost.sampling import Categorical, Pmf
 
 __all__ = [
     "LARGEST_EPSILON",
+    "BoxLikelihood",
     "Columns",
+    "FiniteLikelihood",
     "Likelihood",
     "Pairwise",
     "Query",
@@ -34,15 +37,18 @@ __all__ = [
 LARGEST_EPSILON = 500
 
 
-class Likelihood(ABC):
-    """Pr(response | value) of one query on one finite domain, exactly.
+Place = TypeVar("Place")
+"""Where a value is in its domain: what ``domain.locate(value)`` gives."""
+
+
+class Likelihood(ABC, Generic[Place]):
+    """Pr(response | value) of one query on one domain, exactly.
 
     Responses are addressed by position, so that a family with astronomically many of them never
-    has to write them out. For the filter a likelihood offers D(x, x'), the largest log-ratio of
-    any response, as sufficient terms (:class:`Columns`) or as such (:class:`Pairwise`).
+    has to write them out.
     """
 
-    domain: FiniteSet
+    domain: Domain
     responses: Sequence[Value]
     """What can be answered: every one of these has a positive probability for some value."""
 
@@ -51,8 +57,28 @@ class Likelihood(ABC):
         """The position of a response, or None if the query has no such response."""
 
     @abstractmethod
-    def pmf(self, value: int) -> Pmf:
-        """The distribution over responses for the value at this position of the domain."""
+    def pmf(self, place: Place) -> Pmf:
+        """The distribution over responses for the value at this place of the domain."""
+
+
+class BoxLikelihood(Likelihood[Point]):
+    """A likelihood on a box. The weights are exact point by point, the terms within an error."""
+
+    domain: Box
+
+    @abstractmethod
+    def term(self, position: int) -> ScoreTerm:
+        """The logarithm of the weight of one response, as a function on the box."""
+
+
+class FiniteLikelihood(Likelihood[int]):
+    """A likelihood on a finite domain.
+
+    For the filter it offers D(x, x'), the largest log-ratio of any response, as sufficient terms
+    (:class:`Columns`) or as such (:class:`Pairwise`).
+    """
+
+    domain: FiniteSet
 
     @abstractmethod
     def weights(self, position: int) -> Weights:
@@ -73,7 +99,7 @@ class Likelihood(ABC):
         """The smallest loss that a single response can realize."""
 
 
-class Pairwise(Likelihood):
+class Pairwise(FiniteLikelihood):
     """A likelihood whose D(x, x') is epsilon for every two different values."""
 
     @abstractmethod
@@ -81,7 +107,7 @@ class Pairwise(Likelihood):
         """The response that speaks most for a value, against every other one."""
 
 
-class Columns(Likelihood):
+class Columns(FiniteLikelihood):
     """A likelihood with few responses, whose columns of weights are written out.
 
     D(x, x') is the maximum over all of them of u(x) - u(x'), u the logarithm of a column.
@@ -107,8 +133,8 @@ class Columns(Likelihood):
         except InvalidInput:
             return None
 
-    def pmf(self, value: int) -> Pmf:
-        return Categorical(tuple(int(column[value]) for column in self._columns))
+    def pmf(self, place: int) -> Pmf:
+        return Categorical(tuple(int(column[place]) for column in self._columns))
 
     def weights(self, position: int) -> Weights:
         return self._columns[position]
@@ -152,18 +178,34 @@ class Query(ABC):
         """The same query with another epsilon and equal structure; None if it has no epsilon."""
 
     @abstractmethod
-    def _on(self, domain: FiniteSet) -> Likelihood: ...
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood: ...
 
-    def on(self, domain: Domain) -> Likelihood:
+    def _on_box(self, domain: Box) -> BoxLikelihood:
+        raise InvalidInput(f"{self.kind} needs a finite domain, not a box")
+
+    @overload
+    def on(self, domain: FiniteSet) -> FiniteLikelihood: ...
+    @overload
+    def on(self, domain: Box) -> BoxLikelihood: ...
+    @overload
+    def on(self, domain: Domain) -> Likelihood[Any]: ...
+
+    def on(self, domain: Domain) -> Likelihood[Any]:
         """The likelihood on a domain."""
         expect(domain, Domain, "a FiniteSet or a Box")
-        if not isinstance(domain, FiniteSet):
-            raise InvalidInput(f"{self.kind} needs a finite domain, not a box")
+        if isinstance(domain, Box):
+            # Exact numbers weigh more than the few doubles that a value of a finite set takes.
+            size = 64 * len(domain.sides)
+            return _recent.get(self, domain, size, lambda: self._on_box(domain))
         return _recent.get(self, domain, len(domain), lambda: self._on(domain))
 
     def charge(self, domain: Domain) -> Nats:
         """What basic composition charges: the nominal epsilon, or the worst case if none."""
-        return self.on(domain).epsilon if self._nominal is None else self._nominal
+        if self._nominal is not None:
+            return self._nominal
+        likelihood = self.on(domain)
+        assert isinstance(likelihood, FiniteLikelihood), "on a box every query has an epsilon"
+        return likelihood.epsilon
 
     @cached_property
     def _nominal(self) -> Nats | None:
@@ -179,7 +221,7 @@ class Query(ABC):
 
 
 # A likelihood takes a few doubles per value; four on a million values stay below 200 MB.
-_recent: Recent[Likelihood] = Recent(most=1 << 22)
+_recent: Recent[Likelihood[Any]] = Recent(most=1 << 22)
 
 
 def check_query(query: object) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from expost.domains import FiniteSet, Scalar
 from expost.errors import InvalidInput, at
-from expost.queries.base import Columns, Likelihood, Query
+from expost.queries.base import Columns, FiniteLikelihood, Query
 from expost.queries.table import read_table
 from expost.queries.term import Weights
 from expost.reading import array, each, members, scalar
@@ -53,7 +53,7 @@ class Channel(Query):
     def with_epsilon(self, epsilon: Fraction) -> None:
         return None
 
-    def _on(self, domain: FiniteSet) -> Likelihood:
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) != len(self.weights):
             raise InvalidInput(
                 f"{len(self.weights)} rows for a domain of {len(domain)} values", "probabilities"

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.queries.base import Columns, Likelihood, Query, read_epsilon
-from expost.queries.term import Weights, as_weights
-from expost.queries.two_weights import two_weights
-from expost.reading import array, double, each, members, number
+from expost.queries.base import Columns, FiniteLikelihood, Query, read_epsilon
+from expost.queries.one_bit import Ends, one_bit_weights, read_range
+from expost.reading import array, double, each, members
 from expost.rounding import ExactLike, decimal_text
 
-__all__ = ["Perturbation", "one_bit_weights", "perturbation"]
+__all__ = ["Perturbation", "perturbation"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,7 +30,7 @@ class Perturbation(Query):
 
     kind: ClassVar[str] = "perturbation"
     scores: NDArray[np.float64]
-    range: tuple[int | float, int | float]
+    range: Ends
     epsilon: Fraction
 
     def __post_init__(self) -> None:
@@ -62,7 +61,7 @@ class Perturbation(Query):
     def with_epsilon(self, epsilon: Fraction) -> Perturbation:
         return Perturbation(self.scores, self.range, epsilon)
 
-    def _on(self, domain: FiniteSet) -> Likelihood:
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) != len(self.scores):
             raise InvalidInput(
                 f"{len(self.scores)} scores for a domain of {len(domain)} values", "scores"
@@ -70,24 +69,6 @@ class Perturbation(Query):
         low, high = self.range
         share = (self.scores - low) / (high - low)
         return Columns(domain, self.range, one_bit_weights(share, self.epsilon))
-
-
-def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weights, Weights]:
-    """Weights of the low and the high end, for scores at these shares of the way up.
-
-    The weight of the high end is monotone in the share, ``light`` at share 0, and ``heavy`` at
-    share 1 (or just below it, where heavy - light is too large for a double); the two weights
-    always add up to the same total.
-    """
-    heavy, light = two_weights(epsilon)
-    # Rounded down to a double, so that share 1 gives exactly light + span; less span, less loss.
-    span = float(heavy - light)
-    span = np.nextafter(span, 0.0) if span > heavy - light else span
-    total = 2 * light + int(span)
-    steps = np.rint(share * span)
-    above = as_weights([int(s) for s in steps] if total >= 2**62 else steps, total)
-    high = above + light
-    return total - high, high
 
 
 def perturbation(
@@ -101,10 +82,7 @@ def perturbation(
     >>> perturbation([0, 0.5, 1], range=(0, 1), epsilon="1")
     Perturbation(3 scores in [0, 1], epsilon=1)
     """
-    ends = each(range, number, "range")
-    if len(ends) != 2 or not ends[0] < ends[1] or not np.isfinite(float(ends[1]) - ends[0]):
-        raise InvalidInput("must be two ends, the lower one first", "range")
-    low, high = ends
+    low, high = read_range(range)
     if type(scores) is np.ndarray and scores.dtype == np.float64 and scores.ndim == 1:
         values = scores.copy()
     else:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from expost.domains import FiniteSet
-from expost.queries.base import Likelihood, Pairwise, Query, read_epsilon
+from expost.queries.base import FiniteLikelihood, Pairwise, Query, read_epsilon
 from expost.queries.term import Term, Weights, as_weights
 from expost.queries.two_weights import two_weights
 from expost.reading import members
@@ -49,7 +49,7 @@ class RandomizedResponse(Query):
     def with_epsilon(self, epsilon: Fraction) -> RandomizedResponse:
         return RandomizedResponse(epsilon)
 
-    def _on(self, domain: FiniteSet) -> Likelihood:
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         return _RandomizedLikelihood(domain, *two_weights(self.epsilon))
 
 
@@ -74,8 +74,8 @@ class _RandomizedLikelihood(Pairwise):
     def position(self, response: Any) -> int | None:
         return self.domain.locate(response)
 
-    def pmf(self, value: int) -> Pmf:
-        return Spiked(len(self.domain), value, self._heavy, self._light)
+    def pmf(self, place: int) -> Pmf:
+        return Spiked(len(self.domain), place, self._heavy, self._light)
 
     def weights(self, position: int) -> Weights:
         light = as_weights([self._light], self._heavy)

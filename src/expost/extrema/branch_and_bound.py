@@ -1,0 +1,159 @@
+"""Best-first branch and bound for one side: certified bounds on the largest value.
+
+Limited by nodes, never by a clock, so that the same problem gives the same bits everywhere.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.extrema import kernels
+from expost.extrema.kernels import COORDINATES_ONLY, SCORES_FIRST, TIGHTENED, VALUE, Side
+from expost.extrema.side import evaluation_error
+
+__all__ = ["Search"]
+
+_FEW_COORDINATES = 4
+_ROOM = 64
+_HEATS = (16, 50)
+
+
+class Tree:
+    """A search tree under one branching rule."""
+
+    def __init__(self, side: Side, rule: int) -> None:
+        n, d = side.A.shape
+        self.nodes = 0
+        self.lower = -math.inf
+        self.point: NDArray[np.float64] = side.lo
+        self._side = side
+        self._rule = rule
+        self._floats, self._ints = kernels.make_buffers(n, d)
+        self._found, self._branch, self._trial = np.split(self._floats[: 4 + d], [2, 4])
+        self._pool = np.empty((_ROOM, kernels.node_size(n, d)))
+        self._basis = np.empty((_ROOM, d), dtype=np.int64)
+        self._free = list(range(_ROOM - 1, 1, -1))
+        self._open: list[tuple[float, int, int]] = []
+        self._settled = -math.inf
+        """A bound on everything that is not in an open node."""
+        root = self._pool[0]
+        root[:d] = side.lo
+        root[d : 2 * d] = side.hi
+        root[2 * d : 3 * d] = np.where(side.A.T @ side.m > 0, side.hi, side.lo)
+        root[3 * d : 4 * d] = (side.lo + side.hi) / 2
+        root[4 * d : 4 * d + n] = -math.inf
+        root[4 * d + n : 4 * d + 2 * n] = math.inf
+        root[4 * d + 2 * n : 4 * d + 3 * n] = 0.3
+        root[4 * d + 3 * n :] = 0
+        self._basis[0] = np.arange(n, n + d)
+        self._make(0, -1, 0, math.inf, -math.inf)
+
+    @property
+    def upper(self) -> float:
+        """A certified bound on the largest value."""
+        return max(self._settled, -self._open[0][0]) if self._open else self._settled
+
+    def pursue(self, tolerance: float, nodes: int, enough: float) -> None:
+        """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded."""
+        while (
+            self._open
+            and self.nodes < nodes
+            and self.lower <= enough
+            and -self._open[0][0] > self.lower + tolerance
+        ):
+            bound, level, parent = heapq.heappop(self._open)
+            for half in (0, 1):
+                self._make(parent, half, level + 1, -bound, self.lower + tolerance)
+            self._free.append(parent)
+
+    def offer(self, value: float, point: NDArray[np.float64]) -> None:
+        """A point that was found elsewhere."""
+        if value > self.lower:
+            self.lower, self.point = value, point
+
+    def _make(self, parent: int, half: int, level: int, above: float, cut: float) -> None:
+        if not self._free:
+            self._extend()
+        slot = self._free.pop()
+        lower = self.lower if self.nodes else -1e300
+        bound = kernels.grow(
+            self._side, self._floats, self._ints, self._pool, self._basis,
+            parent, half, slot, self._rule, level, lower, cut,
+        )  # fmt: skip
+        self.nodes += 1
+        found = float(self._found[VALUE])
+        if found > self.lower:
+            self.offer(found, self._trial.copy())
+        if self._found[TIGHTENED]:
+            self._settled = max(self._settled, cut)
+        bound = min(bound, above)
+        if bound > cut and self._branch[0] >= 0:
+            heapq.heappush(self._open, (-bound, level, slot))
+        else:
+            self._settled = max(self._settled, bound)
+            self._free.append(slot)
+
+    def _extend(self) -> None:
+        size = len(self._pool)
+        self._pool = np.concatenate([self._pool, np.empty_like(self._pool)])
+        self._basis = np.concatenate([self._basis, np.empty_like(self._basis)])
+        self._free.extend(range(2 * size - 1, size - 1, -1))
+
+
+class Search:
+    """The largest value of one side, as an enclosure that narrows.
+
+    Splitting scores or splitting coordinates is better by orders of magnitude, now the one and
+    now the other; a short race decides.
+    """
+
+    def __init__(self, side: Side) -> None:
+        self._error = evaluation_error(side)
+        self._side = side
+        few = side.A.shape[1] <= _FEW_COORDINATES
+        self._trees = [Tree(side, COORDINATES_ONLY if few else SCORES_FIRST)]
+        self._raced = few
+
+    @property
+    def nodes(self) -> int:
+        return sum(tree.nodes for tree in self._trees)
+
+    @property
+    def lower(self) -> float:
+        return max(tree.lower for tree in self._trees) - self._error
+
+    @property
+    def upper(self) -> float:
+        return min(tree.upper for tree in self._trees)
+
+    @property
+    def point(self) -> NDArray[np.float64]:
+        """Where the largest known value is."""
+        return max(self._trees, key=lambda tree: tree.lower).point
+
+    def pursue(self, tolerance: float, nodes: int, enough: float = math.inf) -> None:
+        """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded."""
+        for stage in _HEATS:
+            self._heat(tolerance, min(stage, nodes), enough, last=stage == _HEATS[-1])
+        self._trees[0].pursue(tolerance, nodes, enough)
+
+    def _heat(self, tolerance: float, nodes: int, enough: float, last: bool) -> None:
+        if self._raced:
+            return
+        self._trees[0].pursue(tolerance, nodes, enough)
+        if self._trees[0].upper <= self._trees[0].lower + tolerance:
+            return
+        if len(self._trees) == 1:
+            self._trees.append(Tree(self._side, COORDINATES_ONLY))
+        scores, coordinates = self._trees
+        coordinates.offer(scores.lower, scores.point)
+        coordinates.pursue(tolerance, nodes, enough)
+        scores.offer(coordinates.lower, coordinates.point)
+        ours, theirs = scores.upper - scores.lower, coordinates.upper - coordinates.lower
+        if last or min(ours, theirs) < 0.75 * max(ours, theirs):
+            self._trees = [scores if ours < 0.9 * theirs else coordinates]
+            self._raced = True

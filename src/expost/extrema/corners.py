@@ -1,0 +1,52 @@
+"""The largest value of a convex sum over a box: at one of its corners, so all are looked at.
+
+Unclipped linear queries are concave in the score, so their smallest log-likelihood is here.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.extrema import kernels
+from expost.extrema.kernels import FALLING, Side
+from expost.extrema.side import evaluation_error
+
+__all__ = ["Corners"]
+
+_MOST_COORDINATES = 20
+
+
+class Corners:
+    """The largest value of a side that is convex, found at once."""
+
+    nodes = 0
+
+    def __init__(self, side: Side) -> None:
+        best, corner = kernels.best_corner(side)
+        self.point: NDArray[np.float64] = np.where(_bits(corner, len(side.lo)), side.hi, side.lo)
+        error = evaluation_error(side) + _clipping(side)
+        self.lower, self.upper = best - error, best + error
+
+    @staticmethod
+    def suit(side: Side) -> bool:
+        """Whether the side is convex and has a moderate number of corners."""
+        few = int((side.lo < side.hi).sum()) <= _MOST_COORDINATES
+        return bool((side.link == FALLING).all()) and few and _clipping(side) < 1e-9
+
+    def pursue(self, tolerance: float, nodes: int, enough: float = math.inf) -> None:
+        """Nothing is left to do."""
+
+
+def _bits(number: int, size: int) -> NDArray[np.bool_]:
+    return np.array([number >> j & 1 for j in range(size)], dtype=bool)
+
+
+def _clipping(side: Side) -> float:
+    """What a score that leaves [-1, 1] can change by being clipped; rounding alone does that."""
+    reach = np.abs(side.A) @ ((side.hi - side.lo) / 2)
+    middle = side.A @ ((side.hi + side.lo) / 2) + side.c
+    outside = np.maximum(0.0, np.abs(middle) + reach + 4 * side.slack - 1)
+    return float((side.m * outside / side.par[:, kernels.FOOT]).sum()) * 1.01

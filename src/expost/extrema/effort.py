@@ -1,0 +1,58 @@
+"""How hard to try on a continuous domain, and what is known so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from expost.errors import InvalidInput, at
+from expost.reading import double, number
+from expost.rounding import Enclosure
+
+__all__ = ["GAP", "NODES", "Effort", "Progress"]
+
+GAP = 0.01
+SMALLEST_GAP = 1e-6
+NODES = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a search knows while it runs."""
+
+    nodes: int
+    loss: Enclosure
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """When to stop: limits are nodes and not seconds, so that every machine stops at the same.
+
+    ``gap`` is the width of the loss that is wanted, in nats. ``nodes`` limits every single search
+    (one for the largest and one for the smallest log-likelihood of each block of queries).
+    ``threads`` may be 2, one per side; the result is the same. ``group`` bounds the loss as the
+    sum over groups of that many queries (paper, appendix C), which is looser.
+    """
+
+    gap: float = GAP
+    nodes: int = NODES
+    threads: int = 1
+    group: int | None = None
+    progress: Callable[[Progress], None] | None = None
+
+    def __post_init__(self) -> None:
+        with at("gap"):
+            gap = double(self.gap)
+            if not SMALLEST_GAP <= gap < math.inf:
+                raise InvalidInput(f"must be at least {SMALLEST_GAP:g}")
+        for name, most in (("nodes", 10**9), ("threads", 2), ("group", 10**9)):
+            limit = getattr(self, name)
+            if limit is not None:
+                with at(name):
+                    if not isinstance(number(limit), int) or not 1 <= limit <= most:
+                        raise InvalidInput(f"must be an integer from 1 to {most}")
+
+    def shared(self, parts: int) -> Effort:
+        """The same for one of several parts whose gaps add up."""
+        return replace(self, gap=max(SMALLEST_GAP, self.gap / max(1, parts)))

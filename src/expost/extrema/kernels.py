@@ -1,0 +1,1121 @@
+"""Compiled kernels of the branch and bound: arrays in, arrays out, nothing of queries.
+
+A *side* is always to maximize Σ m_i ψ_i(t_i), t = A x + c, over a box with real and integer
+coordinates. Every ψ is increasing, convex left of τ and concave right of it. A *node* is a box
+[l, u] on x and intervals [L, U] on t. For any multipliers λ, curvatures q, centre x̂ and diagonal
+D ≥ 0 with D - Σ q_i a_i a_iᵀ positive semidefinite,
+
+    Σ_i max over [L_i, U_i] of (m_i ψ_i(t) - λ_i t - q_i/2 (t - t̂_i)²) + λ·c
+        + Σ_j max over {l_j, u_j} of ((Aᵀλ)_j x + D_j/2 (x - x̂_j)²)
+
+is an upper bound on the node (``dual_bound``). It holds whatever λ, q, x̂ and D are: all the rest
+of this file only makes it small. Proof: docs/theory/extrema.md.
+
+All kernels are in this one file because a cached caller does not notice an edit in another one.
+They run, slowly, without a compiler too (NUMBA_DISABLE_JIT=1).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LOGISTIC, RISING, FALLING = 0, 1, 2
+# Columns of Side.par. With h = ε/2: h, sinh h, cosh h, e^-h, e^h, 2/(e^ε - 1), argmax of -ψ''.
+H, SINH, COSH, SHRINK, GROW, FOOT, PEAK = 0, 1, 2, 3, 4, 5, 6
+PARAMETERS = 7
+
+UNIT = 2.0**-53
+KNOTS = 64
+CANDIDATE = 2  # a variable and a point
+PLAIN, CURVED = 0, 1
+VALUE, TIGHTENED = 0, 1  # in Work.found
+SCORES_FIRST, COORDINATES_ONLY = 0, 1
+
+
+class Side(NamedTuple):
+    """What is to be maximized."""
+
+    link: Ints
+    par: Floats
+    m: Floats
+    error: Floats
+    """32 + 8h times m: the rounding of m·ψ, in units of roundoff."""
+    A: Floats
+    c: Floats
+    lo: Floats
+    hi: Floats
+    integer: NDArray[np.bool_]
+    slack: Floats
+    """How far a computed score can be from the real one, for any point of the box."""
+    tau: Floats
+    wall: Floats
+    """A slope, per variable, that stands for leaving its interval."""
+    table: Ints
+    """Which row of the grid a term uses."""
+    grid: Floats
+    heights: Floats
+    sizes: Ints
+
+
+class Work(NamedTuple):
+    """The node at hand, and scratch."""
+
+    found: Floats
+    branch: Floats
+    trial: Floats
+    V: Floats
+    l: Floats
+    u: Floats
+    L: Floats
+    U: Floats
+    x: Floats
+    lam: Floats
+    w: Floats
+    weight: Floats
+    q: Floats
+    beta: Floats
+    centre: Floats
+    middle: Floats
+    D: Floats
+    M: Floats
+    F: Floats
+    scale: Floats
+    focus: Floats
+    knot: Floats
+    rise: Floats
+    tab: Floats
+    values: Floats
+    z: Floats
+    step: Floats
+    gain: Floats
+    gap: Floats
+    y: Floats
+    grad: Floats
+    newgrad: Floats
+    knots: Ints
+    rows: Ints
+    cols: Ints
+    at: Ints
+    wanted: Ints
+    labels: Ints
+    cell: Ints
+
+
+def make_buffers(n: int, d: int) -> tuple[Floats, Ints]:
+    """The memory of a :class:`Work` for n terms and d coordinates."""
+    floats = 4 + 18 * d + 2 * d * d + 13 * n + 2 * (n + d) * KNOTS + n * (d + 1)
+    buffer = np.zeros(floats)
+    # Unit vectors in R⁴ to start from, no two of them alike.
+    angle = np.arange(1.0, d + 1.0)[:, None] * np.array([1.0, math.sqrt(2), math.sqrt(3), 2.3])
+    vectors = np.cos(angle)
+    vectors /= np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
+    buffer[4 + d : 4 + 5 * d] = vectors.ravel()
+    return buffer, np.zeros(4 * n + 5 * d, dtype=np.int64)
+
+
+def node_size(n: int, d: int) -> int:
+    """Doubles that a stored node takes."""
+    return 4 * d + 3 * n + CANDIDATE + 1
+
+
+def compiled(function: Any) -> Any:
+    """Compile, and keep the result on disk where there is a place for it."""
+    options = {"nogil": True, "error_model": "numpy"}
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:  # no writable place for the cache
+        return njit(**options)(function)
+
+
+@compiled
+def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
+    """Views of two buffers: a call with dozens of arrays would take longer than the work."""
+    f = 0
+    found = floats[f : f + 2]
+    f += 2
+    branch = floats[f : f + 2]
+    f += 2
+    trial = floats[f : f + d]
+    f += d
+    V = floats[f : f + 4 * d].reshape((d, 4))
+    f += 4 * d
+    vectors = floats[f : f + 13 * d].reshape((13, d))
+    f += 13 * d
+    M = floats[f : f + d * d].reshape((d, d))
+    f += d * d
+    F = floats[f : f + d * d].reshape((d, d))
+    f += d * d
+    rows = floats[f : f + 10 * n].reshape((10, n))
+    f += 10 * n
+    focus = floats[f : f + 3 * n].reshape((n, 3))
+    f += 3 * n
+    knot = floats[f : f + (n + d) * KNOTS].reshape((n + d, KNOTS))
+    f += (n + d) * KNOTS
+    rise = floats[f : f + (n + d) * KNOTS].reshape((n + d, KNOTS))
+    f += (n + d) * KNOTS
+    tab = floats[f : f + n * (d + 1)].reshape((n, d + 1))
+    return Work(
+        found, branch, trial, V, vectors[0], vectors[1], rows[0], rows[1], vectors[2], rows[2],
+        vectors[3], vectors[4], rows[3], rows[4], vectors[5], rows[5], vectors[6], M, F,
+        vectors[7], focus, knot, rise, tab, vectors[8], rows[6], rows[7], vectors[9], rows[8],
+        vectors[10], vectors[11], vectors[12],
+        ints[: n + d], ints[n + d : 2 * n + d], ints[2 * n + d : 2 * n + 2 * d],
+        ints[2 * n + 2 * d : 2 * n + 3 * d], ints[2 * n + 3 * d : 3 * n + 4 * d],
+        ints[3 * n + 4 * d : 3 * n + 5 * d], ints[3 * n + 5 * d :],
+    )  # fmt: skip
+
+
+# -- links ---------------------------------------------------------------------------------------
+
+
+@compiled
+def value(link: Ints, par: Floats, i: int, t: float) -> float:
+    """ψ_i(t), within (32 + 8h) units of roundoff."""
+    h = par[i, H]
+    if link[i] == LOGISTIC:
+        # clip(t, -h, h) + log((1 + e^-|t+h|) / (1 + e^-|t-h|)), and odd: no cancellation.
+        a = abs(t)
+        e = math.exp(-a)
+        low = e * par[i, SHRINK]
+        high = e * par[i, GROW] if a >= h else par[i, SHRINK] / e
+        r = min(a, h) + math.log((1.0 + low) / (1.0 + high))
+        return r if t >= 0.0 else -r
+    s = 1.0 if link[i] == RISING else -1.0
+    return s * (math.log1p((1.0 + min(1.0, max(-1.0, s * t))) / par[i, FOOT]) - h)
+
+
+@compiled
+def slope(link: Ints, par: Floats, i: int, t: float) -> float:
+    """ψ_i'(t), from inside where there is a kink."""
+    if link[i] == LOGISTIC:
+        e = math.exp(-abs(t))
+        return 2.0 * par[i, SINH] * e / (e * (e + 2.0 * par[i, COSH]) + 1.0)
+    if abs(t) > 1.0:
+        return 0.0
+    return 1.0 / (par[i, FOOT] + 1.0 + (t if link[i] == RISING else -t))
+
+
+@compiled
+def bend(par: Floats, i: int, t: float) -> float:
+    """ψ_i''(t) of a logistic term."""
+    e = math.exp(-abs(t))
+    y = e * (e + 2.0 * par[i, COSH]) + 1.0
+    r = 2.0 * par[i, SINH] * e * (1.0 - e * e) / (y * y)
+    return -r if t > 0.0 else r
+
+
+# -- the dual bound ------------------------------------------------------------------------------
+
+
+@compiled
+def plain_bound(side: Side, i: int, lam: float, lo: float, hi: float) -> float:
+    """An upper bound on m ψ(t) - λt over [lo, hi], but for the rounding of its largest parts."""
+    link, par, m = side.link, side.par, side.m[i]
+    best = max(m * value(link, par, i, lo) - lam * lo, m * value(link, par, i, hi) - lam * hi)
+    left, right = max(lo, side.tau[i]), hi
+    if left >= right:
+        return best  # convex
+    if link[i] == FALLING:
+        return max(best, m * value(link, par, i, left) - lam * left)  # level beyond τ
+    if link[i] == RISING:
+        right = min(right, 1.0)  # level beyond 1, and both ends of that are looked at
+    t = right
+    mu = lam / m
+    if mu > 0.0:
+        if link[i] == LOGISTIC:
+            y = par[i, SINH] / mu - par[i, COSH]
+            t = math.log(y + math.sqrt(y * y - 1.0)) if y > 1.0 else 0.0
+        else:
+            t = 1.0 / mu - par[i, FOOT] - 1.0
+        t = min(right, max(left, t))
+    # By concavity the tangent at any t bounds the piece, so it does not matter where t landed.
+    rise = m * slope(link, par, i, t)
+    tilt = rise - lam
+    away = (right - t) * max(tilt, 0.0) + (t - left) * max(-tilt, 0.0)
+    away += 32.0 * UNIT * (rise + abs(lam)) * (right - left)
+    return max(best, m * value(link, par, i, t) - lam * t + away)
+
+
+@compiled
+def curved_bound(
+    side: Side, i: int, lam: float, q: float, mid: float, lo: float, hi: float, start: float
+) -> float:
+    """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - mid)² over [lo, hi], for a logistic term.
+
+    ψ'' rises up to the peak and falls after it, so on either side of the peak f is concave on an
+    outer part and convex on an inner one. The tangent at any point of the outer part bounds that
+    part; the inner part is bounded by its ends, of which one is the peak and the other one is
+    below the tangent.
+    """
+    link, par, m = side.link, side.par, side.m[i]
+    best = -math.inf
+    peak = min(hi, max(lo, -par[i, PEAK]))
+    tiny = 1e-14 * (m * par[i, H] + abs(q))
+    for right in range(2):
+        outer = hi if right else lo
+        best = max(
+            best, m * value(link, par, i, outer) - lam * outer - 0.5 * q * (outer - mid) ** 2
+        )
+        if peak == outer:
+            continue
+        f = m * value(link, par, i, peak) - lam * peak - 0.5 * q * (peak - mid) ** 2
+        best = max(best, f)
+        if m * bend(par, i, outer) - q > -tiny and outer <= 0.0:
+            best += tiny * (hi - lo) ** 2  # convex, but for what rounding may hide
+            continue
+        # The edge of the concave part, on its safe side.
+        edge = peak
+        inside = m * bend(par, i, peak) - q
+        if inside > -tiny:
+            a, edge = peak, outer
+            if right and outer > 0.0 and -q < -tiny:
+                edge = 0.0
+            outside = m * bend(par, i, edge) - q
+            for _ in range(5):
+                t = a + (edge - a) * min(0.9, max(0.1, inside / (inside - outside)))
+                f = m * bend(par, i, t) - q
+                if f > -tiny:
+                    a, inside = t, f
+                else:
+                    edge, outside = t, f
+        t = edge
+        tilt = m * slope(link, par, i, t) - lam - q * (t - mid)
+        out = 1.0 if right else -1.0
+        if tilt * out > 0.0:
+            t = outer
+            tilt = m * slope(link, par, i, t) - lam - q * (t - mid)
+            if tilt * out < 0.0:
+                # The maximum is inside: Newton's steps, kept between what is known.
+                a, b = min(edge, outer), max(edge, outer)
+                t = min(b, max(a, start))
+                for _ in range(6):
+                    tilt = m * slope(link, par, i, t) - lam - q * (t - mid)
+                    if abs(tilt) < 1e-12:
+                        break
+                    if tilt > 0.0:
+                        a = t
+                    else:
+                        b = t
+                    new = t - tilt / (m * bend(par, i, t) - q)
+                    t = new if a < new < b else 0.5 * (a + b)
+                tilt = m * slope(link, par, i, t) - lam - q * (t - mid)
+        p0, p1 = min(peak, outer), max(peak, outer)
+        away = (p1 - t) * max(tilt, 0.0) + (t - p0) * max(-tilt, 0.0)
+        away += 32.0 * UNIT * (m * par[i, H] + abs(lam) + abs(q * (t - mid))) * (p1 - p0)
+        best = max(best, m * value(link, par, i, t) - lam * t - 0.5 * q * (t - mid) ** 2 + away)
+    return best
+
+
+@compiled
+def dual_bound(side: Side, work: Work) -> float:
+    """The bound of the node for the λ, q, x̂ and D in ``work``, rounded up.
+
+    Leaves Aᵀλ in ``w`` and Σ|λ_i a_ij| in ``weight``.
+    """
+    A, lam, w, weight = side.A, work.lam, work.w, work.weight
+    n, d = A.shape
+    for j in range(d):
+        w[j] = 0.0
+        weight[j] = 0.0
+    total = 0.0
+    size = 0.0  # of everything that was added, and what else roundoff is relative to
+    for i in range(n):
+        y, q, lo, hi = lam[i], work.q[i], work.L[i], work.U[i]
+        if q == 0.0:
+            total += plain_bound(side, i, y, lo, hi)
+        else:
+            k = 0
+            while k < work.knots[i] - 1 and work.rise[i, k] > y:
+                k += 1
+            mid = work.middle[i]
+            total += curved_bound(side, i, y, q, mid, lo, hi, work.knot[i, k])
+            far = max(abs(lo - mid), abs(hi - mid))
+            size += 2.0 * abs(q) * far * (far + abs(lo) + abs(hi) + side.slack[i] / UNIT)
+        total += y * side.c[i]
+        size += side.error[i] + abs(y) * (abs(side.c[i]) + 2.0 * max(abs(lo), abs(hi)))
+        for j in range(d):
+            p = y * A[i, j]
+            w[j] += p
+            weight[j] += abs(p)
+    for j in range(d):
+        l, u, D, x = work.l[j], work.u[j], work.D[j], work.centre[j]
+        total += max(w[j] * l + 0.5 * D * (l - x) ** 2, w[j] * u + 0.5 * D * (u - x) ** 2)
+        reach = max(abs(l), abs(u))
+        size += weight[j] * reach + 8.0 * D * (reach + abs(x)) ** 2
+    return total + (2 * n + 2 * d + 20) * UNIT * size
+
+
+# -- intervals -----------------------------------------------------------------------------------
+
+
+@compiled
+def propagate(side: Side, work: Work, rounds: int) -> bool:
+    """Tighten scores by coordinates and coordinates by scores, outward; False if nothing is left.
+
+    A score's range is computed within half its slack. Where rows use coordinates that an earlier
+    row has tightened meanwhile, their ranges are too wide, which is safe.
+    """
+    A, slack, l, u, L, U = side.A, side.slack, work.l, work.u, work.L, work.U
+    n, d = A.shape
+    for turn in range(rounds):
+        changed = False
+        for i in range(n):
+            low = side.c[i]
+            high = side.c[i]
+            for j in range(d):
+                a = A[i, j]
+                low += a * (l[j] if a >= 0.0 else u[j])
+                high += a * (u[j] if a >= 0.0 else l[j])
+            L[i] = max(L[i], low - slack[i])
+            U[i] = min(U[i], high + slack[i])
+            if L[i] > U[i]:
+                return False
+            # What a score that is cut on one side leaves to a coordinate, from its other end.
+            above = U[i] - low + 2.0 * slack[i]
+            below = high - L[i] + 2.0 * slack[i]
+            if turn + 1 == rounds or min(above, below) > 0.999999 * (high - low):
+                continue
+            for j in range(d):
+                a = abs(A[i, j])
+                if a == 0.0:
+                    continue
+                for cut in range(2):
+                    reach = (below if cut else above) / a * (1.0 + 4.0 * UNIT)
+                    if not reach < u[j] - l[j]:
+                        continue
+                    if (A[i, j] > 0.0) == (cut == 0):
+                        new = l[j] + max(reach, 0.0)
+                        new += 2.0 * UNIT * abs(new)
+                        new = math.floor(new) if side.integer[j] else new
+                        changed = changed or new < u[j]
+                        u[j] = min(u[j], new)
+                    else:
+                        new = u[j] - max(reach, 0.0)
+                        new -= 2.0 * UNIT * abs(new)
+                        new = math.ceil(new) if side.integer[j] else new
+                        changed = changed or new > l[j]
+                        l[j] = max(l[j], new)
+                    if l[j] > u[j]:
+                        return False
+        if not changed and turn + 1 < rounds:
+            return True
+    return True
+
+
+@compiled
+def tighten(side: Side, work: Work, bound: float, cut: float) -> None:
+    """Drop coordinates where the slopes of a plain bound show that all is at most ``cut``."""
+    l, u, w = work.l, work.u, work.w
+    n, d = side.A.shape
+    for j in range(d):
+        sure = abs(w[j]) - (n + 4) * UNIT * work.weight[j]
+        if sure <= 0.0 or bound - cut >= sure * (u[j] - l[j]):
+            continue
+        work.found[TIGHTENED] = 1.0
+        reach = (bound - cut) / sure * (1.0 + 8.0 * UNIT)
+        if w[j] > 0.0:
+            new = u[j] - reach
+            new -= 2.0 * UNIT * abs(new)
+            l[j] = max(l[j], math.ceil(new) if side.integer[j] else new)
+        else:
+            new = l[j] + reach
+            new += 2.0 * UNIT * abs(new)
+            u[j] = min(u[j], math.floor(new) if side.integer[j] else new)
+
+
+# -- curvature -----------------------------------------------------------------------------------
+
+
+@compiled
+def curvatures(side: Side, work: Work) -> bool:
+    """Set q by β, and D such that D - Σ q a aᵀ is certainly positive semidefinite."""
+    A, l, u, centre = side.A, work.l, work.u, work.centre
+    q, D, M, V, F, scale = work.q, work.D, work.M, work.V, work.F, work.scale
+    n, d = A.shape
+    for j in range(d):
+        centre[j] = min(u[j], max(l[j], centre[j]))
+        r = 0.5 * (u[j] - l[j])
+        scale[j] = math.sqrt(0.8 * (u[j] - centre[j]) * (centre[j] - l[j]) + 0.2 * r * r)
+        for k in range(d):
+            M[j, k] = 0.0
+    mass = 0.0
+    for i in range(n):
+        q[i] = 0.0
+        mid = side.c[i]
+        for j in range(d):
+            mid += A[i, j] * centre[j]
+        work.middle[i] = mid
+        lo, hi = work.L[i], work.U[i]
+        if side.link[i] != LOGISTIC or lo >= hi or hi - lo > 20.0:
+            continue
+        peak = min(hi, max(lo, -side.par[i, PEAK]))
+        most = side.m[i] * max(
+            bend(side.par, i, lo), bend(side.par, i, peak), bend(side.par, i, hi)
+        )
+        # Half of a negative curvature leaves the term concave everywhere on the interval.
+        q[i] = (work.beta[i] if most > 0.0 else 0.5) * most
+        for j in range(d):
+            a = q[i] * A[i, j] * scale[j]
+            mass += abs(a * A[i, j]) * scale[j]
+            for k in range(j + 1):
+                M[j, k] += a * A[i, k] * scale[k]
+    # The smallest diagonal above M is the dual of a small semidefinite program, which a few
+    # sweeps of the mixing method nearly solve.
+    trace = 0.0
+    for _ in range(4):
+        trace = 0.0
+        for j in range(d):
+            g0 = g1 = g2 = g3 = 0.0
+            for k in range(d):
+                if k != j:
+                    e = M[j, k] if k < j else M[k, j]
+                    g0 += e * V[k, 0]
+                    g1 += e * V[k, 1]
+                    g2 += e * V[k, 2]
+                    g3 += e * V[k, 3]
+            norm = math.sqrt(g0 * g0 + g1 * g1 + g2 * g2 + g3 * g3)
+            D[j] = max(0.0, M[j, j] + norm)
+            trace += D[j]
+            if norm > 0.0:
+                V[j, 0] = g0 / norm
+                V[j, 1] = g1 / norm
+                V[j, 2] = g2 / norm
+                V[j, 3] = g3 / norm
+    # A Cholesky factorization that runs to its end proves it, less a margin for its rounding.
+    margin = 1e-10 * (trace + d * mass)
+    shift = 1e-3 * trace / d
+    for _ in range(12):
+        good = True
+        for j in range(d):
+            if not good or scale[j] == 0.0:
+                continue
+            for k in range(j + 1):
+                if scale[k] == 0.0:
+                    continue
+                f = -M[j, k]
+                if j == k:
+                    f += D[j] + shift - margin
+                for e in range(k):
+                    if scale[e] > 0.0:
+                        f -= F[j, e] * F[k, e]
+                if j > k:
+                    F[j, k] = f / F[k, k]
+                elif f > 0.0:
+                    F[j, j] = math.sqrt(f)
+                else:
+                    good = mass == 0.0
+        if good:
+            for j in range(d):
+                # Rounded up: D may be larger, never smaller.
+                D[j] = (D[j] + shift) / scale[j] ** 2 * (1 + 8 * UNIT) if scale[j] > 0.0 else 0.0
+            return True
+        shift = 2.0 * shift + 1e-3 * (trace + mass) / d
+    return False
+
+
+@compiled
+def adapt(side: Side, work: Work) -> None:
+    """Move curvature to the terms whose hulls gain by it, and the centre towards the optimum.
+
+    The derivative of the bound by q_i is half of what a unit of it costs in D, less what it takes
+    off the hull at the optimum.
+    """
+    A, x, V, scale = side.A, work.x, work.V, work.scale
+    n, d = A.shape
+    for i in range(n):
+        if work.q[i] <= 0.0:
+            continue
+        t = side.c[i]
+        g0 = g1 = g2 = g3 = 0.0
+        for j in range(d):
+            t += A[i, j] * x[j]
+            a = A[i, j] * scale[j]
+            g0 += a * V[j, 0]
+            g1 += a * V[j, 1]
+            g2 += a * V[j, 2]
+            g3 += a * V[j, 3]
+        cost = g0 * g0 + g1 * g1 + g2 * g2 + g3 * g3 + 1e-300
+        gain = 0.0
+        for s in range(work.knots[i] - 1):
+            if work.knot[i, s] < t < work.knot[i, s + 1]:
+                gain = (work.knot[i, s + 1] - t) * (t - work.knot[i, s])
+        change = min(1.3, max(0.8, math.sqrt(gain / cost)))
+        work.beta[i] = min(1.0, max(0.03, work.beta[i] * change))
+    for j in range(d):
+        work.centre[j] = 0.5 * (work.centre[j] + min(work.u[j], max(work.l[j], x[j])))
+
+
+# -- piecewise-linear hulls ----------------------------------------------------------------------
+
+
+@compiled
+def build_hulls(side: Side, work: Work) -> None:
+    """The upper hull of every variable's function, through its ends, table and focus points."""
+    knot, rise, count = work.knot, work.rise, work.knots
+    n, d = side.A.shape
+    for i in range(n):
+        lo, hi, m, mid, curve = work.L[i], work.U[i], side.m[i], work.middle[i], 0.5 * work.q[i]
+        knot[i, 0] = lo
+        count[i] = 1
+        if lo >= hi:
+            continue
+        # Left of τ a term is convex, and no point but its end can be on the hull.
+        tau = side.tau[i] if curve <= 0.0 else lo
+        row = side.table[i]
+        size = side.sizes[row]
+        g, b = 0, size
+        while g < b:
+            half = (g + b) // 2
+            if side.grid[row, half] > lo and side.grid[row, half] >= tau:
+                b = half
+            else:
+                g = half + 1
+        extra = 0
+        while extra < 3 and not (work.focus[i, extra] > lo and work.focus[i, extra] >= tau):
+            extra += 1
+        before = m * value(side.link, side.par, i, lo) - curve * (lo - mid) ** 2
+        k = 1
+        more = True
+        while more:
+            t = side.grid[row, g] if g < size else math.inf
+            aside = work.focus[i, extra] if extra < 3 else math.inf
+            if min(t, aside) >= hi:
+                t = hi
+                f = m * value(side.link, side.par, i, hi)
+                more = False
+            elif t <= aside:
+                f = m * side.heights[row, g]
+                g += 1
+                extra += t == aside
+            else:
+                t = aside
+                f = m * value(side.link, side.par, i, t)
+                extra += 1
+            f -= curve * (t - mid) ** 2
+            s = (f - before) / (t - knot[i, k - 1])
+            while k >= 2 and rise[i, k - 2] <= s:
+                before -= rise[i, k - 2] * (knot[i, k - 1] - knot[i, k - 2])
+                k -= 1
+                s = (f - before) / (t - knot[i, k - 1])
+            rise[i, k - 1] = s
+            knot[i, k] = t
+            before = f
+            k += 1
+        count[i] = k
+    for j in range(d):
+        knot[n + j, 0] = work.l[j]
+        count[n + j] = 1
+        if work.l[j] < work.u[j]:
+            knot[n + j, 1] = work.u[j]
+            rise[n + j, 0] = 0.5 * work.D[j] * (work.l[j] + work.u[j] - 2.0 * work.centre[j])
+            count[n + j] = 2
+
+
+@compiled
+def look_closer(side: Side, work: Work) -> None:
+    """Set focus points around the optimum, so that the next hulls are finer there."""
+    n, d = side.A.shape
+    for i in range(n):
+        t = side.c[i]
+        for j in range(d):
+            t += side.A[i, j] * work.x[j]
+        width = 0.0
+        for s in range(work.knots[i] - 1):
+            if work.knot[i, s] <= t <= work.knot[i, s + 1]:
+                width = max(width, work.knot[i, s + 1] - work.knot[i, s])
+        work.focus[i, 0] = t - 0.125 * width
+        work.focus[i, 1] = t
+        work.focus[i, 2] = t + 0.125 * width
+
+
+# -- simplex on the hulls ------------------------------------------------------------------------
+
+
+@compiled
+def pivot(tab: Floats, r: int, col: int) -> None:
+    """Exchange the basic variable of row r with the nonbasic one of a column."""
+    n, width = tab.shape
+    inverse = 1.0 / tab[r, col]
+    for k in range(width):
+        tab[r, k] *= -inverse
+    tab[r, col] = inverse
+    for i in range(n):
+        f = tab[i, col]
+        if i != r and f != 0.0:
+            tab[i, col] = 0.0
+            for k in range(width):
+                tab[i, k] += f * tab[r, k]
+
+
+@compiled
+def install(side: Side, work: Work) -> None:
+    """The tableau in which work.labels are nonbasic, each on the knot nearest to its value.
+
+    Scores are variables 0..n-1, coordinates n..n+d-1. The last column of the tableau is constant.
+    """
+    tab, rows, cols, wanted = work.tab, work.rows, work.cols, work.wanted
+    n, d = side.A.shape
+    for k in range(n + d):
+        wanted[k] = -1
+    for j in range(d):
+        wanted[work.labels[j]] = j
+        cols[j] = n + j
+    for i in range(n):
+        rows[i] = i
+        for j in range(d):
+            tab[i, j] = side.A[i, j]
+        tab[i, d] = side.c[i]
+    for s in range(d):
+        i = work.labels[s]
+        if i >= n:
+            continue
+        best = -1
+        size = 1e-9
+        for j in range(d):
+            if wanted[cols[j]] < 0 and abs(tab[i, j]) > size:
+                best, size = j, abs(tab[i, j])
+        if best >= 0:
+            pivot(tab, i, best)
+            rows[i] = cols[best]
+            cols[best] = i
+    for j in range(d):
+        k = cols[j]
+        z = work.values[wanted[k]] if wanted[k] >= 0 else work.knot[k, 0]
+        p = 0
+        while p + 1 < work.knots[k] and 2.0 * z > work.knot[k, p] + work.knot[k, p + 1]:
+            p += 1
+        work.at[j] = p
+
+
+@compiled
+def steepness(rise: Floats, count: Ints, wall: Floats, k: int, cell: int) -> float:
+    """The slope of variable k in a cell of its hull; a wall on either side of its interval."""
+    if cell < 0:
+        return wall[k]
+    return rise[k, cell] if cell < count[k] - 1 else -wall[k]
+
+
+@compiled
+def simplex(side: Side, work: Work, limit: int) -> None:
+    """Maximize the sum of the hulls; the multipliers are left in ``lam``, the point in ``x``.
+
+    Nonbasic variables sit on knots. An edge is followed past knots until going on is a loss.
+    """
+    tab, rows, cols, at = work.tab, work.rows, work.cols, work.at
+    knot, rise, count, z, cell = work.knot, work.rise, work.knots, work.z, work.cell
+    step, gain, wall = work.step, work.gain, side.wall
+    n, d = side.A.shape
+    for i in range(n):
+        t = tab[i, d]
+        for j in range(d):
+            t += tab[i, j] * knot[cols[j], at[j]]
+        z[i] = t
+        s = -1
+        while s + 1 < count[rows[i]] and knot[rows[i], s + 1] <= t:
+            s += 1
+        cell[i] = s
+    for turn in range(limit + 1):
+        for j in range(d):
+            gain[j] = 0.0
+        for i in range(n):
+            f = steepness(rise, count, wall, rows[i], cell[i])
+            for j in range(d):
+                gain[j] += f * tab[i, j]
+        enter = -1
+        best = 1e-7
+        up = 1.0
+        for j in range(d):
+            k = cols[j]
+            p = at[j]
+            reach = knot[k, count[k] - 1] - knot[k, 0]
+            if p < count[k] - 1 and (gain[j] + rise[k, p]) * reach > best:
+                best, enter, up = (gain[j] + rise[k, p]) * reach, j, 1.0
+            if p > 0 and -(gain[j] + rise[k, p - 1]) * reach > best:
+                best, enter, up = -(gain[j] + rise[k, p - 1]) * reach, j, -1.0
+        if enter < 0 or turn == limit:
+            break
+        k = cols[enter]
+        p = at[enter]
+        start = knot[k, p]
+        rate = best / (knot[k, count[k] - 1] - knot[k, 0])
+        own = abs(knot[k, p + int(up)] - start)
+        for i in range(n):
+            r = up * tab[i, enter]
+            s = cell[i] + 1 if r > 0.0 else cell[i]
+            step[i] = math.inf
+            if abs(r) > 1e-11 and 0 <= s < count[rows[i]]:
+                step[i] = max(0.0, (knot[rows[i], s] - z[i]) / r)
+        while True:
+            block = -1
+            length = own
+            for i in range(n):
+                if step[i] < length:
+                    block, length = i, step[i]
+            if block < 0:
+                p += int(up)
+                here = steepness(rise, count, wall, k, p if up > 0.0 else p - 1)
+                rate -= abs(here - steepness(rise, count, wall, k, p - 1 if up > 0.0 else p))
+                if rate <= 0.0 or p == 0 or p == count[k] - 1:
+                    break
+                own += abs(knot[k, p + int(up)] - knot[k, p])
+            else:
+                r = up * tab[block, enter]
+                b = rows[block]
+                s = cell[block] + (1 if r > 0.0 else -1)
+                here = steepness(rise, count, wall, b, s)
+                rate -= abs(r) * abs(here - steepness(rise, count, wall, b, cell[block]))
+                if rate <= 0.0:
+                    break
+                cell[block] = s
+                s = s + 1 if r > 0.0 else s
+                step[block] = math.inf
+                if 0 <= s < count[b]:
+                    step[block] = max(length, (knot[b, s] - z[block]) / r)
+        for i in range(n):
+            z[i] += length * up * tab[i, enter]
+        if block < 0:
+            at[enter] = p
+        else:
+            at[enter] = cell[block] + 1 if up * tab[block, enter] > 0.0 else cell[block]
+            pivot(tab, block, enter)
+            cols[enter] = rows[block]
+            rows[block] = k
+            z[block] = start + up * length
+            cell[block] = p if up > 0.0 else p - 1
+    # Multipliers are the slopes of basic scores and the marginal values of nonbasic ones.
+    for i in range(n):
+        k = rows[i]
+        if k < n:
+            work.lam[k] = steepness(rise, count, wall, k, cell[i])
+        else:
+            work.x[k - n] = z[i]
+    for j in range(d):
+        k = cols[j]
+        if k < n:
+            work.lam[k] = -gain[j]
+        else:
+            work.x[k - n] = knot[k, at[j]]
+        work.labels[j] = k
+        work.values[j] = knot[k, at[j]]
+
+
+# -- points --------------------------------------------------------------------------------------
+
+
+@compiled
+def evaluate(side: Side, x: Floats, grad: Floats) -> float:
+    """Σ m ψ(a·x + c), and its gradient."""
+    n, d = side.A.shape
+    for j in range(d):
+        grad[j] = 0.0
+    total = 0.0
+    for i in range(n):
+        t = side.c[i]
+        for j in range(d):
+            t += side.A[i, j] * x[j]
+        total += side.m[i] * value(side.link, side.par, i, t)
+        s = side.m[i] * slope(side.link, side.par, i, t)
+        for j in range(d):
+            grad[j] += s * side.A[i, j]
+    return total
+
+
+@compiled
+def ascend(side: Side, work: Work, from_here: float) -> float:
+    """Climb from work.trial if its value is above a threshold; the value that is reached.
+
+    Projected gradients with the step lengths of Barzilai and Borwein. Integers stay as they are.
+    """
+    lo, hi, x, y, grad, newgrad = side.lo, side.hi, work.trial, work.y, work.grad, work.newgrad
+    d = len(x)
+    best = -math.inf
+    rate = 0.0
+    for j in range(d):
+        y[j] = x[j]
+    for turn in range(30):
+        f = evaluate(side, y, newgrad)
+        if f <= best:
+            rate *= 0.25
+        else:
+            gained = f - best
+            moved = 0.0
+            bent = 0.0
+            size = 0.0
+            for j in range(d):
+                s = y[j] - x[j]
+                moved += s * s
+                bent += s * (newgrad[j] - grad[j])
+                x[j] = y[j]
+                grad[j] = newgrad[j]
+                if hi[j] > lo[j] and not side.integer[j]:
+                    size = max(size, abs(grad[j]) / (hi[j] - lo[j]))
+            best = f
+            if f < from_here or gained < 1e-9 or size == 0.0:
+                break
+            if turn == 0:
+                rate = 0.25 / size
+            else:
+                rate = moved / -bent if bent < 0.0 else 4.0 * rate
+        moved = 0.0
+        for j in range(d):
+            if not side.integer[j]:
+                y[j] = min(hi[j], max(lo[j], x[j] + rate * grad[j]))
+                moved = max(moved, abs(y[j] - x[j]) / (hi[j] - lo[j] + 1e-300))
+        if moved < 1e-9:
+            break
+    return best
+
+
+# -- nodes ---------------------------------------------------------------------------------------
+
+
+@compiled
+def choose_branch(side: Side, work: Work, rule: int) -> float:
+    """Set where to split next, as (variable, point), or -1 if nothing is left to split.
+
+    Returns the sum of the hulls at the relaxed optimum.
+    """
+    l, u, L, U, x, gap = work.l, work.u, work.L, work.U, work.x, work.gap
+    n, d = side.A.shape
+    total = 0.0
+    most = 1e-10
+    work.branch[0] = -1.0
+    for i in range(n):
+        gap[i] = 0.0
+        if U[i] <= L[i]:
+            total += side.m[i] * value(side.link, side.par, i, L[i])
+            continue
+        curve = 0.5 * work.q[i]
+        t = side.c[i]
+        for j in range(d):
+            t += side.A[i, j] * x[j]
+        t = min(U[i], max(L[i], t))
+        s = 0
+        while s < work.knots[i] - 2 and work.knot[i, s + 1] < t:
+            s += 1
+        # The hull at t, from the knot before it.
+        a = work.knot[i, s]
+        f = side.m[i] * value(side.link, side.par, i, a) - curve * (a - work.middle[i]) ** 2
+        f += work.rise[i, s] * (t - a)
+        f += curve * (t - work.middle[i]) ** 2
+        gap[i] = max(0.0, f - side.m[i] * value(side.link, side.par, i, t))
+        total += f
+        if rule == SCORES_FIRST and gap[i] > most:
+            most = gap[i]
+            margin = 0.05 * (U[i] - L[i])
+            work.branch[0] = i
+            work.branch[1] = min(U[i] - margin, max(L[i] + margin, 0.75 * t + 0.25 * side.tau[i]))
+    if work.branch[0] >= 0.0:
+        return total
+    best = 0.0
+    for j in range(d):
+        if l[j] >= u[j]:
+            continue
+        score = 0.0
+        for i in range(n):
+            if gap[i] > 0.0:
+                score += gap[i] * abs(side.A[i, j]) / (U[i] - L[i])
+        score *= u[j] - l[j]
+        score += 0.5 * work.D[j] * max(0.0, (u[j] - x[j]) * (x[j] - l[j]))
+        if side.integer[j]:
+            score += abs(x[j] - np.rint(x[j]))
+        if score > best:
+            best = score
+            middle = 0.5 * (l[j] + u[j])
+            work.branch[0] = n + j
+            work.branch[1] = math.floor(middle) if side.integer[j] else middle
+    return total
+
+
+@compiled
+def load(side: Side, work: Work, pool: Floats, basis: Ints, slot: int, half: int) -> int:
+    """Bring one half of a stored node into ``work`` (all of it if half < 0); its mode."""
+    n, d = side.A.shape
+    for j in range(d):
+        work.l[j] = pool[slot, j]
+        work.u[j] = pool[slot, d + j]
+        work.values[j] = pool[slot, 2 * d + j]
+        work.centre[j] = pool[slot, 3 * d + j]
+        work.labels[j] = basis[slot, j]
+    for i in range(n):
+        work.L[i] = pool[slot, 4 * d + i]
+        work.U[i] = pool[slot, 4 * d + n + i]
+        work.beta[i] = pool[slot, 4 * d + 2 * n + i]
+        work.focus[i, 0] = work.focus[i, 1] = work.focus[i, 2] = math.inf
+    base = 4 * d + 3 * n
+    v = int(pool[slot, base])
+    point = pool[slot, base + 1]
+    if half == 0:
+        if v < n:
+            work.U[v] = point
+        else:
+            work.u[v - n] = point
+    elif half == 1:
+        if v < n:
+            work.L[v] = point
+        else:
+            work.l[v - n] = point + 1.0 if side.integer[v - n] else point
+    return int(pool[slot, base + 2])
+
+
+@compiled
+def store(side: Side, work: Work, pool: Floats, basis: Ints, slot: int, mode: int) -> None:
+    """Keep the node at hand."""
+    n, d = side.A.shape
+    for j in range(d):
+        pool[slot, j] = work.l[j]
+        pool[slot, d + j] = work.u[j]
+        pool[slot, 2 * d + j] = work.values[j]
+        pool[slot, 3 * d + j] = work.centre[j]
+        basis[slot, j] = work.labels[j]
+    for i in range(n):
+        pool[slot, 4 * d + i] = work.L[i]
+        pool[slot, 4 * d + n + i] = work.U[i]
+        pool[slot, 4 * d + 2 * n + i] = work.beta[i]
+    base = 4 * d + 3 * n
+    pool[slot, base] = work.branch[0]
+    pool[slot, base + 1] = work.branch[1]
+    pool[slot, base + 2] = mode
+
+
+@compiled
+def grow(
+    side: Side, floats: Floats, ints: Ints, pool: Floats, basis: Ints,
+    parent: int, half: int, slot: int, rule: int, level: int, lower: float, cut: float,
+) -> float:  # fmt: skip
+    """Make one half of a node, or its root, a node of its own in ``slot``; returns its bound.
+
+    Nothing is stored if the bound is at most ``cut``. Whatever the stored box leaves out of the
+    half is at most ``cut`` too. The value of a point that was found is left in ``found``.
+    """
+    n, d = side.A.shape
+    work = make_work(floats, ints, n, d)
+    work.found[VALUE] = -math.inf
+    work.found[TIGHTENED] = 0.0
+    mode = load(side, work, pool, basis, parent, half)
+    if not propagate(side, work, 3):
+        return -math.inf
+    best = math.inf
+    plain = math.inf
+    left = 2 if mode == CURVED else 1
+    try_curved = mode == PLAIN and rule == COORDINATES_ONLY and level % 3 == 0
+    closer = 8
+    while left > 0:
+        left -= 1
+        if mode == CURVED and not curvatures(side, work):
+            if plain < math.inf:
+                break
+            mode, left = PLAIN, 0
+        if mode == PLAIN:
+            for i in range(n):
+                work.q[i] = 0.0
+            for j in range(d):
+                work.D[j] = 0.0
+        build_hulls(side, work)
+        install(side, work)
+        simplex(side, work, 400 if level == 0 else 60)
+        bound = dual_bound(side, work)
+        # What tightening dropped from the box is at most cut, and that is all that is known of it.
+        best = min(best, max(bound, cut) if work.found[TIGHTENED] else bound)
+        if best <= cut:
+            return best
+        if work.found[VALUE] == -math.inf:
+            for j in range(d):
+                x = min(side.hi[j], max(side.lo[j], work.x[j]))
+                work.trial[j] = np.rint(x) if side.integer[j] else x
+            work.found[VALUE] = ascend(side, work, lower - 0.3 * (best - lower))
+        if mode == CURVED:
+            adapt(side, work)
+            if left > 0 or best >= plain:
+                continue
+        relaxed = choose_branch(side, work, rule)
+        if mode == PLAIN:
+            if closer > 0 and bound - relaxed > 0.2 * (bound - cut):
+                # The hulls are too coarse, rather than too far above the terms.
+                closer -= 1
+                left = 1
+                look_closer(side, work)
+                continue
+            tighten(side, work, bound, cut)
+        store(side, work, pool, basis, slot, mode)
+        if try_curved:
+            try_curved = False
+            plain = best
+            mode, left = CURVED, 5 if level == 0 else 2
+            if level == 0:
+                for j in range(d):
+                    work.centre[j] = work.x[j]
+    return best
+
+
+# -- corners -------------------------------------------------------------------------------------
+
+
+@compiled
+def best_corner(side: Side) -> tuple[float, int]:
+    """The largest sum of FALLING terms, unclipped, over all corners; bit j is set at hi[j].
+
+    Scores are built up coordinate by coordinate, so each is the sum of d products however many
+    corners there are. Only the levels below the coordinate that flips are renewed.
+    """
+    A, m, foot = side.A, side.m, side.par[:, FOOT]
+    n, d = A.shape
+    level = np.empty((d + 1, n))
+    for i in range(n):
+        level[d, i] = side.c[i]
+    best = -math.inf
+    corner = 0
+    free = 0
+    order = np.empty(d, dtype=np.int64)
+    for j in range(d):
+        if side.lo[j] == side.hi[j]:
+            for i in range(n):
+                level[d, i] += A[i, j] * side.lo[j]
+        else:
+            order[free] = j
+            free += 1
+    for i in range(n):
+        level[free, i] = level[d, i]
+    for code in range(1 << free):
+        # The coordinates whose bits differ from the last code are the lowest ones.
+        changed = 1
+        while changed < free and (code >> (changed - 1)) & 1 == 0:
+            changed += 1
+        if code == 0:
+            changed = free
+        for k in range(min(changed, free) - 1, -1, -1):
+            j = order[k]
+            x = side.hi[j] if (code >> k) & 1 else side.lo[j]
+            for i in range(n):
+                level[k, i] = level[k + 1, i] + A[i, j] * x
+        total = 0.0
+        product = 1.0
+        for i in range(n):
+            factor = 1.0 + (1.0 - level[0, i]) / foot[i]
+            if m[i] == 1.0:
+                product *= factor
+                if product > 1e200:
+                    total -= math.log(product)
+                    product = 1.0
+            else:
+                total -= m[i] * math.log(factor)
+        total -= math.log(product)
+        if total > best:
+            best = total
+            corner = code
+    shift = 0.0
+    for i in range(n):
+        shift += m[i] * side.par[i, H]
+    bits = 0
+    for k in range(free):
+        if (corner >> k) & 1:
+            bits |= 1 << order[k]
+    return best + shift, bits

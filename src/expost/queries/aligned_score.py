@@ -1,0 +1,162 @@
+"""An affine score on a domain: evaluated in doubles, and its exact extremes.
+
+Doubles are added in one fixed order, elementwise and never by a library for linear algebra, so
+that every machine, and a single point as well as a table of them, gives the same bits.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Box
+from expost.errors import InvalidInput
+from expost.rounding import double_above
+
+__all__ = ["AlignedScore", "BoxScore", "Extreme", "SetScore"]
+
+Doubles = TypeVar("Doubles", float, NDArray[np.float64])
+
+_UNIT = Fraction(1, 2**53)
+_SMALLEST = Fraction(1, 2**1074)
+# Below this no sum of products can overflow on the way, rounding included.
+_LARGEST = 2**1023
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The exact value of an extreme score, and the words for where it is."""
+
+    value: Fraction
+    where: str
+
+
+class AlignedScore(ABC):
+    """A score with one weight for each coordinate of its domain."""
+
+    weights: tuple[float, ...]
+    intercept: float
+    reach: tuple[Fraction, ...]
+    """The largest absolute value of each coordinate."""
+
+    def __init__(
+        self,
+        weights: tuple[float, ...],
+        intercept: float,
+        reach: Sequence[float],
+        names: Sequence[str] | None,
+    ) -> None:
+        self.weights = weights
+        self.intercept = intercept
+        # By name where there are names: boxes are equal whatever the order of their coordinates.
+        keys = range(len(weights)) if names is None else names
+        self._order = sorted(range(len(weights)), key=keys.__getitem__)
+        self.reach = tuple(map(Fraction, reach))
+        if self._magnitude > _LARGEST:
+            raise InvalidInput("the score is too large for a double", "weights")
+
+    def at(self, coordinates: Sequence[Doubles]) -> Doubles:
+        """The score in doubles, of one point or of columns of points."""
+        first, *others = self._order
+        total = self.intercept + self.weights[first] * coordinates[first]
+        for j in others:
+            total = total + self.weights[j] * coordinates[j]
+        return total
+
+    def exactly_at(self, point: Sequence[float]) -> Fraction:
+        """The score in real numbers."""
+        products = (Fraction(w) * Fraction(x) for w, x in zip(self.weights, point, strict=True))
+        return sum(products, Fraction(self.intercept))
+
+    @cached_property
+    def rounding(self) -> Fraction:
+        """How far the doubles are from the real score, at most, anywhere on the domain.
+
+        A product goes through at most n + 1 roundings, n the number of weights that are not zero;
+        and it loses up to half of the smallest double where it is below normal ones.
+        """
+        n = sum(weight != 0 for weight in self.weights)
+        return (n + 2) * _UNIT * self._magnitude + n * _SMALLEST
+
+    @cached_property
+    def _magnitude(self) -> Fraction:
+        products = (abs(Fraction(w)) * x for w, x in zip(self.weights, self.reach, strict=True))
+        return sum(products, abs(Fraction(self.intercept)))
+
+    @abstractmethod
+    def extreme(self, sign: int) -> Extreme:
+        """The largest score for sign 1, the smallest one for sign -1."""
+
+
+class BoxScore(AlignedScore):
+    """A score on a box."""
+
+    def __init__(self, weights: tuple[float, ...], intercept: float, box: Box) -> None:
+        self._box = box
+        reach = [max(abs(side.lower), abs(side.upper)) for side in box.sides]
+        super().__init__(weights, intercept, reach, box.names)
+
+    def corner(self, sign: int) -> tuple[float, ...]:
+        """Where the score is extreme: every coordinate on the side that its weight says.
+
+        So are the doubles, for products and sums are monotone in each coordinate when rounded.
+        """
+        return tuple(
+            side.upper if sign * weight > 0 else side.lower
+            for side, weight in zip(self._box.sides, self.weights, strict=True)
+        )
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the doubles are the same at all points."""
+        return self.at(self.corner(1)) == self.at(self.corner(-1))
+
+    def extreme(self, sign: int) -> Extreme:
+        corner = self.corner(sign)
+        names = self._box.names or [f"[{index}]" for index in range(len(corner))]
+        moved = [
+            f"{name}={x:g}"
+            for name, x, weight in zip(names, corner, self.weights, strict=True)
+            if weight
+        ]
+        return Extreme(self.exactly_at(corner), ", ".join(moved) or "every point")
+
+
+class SetScore(AlignedScore):
+    """A score on finitely many points, given by the columns of their coordinates."""
+
+    def __init__(
+        self,
+        weights: tuple[float, ...],
+        intercept: float,
+        columns: NDArray[np.float64],
+        names: Sequence[str],
+        kind: str,
+    ) -> None:
+        self._columns = columns
+        self._kind = kind
+        super().__init__(weights, intercept, np.abs(columns).max(axis=1).tolist(), names)
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The score of every point."""
+        return self.at(list(self._columns))
+
+    def extreme(self, sign: int) -> Extreme:
+        # Doubles narrow down where it is. Only those within their rounding are worked out exactly,
+        # each combination of coordinates that matter once.
+        signed = sign * self.values
+        near = np.flatnonzero(signed >= signed.max() - 3 * double_above(self.rounding))
+        matter = self._columns[np.array(self.weights) != 0][:, near]
+        _, first = np.unique(matter, axis=1, return_index=True)
+        rows = near[first].tolist()
+        scores = {row: self.exactly_at(self._columns[:, row].tolist()) for row in rows}
+        row = max(rows, key=lambda row: (sign * scores[row], -row))
+        return Extreme(scores[row], f"{self._kind}[{row}]")

@@ -1,0 +1,102 @@
+"""One bit about an affine score on a box: exact weights at a point, and terms for the optimizer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Box, Point
+from expost.errors import InvalidInput
+from expost.queries.aligned_score import BoxScore
+from expost.queries.base import BoxLikelihood
+from expost.queries.one_bit import Ends, Grid, one_bit_weights
+from expost.queries.score_term import Link, ScoreTerm
+from expost.reading import number
+from expost.rounding import double_above
+from expost.sampling import Categorical, Pmf
+
+__all__ = ["ScoreLikelihood"]
+
+
+class ScoreLikelihood(BoxLikelihood):
+    """Two responses, the higher one the more likely the higher the score."""
+
+    link: ClassVar[Link]
+    share_error: ClassVar[Fraction]
+    """Relative error of a share times a double, where it is not too small to matter."""
+
+    def __init__(self, domain: Box, responses: Ends, score: BoxScore, epsilon: Fraction) -> None:
+        self.domain = domain
+        self.responses = responses
+        self._score = score
+        self._epsilon = epsilon
+        self._terms: dict[int, ScoreTerm] = {}
+
+    @abstractmethod
+    def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far up scores are, between 0 and 1, as it is sampled."""
+
+    @abstractmethod
+    def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
+        """Scale and shift that make z of a score, for the high (1) or the low response (-1)."""
+
+    @abstractmethod
+    def _slope(self, growth: Fraction) -> Fraction:
+        """The most that log(1 + share·growth) can change per unit of z."""
+
+    def position(self, response: Any) -> int | None:
+        try:
+            return self.responses.index(number(response))
+        except (InvalidInput, ValueError):
+            return None
+
+    def pmf(self, place: Point) -> Pmf:
+        share = self._shares(np.array([self._score.at(place)]))
+        low, high = one_bit_weights(share, self._epsilon)
+        return Categorical((int(low[0]), int(high[0])))
+
+    def term(self, position: int) -> ScoreTerm:
+        if position not in self._terms:
+            self._terms[position] = self._term(position)
+        return self._terms[position]
+
+    def _term(self, position: int) -> ScoreTerm:
+        if self._score.is_constant:
+            return self._flat(Fraction(0))
+        grid, epsilon = Grid.at(self._epsilon), float(self._epsilon)
+        growth = Fraction(grid.span, grid.light)
+        scale, shift = self._form(1 if position else -1, epsilon)
+        weights = [scale * Fraction(weight) for weight in self._score.weights]
+        offset = scale * Fraction(self._score.intercept) + shift
+        try:
+            term_weights = tuple(float(weight) + 0.0 for weight in weights)
+            term_offset = float(offset) + 0.0
+        except OverflowError:
+            return self._flat(self._epsilon / 2)
+        moved = abs(Fraction(term_offset) - offset) + abs(scale) * self._score.rounding
+        for given, weight, reach in zip(term_weights, weights, self._score.reach, strict=True):
+            moved += abs(Fraction(given) - weight) * reach
+        error = (
+            # The score in doubles, and the doubles of the term.
+            self._slope(growth) * moved
+            # The share: relative to the high weight, but not to what it leaves for the low one.
+            + self.share_error * (min(growth, Fraction(1)) if position else growth)
+            # The grid: half a step, next to a weight that is at least light.
+            + Fraction(1, 2 * grid.light)
+            # Epsilon: heavy rounded down, the span of the grid, and the double of the term.
+            + Fraction(1, grid.heavy)
+            + Fraction(grid.heavy - grid.light - grid.span, grid.light + grid.span)
+            + abs(Fraction(epsilon) - self._epsilon)
+        )
+        if error >= self._epsilon / 2:
+            return self._flat(self._epsilon / 2)
+        return ScoreTerm(self.link, epsilon, term_weights, term_offset, double_above(error))
+
+    def _flat(self, error: Fraction) -> ScoreTerm:
+        """A constant. All logarithms are within epsilon of each other, so half of it from one."""
+        zeros = (0.0,) * len(self._score.weights)
+        return ScoreTerm(self.link, float(self._epsilon), zeros, 0.0, double_above(error))

@@ -1,0 +1,40 @@
+"""The logarithm of the weight of one response over a box, as a function of an affine form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+__all__ = ["Link", "ScoreTerm"]
+
+
+class Link(IntEnum):
+    r"""How an affine form becomes a logarithm.
+
+    .. math:: \text{LOGISTIC:} \quad & 2 \operatorname{artanh}(\tanh(\varepsilon/4) \tanh(z/2)) \\
+              \text{CLIPPED:} \quad & \log(1 + \tanh(\varepsilon/2) \operatorname{clip}(z, -1, 1))
+    """
+
+    LOGISTIC = 0
+    CLIPPED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTerm:
+    """What there is to know about one response on a box.
+
+    At every point x of the box, with z = Σ weights_j·x_j + offset in real numbers,
+
+        log(the integer weight that is sampled) = constant + link(z) ± error.
+
+    The constant is the same at all points. The error adds up what comes from the score and the
+    coefficients in doubles, from the share in doubles, from the grid of integer weights, and from
+    epsilon. It is never more than about half of epsilon. Proof: docs/theory/score_terms.md.
+    """
+
+    link: Link
+    epsilon: float
+    weights: tuple[float, ...]
+    """One per side of the box."""
+    offset: float
+    error: float
