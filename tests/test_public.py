@@ -12,11 +12,14 @@ import pytest
 import expost as xp
 
 NAMES = [
-    "BasicFilter", "BayesianFilter", "Box", "BudgetExceeded", "Decision", "Enclosure", "Exchange",
+    "BasicFilter", "BayesianFilter", "Box", "BudgetExceeded", "Decision", "Effort",
+    "Enclosure", "Exchange",
     "ExpostError", "Filter", "FiniteSet", "HALT", "Halt", "InsecureSource", "InvalidInput", "Nats",
-    "Odometer", "OutsideDomain", "Query", "Session", "SimplifiedFilter", "Source", "Transcript",
+    "Odometer", "OutsideDomain", "Progress",
+    "Query", "Session", "SimplifiedFilter", "Source", "Transcript",
     "channel", "integers", "interact", "linear", "load", "logistic", "perturbation",
-    "randomized_response", "realized_loss", "utilization", "worst_case_loss",
+    "randomized_response", "realized_loss",
+    "realized_losses", "utilization", "worst_case_loss",
 ]  # fmt: skip
 
 

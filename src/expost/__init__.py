@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from expost.errors import ExpostError as ExpostError
     from expost.errors import InvalidInput as InvalidInput
     from expost.errors import OutsideDomain as OutsideDomain
+    from expost.extrema import Effort as Effort
+    from expost.extrema import Progress as Progress
     from expost.loss import realized_loss as realized_loss
+    from expost.loss import realized_losses as realized_losses
     from expost.loss import utilization as utilization
     from expost.loss import worst_case_loss as worst_case_loss
     from expost.queries import Query as Query
@@ -51,6 +54,7 @@ __all__ = [
     "Box",
     "BudgetExceeded",
     "Decision",
+    "Effort",
     "Enclosure",
     "Exchange",
     "ExpostError",
@@ -62,6 +66,7 @@ __all__ = [
     "Nats",
     "Odometer",
     "OutsideDomain",
+    "Progress",
     "Query",
     "Session",
     "SimplifiedFilter",
@@ -76,6 +81,7 @@ __all__ = [
     "perturbation",
     "randomized_response",
     "realized_loss",
+    "realized_losses",
     "utilization",
     "worst_case_loss",
 ]
@@ -87,6 +93,7 @@ _HOME = {
     "Box": "domains",
     "BudgetExceeded": "errors",
     "Decision": "accounting",
+    "Effort": "extrema",
     "Enclosure": "rounding",
     "Exchange": "transcript",
     "ExpostError": "errors",
@@ -99,6 +106,7 @@ _HOME = {
     "Nats": "rounding",
     "Odometer": "accounting",
     "OutsideDomain": "errors",
+    "Progress": "extrema",
     "Query": "queries",
     "Session": "session",
     "SimplifiedFilter": "accounting",
@@ -113,6 +121,7 @@ _HOME = {
     "perturbation": "queries",
     "randomized_response": "queries",
     "realized_loss": "loss",
+    "realized_losses": "loss",
     "utilization": "loss",
     "worst_case_loss": "loss",
 }

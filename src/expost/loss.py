@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, expect
-from expost.extrema import GAP, NODES, Effort, Progress, exact_spread, realized_spread
+from expost.extrema import (
+    GAP,
+    NODES,
+    Effort,
+    Progress,
+    concave_spreads,
+    exact_spread,
+    realized_spread,
+)
 from expost.likelihood import BoxLogLikelihood, LogLikelihood, flat
 from expost.queries import Query, check_query
 from expost.rounding import Enclosure, Nats, down, up
@@ -18,6 +29,7 @@ __all__ = [
     "basic_loss",
     "exact_realized_loss",
     "realized_loss",
+    "realized_losses",
     "share_between",
     "share_of",
     "total_charge",
@@ -52,6 +64,42 @@ def realized_loss(
     for exchange in transcript.exchanges:
         total = total.add(exchange)
     return realized_spread(total, basic_loss(transcript).enclosure, effort)
+
+
+def realized_losses(
+    domain: Domain,
+    queries: Sequence[Query],
+    responses: Sequence[Sequence[int]] | NDArray[np.integer[Any]],
+    *,
+    gap: float = GAP,
+    nodes: int = NODES,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The realized losses of many subjects who answered the same queries: lower and upper ends.
+
+    ``responses`` has a row per subject and, per query, the position of the response that was
+    given (0 for the first one that the query has on the domain). Equal rows are worked out once;
+    unclipped linear queries on a box of real coordinates all at once.
+    """
+    likelihoods = [query.on(domain) for query in queries]
+    rows = np.asarray(responses)
+    if rows.ndim != 2 or rows.shape[1] != len(queries) or rows.dtype.kind not in "iub":
+        raise InvalidInput("must be a table of integers, a column per query", "responses")
+    sizes = np.array([len(likelihood.responses) for likelihood in likelihoods])
+    if not ((rows >= 0) & (rows < sizes)).all():
+        raise InvalidInput("there is a position that its query does not have", "responses")
+    given, place = np.unique(rows, axis=0, return_inverse=True)
+    most = total_charge((query.charge(domain), 1) for query in queries).enclosure.upper
+    ends = concave_spreads(domain, queries, given, gap) if isinstance(domain, Box) else None
+    if ends is None:
+        ends = np.empty((2, len(given)))
+        for row, positions in enumerate(given):
+            transcript = Transcript(domain)
+            for query, likelihood, position in zip(queries, likelihoods, positions, strict=True):
+                transcript = transcript.add(query, likelihood.responses[position])
+            loss = realized_loss(transcript, gap=gap, nodes=nodes)
+            ends[:, row] = loss.lower, loss.upper
+    lower, upper = ends[:, place.reshape(-1)]
+    return lower, np.maximum(lower, np.minimum(upper, most))
 
 
 def exact_realized_loss(transcript: Transcript) -> Nats:

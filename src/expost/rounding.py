@@ -243,13 +243,15 @@ class Nats:
         return self if self.ratio is None else Nats(self.rational * times, self.ratio**times)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Nats) and self._compare(other) == 0
+        # Equal amounts have equal parts: log(ratio) is never a rational other than zero.
+        if not isinstance(other, Nats):
+            return False
+        return self.rational == other.rational and self.ratio == other.ratio
 
     def __lt__(self, other: Nats) -> bool:
         return self._compare(other) < 0
 
     def __hash__(self) -> int:
-        # Equal amounts have equal parts: log(ratio) is never a rational other than zero.
         return hash((self.rational, self.ratio))
 
     def __repr__(self) -> str:

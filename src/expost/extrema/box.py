@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -19,7 +19,8 @@ from expost.domains import Box, Integers
 from expost.extrema.branch_and_bound import Search
 from expost.extrema.corners import Corners
 from expost.extrema.effort import Effort, Progress
-from expost.extrema.side import Sides, Term, make_side
+from expost.extrema.kernels import Side
+from expost.extrema.side import Sides, Term, both_sides
 from expost.queries.score_term import ScoreTerm
 from expost.rounding import Enclosure, down, up
 
@@ -48,10 +49,8 @@ class BoxSpread:
         counted = Counter(terms)
         # Each weight that is sampled is within its error of its term, at both ends of the spread.
         self._error = up(2 * math.fsum(up(term.error * n) for term, n in counted.items()))
-        blocks = list(_blocks(counted, box))
-        self._sides: list[list[Maximum]] = [
-            [_maximum(block, sides, sign) for block, sides in blocks] for sign in (1, -1)
-        ]
+        pairs = [both_sides(block, sides) for block, sides in _blocks(counted, box)]
+        self._sides: list[list[Maximum]] = [[_maximum(pair[k]) for pair in pairs] for k in (0, 1)]
 
     @property
     def enclosure(self) -> Enclosure:
@@ -119,8 +118,7 @@ class BoxSpread:
                 return
 
 
-def _maximum(terms: Sequence[Term], sides: Sides, sign: int) -> Maximum:
-    side = make_side(terms, sides, sign)
+def _maximum(side: Side) -> Maximum:
     return Corners(side) if Corners.suit(side) else Search(side)
 
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from expost.extrema import kernels
 from expost.extrema.kernels import COORDINATES_ONLY, SCORES_FIRST, TIGHTENED, VALUE, Side
-from expost.extrema.side import evaluation_error
 
 __all__ = ["Search"]
 
@@ -33,7 +32,8 @@ class Tree:
         self._side = side
         self._rule = rule
         self._floats, self._ints = kernels.make_buffers(n, d)
-        self._found, self._branch, self._trial = np.split(self._floats[: 4 + d], [2, 4])
+        self._found, self._branch = self._floats[:2], self._floats[2:4]
+        self._trial = self._floats[4 : 4 + d]
         self._pool = np.empty((_ROOM, kernels.node_size(n, d)))
         self._basis = np.empty((_ROOM, d), dtype=np.int64)
         self._free = list(range(_ROOM - 1, 1, -1))
@@ -112,7 +112,6 @@ class Search:
     """
 
     def __init__(self, side: Side) -> None:
-        self._error = evaluation_error(side)
         self._side = side
         few = side.A.shape[1] <= _FEW_COORDINATES
         self._trees = [Tree(side, COORDINATES_ONLY if few else SCORES_FIRST)]
@@ -124,7 +123,7 @@ class Search:
 
     @property
     def lower(self) -> float:
-        return max(tree.lower for tree in self._trees) - self._error
+        return max(tree.lower for tree in self._trees) - self._side.total_error
 
     @property
     def upper(self) -> float:

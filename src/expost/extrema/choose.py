@@ -6,19 +6,23 @@ The solvers for boxes are imported when a box comes along, for they bring a comp
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from expost.domains import Box
 from expost.extrema.effort import Effort
 from expost.extrema.finite import spread
 from expost.likelihood import BoxLogLikelihood, LogLikelihood
+from expost.queries import Query
 from expost.queries.score_term import ScoreTerm
-from expost.rounding import Enclosure
+from expost.rounding import Enclosure, up
 
 if TYPE_CHECKING:
     from expost.extrema.box import BoxSpread
 
-__all__ = ["compared", "realized_spread"]
+__all__ = ["compared", "concave_spreads", "realized_spread"]
 
 _GROUP = 10
 
@@ -75,3 +79,18 @@ def _in_groups(total: BoxLogLikelihood, size: int, effort: Effort) -> Enclosure:
 
 def _narrower(first: Enclosure, second: Enclosure) -> Enclosure:
     return Enclosure(max(first.lower, second.lower), min(first.upper, second.upper))
+
+
+def concave_spreads(
+    box: Box, queries: Sequence[Query], given: NDArray[np.integer[Any]], gap: float
+) -> NDArray[np.float64] | None:
+    """Lower and upper ends of many spreads at once; None if these queries are not of that kind."""
+    from expost.extrema.many import concave_side, many_spreads
+
+    likelihoods = [query.on(box) for query in queries]
+    high = [likelihood.term(1) for likelihood in likelihoods]
+    side = concave_side(high, box)
+    if side is None:
+        return None
+    error = sum(max(likelihood.term(k).error for k in (0, 1)) for likelihood in likelihoods)
+    return np.array(many_spreads(side, given == 1, up(error * (1 + 1e-9)), gap))

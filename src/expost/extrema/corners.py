@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from expost.extrema import kernels
 from expost.extrema.kernels import FALLING, Side
-from expost.extrema.side import evaluation_error
 
-__all__ = ["Corners"]
+__all__ = ["Corners", "clipping"]
 
 _MOST_COORDINATES = 20
 
@@ -27,14 +26,14 @@ class Corners:
     def __init__(self, side: Side) -> None:
         best, corner = kernels.best_corner(side)
         self.point: NDArray[np.float64] = np.where(_bits(corner, len(side.lo)), side.hi, side.lo)
-        error = evaluation_error(side) + _clipping(side)
+        error = side.total_error + clipping(side)
         self.lower, self.upper = best - error, best + error
 
     @staticmethod
     def suit(side: Side) -> bool:
         """Whether the side is convex and has a moderate number of corners."""
         few = int((side.lo < side.hi).sum()) <= _MOST_COORDINATES
-        return bool((side.link == FALLING).all()) and few and _clipping(side) < 1e-9
+        return bool((side.link == FALLING).all()) and few and clipping(side) < 1e-9
 
     def pursue(self, tolerance: float, nodes: int, enough: float = math.inf) -> None:
         """Nothing is left to do."""
@@ -44,7 +43,7 @@ def _bits(number: int, size: int) -> NDArray[np.bool_]:
     return np.array([number >> j & 1 for j in range(size)], dtype=bool)
 
 
-def _clipping(side: Side) -> float:
+def clipping(side: Side) -> float:
     """What a score that leaves [-1, 1] can change by being clipped; rounding alone does that."""
     reach = np.abs(side.A) @ ((side.hi - side.lo) / 2)
     middle = side.A @ ((side.hi + side.lo) / 2) + side.c

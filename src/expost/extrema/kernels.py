@@ -63,6 +63,8 @@ class Side(NamedTuple):
     grid: Floats
     heights: Floats
     sizes: Ints
+    total_error: float
+    """How far the computed sum can be from the real one, for any point of the box."""
 
 
 class Work(NamedTuple):
@@ -113,11 +115,8 @@ def make_buffers(n: int, d: int) -> tuple[Floats, Ints]:
     """The memory of a :class:`Work` for n terms and d coordinates."""
     floats = 4 + 18 * d + 2 * d * d + 13 * n + 2 * (n + d) * KNOTS + n * (d + 1)
     buffer = np.zeros(floats)
-    # Unit vectors in R⁴ to start from, no two of them alike.
-    angle = np.arange(1.0, d + 1.0)[:, None] * np.array([1.0, math.sqrt(2), math.sqrt(3), 2.3])
-    vectors = np.cos(angle)
-    vectors /= np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
-    buffer[4 + d : 4 + 5 * d] = vectors.ravel()
+    # Unit vectors in R⁴ to start from, neighbours at right angles.
+    buffer[4 + d : 4 + 5 * d] = np.resize(np.eye(4), 4 * d)
     return buffer, np.zeros(4 * n + 5 * d, dtype=np.int64)
 
 
@@ -919,11 +918,13 @@ def choose_branch(side: Side, work: Work, rule: int) -> float:
     for j in range(d):
         if l[j] >= u[j]:
             continue
-        score = 0.0
+        # Where no hull is above its term, any split is as good.
+        score = 1e-12 * (u[j] - l[j]) / (side.hi[j] - side.lo[j])
+        gaps = 0.0
         for i in range(n):
             if gap[i] > 0.0:
-                score += gap[i] * abs(side.A[i, j]) / (U[i] - L[i])
-        score *= u[j] - l[j]
+                gaps += gap[i] * abs(side.A[i, j]) / (U[i] - L[i])
+        score += gaps * (u[j] - l[j])
         score += 0.5 * work.D[j] * max(0.0, (u[j] - x[j]) * (x[j] - l[j]))
         if side.integer[j]:
             score += abs(x[j] - np.rint(x[j]))
@@ -1038,7 +1039,8 @@ def grow(
                 continue
         relaxed = choose_branch(side, work, rule)
         if mode == PLAIN:
-            if closer > 0 and bound - relaxed > 0.2 * (bound - cut):
+            known = max(cut, lower, work.found[VALUE])
+            if closer > 0 and bound - relaxed > 0.2 * (bound - known):
                 # The hulls are too coarse, rather than too far above the terms.
                 closer -= 1
                 left = 1
@@ -1119,3 +1121,70 @@ def best_corner(side: Side) -> tuple[float, int]:
         if (corner >> k) & 1:
             bits |= 1 << order[k]
     return best + shift, bits
+
+
+# -- many concave sums ---------------------------------------------------------------------------
+
+
+@compiled
+def climb_many(
+    side: Side, signs: Floats, tolerance: float, values: Floats, gaps: Floats
+) -> None:  # fmt: skip
+    """For each row of signs the largest Σ log(1 + (1 + σ_i t_i) / foot_i), which is concave.
+
+    Projected gradients. By concavity no point is above a value by more than its gap, which is
+    the largest rise of the tangent over the box (Frank and Wolfe).
+    """
+    A, lo, hi, foot = side.A, side.lo, side.hi, side.par[:, FOOT]
+    n, d = A.shape
+    x, y, grad, old = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    for s in range(len(signs)):
+        for j in range(d):
+            g = 0.0
+            for i in range(n):
+                g += signs[s, i] * A[i, j] / (foot[i] + 1.0)
+            y[j] = hi[j] if g > 0.0 else lo[j]
+            x[j] = y[j]
+        best = -math.inf
+        gap = math.inf
+        rate = 0.0
+        for turn in range(200):
+            total = 0.0
+            product = 1.0
+            size = 0.0
+            for j in range(d):
+                old[j] = grad[j]
+                grad[j] = 0.0
+            for i in range(n):
+                t = side.c[i]
+                for j in range(d):
+                    t += A[i, j] * y[j]
+                base = foot[i] + 1.0 + signs[s, i] * t
+                product *= base / foot[i]
+                if product > 1e200:
+                    total += math.log(product)
+                    product = 1.0
+                slant = signs[s, i] / base
+                for j in range(d):
+                    grad[j] += slant * A[i, j]
+            total += math.log(product)
+            rise = 0.0
+            for j in range(d):
+                rise += max(grad[j] * (hi[j] - y[j]), grad[j] * (lo[j] - y[j]))
+            if turn == 0 or total + rise < best + gap:
+                best, gap = total, rise
+            if gap <= tolerance:
+                break
+            moved = 0.0
+            bent = 0.0
+            for j in range(d):
+                step = y[j] - x[j]
+                moved += step * step
+                bent += step * (grad[j] - old[j])
+                size = max(size, abs(grad[j]))
+                x[j] = y[j]
+            rate = moved / -bent if turn > 0 and bent < 0.0 else max(4.0 * rate, 0.1 / size)
+            for j in range(d):
+                y[j] = min(hi[j], max(lo[j], x[j] + rate * grad[j]))
+        values[s] = best
+        gaps[s] = gap

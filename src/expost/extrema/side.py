@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.extrema.kernels import FALLING, LOGISTIC, RISING, Side
+from expost.extrema.kernels import FALLING, FOOT, LOGISTIC, RISING, H, Side
 from expost.queries.score_term import Link, ScoreTerm
 from expost.rounding import UNIT
 
-__all__ = ["Sides", "Term", "evaluation_error", "make_side"]
+__all__ = ["Sides", "Term", "both_sides"]
 
 Floats = NDArray[np.float64]
 
@@ -37,58 +37,54 @@ class Sides(NamedTuple):
     integer: NDArray[np.bool_]
 
 
-def make_side(terms: Sequence[Term], sides: Sides, sign: int) -> Side:
-    """The largest sum of the terms over a box for sign 1, the largest of its negative for -1."""
+def both_sides(terms: Sequence[Term], sides: Sides) -> tuple[Side, Side]:
+    """The largest sum of the terms over a box, and the largest of its negative."""
     lo, hi, integer = sides
     n, d = len(terms), len(lo)
-    rows = [_row(term, sign) for term, _ in terms]
-    link = np.array([kind for kind, _ in rows], dtype=np.int64)
-    tables = {key: place for place, key in enumerate(dict.fromkeys(rows))}
-    par = np.array([_parameters(epsilon) for _, epsilon in rows]).reshape(n, -1)
+    par = np.array([_parameters(term.epsilon) for term, _ in terms])
     m = np.array([times for _, times in terms], dtype=np.float64)
-    A = sign * np.array([term.weights for term, _ in terms]).reshape(n, d)
-    c = sign * np.array([term.offset for term, _ in terms])
-    steepest = m * np.where(link == LOGISTIC, np.tanh(par[:, 0] / 2), 1 / par[:, 5])
-    wall = np.full(n + d, 50 * steepest.max(initial=0.0))
-    wall[n:] *= 2 * np.abs(A).sum(axis=0)
-    grid, heights, sizes = _stacked(tuple(tables))
-    return Side(
-        link=link,
-        par=par,
-        m=m,
-        error=m * (32 + 8 * par[:, 0]),
-        A=np.ascontiguousarray(A),
-        c=c,
-        lo=lo,
-        hi=hi,
-        integer=integer,
-        slack=(d + 4) * UNIT * (np.abs(c) + np.abs(A) @ np.maximum(np.abs(lo), np.abs(hi))),
-        tau=np.array([0.0, -1.0, 1.0])[link],
-        wall=wall + 1e-300,
-        table=np.array([tables[row] for row in rows], dtype=np.int64),
-        grid=grid,
-        heights=heights,
-        sizes=sizes,
-    )
+    A = np.array([term.weights for term, _ in terms])
+    c = np.array([term.offset for term, _ in terms])
+    logistic = np.array([term.link is Link.LOGISTIC for term, _ in terms])
+    h = par[:, H]
+    sizes = np.abs(A)
+    slack = (d + 4) * UNIT * (np.abs(c) + sizes @ np.maximum(np.abs(lo), np.abs(hi)))
+    steepest = m * np.where(logistic, np.tanh(h / 2), 1 / par[:, FOOT])
+    wall = np.full(n + d, 50 * steepest.max() + 1e-300)
+    wall[n:] *= 2 * sizes.sum(axis=0) + 1e-300
+    error = m * (32 + 8 * h)
+    # A score is within its slack, a link within ``error`` units of roundoff, and the sum of n
+    # terms loses n units of the sum of their sizes.
+    moved = np.minimum(steepest * slack, 2 * m * h)
+    total_error = float((moved + UNIT * (error + (n + 4) * m * h)).sum()) * 1.01
 
+    def one(sign: int) -> Side:
+        bent = RISING if sign > 0 else FALLING
+        kinds = [LOGISTIC if term.link is Link.LOGISTIC else bent for term, _ in terms]
+        keys = [(kind, term.epsilon) for kind, (term, _) in zip(kinds, terms, strict=True)]
+        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        grid, heights, lengths = _stacked(tuple(places))
+        return Side(
+            link=np.array(kinds, dtype=np.int64),
+            par=par,
+            m=m,
+            error=error,
+            A=A if sign > 0 else -A,
+            c=c if sign > 0 else -c,
+            lo=lo,
+            hi=hi,
+            integer=integer,
+            slack=slack,
+            tau=np.where(logistic, 0.0, -float(sign)),
+            wall=wall,
+            table=np.array([places[key] for key in keys], dtype=np.int64),
+            grid=grid,
+            heights=heights,
+            sizes=lengths,
+            total_error=total_error,
+        )
 
-def evaluation_error(side: Side) -> float:
-    """How far the computed sum can be from the real one at any point of the box.
-
-    A score is within its slack, a link within (32 + 8h) units of roundoff, and the sum of n terms
-    loses n units of the sum of their sizes.
-    """
-    h = side.par[:, 0]
-    steepest = np.where(side.link == LOGISTIC, np.tanh(h / 2), 1 / side.par[:, 5])
-    moved = side.m * np.minimum(steepest * side.slack, 2 * h)
-    rounded = UNIT * (side.error + (len(h) + 4) * side.m * h)
-    return float((moved + rounded).sum()) * 1.01
-
-
-def _row(term: ScoreTerm, sign: int) -> tuple[int, float]:
-    if term.link is Link.LOGISTIC:
-        return LOGISTIC, term.epsilon
-    return (RISING if sign > 0 else FALLING), term.epsilon
+    return one(1), one(-1)
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,68 @@
+"""The spreads of many subjects who were asked the same linear queries, all at once.
+
+Every subject has a concave log-likelihood. Its smallest value is at a corner, so those of all
+subjects are one matrix product; its largest one takes a few gradients each.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Box, Integers
+from expost.extrema import kernels
+from expost.extrema.corners import clipping
+from expost.extrema.kernels import FOOT, LOGISTIC, Side
+from expost.extrema.side import Sides, both_sides
+from expost.queries.score_term import ScoreTerm
+from expost.rounding import UNIT
+
+__all__ = ["concave_side", "many_spreads"]
+
+Floats = NDArray[np.float64]
+
+_MOST_COORDINATES = 12
+_BLOCK = 1024
+
+
+def concave_side(terms: Sequence[ScoreTerm], box: Box) -> Side | None:
+    """The terms as a side, if they are unclipped linear ones and there are not too many corners."""
+    ends = [(side.lower, side.upper) for side in box.sides]
+    if any(isinstance(side, Integers) for side in box.sides) or len(ends) > _MOST_COORDINATES:
+        return None
+    lo, hi = np.array(ends, dtype=np.float64).T.copy()
+    side, _ = both_sides([(term, 1) for term in terms], Sides(lo, hi, np.zeros(len(lo), bool)))
+    return None if (side.link == LOGISTIC).any() or clipping(side) > 1e-9 else side
+
+
+def many_spreads(
+    side: Side, high: NDArray[np.bool_], error: float, gap: float
+) -> tuple[Floats, Floats]:
+    """Lower and upper bounds, for rows that say which responses were the high ones.
+
+    ``side`` has the terms of the high responses; a low one has the same with its score negated.
+    ``error`` is how far the terms are from what is sampled.
+    """
+    corners = np.array(list(itertools.product(*zip(side.lo, side.hi, strict=True)))).T
+    scores = side.A @ corners + side.c[:, None]
+    foot = side.par[:, FOOT]
+    sums = np.log1p((1 + np.vstack([scores, -scores])) / np.tile(foot, 2)[:, None])
+    given = np.hstack([high, ~high]).astype(np.float64)
+    lowest = np.empty(len(given))
+    for start in range(0, len(given), _BLOCK):
+        lowest[start : start + _BLOCK] = (given[start : start + _BLOCK] @ sums).min(axis=1)
+    highest, gaps = np.empty(len(given)), np.empty(len(given))
+    signs = np.where(high, 1.0, -1.0)
+    kernels.climb_many(side, signs, gap / 2, highest, gaps)
+    n, d = side.A.shape
+    # Both ends are within the error of an evaluation (twice the terms were summed in the product),
+    # and the tangent within the roundings of its slopes.
+    slopes = np.abs(side.A).T @ (1 / foot) * (side.hi - side.lo)
+    slack = 2 * error + 6 * side.total_error + 2 * clipping(side)
+    slack += (n + d + 20) * 4 * UNIT * float(slopes.sum() + (2 * side.par[:, 0]).sum() + n)
+    width = highest - lowest
+    lower, upper = np.maximum(0.0, width - slack), (width + gaps + slack) * (1 + 4 * UNIT)
+    return lower, upper
