@@ -10,7 +10,7 @@ SYNC := sync --quiet --locked --all-extras --inexact
 
 .PHONY: setup demo test check format bench docs clean
 
-setup: .venv/.installed
+setup: .venv/.installed .venv/.compiled
 
 .venv/.installed: pyproject.toml uv.lock
 	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' \
@@ -24,6 +24,11 @@ else
 	@test -x $(BIN)/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" .venv
 	@$(UV) $(SYNC)
 endif
+	@touch $@
+
+.venv/.compiled: .venv/.installed src/expost/extrema/kernels.py
+	@echo "Compiling the optimizer, once ..."
+	@$(BIN)/python -m expost.extrema.ready
 	@touch $@
 
 demo: setup

@@ -244,15 +244,19 @@ class Nats:
 
     def __eq__(self, other: object) -> bool:
         # Equal amounts have equal parts: log(ratio) is never a rational other than zero.
-        if not isinstance(other, Nats):
-            return False
-        return self.rational == other.rational and self.ratio == other.ratio
+        return self is other or (isinstance(other, Nats) and self._parts == other._parts)
 
     def __lt__(self, other: Nats) -> bool:
         return self._compare(other) < 0
 
     def __hash__(self) -> int:
-        return hash((self.rational, self.ratio))
+        return hash(self._parts)
+
+    @cached_property
+    def _parts(self) -> tuple[int, ...]:
+        """Integers, which are compared and hashed much faster than fractions."""
+        ratio = (0, 0) if self.ratio is None else self.ratio.as_integer_ratio()
+        return *self.rational.as_integer_ratio(), *ratio
 
     def __repr__(self) -> str:
         return f"Nats({self})"

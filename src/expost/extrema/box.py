@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
 
-from expost.domains import Box, Integers
-from expost.extrema.branch_and_bound import Search
+from expost.domains import Box
+from expost.extrema.branch_and_bound import Search, Tick
 from expost.extrema.corners import Corners
 from expost.extrema.effort import Effort, Progress
 from expost.extrema.kernels import Side
-from expost.extrema.side import Sides, Term, both_sides
+from expost.extrema.side import Sides, Terms, both_sides
 from expost.queries.score_term import ScoreTerm
 from expost.rounding import Enclosure, down, up
 
 __all__ = ["BoxSpread"]
 
-_CHUNK = 256
 _GLANCE = 4
 
 
@@ -39,7 +38,9 @@ class Maximum(Protocol):
     def upper(self) -> float: ...
     @property
     def nodes(self) -> int: ...
-    def pursue(self, tolerance: float, nodes: int, enough: float = math.inf) -> None: ...
+    def pursue(
+        self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
+    ) -> None: ...
 
 
 class BoxSpread:
@@ -49,7 +50,7 @@ class BoxSpread:
         counted = Counter(terms)
         # Each weight that is sampled is within its error of its term, at both ends of the spread.
         self._error = up(2 * math.fsum(up(term.error * n) for term, n in counted.items()))
-        pairs = [both_sides(block, sides) for block, sides in _blocks(counted, box)]
+        pairs = [both_sides(*block) for block in _blocks(counted, box)]
         self._sides: list[list[Maximum]] = [[_maximum(pair[k]) for pair in pairs] for k in (0, 1)]
 
     @property
@@ -71,7 +72,7 @@ class BoxSpread:
             left = effort.gap / 2
             for place, search in enumerate(side):
                 tolerance = left / (len(side) - place)
-                self._pursue(search, tolerance, effort)
+                search.pursue(tolerance, effort.nodes, tick=self._tick(effort))
                 left -= min(tolerance, search.upper - search.lower)
 
         if effort.threads > 1:
@@ -85,7 +86,7 @@ class BoxSpread:
         """Search until the spread is known to be within the limit, or above it, if ever."""
         searches = [search for side in self._sides for search in side]
         for search in searches:
-            search.pursue(0.0, min(_GLANCE, effort.nodes))
+            search.pursue(effort.gap / 4, min(_GLANCE, effort.nodes))
         moved = True
         while moved:
             moved = False
@@ -99,63 +100,39 @@ class BoxSpread:
                 slack = limit - now.lower
                 tolerance = 0.9 * max(0.0, slack - spent) / (len(searches) - place)
                 before = search.nodes
-                self._pursue(search, tolerance, effort, search.lower + slack)
+                enough = search.lower + slack
+                search.pursue(tolerance, effort.nodes, enough, self._tick(effort))
                 spent += search.upper - search.lower
                 moved = moved or search.nodes > before
 
-    def _pursue(
-        self, search: Maximum, tolerance: float, effort: Effort, enough: float = math.inf
-    ) -> None:
-        # In pieces, whether or not anybody watches: the same steps give the same bits.
-        limit = search.nodes
-        while search.upper - search.lower > tolerance and search.lower <= enough:
-            limit = min(effort.nodes, limit + _CHUNK)
-            before = search.nodes
-            search.pursue(tolerance, limit, enough)
-            if effort.progress is not None:
-                effort.progress(Progress(self.nodes, self.enclosure))
-            if search.nodes == before:
-                return
+    def _tick(self, effort: Effort) -> Tick | None:
+        report = effort.progress
+        if report is None:
+            return None
+        return lambda: report(Progress(self.nodes, self.enclosure))
 
 
 def _maximum(side: Side) -> Maximum:
     return Corners(side) if Corners.suit(side) else Search(side)
 
 
-def _blocks(terms: Counter[ScoreTerm], box: Box) -> Iterable[tuple[list[Term], Sides]]:
+def _blocks(counted: Mapping[ScoreTerm, int], box: Box) -> Iterator[tuple[Terms, Sides]]:
     """Terms that share no coordinate but fixed ones, each with the coordinates that it uses."""
-    free = [side.lower < side.upper for side in box.sides]
-    leader = list(range(len(free)))
-
-    def find(j: int) -> int:
-        while leader[j] != j:
-            leader[j] = leader[leader[j]]
-            j = leader[j]
-        return j
-
-    uses = {term: [j for j, w in enumerate(term.weights) if w and free[j]] for term in terms}
-    for used in uses.values():
-        for j in used[1:]:
-            leader[find(j)] = find(used[0])
-    blocks: dict[int, list[Term]] = {}
-    for term, used in uses.items():
-        if used:
-            blocks.setdefault(find(used[0]), []).append((term, terms[term]))
-    lo = np.array([side.lower for side in box.sides], dtype=np.float64)
-    hi = np.array([side.upper for side in box.sides], dtype=np.float64)
-    integer = np.array([isinstance(side, Integers) for side in box.sides])
+    if not counted:
+        return
+    terms, sides = Terms.of(counted), Sides.of(box)
+    used = terms.A != 0
+    free = used & (sides.lo < sides.hi)
     # Boxes are equal whatever the order of their names, and so are their enclosures.
-    keys = range(len(free)) if box.names is None else box.names
-    order = sorted(range(len(free)), key=keys.__getitem__)
-    for block in blocks.values():
-        kept = [j for j in order if any(term.weights[j] for term, _ in block)]
-        slim = [
-            (
-                ScoreTerm(
-                    term.link, term.epsilon, tuple(term.weights[j] for j in kept), term.offset, 0.0
-                ),
-                times,
-            )
-            for term, times in block
-        ]
-        yield slim, Sides(lo[kept], hi[kept], integer[kept])
+    keys = range(len(box.sides)) if box.names is None else box.names
+    order = np.array(sorted(range(len(box.sides)), key=keys.__getitem__))
+    left = free.any(axis=1)
+    while left.any():
+        rows = np.zeros_like(left)
+        more = left & (np.cumsum(left) == 1)
+        while more.any():
+            rows |= more
+            more = free[:, free[rows].any(axis=0)].any(axis=1) & ~rows
+        left &= ~rows
+        columns = order[used[rows].any(axis=0)[order]]
+        yield terms.part(np.flatnonzero(rows), columns), sides.part(columns)

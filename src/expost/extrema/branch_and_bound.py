@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,14 @@ from numpy.typing import NDArray
 from expost.extrema import kernels
 from expost.extrema.kernels import COORDINATES_ONLY, SCORES_FIRST, TIGHTENED, VALUE, Side
 
-__all__ = ["Search"]
+__all__ = ["Search", "Tick"]
+
+Tick = Callable[[], None]
 
 _FEW_COORDINATES = 4
 _ROOM = 64
-_HEATS = (16, 50)
+_TICK = 256
+_HEATS = (16, 50, 200, 800)
 
 
 class Tree:
@@ -29,7 +33,7 @@ class Tree:
         self.nodes = 0
         self.lower = -math.inf
         self.point: NDArray[np.float64] = side.lo
-        self._side = side
+        self._packed = kernels.pack(side)
         self._rule = rule
         self._floats, self._ints = kernels.make_buffers(n, d)
         self._found, self._branch = self._floats[:2], self._floats[2:4]
@@ -38,7 +42,7 @@ class Tree:
         self._basis = np.empty((_ROOM, d), dtype=np.int64)
         self._free = list(range(_ROOM - 1, 1, -1))
         self._open: list[tuple[float, int, int]] = []
-        self._settled = -math.inf
+        self._settled = math.inf
         """A bound on everything that is not in an open node."""
         root = self._pool[0]
         root[:d] = side.lo
@@ -50,15 +54,17 @@ class Tree:
         root[4 * d + 2 * n : 4 * d + 3 * n] = 0.3
         root[4 * d + 3 * n :] = 0
         self._basis[0] = np.arange(n, n + d)
-        self._make(0, -1, 0, math.inf, -math.inf)
 
     @property
     def upper(self) -> float:
         """A certified bound on the largest value."""
         return max(self._settled, -self._open[0][0]) if self._open else self._settled
 
-    def pursue(self, tolerance: float, nodes: int, enough: float) -> None:
+    def pursue(self, tolerance: float, nodes: int, enough: float, tick: Tick | None) -> None:
         """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded."""
+        if not self.nodes:
+            self._settled = -math.inf
+            self._make(0, -1, 0, math.inf, -math.inf, tolerance)
         while (
             self._open
             and self.nodes < nodes
@@ -67,22 +73,27 @@ class Tree:
         ):
             bound, level, parent = heapq.heappop(self._open)
             for half in (0, 1):
-                self._make(parent, half, level + 1, -bound, self.lower + tolerance)
+                cut = self.lower + tolerance
+                self._make(parent, half, level + 1, -bound, cut, tolerance)
             self._free.append(parent)
+            if tick is not None and self.nodes % _TICK < 2:
+                tick()
 
     def offer(self, value: float, point: NDArray[np.float64]) -> None:
         """A point that was found elsewhere."""
         if value > self.lower:
             self.lower, self.point = value, point
 
-    def _make(self, parent: int, half: int, level: int, above: float, cut: float) -> None:
+    def _make(
+        self, parent: int, half: int, level: int, above: float, cut: float, tolerance: float
+    ) -> None:
         if not self._free:
             self._extend()
         slot = self._free.pop()
         lower = self.lower if self.nodes else -1e300
         bound = kernels.grow(
-            self._side, self._floats, self._ints, self._pool, self._basis,
-            parent, half, slot, self._rule, level, lower, cut,
+            *self._packed, self._floats, self._ints, self._pool, self._basis,
+            parent, half, slot, self._rule, level, lower, cut, tolerance,
         )  # fmt: skip
         self.nodes += 1
         found = float(self._found[VALUE])
@@ -116,10 +127,11 @@ class Search:
         few = side.A.shape[1] <= _FEW_COORDINATES
         self._trees = [Tree(side, COORDINATES_ONLY if few else SCORES_FIRST)]
         self._raced = few
+        self._dropped = 0
 
     @property
     def nodes(self) -> int:
-        return sum(tree.nodes for tree in self._trees)
+        return self._dropped + sum(tree.nodes for tree in self._trees)
 
     @property
     def lower(self) -> float:
@@ -134,25 +146,33 @@ class Search:
         """Where the largest known value is."""
         return max(self._trees, key=lambda tree: tree.lower).point
 
-    def pursue(self, tolerance: float, nodes: int, enough: float = math.inf) -> None:
-        """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded."""
-        for stage in _HEATS:
-            self._heat(tolerance, min(stage, nodes), enough, last=stage == _HEATS[-1])
-        self._trees[0].pursue(tolerance, nodes, enough)
+    def pursue(
+        self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
+    ) -> None:
+        """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded.
 
-    def _heat(self, tolerance: float, nodes: int, enough: float, last: bool) -> None:
-        if self._raced:
+        ``nodes`` limits each tree. ``tick`` is called now and then.
+        """
+        for stage in _HEATS:
+            if len(self._trees) > 1 or not self._raced:
+                self._heat(stage, tolerance, nodes, enough, tick)
+        self._trees[0].pursue(tolerance, nodes, enough, tick)
+
+    def _heat(
+        self, stage: int, tolerance: float, nodes: int, enough: float, tick: Tick | None
+    ) -> None:
+        first = self._trees[0]
+        first.pursue(tolerance, min(stage, nodes), enough, tick)
+        if first.upper <= first.lower + tolerance or first.lower > enough:
             return
-        self._trees[0].pursue(tolerance, nodes, enough)
-        if self._trees[0].upper <= self._trees[0].lower + tolerance:
-            return
-        if len(self._trees) == 1:
+        if not self._raced:
             self._trees.append(Tree(self._side, COORDINATES_ONLY))
+            self._raced = True
         scores, coordinates = self._trees
         coordinates.offer(scores.lower, scores.point)
-        coordinates.pursue(tolerance, nodes, enough)
+        coordinates.pursue(tolerance, min(stage, nodes), enough, tick)
         scores.offer(coordinates.lower, coordinates.point)
         ours, theirs = scores.upper - scores.lower, coordinates.upper - coordinates.lower
-        if last or min(ours, theirs) < 0.75 * max(ours, theirs):
-            self._trees = [scores if ours < 0.9 * theirs else coordinates]
-            self._raced = True
+        if min(ours, theirs) < 0.75 * max(ours, theirs) or stage == _HEATS[-1]:
+            winner, loser = self._trees if ours < theirs else self._trees[::-1]
+            self._trees, self._dropped = [winner], loser.nodes

@@ -60,7 +60,9 @@ def capped(loss: Enclosure, most: Enclosure) -> Enclosure:
 
 def _start(terms: Iterable[ScoreTerm], box: Box) -> BoxSpread:
     from expost.extrema.box import BoxSpread
+    from expost.extrema.ready import ready
 
+    ready()
     return BoxSpread(terms, box)
 
 
@@ -86,7 +88,9 @@ def concave_spreads(
 ) -> NDArray[np.float64] | None:
     """Lower and upper ends of many spreads at once; None if these queries are not of that kind."""
     from expost.extrema.many import concave_side, many_spreads
+    from expost.extrema.ready import ready
 
+    ready()
     likelihoods = [query.on(box) for query in queries]
     high = [likelihood.term(1) for likelihood in likelihoods]
     side = concave_side(high, box)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.extrema import kernels
+from expost.extrema.branch_and_bound import Tick
 from expost.extrema.kernels import FALLING, Side
 
 __all__ = ["Corners", "clipping"]
@@ -35,7 +36,9 @@ class Corners:
         few = int((side.lo < side.hi).sum()) <= _MOST_COORDINATES
         return bool((side.link == FALLING).all()) and few and clipping(side) < 1e-9
 
-    def pursue(self, tolerance: float, nodes: int, enough: float = math.inf) -> None:
+    def pursue(
+        self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
+    ) -> None:
         """Nothing is left to do."""
 
 

@@ -18,9 +18,14 @@ They run, slowly, without a compiler too (NUMBA_DISABLE_JIT=1).
 from __future__ import annotations
 
 import math
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
+
+# Intel's vector library, where there is one, would give other bits than everybody else's.
+os.environ.setdefault("NUMBA_DISABLE_INTEL_SVML", "1")
+
 from numba import njit
 from numpy.typing import NDArray
 
@@ -52,7 +57,7 @@ class Side(NamedTuple):
     c: Floats
     lo: Floats
     hi: Floats
-    integer: NDArray[np.bool_]
+    integer: Ints
     slack: Floats
     """How far a computed score can be from the real one, for any point of the box."""
     tau: Floats
@@ -132,6 +137,40 @@ def compiled(function: Any) -> Any:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # no writable place for the cache
         return njit(**options)(function)
+
+
+def pack(side: Side) -> tuple[Floats, Ints]:
+    """A side as two buffers, for the same reason as :func:`make_work`."""
+    shape = [*side.A.shape, *side.grid.shape]
+    floats = (
+        side.m, side.error, side.c, side.slack, side.tau, side.lo, side.hi, side.wall,
+        side.par.ravel(), side.A.ravel(), side.grid.ravel(), side.heights.ravel(),
+    )  # fmt: skip
+    ints = (np.array(shape, dtype=np.int64), side.link, side.table, side.integer, side.sizes)
+    return np.concatenate(floats), np.concatenate(ints)
+
+
+@compiled
+def unpack(floats: Floats, ints: Ints) -> Side:
+    """The side that was packed, but for its total error, which no kernel needs."""
+    n, d, tables, width = ints[0], ints[1], ints[2], ints[3]
+    f = 5 * n + 2 * d
+    wall = floats[f : f + n + d]
+    f += n + d
+    par = floats[f : f + n * PARAMETERS].reshape((n, PARAMETERS))
+    f += n * PARAMETERS
+    A = floats[f : f + n * d].reshape((n, d))
+    f += n * d
+    grid = floats[f : f + tables * width].reshape((tables, width))
+    f += tables * width
+    heights = floats[f : f + tables * width].reshape((tables, width))
+    b = 5 * n
+    return Side(
+        ints[4 : 4 + n], par, floats[:n], floats[n : 2 * n], A, floats[2 * n : 3 * n],
+        floats[b : b + d], floats[b + d : b + 2 * d], ints[4 + 2 * n : 4 + 2 * n + d],
+        floats[3 * n : 4 * n], floats[4 * n : 5 * n], wall, ints[4 + n : 4 + 2 * n], grid,
+        heights, ints[4 + 2 * n + d :], 0.0,
+    )  # fmt: skip
 
 
 @compiled
@@ -828,8 +867,8 @@ def evaluate(side: Side, x: Floats, grad: Floats) -> float:
 
 
 @compiled
-def ascend(side: Side, work: Work, from_here: float) -> float:
-    """Climb from work.trial if its value is above a threshold; the value that is reached.
+def ascend(side: Side, work: Work, from_here: float, worth: float) -> float:
+    """Climb from work.trial if its value is above a threshold, while steps are worth it.
 
     Projected gradients with the step lengths of Barzilai and Borwein. Integers stay as they are.
     """
@@ -857,7 +896,7 @@ def ascend(side: Side, work: Work, from_here: float) -> float:
                 if hi[j] > lo[j] and not side.integer[j]:
                     size = max(size, abs(grad[j]) / (hi[j] - lo[j]))
             best = f
-            if f < from_here or gained < 1e-9 or size == 0.0:
+            if f < from_here or gained < worth or size == 0.0:
                 break
             if turn == 0:
                 rate = 0.25 / size
@@ -989,14 +1028,16 @@ def store(side: Side, work: Work, pool: Floats, basis: Ints, slot: int, mode: in
 
 @compiled
 def grow(
-    side: Side, floats: Floats, ints: Ints, pool: Floats, basis: Ints,
-    parent: int, half: int, slot: int, rule: int, level: int, lower: float, cut: float,
+    side_floats: Floats, side_ints: Ints, floats: Floats, ints: Ints, pool: Floats, basis: Ints,
+    parent: int, half: int, slot: int, rule: int, level: int,
+    lower: float, cut: float, tolerance: float,
 ) -> float:  # fmt: skip
     """Make one half of a node, or its root, a node of its own in ``slot``; returns its bound.
 
     Nothing is stored if the bound is at most ``cut``. Whatever the stored box leaves out of the
     half is at most ``cut`` too. The value of a point that was found is left in ``found``.
     """
+    side = unpack(side_floats, side_ints)
     n, d = side.A.shape
     work = make_work(floats, ints, n, d)
     work.found[VALUE] = -math.inf
@@ -1032,15 +1073,16 @@ def grow(
             for j in range(d):
                 x = min(side.hi[j], max(side.lo[j], work.x[j]))
                 work.trial[j] = np.rint(x) if side.integer[j] else x
-            work.found[VALUE] = ascend(side, work, lower - 0.3 * (best - lower))
+            worth = max(1e-9, 0.02 * tolerance)
+            work.found[VALUE] = ascend(side, work, lower - 0.3 * (best - lower), worth)
         if mode == CURVED:
             adapt(side, work)
             if left > 0 or best >= plain:
                 continue
         relaxed = choose_branch(side, work, rule)
         if mode == PLAIN:
-            known = max(cut, lower, work.found[VALUE])
-            if closer > 0 and bound - relaxed > 0.2 * (bound - known):
+            excess = bound - max(cut, max(lower, work.found[VALUE]) + tolerance)
+            if closer > 0 and excess > 0.0 and bound - relaxed > 0.2 * excess:
                 # The hulls are too coarse, rather than too far above the terms.
                 closer -= 1
                 left = 1

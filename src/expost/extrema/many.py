@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, Integers
+from expost.domains import Box
 from expost.extrema import kernels
 from expost.extrema.corners import clipping
 from expost.extrema.kernels import FOOT, LOGISTIC, Side
-from expost.extrema.side import Sides, both_sides
+from expost.extrema.side import Sides, Terms, both_sides
 from expost.queries.score_term import ScoreTerm
 from expost.rounding import UNIT
 
@@ -30,11 +30,10 @@ _BLOCK = 1024
 
 def concave_side(terms: Sequence[ScoreTerm], box: Box) -> Side | None:
     """The terms as a side, if they are unclipped linear ones and there are not too many corners."""
-    ends = [(side.lower, side.upper) for side in box.sides]
-    if any(isinstance(side, Integers) for side in box.sides) or len(ends) > _MOST_COORDINATES:
+    sides = Sides.of(box)
+    if sides.integer.any() or len(sides.lo) > _MOST_COORDINATES:
         return None
-    lo, hi = np.array(ends, dtype=np.float64).T.copy()
-    side, _ = both_sides([(term, 1) for term in terms], Sides(lo, hi, np.zeros(len(lo), bool)))
+    side, _ = both_sides(Terms.of(dict.fromkeys(terms, 1)), sides)
     return None if (side.link == LOGISTIC).any() or clipping(side) > 1e-9 else side
 
 

@@ -8,25 +8,53 @@ that of a linear query, RISING, becomes FALLING(t) = -RISING(-t).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.domains import Box, Integers
 from expost.extrema.kernels import FALLING, FOOT, LOGISTIC, RISING, H, Side
 from expost.queries.score_term import Link, ScoreTerm
 from expost.rounding import UNIT
 
-__all__ = ["Sides", "Term", "both_sides"]
+__all__ = ["Sides", "Terms", "both_sides"]
 
 Floats = NDArray[np.float64]
 
-Term = tuple[ScoreTerm, int]
-"""A term and how often it counts."""
-
 _CELLS = 24
+
+
+class Terms(NamedTuple):
+    """Score terms as arrays: Σ m · link(A x + c)."""
+
+    logistic: NDArray[np.bool_]
+    epsilon: tuple[float, ...]
+    m: Floats
+    A: Floats
+    c: Floats
+
+    @classmethod
+    def of(cls, counted: Mapping[ScoreTerm, int]) -> Terms:
+        return cls(
+            logistic=np.array([term.link is Link.LOGISTIC for term in counted], dtype=bool),
+            epsilon=tuple(term.epsilon for term in counted),
+            m=np.array(list(counted.values()), dtype=np.float64),
+            A=np.array([term.weights for term in counted], dtype=np.float64),
+            c=np.array([term.offset for term in counted], dtype=np.float64),
+        )
+
+    def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Terms:
+        """Some of the terms, in some of the coordinates."""
+        return Terms(
+            self.logistic[rows],
+            tuple(self.epsilon[row] for row in rows),
+            self.m[rows],
+            self.A[np.ix_(rows, columns)],
+            self.c[rows],
+        )
 
 
 class Sides(NamedTuple):
@@ -36,16 +64,22 @@ class Sides(NamedTuple):
     hi: Floats
     integer: NDArray[np.bool_]
 
+    @classmethod
+    def of(cls, box: Box) -> Sides:
+        lo, hi = np.array([(side.lower, side.upper) for side in box.sides], dtype=np.float64).T
+        integer = [isinstance(side, Integers) for side in box.sides]
+        return cls(lo.copy(), hi.copy(), np.array(integer, dtype=bool))
 
-def both_sides(terms: Sequence[Term], sides: Sides) -> tuple[Side, Side]:
+    def part(self, columns: NDArray[np.intp]) -> Sides:
+        return Sides(self.lo[columns], self.hi[columns], self.integer[columns])
+
+
+def both_sides(terms: Terms, sides: Sides) -> tuple[Side, Side]:
     """The largest sum of the terms over a box, and the largest of its negative."""
     lo, hi, integer = sides
-    n, d = len(terms), len(lo)
-    par = np.array([_parameters(term.epsilon) for term, _ in terms])
-    m = np.array([times for _, times in terms], dtype=np.float64)
-    A = np.array([term.weights for term, _ in terms])
-    c = np.array([term.offset for term, _ in terms])
-    logistic = np.array([term.link is Link.LOGISTIC for term, _ in terms])
+    logistic, epsilon, m, A, c = terms
+    n, d = A.shape
+    par = np.array([_parameters(e) for e in epsilon])
     h = par[:, H]
     sizes = np.abs(A)
     slack = (d + 4) * UNIT * (np.abs(c) + sizes @ np.maximum(np.abs(lo), np.abs(hi)))
@@ -60,12 +94,12 @@ def both_sides(terms: Sequence[Term], sides: Sides) -> tuple[Side, Side]:
 
     def one(sign: int) -> Side:
         bent = RISING if sign > 0 else FALLING
-        kinds = [LOGISTIC if term.link is Link.LOGISTIC else bent for term, _ in terms]
-        keys = [(kind, term.epsilon) for kind, (term, _) in zip(kinds, terms, strict=True)]
+        link = np.where(logistic, np.int64(LOGISTIC), np.int64(bent))
+        keys = list(zip(link.tolist(), epsilon, strict=True))
         places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         grid, heights, lengths = _stacked(tuple(places))
         return Side(
-            link=np.array(kinds, dtype=np.int64),
+            link=link,
             par=par,
             m=m,
             error=error,
@@ -73,7 +107,7 @@ def both_sides(terms: Sequence[Term], sides: Sides) -> tuple[Side, Side]:
             c=c if sign > 0 else -c,
             lo=lo,
             hi=hi,
-            integer=integer,
+            integer=integer.astype(np.int64),
             slack=slack,
             tau=np.where(logistic, 0.0, -float(sign)),
             wall=wall,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 __all__ = ["Link", "ScoreTerm"]
@@ -38,3 +38,12 @@ class ScoreTerm:
     """One per side of the box."""
     offset: float
     error: float
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Worked out once: equal terms are looked for whenever a loss is.
+        parts = self.link, self.epsilon, self.weights, self.offset, self.error
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
