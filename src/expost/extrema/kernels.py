@@ -104,6 +104,7 @@ class Work(NamedTuple):
     step: Floats
     gain: Floats
     gap: Floats
+    part: Floats
     y: Floats
     grad: Floats
     newgrad: Floats
@@ -204,7 +205,7 @@ def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
         found, branch, trial, V, vectors[0], vectors[1], rows[0], rows[1], vectors[2], rows[2],
         vectors[3], vectors[4], rows[3], rows[4], vectors[5], rows[5], vectors[6], M, F,
         vectors[7], focus, knot, rise, tab, vectors[8], rows[6], rows[7], vectors[9], rows[8],
-        vectors[10], vectors[11], vectors[12],
+        rows[9], vectors[10], vectors[11], vectors[12],
         ints[: n + d], ints[n + d : 2 * n + d], ints[2 * n + d : 2 * n + 2 * d],
         ints[2 * n + 2 * d : 2 * n + 3 * d], ints[2 * n + 3 * d : 3 * n + 4 * d],
         ints[3 * n + 4 * d : 3 * n + 5 * d], ints[3 * n + 5 * d :],
@@ -254,6 +255,18 @@ def bend(par: Floats, i: int, t: float) -> float:
 
 
 @compiled
+def crest(side: Side, i: int, lam: float) -> float:
+    """Where m ψ(t) - λt is largest right of τ, about."""
+    mu = lam / side.m[i]
+    if mu <= 0.0:
+        return math.inf
+    if side.link[i] == LOGISTIC:
+        y = side.par[i, SINH] / mu - side.par[i, COSH]
+        return math.log(y + math.sqrt(y * y - 1.0)) if y > 1.0 else 0.0
+    return 1.0 / mu - side.par[i, FOOT] - 1.0 if side.link[i] == RISING else 1.0
+
+
+@compiled
 def plain_bound(side: Side, i: int, lam: float, lo: float, hi: float) -> float:
     """An upper bound on m ψ(t) - λt over [lo, hi], but for the rounding of its largest parts."""
     link, par, m = side.link, side.par, side.m[i]
@@ -265,15 +278,7 @@ def plain_bound(side: Side, i: int, lam: float, lo: float, hi: float) -> float:
         return max(best, m * value(link, par, i, left) - lam * left)  # level beyond τ
     if link[i] == RISING:
         right = min(right, 1.0)  # level beyond 1, and both ends of that are looked at
-    t = right
-    mu = lam / m
-    if mu > 0.0:
-        if link[i] == LOGISTIC:
-            y = par[i, SINH] / mu - par[i, COSH]
-            t = math.log(y + math.sqrt(y * y - 1.0)) if y > 1.0 else 0.0
-        else:
-            t = 1.0 / mu - par[i, FOOT] - 1.0
-        t = min(right, max(left, t))
+    t = min(right, max(left, crest(side, i, lam)))
     # By concavity the tangent at any t bounds the piece, so it does not matter where t landed.
     rise = m * slope(link, par, i, t)
     tilt = rise - lam
@@ -368,16 +373,16 @@ def dual_bound(side: Side, work: Work) -> float:
     for i in range(n):
         y, q, lo, hi = lam[i], work.q[i], work.L[i], work.U[i]
         if q == 0.0:
-            total += plain_bound(side, i, y, lo, hi)
+            work.part[i] = plain_bound(side, i, y, lo, hi)
         else:
             k = 0
             while k < work.knots[i] - 1 and work.rise[i, k] > y:
                 k += 1
             mid = work.middle[i]
-            total += curved_bound(side, i, y, q, mid, lo, hi, work.knot[i, k])
+            work.part[i] = curved_bound(side, i, y, q, mid, lo, hi, work.knot[i, k])
             far = max(abs(lo - mid), abs(hi - mid))
             size += 2.0 * abs(q) * far * (far + abs(lo) + abs(hi) + side.slack[i] / UNIT)
-        total += y * side.c[i]
+        total += work.part[i] + y * side.c[i]
         size += side.error[i] + abs(y) * (abs(side.c[i]) + 2.0 * max(abs(lo), abs(hi)))
         for j in range(d):
             p = y * A[i, j]
@@ -450,7 +455,11 @@ def propagate(side: Side, work: Work, rounds: int) -> bool:
 
 @compiled
 def tighten(side: Side, work: Work, bound: float, cut: float) -> None:
-    """Drop coordinates where the slopes of a plain bound show that all is at most ``cut``."""
+    """Drop coordinates and scores for which a plain bound shows that all is at most ``cut``.
+
+    The bound falls by w per unit that a coordinate moves from its better end, and by what a score
+    loses against its best one.
+    """
     l, u, w = work.l, work.u, work.w
     n, d = side.A.shape
     for j in range(d):
@@ -467,6 +476,46 @@ def tighten(side: Side, work: Work, bound: float, cut: float) -> None:
             new = l[j] + reach
             new += 2.0 * UNIT * abs(new)
             u[j] = min(u[j], math.floor(new) if side.integer[j] else new)
+    for i in range(n):
+        lam, lo, hi = work.lam[i], work.L[i], work.U[i]
+        far = max(abs(lo), abs(hi))
+        blur = UNIT * (4.0 * side.error[i] + 80.0 * (abs(lam) + side.wall[i]) * far)
+        enough = work.part[i] - (bound - cut) - blur
+        low = height(side, i, lam, lo)
+        high = height(side, i, lam, hi)
+        if lo >= hi or (low > enough and high > enough):
+            continue
+        # From its best point a term falls towards both ends, or is convex there.
+        best = lo if low > high else hi
+        concave = side.tau[i] < hi
+        if concave:
+            top = min(hi, max(lo, side.tau[i], crest(side, i, lam)))
+            if height(side, i, lam, top) >= max(low, high):
+                best = top
+        for end in range(2):
+            safe = hi if end else lo
+            if (high if end else low) > enough or best == safe:
+                continue
+            if concave and end == 1 and best == lo:
+                continue  # there may be a second hill in between
+            near = best
+            for _ in range(6):
+                t = 0.5 * (safe + near)
+                if height(side, i, lam, t) <= enough:
+                    safe = t
+                else:
+                    near = t
+            work.found[TIGHTENED] = 1.0
+            if end:
+                work.U[i] = safe
+            else:
+                work.L[i] = safe
+
+
+@compiled
+def height(side: Side, i: int, lam: float, t: float) -> float:
+    """m ψ(t) - λt."""
+    return side.m[i] * value(side.link, side.par, i, t) - lam * t
 
 
 # -- curvature -----------------------------------------------------------------------------------
