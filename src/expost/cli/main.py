@@ -54,7 +54,7 @@ def demo(
 
 @app.command()
 def loss(
-    file: File, gap: Gap = 0.01, nodes: Nodes = 50_000, threads: Threads = 1, json: Json = False
+    file: File, gap: Gap = 0.01, nodes: Nodes = 100_000, threads: Threads = 1, json: Json = False
 ) -> None:
     """What an analyst has learned, at most, from the responses in a transcript."""
     from expost.cli.loss import run
@@ -68,7 +68,7 @@ def decide(
     file: File,
     query: Annotated[Path, typer.Option(metavar="QUERY", help="The next query (JSON).")],
     gap: Gap = 0.01,
-    nodes: Nodes = 50_000,
+    nodes: Nodes = 100_000,
     threads: Threads = 1,
     json: Json = False,
 ) -> None:

@@ -27,6 +27,7 @@ from expost.rounding import Enclosure, down, up
 __all__ = ["BoxSpread"]
 
 _GLANCE = 4
+_FINE = 1e-4
 
 
 class Maximum(Protocol):
@@ -86,7 +87,7 @@ class BoxSpread:
         """Search until the spread is known to be within the limit, or above it, if ever."""
         searches = [search for side in self._sides for search in side]
         for search in searches:
-            search.pursue(effort.gap / 4, min(_GLANCE, effort.nodes))
+            search.pursue(_FINE, min(_GLANCE, effort.nodes))
         moved = True
         while moved:
             moved = False

@@ -34,7 +34,7 @@ class Tree:
         self.lower = -math.inf
         self.point: NDArray[np.float64] = side.lo
         self._packed = kernels.pack(side)
-        self._rule = rule
+        self.rule = rule
         self._floats, self._ints = kernels.make_buffers(n, d)
         self._found, self._branch = self._floats[:2], self._floats[2:4]
         self._trial = self._floats[4 : 4 + d]
@@ -42,7 +42,7 @@ class Tree:
         self._basis = np.empty((_ROOM, d), dtype=np.int64)
         self._free = list(range(_ROOM - 1, 1, -1))
         self._open: list[tuple[float, int, int]] = []
-        self._settled = math.inf
+        self.settled = math.inf
         """A bound on everything that is not in an open node."""
         root = self._pool[0]
         root[:d] = side.lo
@@ -58,12 +58,12 @@ class Tree:
     @property
     def upper(self) -> float:
         """A certified bound on the largest value."""
-        return max(self._settled, -self._open[0][0]) if self._open else self._settled
+        return max(self.settled, -self._open[0][0]) if self._open else self.settled
 
     def pursue(self, tolerance: float, nodes: int, enough: float, tick: Tick | None) -> None:
         """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded."""
         if not self.nodes:
-            self._settled = -math.inf
+            self.settled = -math.inf
             self._make(0, -1, 0, math.inf, -math.inf, tolerance)
         while (
             self._open
@@ -93,19 +93,19 @@ class Tree:
         lower = self.lower if self.nodes else -1e300
         bound = kernels.grow(
             *self._packed, self._floats, self._ints, self._pool, self._basis,
-            parent, half, slot, self._rule, level, lower, cut, tolerance,
+            parent, half, slot, self.rule, level, lower, cut, tolerance, above,
         )  # fmt: skip
         self.nodes += 1
         found = float(self._found[VALUE])
         if found > self.lower:
             self.offer(found, self._trial.copy())
         if self._found[TIGHTENED]:
-            self._settled = max(self._settled, cut)
+            self.settled = max(self.settled, cut)
         bound = min(bound, above)
         if bound > cut and self._branch[0] >= 0:
             heapq.heappush(self._open, (-bound, level, slot))
         else:
-            self._settled = max(self._settled, bound)
+            self.settled = max(self.settled, bound)
             self._free.append(slot)
 
     def _extend(self) -> None:
@@ -128,6 +128,8 @@ class Search:
         self._trees = [Tree(side, COORDINATES_ONLY if few else SCORES_FIRST)]
         self._raced = few
         self._dropped = 0
+        self._restarted = 0
+        self._ceiling = math.inf
 
     @property
     def nodes(self) -> int:
@@ -135,16 +137,20 @@ class Search:
 
     @property
     def lower(self) -> float:
-        return max(tree.lower for tree in self._trees) - self._side.total_error
+        return self._best.lower - self._side.total_error
 
     @property
     def upper(self) -> float:
-        return min(tree.upper for tree in self._trees)
+        return min(self._ceiling, *(tree.upper for tree in self._trees))
 
     @property
     def point(self) -> NDArray[np.float64]:
         """Where the largest known value is."""
-        return max(self._trees, key=lambda tree: tree.lower).point
+        return self._best.point
+
+    @property
+    def _best(self) -> Tree:
+        return max(self._trees, key=lambda tree: tree.lower)
 
     def pursue(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
@@ -153,10 +159,25 @@ class Search:
 
         ``nodes`` limits each tree. ``tick`` is called now and then.
         """
+        if any(tree.settled > self._best.lower + tolerance for tree in self._trees):
+            self._restart()
+        nodes = max(0, nodes - self._restarted)
         for stage in _HEATS:
             if len(self._trees) > 1 or not self._raced:
                 self._heat(stage, tolerance, nodes, enough, tick)
         self._trees[0].pursue(tolerance, nodes, enough, tick)
+
+    def _restart(self) -> None:
+        """Start anew: what was settled for a larger tolerance is too high for this one."""
+        tree, best = self._trees[0], self._best
+        if not tree.nodes:
+            return
+        self._ceiling = self.upper
+        self._dropped += sum(old.nodes for old in self._trees)
+        self._restarted += tree.nodes
+        self._raced = self._raced and len(self._trees) == 1
+        self._trees = [Tree(self._side, tree.rule)]
+        self._trees[0].offer(best.lower, best.point)
 
     def _heat(
         self, stage: int, tolerance: float, nodes: int, enough: float, tick: Tick | None
@@ -175,4 +196,5 @@ class Search:
         ours, theirs = scores.upper - scores.lower, coordinates.upper - coordinates.lower
         if min(ours, theirs) < 0.75 * max(ours, theirs) or stage == _HEATS[-1]:
             winner, loser = self._trees if ours < theirs else self._trees[::-1]
-            self._trees, self._dropped = [winner], loser.nodes
+            self._trees = [winner]
+            self._dropped += loser.nodes

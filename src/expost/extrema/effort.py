@@ -14,7 +14,7 @@ __all__ = ["GAP", "NODES", "Effort", "Progress"]
 
 GAP = 0.01
 SMALLEST_GAP = 1e-6
-NODES = 50_000
+NODES = 100_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ PARAMETERS = 7
 
 UNIT = 2.0**-53
 KNOTS = 64
+_CLOSER = 8
 CANDIDATE = 2  # a variable and a point
 PLAIN, CURVED = 0, 1
 VALUE, TIGHTENED = 0, 1  # in Work.found
@@ -96,6 +97,8 @@ class Work(NamedTuple):
     F: Floats
     scale: Floats
     focus: Floats
+    learned: Floats
+    """Per score: what splits there gained per unit of gap, below and above, summed and counted."""
     knot: Floats
     rise: Floats
     tab: Floats
@@ -119,7 +122,7 @@ class Work(NamedTuple):
 
 def make_buffers(n: int, d: int) -> tuple[Floats, Ints]:
     """The memory of a :class:`Work` for n terms and d coordinates."""
-    floats = 4 + 18 * d + 2 * d * d + 13 * n + 2 * (n + d) * KNOTS + n * (d + 1)
+    floats = 4 + 18 * d + 2 * d * d + 17 * n + 2 * (n + d) * KNOTS + n * (d + 1)
     buffer = np.zeros(floats)
     # Unit vectors in R⁴ to start from, neighbours at right angles.
     buffer[4 + d : 4 + 5 * d] = np.resize(np.eye(4), 4 * d)
@@ -128,7 +131,7 @@ def make_buffers(n: int, d: int) -> tuple[Floats, Ints]:
 
 def node_size(n: int, d: int) -> int:
     """Doubles that a stored node takes."""
-    return 4 * d + 3 * n + CANDIDATE + 1
+    return 4 * d + 3 * n + CANDIDATE + 2
 
 
 def compiled(function: Any) -> Any:
@@ -196,6 +199,8 @@ def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
     f += 10 * n
     focus = floats[f : f + 3 * n].reshape((n, 3))
     f += 3 * n
+    learned = floats[f : f + 4 * n].reshape((n, 4))
+    f += 4 * n
     knot = floats[f : f + (n + d) * KNOTS].reshape((n + d, KNOTS))
     f += (n + d) * KNOTS
     rise = floats[f : f + (n + d) * KNOTS].reshape((n + d, KNOTS))
@@ -204,8 +209,8 @@ def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
     return Work(
         found, branch, trial, V, vectors[0], vectors[1], rows[0], rows[1], vectors[2], rows[2],
         vectors[3], vectors[4], rows[3], rows[4], vectors[5], rows[5], vectors[6], M, F,
-        vectors[7], focus, knot, rise, tab, vectors[8], rows[6], rows[7], vectors[9], rows[8],
-        rows[9], vectors[10], vectors[11], vectors[12],
+        vectors[7], focus, learned, knot, rise, tab, vectors[8], rows[6], rows[7], vectors[9],
+        rows[8], rows[9], vectors[10], vectors[11], vectors[12],
         ints[: n + d], ints[n + d : 2 * n + d], ints[2 * n + d : 2 * n + 2 * d],
         ints[2 * n + 2 * d : 2 * n + 3 * d], ints[2 * n + 3 * d : 3 * n + 4 * d],
         ints[3 * n + 4 * d : 3 * n + 5 * d], ints[3 * n + 5 * d :],
@@ -973,7 +978,7 @@ def choose_branch(side: Side, work: Work, rule: int) -> float:
     l, u, L, U, x, gap = work.l, work.u, work.L, work.U, work.x, work.gap
     n, d = side.A.shape
     total = 0.0
-    most = 1e-10
+    most = 0.0
     work.branch[0] = -1.0
     for i in range(n):
         gap[i] = 0.0
@@ -995,8 +1000,14 @@ def choose_branch(side: Side, work: Work, rule: int) -> float:
         f += curve * (t - work.middle[i]) ** 2
         gap[i] = max(0.0, f - side.m[i] * value(side.link, side.par, i, t))
         total += f
-        if rule == SCORES_FIRST and gap[i] > most:
-            most = gap[i]
+        if rule == SCORES_FIRST and gap[i] > 1e-10:
+            # What a split at this score is likely to gain, from the gains of earlier ones.
+            gained = work.learned[i]
+            below = gap[i] * (gained[0] + 1.0) / (gained[1] + 1.0)
+            above = gap[i] * (gained[2] + 1.0) / (gained[3] + 1.0)
+            if (below + 1e-4) * (above + 1e-4) <= most:
+                continue
+            most = (below + 1e-4) * (above + 1e-4)
             margin = 0.05 * (U[i] - L[i])
             work.branch[0] = i
             work.branch[1] = min(U[i] - margin, max(L[i] + margin, 0.75 * t + 0.25 * side.tau[i]))
@@ -1073,16 +1084,31 @@ def store(side: Side, work: Work, pool: Floats, basis: Ints, slot: int, mode: in
     pool[slot, base] = work.branch[0]
     pool[slot, base + 1] = work.branch[1]
     pool[slot, base + 2] = mode
+    v = int(work.branch[0])
+    pool[slot, base + 3] = work.gap[v] if 0 <= v < n else 0.0
+
+
+@compiled
+def learn(side: Side, work: Work, pool: Floats, parent: int, half: int, gain: float) -> None:
+    """Note what the split of a parent at a score has gained on one half."""
+    n, d = side.A.shape
+    base = 4 * d + 3 * n
+    v = int(pool[parent, base])
+    gap = pool[parent, base + 3]
+    if v < n and gap > 1e-6:
+        work.learned[v, 2 * half] += min(10.0, max(0.0, gain) / gap)
+        work.learned[v, 2 * half + 1] += 1.0
 
 
 @compiled
 def grow(
     side_floats: Floats, side_ints: Ints, floats: Floats, ints: Ints, pool: Floats, basis: Ints,
     parent: int, half: int, slot: int, rule: int, level: int,
-    lower: float, cut: float, tolerance: float,
+    lower: float, cut: float, tolerance: float, above: float,
 ) -> float:  # fmt: skip
     """Make one half of a node, or its root, a node of its own in ``slot``; returns its bound.
 
+    ``lower`` is the best known value, ``above`` the bound of the parent.
     Nothing is stored if the bound is at most ``cut``. Whatever the stored box leaves out of the
     half is at most ``cut`` too. The value of a point that was found is left in ``found``.
     """
@@ -1098,7 +1124,7 @@ def grow(
     plain = math.inf
     left = 2 if mode == CURVED else 1
     try_curved = mode == PLAIN and rule == COORDINATES_ONLY and level % 3 == 0
-    closer = 8
+    closer = _CLOSER
     while left > 0:
         left -= 1
         if mode == CURVED and not curvatures(side, work):
@@ -1116,6 +1142,8 @@ def grow(
         bound = dual_bound(side, work)
         # What tightening dropped from the box is at most cut, and that is all that is known of it.
         best = min(best, max(bound, cut) if work.found[TIGHTENED] else bound)
+        if half >= 0 and best == bound and closer == _CLOSER:
+            learn(side, work, pool, parent, half, above - max(bound, cut))
         if best <= cut:
             return best
         if work.found[VALUE] == -math.inf:
