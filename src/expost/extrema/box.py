@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-import numpy as np
-
 from expost.domains import Box
 from expost.extrema.branch_and_bound import Search, Tick
 from expost.extrema.corners import Corners
@@ -119,21 +117,26 @@ def _maximum(side: Side) -> Maximum:
 
 def _blocks(counted: Mapping[ScoreTerm, int], box: Box) -> Iterator[tuple[Terms, Sides]]:
     """Terms that share no coordinate but fixed ones, each with the coordinates that it uses."""
-    if not counted:
-        return
-    terms, sides = Terms.of(counted), Sides.of(box)
-    used = terms.A != 0
-    free = used & (sides.lo < sides.hi)
+    sides = Sides.of(box)
+    free = [side.lower < side.upper for side in box.sides]
+    blocks: list[tuple[set[int], list[ScoreTerm]]] = []
+    for term in counted:
+        used = {j for j, weight in enumerate(term.weights) if weight and free[j]}
+        joined = [block for block in blocks if not used.isdisjoint(block[0])]
+        if joined:
+            first, *others = joined
+            first[0].update(used)
+            first[1].append(term)
+            for other in others:
+                first[0].update(other[0])
+                first[1].extend(other[1])
+                blocks.remove(other)
+        elif used:
+            blocks.append((used, [term]))
     # Boxes are equal whatever the order of their names, and so are their enclosures.
-    keys = range(len(box.sides)) if box.names is None else box.names
-    order = np.array(sorted(range(len(box.sides)), key=keys.__getitem__))
-    left = free.any(axis=1)
-    while left.any():
-        rows = np.zeros_like(left)
-        more = left & (np.cumsum(left) == 1)
-        while more.any():
-            rows |= more
-            more = free[:, free[rows].any(axis=0)].any(axis=1) & ~rows
-        left &= ~rows
-        columns = order[used[rows].any(axis=0)[order]]
-        yield terms.part(np.flatnonzero(rows), columns), sides.part(columns)
+    keys = range(len(free)) if box.names is None else box.names
+    for _, block in blocks:
+        used = {j for term in block for j, weight in enumerate(term.weights) if weight}
+        columns = sorted(used, key=keys.__getitem__)
+        pairs = [(term, counted[term]) for term in block]
+        yield Terms.of(pairs, columns), sides.part(columns)

@@ -33,8 +33,9 @@ class Corners:
     @staticmethod
     def suit(side: Side) -> bool:
         """Whether the side is convex and has a moderate number of corners."""
-        few = int((side.lo < side.hi).sum()) <= _MOST_COORDINATES
-        return bool((side.link == FALLING).all()) and few and clipping(side) < 1e-9
+        if (side.link != FALLING).any():
+            return False
+        return int((side.lo < side.hi).sum()) <= _MOST_COORDINATES and clipping(side) < 1e-9
 
     def pursue(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None

@@ -125,7 +125,7 @@ def make_buffers(n: int, d: int) -> tuple[Floats, Ints]:
     floats = 4 + 18 * d + 2 * d * d + 17 * n + 2 * (n + d) * KNOTS + n * (d + 1)
     buffer = np.zeros(floats)
     # Unit vectors in R⁴ to start from, neighbours at right angles.
-    buffer[4 + d : 4 + 5 * d] = np.resize(np.eye(4), 4 * d)
+    buffer[4 + d : 4 + 5 * d : 5] = 1.0
     return buffer, np.zeros(4 * n + 5 * d, dtype=np.int64)
 
 

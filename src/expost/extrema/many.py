@@ -33,7 +33,8 @@ def concave_side(terms: Sequence[ScoreTerm], box: Box) -> Side | None:
     sides = Sides.of(box)
     if sides.integer.any() or len(sides.lo) > _MOST_COORDINATES:
         return None
-    side, _ = both_sides(Terms.of(dict.fromkeys(terms, 1)), sides)
+    once = [(term, 1) for term in terms]
+    side, _ = both_sides(Terms.of(once, range(len(sides.lo))), sides)
     return None if (side.link == LOGISTIC).any() or clipping(side) > 1e-9 else side
 
 

@@ -8,7 +8,7 @@ that of a linear query, RISING, becomes FALLING(t) = -RISING(-t).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,23 +37,15 @@ class Terms(NamedTuple):
     c: Floats
 
     @classmethod
-    def of(cls, counted: Mapping[ScoreTerm, int]) -> Terms:
+    def of(cls, counted: Sequence[tuple[ScoreTerm, int]], columns: Sequence[int]) -> Terms:
+        """The terms and how often each counts, in some of the coordinates."""
+        terms = [term for term, _ in counted]
         return cls(
-            logistic=np.array([term.link is Link.LOGISTIC for term in counted], dtype=bool),
-            epsilon=tuple(term.epsilon for term in counted),
-            m=np.array(list(counted.values()), dtype=np.float64),
-            A=np.array([term.weights for term in counted], dtype=np.float64),
-            c=np.array([term.offset for term in counted], dtype=np.float64),
-        )
-
-    def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Terms:
-        """Some of the terms, in some of the coordinates."""
-        return Terms(
-            self.logistic[rows],
-            tuple(self.epsilon[row] for row in rows),
-            self.m[rows],
-            self.A[np.ix_(rows, columns)],
-            self.c[rows],
+            logistic=np.array([term.link is Link.LOGISTIC for term in terms], dtype=bool),
+            epsilon=tuple(term.epsilon for term in terms),
+            m=np.array([times for _, times in counted], dtype=np.float64),
+            A=np.array([[term.weights[j] for j in columns] for term in terms], dtype=np.float64),
+            c=np.array([term.offset for term in terms], dtype=np.float64),
         )
 
 
@@ -66,11 +58,13 @@ class Sides(NamedTuple):
 
     @classmethod
     def of(cls, box: Box) -> Sides:
-        lo, hi = np.array([(side.lower, side.upper) for side in box.sides], dtype=np.float64).T
-        integer = [isinstance(side, Integers) for side in box.sides]
-        return cls(lo.copy(), hi.copy(), np.array(integer, dtype=bool))
+        return cls(
+            lo=np.array([side.lower for side in box.sides], dtype=np.float64),
+            hi=np.array([side.upper for side in box.sides], dtype=np.float64),
+            integer=np.array([isinstance(side, Integers) for side in box.sides], dtype=bool),
+        )
 
-    def part(self, columns: NDArray[np.intp]) -> Sides:
+    def part(self, columns: Sequence[int]) -> Sides:
         return Sides(self.lo[columns], self.hi[columns], self.integer[columns])
 
 
@@ -79,14 +73,14 @@ def both_sides(terms: Terms, sides: Sides) -> tuple[Side, Side]:
     lo, hi, integer = sides
     logistic, epsilon, m, A, c = terms
     n, d = A.shape
-    par = np.array([_parameters(e) for e in epsilon])
+    par, unit_error, unit_steepness = _constants(epsilon, logistic.tobytes())
     h = par[:, H]
     sizes = np.abs(A)
     slack = (d + 4) * UNIT * (np.abs(c) + sizes @ np.maximum(np.abs(lo), np.abs(hi)))
-    steepest = m * np.where(logistic, np.tanh(h / 2), 1 / par[:, FOOT])
+    steepest = m * unit_steepness
     wall = np.full(n + d, 50 * steepest.max() + 1e-300)
     wall[n:] *= 2 * sizes.sum(axis=0) + 1e-300
-    error = m * (32 + 8 * h)
+    error = m * unit_error
     # A score is within its slack, a link within ``error`` units of roundoff, and the sum of n
     # terms loses n units of the sum of their sizes.
     moved = np.minimum(steepest * slack, 2 * m * h)
@@ -119,6 +113,15 @@ def both_sides(terms: Terms, sides: Sides) -> tuple[Side, Side]:
         )
 
     return one(1), one(-1)
+
+
+@lru_cache(maxsize=256)
+def _constants(epsilon: tuple[float, ...], logistic: bytes) -> tuple[Floats, Floats, Floats]:
+    """Parameters of links, their rounding in units of roundoff, and their largest slopes."""
+    par = np.array([_parameters(e) for e in epsilon])
+    h = par[:, H]
+    steepness = np.where(np.frombuffer(logistic, dtype=bool), np.tanh(h / 2), 1 / par[:, FOOT])
+    return par, 32 + 8 * h, steepness
 
 
 @lru_cache(maxsize=4096)
