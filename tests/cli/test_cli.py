@@ -14,23 +14,8 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.cli.main import main
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["expost", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        captured = capsys.readouterr()
-        code = exit_.value.code
-        assert isinstance(code, int)
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ __all__ = ["BoxSpread"]
 
 _GLANCE = 4
 _FINE = 1e-4
+_FINEST = 1e-9
 
 
 class Maximum(Protocol):
@@ -68,7 +69,8 @@ class BoxSpread:
         """Search until the gap is reached or the nodes are used up."""
 
         def one(side: list[Maximum]) -> None:
-            left = effort.gap / 2
+            # A little less than half of it, for the errors that are added in the end.
+            left = max(_FINEST, 0.4995 * effort.gap - self._error)
             for place, search in enumerate(side):
                 tolerance = left / (len(side) - place)
                 search.pursue(tolerance, effort.nodes, tick=self._tick(effort))
