@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
-__all__ = ["best", "once"]
+__all__ = ["best", "once", "timed"]
+
+Result = TypeVar("Result")
+
+
+def timed(action: Callable[[], Result]) -> tuple[Result, float]:
+    """The result of one run, and its seconds."""
+    start = time.process_time()
+    result = action()
+    return result, time.process_time() - start
 
 
 def once(action: Callable[[], object]) -> float:
     """Seconds for one run."""
-    start = time.process_time()
-    action()
-    return time.process_time() - start
+    return timed(action)[1]
 
 
 def best(action: Callable[[], object], runs: int = 15) -> float:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import mpmath
+import numpy as np
+from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
 Vector = Sequence[Fraction]
 """Pr(response | value) for each value."""
 
@@ -114,3 +119,120 @@ def log(number: Fraction) -> mpmath.mpf:
 
 def _mpf(number: Fraction) -> mpmath.mpf:
     return mpmath.mpf(number.numerator) / number.denominator
+
+
+def rising_link(z: Fraction, epsilon: float) -> mpmath.mpf:
+    """log(1 + share (e^epsilon - 1)) - epsilon/2 at the share (1 + clip(z, -1, 1))/2."""
+    share = _mpf((1 + max(Fraction(-1), min(Fraction(1), z))) / 2)
+    e = mpmath.mpf(epsilon)
+    return mpmath.log1p(share * mpmath.expm1(e)) - e / 2
+
+
+def logistic_slopes(z: Fraction, epsilon: float) -> tuple[mpmath.mpf, mpmath.mpf]:
+    """First and second derivative of the logistic link."""
+    h, at = mpmath.mpf(epsilon) / 2, _mpf(z)
+    below = mpmath.cosh(at) + mpmath.cosh(h)
+    return mpmath.sinh(h) / below, -mpmath.sinh(h) * mpmath.sinh(at) / below**2
+
+
+@dataclass(frozen=True)
+class OneBit:
+    """One response to a one-bit query about an affine score, as the paper writes it."""
+
+    weights: tuple[float, ...]
+    intercept: float
+    ends: tuple[Fraction, Fraction] | None
+    """Where the score is clipped; None for a logistic regression."""
+    epsilon: Fraction
+    high: bool
+
+    def log_likelihood(self, point: Sequence[float]) -> mpmath.mpf:
+        """The logarithm of equation (2), in the working precision."""
+        score = affine(self.weights, self.intercept, point)
+        if self.ends is None:
+            share = sigmoid(score)
+        else:
+            low, top = self.ends
+            share = _mpf(min(Fraction(1), max(Fraction(0), (score - low) / (top - low))))
+        p = one_bit(share, self.epsilon)
+        return mpmath.log(p if self.high else 1 - p)
+
+
+@dataclass(frozen=True)
+class OnBox:
+    """A transcript of one-bit queries over a box, and where its likelihood is extreme."""
+
+    lo: tuple[float, ...]
+    hi: tuple[float, ...]
+    integer: tuple[bool, ...]
+    bits: tuple[OneBit, ...]
+
+    def log_likelihood(self, point: Sequence[float]) -> mpmath.mpf:
+        return sum((bit.log_likelihood(point) for bit in self.bits), mpmath.mpf(0))
+
+    def in_doubles(self, points: Floats) -> Floats:
+        """The same up to a constant, for many points at once and not exactly."""
+        if not self.bits:
+            return np.zeros(len(points))
+        slopes = np.array([bit.weights for bit in self.bits])
+        total: Floats = np.zeros(len(points))
+        scores = points @ slopes.T + np.array([bit.intercept for bit in self.bits])
+        for column, bit in zip(scores.T, self.bits, strict=True):
+            growth = math.expm1(float(bit.epsilon))
+            if bit.ends is None:
+                share = 0.5 * (1 + np.tanh((column if bit.high else -column) / 2))
+            else:
+                low, top = map(float, bit.ends)
+                share = np.clip((column - low) / (top - low), 0.0, 1.0)
+                share = share if bit.high else 1 - share
+            total += np.log1p(share * growth)
+        return total
+
+    def snapped(self, points: Floats) -> Floats:
+        """Into the box, and integers where they must be."""
+        rounded = np.where(self.integer, np.rint(points), points)
+        return np.clip(rounded, self.lo, self.hi)
+
+    def sample(self, generator: np.random.Generator, count: int) -> Floats:
+        """Points all over the box, on its faces and at its corners."""
+        lo, hi = np.array(self.lo), np.array(self.hi)
+        shape = count, len(lo)
+        u = np.where(generator.random((count, 1)) < 0.5, generator.random(shape), 2.0)
+        ends = generator.integers(0, 2, shape)
+        mixed = np.where(u > 1, np.where(generator.random(shape) < 0.5, ends, 0.5), u)
+        corners = generator.random((count, 1)) < 0.25
+        return self.snapped(lo + np.where(corners, ends, mixed) * (hi - lo))
+
+    def extreme(self, generator: np.random.Generator, sign: int, count: int = 300) -> Floats:
+        """The best point of a sample, an enumeration of integers and a climb by patterns."""
+        d = len(self.lo)
+        width = np.array(self.hi) - np.array(self.lo)
+        points = np.vstack([self.sample(generator, count), self._whole_numbers(count)])
+        values = sign * self.in_doubles(points)
+        best = points[np.argsort(-values, kind="stable")[:4]]
+        heights = sign * self.in_doubles(best)
+        step = 0.25
+        for _ in range(28):
+            moves = np.vstack([np.eye(d), -np.eye(d), generator.normal(0, 0.7, (4, d))]) * step
+            moves = moves * width
+            # An integer moves by one at least.
+            moves = np.where(self.integer, np.sign(moves) * np.ceil(np.abs(moves)), moves)
+            tried = self.snapped((best[:, None, :] + moves).reshape(-1, d))
+            reached = (sign * self.in_doubles(tried)).reshape(len(best), -1)
+            top = reached.argmax(axis=1)
+            rows = np.arange(len(best))
+            better = reached[rows, top] > heights
+            best[better] = tried.reshape(len(best), -1, d)[rows, top][better]
+            heights = np.maximum(heights, reached[rows, top])
+            if not better.any():
+                step /= 3
+        return np.asarray(best[heights.argmax()])
+
+    def _whole_numbers(self, most: int) -> Floats:
+        """Every combination of integers, where there are only integers and not too many."""
+        if not all(self.integer):
+            return np.empty((0, len(self.lo)))
+        ranges = [range(int(a), int(b) + 1) for a, b in zip(self.lo, self.hi, strict=True)]
+        if math.prod(map(len, ranges)) > most:
+            return np.empty((0, len(self.lo)))
+        return np.array(list(itertools.product(*ranges)), dtype=np.float64)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,11 +93,14 @@ class BoxLogLikelihood:
         """Before anything is asked there is nothing to sum."""
         return cls(domain, Chain())
 
+    @classmethod
+    def of(cls, domain: Box, exchanges: Iterable[Exchange]) -> BoxLogLikelihood:
+        """ℓ of a whole transcript."""
+        return cls(domain, Chain([_box_term(domain, exchange) for exchange in exchanges]))
+
     def add(self, exchange: Exchange) -> BoxLogLikelihood:
         """ℓ after one more exchange."""
-        likelihood = exchange.query.on(self.domain)
-        term = likelihood.term(_position(likelihood, exchange))
-        return BoxLogLikelihood(self.domain, self.terms.plus(term))
+        return BoxLogLikelihood(self.domain, self.terms.plus(_box_term(self.domain, exchange)))
 
 
 def flat(domain: Domain) -> LogLikelihood | BoxLogLikelihood:
@@ -104,6 +108,11 @@ def flat(domain: Domain) -> LogLikelihood | BoxLogLikelihood:
     if isinstance(domain, FiniteSet):
         return LogLikelihood.flat(domain)
     return BoxLogLikelihood.flat(domain)
+
+
+def _box_term(box: Box, exchange: Exchange) -> ScoreTerm:
+    likelihood = exchange.query.on(box)
+    return likelihood.term(_position(likelihood, exchange))
 
 
 def _position(likelihood: Likelihood[Any], exchange: Exchange) -> int:

@@ -20,7 +20,7 @@ from expost.extrema import (
     exact_spread,
     realized_spread,
 )
-from expost.likelihood import BoxLogLikelihood, LogLikelihood, flat
+from expost.likelihood import BoxLogLikelihood, LogLikelihood
 from expost.queries import Query, check_query
 from expost.rounding import Enclosure, Nats, down, up
 from expost.transcript import Exchange, Transcript
@@ -60,9 +60,7 @@ def realized_loss(
     effort = Effort(gap, nodes, threads, group, progress)
     if isinstance(transcript.domain, FiniteSet):
         return exact_realized_loss(transcript).enclosure
-    total = flat(transcript.domain)
-    for exchange in transcript.exchanges:
-        total = total.add(exchange)
+    total = BoxLogLikelihood.of(transcript.domain, transcript.exchanges)
     return realized_spread(total, basic_loss(transcript).enclosure, effort)
 
 

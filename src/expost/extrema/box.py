@@ -123,8 +123,9 @@ def _blocks(counted: Mapping[ScoreTerm, int], box: Box) -> Iterator[tuple[Terms,
     free = [side.lower < side.upper for side in box.sides]
     blocks: list[tuple[set[int], list[ScoreTerm]]] = []
     for term in counted:
-        used = {j for j, weight in enumerate(term.weights) if weight and free[j]}
-        joined = [block for block in blocks if not used.isdisjoint(block[0])]
+        used = {j for j, weight in enumerate(term.weights) if weight}
+        moving = {j for j in used if free[j]}
+        joined = [block for block in blocks if not moving.isdisjoint(block[0])]
         if joined:
             first, *others = joined
             first[0].update(used)
@@ -133,12 +134,11 @@ def _blocks(counted: Mapping[ScoreTerm, int], box: Box) -> Iterator[tuple[Terms,
                 first[0].update(other[0])
                 first[1].extend(other[1])
                 blocks.remove(other)
-        elif used:
+        elif moving:
             blocks.append((used, [term]))
     # Boxes are equal whatever the order of their names, and so are their enclosures.
     keys = range(len(free)) if box.names is None else box.names
-    for _, block in blocks:
-        used = {j for term in block for j, weight in enumerate(term.weights) if weight}
+    for used, block in blocks:
         columns = sorted(used, key=keys.__getitem__)
         pairs = [(term, counted[term]) for term in block]
         yield Terms.of(pairs, columns), sides.part(columns)

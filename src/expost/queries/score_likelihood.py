@@ -49,6 +49,10 @@ class ScoreLikelihood(BoxLikelihood):
         """The most that log(1 + share·growth) can change per unit of z."""
 
     def position(self, response: Any) -> int | None:
+        # An exchange holds the very object.
+        for place, own in enumerate(self.responses):
+            if own is response:
+                return place
         try:
             return self.responses.index(number(response))
         except (InvalidInput, ValueError):
