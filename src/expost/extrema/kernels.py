@@ -398,7 +398,8 @@ def dual_bound(side: Side, work: Work) -> float:
         total += max(w[j] * l + 0.5 * D * (l - x) ** 2, w[j] * u + 0.5 * D * (u - x) ** 2)
         reach = max(abs(l), abs(u))
         size += weight[j] * reach + 8.0 * D * (reach + abs(x)) ** 2
-    return total + (2 * n + 2 * d + 20) * UNIT * size
+    total += (2 * n + 2 * d + 20) * UNIT * size
+    return total if total == total else math.inf  # what overflows is no bound
 
 
 # -- intervals -----------------------------------------------------------------------------------
@@ -1223,7 +1224,7 @@ def best_corner(side: Side) -> tuple[float, int]:
             factor = 1.0 + (1.0 - level[0, i]) / foot[i]
             if m[i] == 1.0:
                 product *= factor
-                if product > 1e200:
+                if product > 1e90:  # and no factor is above 1e217
                     total -= math.log(product)
                     product = 1.0
             else:
@@ -1280,7 +1281,7 @@ def climb_many(
                     t += A[i, j] * y[j]
                 base = foot[i] + 1.0 + signs[s, i] * t
                 product *= base / foot[i]
-                if product > 1e200:
+                if product > 1e90:  # and no factor is above 1e217
                     total += math.log(product)
                     product = 1.0
                 slant = signs[s, i] / base

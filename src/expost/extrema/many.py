@@ -65,4 +65,4 @@ def many_spreads(
     slack += (n + d + 20) * 4 * UNIT * float(slopes.sum() + (2 * side.par[:, 0]).sum() + n)
     width = highest - lowest
     lower, upper = np.maximum(0.0, width - slack), (width + gaps + slack) * (1 + 4 * UNIT)
-    return lower, upper
+    return lower, np.where(np.isnan(upper), np.inf, upper)
