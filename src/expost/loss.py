@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
@@ -16,6 +17,7 @@ from expost.extrema import (
     NODES,
     Effort,
     Progress,
+    capped,
     concave_spreads,
     exact_spread,
     realized_spread,
@@ -36,6 +38,9 @@ __all__ = [
     "utilization",
     "worst_case_loss",
 ]
+
+
+_UNLIMITED = Enclosure(math.inf, math.inf)
 
 
 def realized_loss(
@@ -61,7 +66,10 @@ def realized_loss(
     if isinstance(transcript.domain, FiniteSet):
         return exact_realized_loss(transcript).enclosure
     total = BoxLogLikelihood.of(transcript.domain, transcript.exchanges)
-    return realized_spread(total, basic_loss(transcript).enclosure, effort)
+    loss = realized_spread(total, _UNLIMITED, effort)
+    if loss.upper < 0.999 * math.fsum(term.epsilon for term in total.terms):
+        return loss  # far from the sum of the epsilons, which need not be known exactly then
+    return capped(loss, basic_loss(transcript).enclosure)
 
 
 def realized_losses(

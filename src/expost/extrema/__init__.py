@@ -1,6 +1,6 @@
 """Maximum and minimum of a log-likelihood over a domain."""
 
-from expost.extrema.choose import compared, concave_spreads, realized_spread
+from expost.extrema.choose import capped, compared, concave_spreads, realized_spread
 from expost.extrema.effort import GAP, NODES, Effort, Progress
 from expost.extrema.finite import exact_spread, spread, spread_with
 
@@ -9,6 +9,7 @@ __all__ = [
     "NODES",
     "Effort",
     "Progress",
+    "capped",
     "compared",
     "concave_spreads",
     "exact_spread",

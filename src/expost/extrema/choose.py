@@ -22,7 +22,7 @@ from expost.rounding import Enclosure, up
 if TYPE_CHECKING:
     from expost.extrema.box import BoxSpread
 
-__all__ = ["compared", "concave_spreads", "realized_spread"]
+__all__ = ["capped", "compared", "concave_spreads", "realized_spread"]
 
 _GROUP = 10
 

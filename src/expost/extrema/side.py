@@ -23,6 +23,7 @@ from expost.rounding import UNIT
 __all__ = ["Sides", "Terms", "both_sides"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _CELLS = 24
 
@@ -87,11 +88,7 @@ def both_sides(terms: Terms, sides: Sides) -> tuple[Side, Side]:
     total_error = float((moved + UNIT * (error + (n + 4) * m * h)).sum()) * 1.01
 
     def one(sign: int) -> Side:
-        bent = RISING if sign > 0 else FALLING
-        link = np.where(logistic, np.int64(LOGISTIC), np.int64(bent))
-        keys = list(zip(link.tolist(), epsilon, strict=True))
-        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        grid, heights, lengths = _stacked(tuple(places))
+        link, tau, table, grid, heights, lengths = _links(epsilon, logistic.tobytes(), sign)
         return Side(
             link=link,
             par=par,
@@ -103,9 +100,9 @@ def both_sides(terms: Terms, sides: Sides) -> tuple[Side, Side]:
             hi=hi,
             integer=integer.astype(np.int64),
             slack=slack,
-            tau=np.where(logistic, 0.0, -float(sign)),
+            tau=tau,
             wall=wall,
-            table=np.array([places[key] for key in keys], dtype=np.int64),
+            table=table,
             grid=grid,
             heights=heights,
             sizes=lengths,
@@ -113,6 +110,19 @@ def both_sides(terms: Terms, sides: Sides) -> tuple[Side, Side]:
         )
 
     return one(1), one(-1)
+
+
+@lru_cache(maxsize=256)
+def _links(
+    epsilon: tuple[float, ...], logistic: bytes, sign: int
+) -> tuple[Ints, Floats, Ints, Floats, Floats, Ints]:
+    """Kinds of links, their τ, which table each of them uses, and the tables."""
+    smooth = np.frombuffer(logistic, dtype=bool)
+    link = np.where(smooth, LOGISTIC, RISING if sign > 0 else FALLING).astype(np.int64)
+    keys = list(zip(link.tolist(), epsilon, strict=True))
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    table = np.array([places[key] for key in keys], dtype=np.int64)
+    return link, np.where(smooth, 0.0, -float(sign)), table, *_stacked(list(places))
 
 
 @lru_cache(maxsize=256)
@@ -133,10 +143,7 @@ def _parameters(epsilon: float) -> tuple[float, ...]:
     return h, math.sinh(h), cosh, math.exp(-h), math.exp(h), 2 / math.expm1(epsilon), peak
 
 
-@lru_cache(maxsize=256)
-def _stacked(
-    keys: tuple[tuple[int, float], ...],
-) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def _stacked(keys: Sequence[tuple[int, float]]) -> tuple[Floats, Floats, Ints]:
     """Points and values of every link and epsilon, as rows of one length."""
     tables = [_table(kind, epsilon) for kind, epsilon in keys]
     sizes = np.array([len(points) for points, _ in tables], dtype=np.int64)
