@@ -8,7 +8,7 @@ UV ?= $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
 SYNC := sync --quiet --locked --all-extras --inexact
 
-.PHONY: setup demo test check format bench docs clean
+.PHONY: setup demo test hunt check format bench docs clean
 
 setup: .venv/.installed .venv/.compiled
 
@@ -37,6 +37,9 @@ demo: setup
 
 test: setup
 	@$(BIN)/pytest -q -n auto
+
+hunt: setup
+	@$(BIN)/python tests/hunt.py $(SEED)
 
 check: setup
 	@$(BIN)/ruff check --quiet

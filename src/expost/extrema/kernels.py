@@ -1171,7 +1171,7 @@ def grow(
         if try_curved:
             try_curved = False
             plain = best
-            mode, left = CURVED, 5 if level == 0 else 2
+            mode, left = CURVED, 3 if level == 0 else 2
             if level == 0:
                 for j in range(d):
                     work.centre[j] = work.x[j]
