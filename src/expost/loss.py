@@ -86,6 +86,7 @@ def realized_losses(
     given (0 for the first one that the query has on the domain). Equal rows are worked out once;
     unclipped linear queries on a box of real coordinates all at once.
     """
+    effort = Effort(gap, nodes)
     likelihoods = [query.on(domain) for query in queries]
     rows = np.asarray(responses)
     if rows.ndim != 2 or rows.shape[1] != len(queries) or rows.dtype.kind not in "iub":
@@ -95,14 +96,14 @@ def realized_losses(
         raise InvalidInput("there is a position that its query does not have", "responses")
     given, place = np.unique(rows, axis=0, return_inverse=True)
     most = total_charge((query.charge(domain), 1) for query in queries).enclosure.upper
-    ends = concave_spreads(domain, queries, given, gap) if isinstance(domain, Box) else None
+    ends = concave_spreads(domain, queries, given, effort.gap) if isinstance(domain, Box) else None
     if ends is None:
         ends = np.empty((2, len(given)))
         for row, positions in enumerate(given):
             transcript = Transcript(domain)
             for query, likelihood, position in zip(queries, likelihoods, positions, strict=True):
                 transcript = transcript.add(query, likelihood.responses[position])
-            loss = realized_loss(transcript, gap=gap, nodes=nodes)
+            loss = realized_loss(transcript, gap=effort.gap, nodes=effort.nodes)
             ends[:, row] = loss.lower, loss.upper
     lower, upper = ends[:, place.reshape(-1)]
     return lower, np.maximum(lower, np.minimum(upper, most))

@@ -76,7 +76,7 @@ def nearly_largest_epsilon(
     assert query.epsilon is not None, "on a box every query has an epsilon"
     low, high = Fraction(0), Fraction(LARGEST_EPSILON)
     below, above = -math.inf, math.inf
-    guess = remaining
+    guess = min(remaining, LARGEST_EPSILON / 2)
     for _ in range(_ATTEMPTS):
         epsilon = _four_digits(guess)
         if not low < epsilon < high:

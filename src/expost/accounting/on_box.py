@@ -44,7 +44,9 @@ def loss_after_response(odometer: Odometer, query: Query, budget: Nats) -> Worst
     # No response adds more than epsilon, and that is often enough.
     simple = loss_plus_epsilon(odometer, query, budget, _GLANCE)
     if simple.within(budget):
-        return simple
+        # Some response leaves the loss where it is, or above: no less is sure.
+        lower = max(0.0, down(simple.loss.lower - query.charge(total.domain).enclosure.upper))
+        return WorstCase(Enclosure(lower, simple.loss.upper), exact=simple.exact)
     most = odometer.spent + query.charge(total.domain).enclosure
     limit = budget.enclosure.lower
     responses = query.on(total.domain).responses

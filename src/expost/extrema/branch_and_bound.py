@@ -1,6 +1,6 @@
 """Best-first branch and bound for one side: certified bounds on the largest value.
 
-Limited by nodes, never by a clock, so that the same problem gives the same bits everywhere.
+Limited by nodes, never by a clock, so that the same problem gives the same bits again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.extrema import kernels
 from expost.extrema.kernels import COORDINATES_ONLY, SCORES_FIRST, TIGHTENED, VALUE, Side
@@ -32,12 +31,10 @@ class Tree:
         n, d = side.A.shape
         self.nodes = 0
         self.lower = -math.inf
-        self.point: NDArray[np.float64] = side.lo
         self._packed = kernels.pack(side)
         self.rule = rule
         self._floats, self._ints = kernels.make_buffers(n, d)
         self._found, self._branch = self._floats[:2], self._floats[2:4]
-        self._trial = self._floats[4 : 4 + d]
         self._pool = np.empty((_ROOM, kernels.node_size(n, d)))
         self._basis = np.empty((_ROOM, d), dtype=np.int64)
         self._free = list(range(_ROOM - 1, 1, -1))
@@ -79,10 +76,9 @@ class Tree:
             if tick is not None and self.nodes % _TICK < 2:
                 tick()
 
-    def offer(self, value: float, point: NDArray[np.float64]) -> None:
-        """A point that was found elsewhere."""
-        if value > self.lower:
-            self.lower, self.point = value, point
+    def offer(self, value: float) -> None:
+        """The value of a point that was found elsewhere."""
+        self.lower = max(self.lower, value)
 
     def _make(
         self, parent: int, half: int, level: int, above: float, cut: float, tolerance: float
@@ -96,9 +92,7 @@ class Tree:
             parent, half, slot, self.rule, level, lower, cut, tolerance, above,
         )  # fmt: skip
         self.nodes += 1
-        found = float(self._found[VALUE])
-        if found > self.lower:
-            self.offer(found, self._trial.copy())
+        self.offer(float(self._found[VALUE]))
         if self._found[TIGHTENED]:
             self.settled = max(self.settled, cut)
         bound = min(bound, above)
@@ -137,20 +131,15 @@ class Search:
 
     @property
     def lower(self) -> float:
-        return self._best.lower - self._side.total_error
+        return self._reached - self._side.total_error
+
+    @property
+    def _reached(self) -> float:
+        return max(tree.lower for tree in self._trees)
 
     @property
     def upper(self) -> float:
         return min(self._ceiling, *(tree.upper for tree in self._trees))
-
-    @property
-    def point(self) -> NDArray[np.float64]:
-        """Where the largest known value is."""
-        return self._best.point
-
-    @property
-    def _best(self) -> Tree:
-        return max(self._trees, key=lambda tree: tree.lower)
 
     def pursue(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
@@ -159,7 +148,7 @@ class Search:
 
         ``nodes`` limits each tree. ``tick`` is called now and then.
         """
-        if any(tree.settled > self._best.lower + tolerance for tree in self._trees):
+        if any(tree.settled > self._reached + tolerance for tree in self._trees):
             self._restart()
         nodes = max(0, nodes - self._restarted)
         for stage in _HEATS:
@@ -169,7 +158,7 @@ class Search:
 
     def _restart(self) -> None:
         """Start anew: what was settled for a larger tolerance is too high for this one."""
-        tree, best = self._trees[0], self._best
+        tree, best = self._trees[0], self._reached
         if not tree.nodes:
             return
         self._ceiling = self.upper
@@ -177,7 +166,7 @@ class Search:
         self._restarted += tree.nodes
         self._raced = self._raced and len(self._trees) == 1
         self._trees = [Tree(self._side, tree.rule)]
-        self._trees[0].offer(best.lower, best.point)
+        self._trees[0].offer(best)
 
     def _heat(
         self, stage: int, tolerance: float, nodes: int, enough: float, tick: Tick | None
@@ -190,9 +179,9 @@ class Search:
             self._trees.append(Tree(self._side, COORDINATES_ONLY))
             self._raced = True
         scores, coordinates = self._trees
-        coordinates.offer(scores.lower, scores.point)
+        coordinates.offer(scores.lower)
         coordinates.pursue(tolerance, min(stage, nodes), enough, tick)
-        scores.offer(coordinates.lower, coordinates.point)
+        scores.offer(coordinates.lower)
         ours, theirs = scores.upper - scores.lower, coordinates.upper - coordinates.lower
         if min(ours, theirs) < 0.75 * max(ours, theirs) or stage == _HEATS[-1]:
             winner, loser = self._trees if ours < theirs else self._trees[::-1]

@@ -53,7 +53,7 @@ class Side(NamedTuple):
     par: Floats
     m: Floats
     error: Floats
-    """32 + 8h times m: the rounding of m·ψ, in units of roundoff."""
+    """32 + 24h times m: the rounding of m·ψ, in units of roundoff."""
     A: Floats
     c: Floats
     lo: Floats
@@ -222,7 +222,7 @@ def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
 
 @compiled
 def value(link: Ints, par: Floats, i: int, t: float) -> float:
-    """ψ_i(t), within (32 + 8h) units of roundoff."""
+    """ψ_i(t), within 32 + 24h units of roundoff."""
     h = par[i, H]
     if link[i] == LOGISTIC:
         # clip(t, -h, h) + log((1 + e^-|t+h|) / (1 + e^-|t-h|)), and odd: no cancellation.
@@ -268,7 +268,9 @@ def crest(side: Side, i: int, lam: float) -> float:
     if side.link[i] == LOGISTIC:
         y = side.par[i, SINH] / mu - side.par[i, COSH]
         return math.log(y + math.sqrt(y * y - 1.0)) if y > 1.0 else 0.0
-    return 1.0 / mu - side.par[i, FOOT] - 1.0 if side.link[i] == RISING else 1.0
+    if side.link[i] == RISING:
+        return min(1.0, 1.0 / mu - side.par[i, FOOT] - 1.0)  # level beyond 1
+    return 1.0
 
 
 @compiled
@@ -298,10 +300,10 @@ def curved_bound(
 ) -> float:
     """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - mid)² over [lo, hi], for a logistic term.
 
-    ψ'' rises up to the peak and falls after it, so on either side of the peak f is concave on an
-    outer part and convex on an inner one. The tangent at any point of the outer part bounds that
-    part; the inner part is bounded by its ends, of which one is the peak and the other one is
-    below the tangent.
+    ψ'' rises up to the peak, falls from there to 0, and is negative beyond, so on either side of
+    the peak f is concave on an outer part and convex on an inner one. The tangent at any point of
+    the outer part bounds that part; the inner part is bounded by its ends, of which one is the
+    peak and the other one is below the tangent.
     """
     link, par, m = side.link, side.par, side.m[i]
     best = -math.inf
@@ -385,7 +387,7 @@ def dual_bound(side: Side, work: Work) -> float:
                 k += 1
             mid = work.middle[i]
             work.part[i] = curved_bound(side, i, y, q, mid, lo, hi, work.knot[i, k])
-            far = max(abs(lo - mid), abs(hi - mid))
+            far = max(abs(lo - mid), abs(hi - mid)) + side.slack[i]
             size += 2.0 * abs(q) * far * (far + abs(lo) + abs(hi) + side.slack[i] / UNIT)
         total += work.part[i] + y * side.c[i]
         size += side.error[i] + abs(y) * (abs(side.c[i]) + 2.0 * max(abs(lo), abs(hi)))
@@ -409,7 +411,7 @@ def dual_bound(side: Side, work: Work) -> float:
 def propagate(side: Side, work: Work, rounds: int) -> bool:
     """Tighten scores by coordinates and coordinates by scores, outward; False if nothing is left.
 
-    A score's range is computed within half its slack. Where rows use coordinates that an earlier
+    A score's range is computed within its slack. Where rows use coordinates that an earlier
     row has tightened meanwhile, their ranges are too wide, which is safe.
     """
     A, slack, l, u, L, U = side.A, side.slack, work.l, work.u, work.L, work.U
@@ -1155,7 +1157,7 @@ def grow(
             work.found[VALUE] = ascend(side, work, lower - 0.3 * (best - lower), worth)
         if mode == CURVED:
             adapt(side, work)
-            if left > 0 or best >= plain:
+            if left > 0 or plain <= best < math.inf:
                 continue
         relaxed = choose_branch(side, work, rule)
         if mode == PLAIN:
@@ -1182,8 +1184,8 @@ def grow(
 
 
 @compiled
-def best_corner(side: Side) -> tuple[float, int]:
-    """The largest sum of FALLING terms, unclipped, over all corners; bit j is set at hi[j].
+def best_corner(side: Side) -> float:
+    """The largest sum of FALLING terms, unclipped, over all corners.
 
     Scores are built up coordinate by coordinate, so each is the sum of d products however many
     corners there are. Only the levels below the coordinate that flips are renewed.
@@ -1194,7 +1196,6 @@ def best_corner(side: Side) -> tuple[float, int]:
     for i in range(n):
         level[d, i] = side.c[i]
     best = -math.inf
-    corner = 0
     free = 0
     order = np.empty(d, dtype=np.int64)
     for j in range(d):
@@ -1230,17 +1231,11 @@ def best_corner(side: Side) -> tuple[float, int]:
             else:
                 total -= m[i] * math.log(factor)
         total -= math.log(product)
-        if total > best:
-            best = total
-            corner = code
+        best = max(best, total)
     shift = 0.0
     for i in range(n):
         shift += m[i] * side.par[i, H]
-    bits = 0
-    for k in range(free):
-        if (corner >> k) & 1:
-            bits |= 1 << order[k]
-    return best + shift, bits
+    return best + shift
 
 
 # -- many concave sums ---------------------------------------------------------------------------

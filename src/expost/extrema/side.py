@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _CELLS = 24
+_TINY = 1e-300  # what products too small for doubles can lose, and more
 
 
 class Terms(NamedTuple):
@@ -74,10 +75,14 @@ def both_sides(terms: Terms, sides: Sides) -> tuple[Side, Side]:
     lo, hi, integer = sides
     logistic, epsilon, m, A, c = terms
     n, d = A.shape
+    # Coordinates of size 1, by powers of two: nothing is rounded, and no width is too small.
+    _, exponent = np.frexp(np.maximum(np.abs(lo), np.abs(hi)))
+    exponent = np.where(integer, 0, exponent)
+    lo, hi, A = np.ldexp(lo, -exponent), np.ldexp(hi, -exponent), np.ldexp(A, exponent)
     par, unit_error, unit_steepness = _constants(epsilon, logistic.tobytes())
     h = par[:, H]
     sizes = np.abs(A)
-    slack = (d + 4) * UNIT * (np.abs(c) + sizes @ np.maximum(np.abs(lo), np.abs(hi)))
+    slack = (d + 4) * UNIT * (np.abs(c) + sizes @ np.maximum(np.abs(lo), np.abs(hi))) + _TINY
     steepest = m * unit_steepness
     wall = np.full(n + d, 50 * steepest.max() + 1e-300)
     wall[n:] *= 2 * sizes.sum(axis=0) + 1e-300
@@ -131,7 +136,7 @@ def _constants(epsilon: tuple[float, ...], logistic: bytes) -> tuple[Floats, Flo
     par = np.array([_parameters(e) for e in epsilon])
     h = par[:, H]
     steepness = np.where(np.frombuffer(logistic, dtype=bool), np.tanh(h / 2), 1 / par[:, FOOT])
-    return par, 32 + 8 * h, steepness
+    return par, 32 + 24 * h, steepness
 
 
 @lru_cache(maxsize=4096)

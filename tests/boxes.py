@@ -1,0 +1,237 @@
+"""Random transcripts over boxes, and the check that no enclosure may fail.
+
+A case is written down once, in plain numbers. The library and the oracle both read it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import mpmath
+import numpy as np
+
+import expost as xp
+import oracles
+from expost.queries.score_term import ScoreTerm
+
+Point = tuple[float, ...]
+
+EPSILONS = ["1e-3", "0.01", "0.1", "1/3", "0.5", "1", "1", "2", "2.5", "4", "8"]
+NODES = [1, 2, 5, 50]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A query and its response; ``ends`` and ``clip`` are those of a linear one."""
+
+    kind: str
+    weights: tuple[float, ...]
+    intercept: float
+    epsilon: str
+    high: bool
+    ends: tuple[float, float] | None = None
+    clip: bool = False
+
+    @property
+    def query(self) -> xp.Query:
+        if self.kind == "logistic":
+            return xp.logistic(self.weights, intercept=self.intercept, epsilon=self.epsilon)
+        return xp.linear(
+            self.weights,
+            intercept=self.intercept,
+            range=self.ends,
+            clip=self.clip,
+            epsilon=self.epsilon,
+        )
+
+
+@dataclass(frozen=True)
+class Side:
+    lo: float
+    hi: float
+    integer: bool = False
+
+    @property
+    def argument(self) -> Any:
+        return xp.integers(int(self.lo), int(self.hi)) if self.integer else (self.lo, self.hi)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A transcript over a box."""
+
+    sides: tuple[Side, ...]
+    asks: tuple[Ask, ...]
+
+    @cached_property
+    def box(self) -> xp.Box:
+        return xp.Box([side.argument for side in self.sides])
+
+    @cached_property
+    def transcript(self) -> xp.Transcript:
+        transcript = xp.Transcript(self.box)
+        for ask in self.asks:
+            query = ask.query
+            transcript = transcript.add(query, query.on(self.box).responses[int(ask.high)])
+        return transcript
+
+    @property
+    def terms(self) -> list[ScoreTerm]:
+        return [
+            exchange.query.on(self.box).term(int(ask.high))
+            for exchange, ask in zip(self.transcript.exchanges, self.asks, strict=True)
+        ]
+
+    @cached_property
+    def oracle(self) -> oracles.OnBox:
+        return oracles.OnBox(
+            tuple(side.lo for side in self.sides),
+            tuple(side.hi for side in self.sides),
+            tuple(side.integer for side in self.sides),
+            tuple(self._bit(ask) for ask in self.asks),
+        )
+
+    def _bit(self, ask: Ask) -> oracles.OneBit:
+        ends = None
+        if ask.ends is not None:
+            ends = Fraction(ask.ends[0]), Fraction(ask.ends[1])
+        elif ask.kind == "linear":
+            ends = exact_range(self.sides, ask.weights, ask.intercept)
+        return oracles.OneBit(ask.weights, ask.intercept, ends, Fraction(ask.epsilon), ask.high)
+
+    @property
+    def spent(self) -> Fraction:
+        return sum((Fraction(ask.epsilon) for ask in self.asks), Fraction(0))
+
+    def extremes(self, generator: np.random.Generator, count: int = 300) -> tuple[Point, Point]:
+        """Where the oracle finds the likelihood to be largest and smallest."""
+        highest, lowest = (self.oracle.extreme(generator, sign, count) for sign in (1, -1))
+        return tuple(highest.tolist()), tuple(lowest.tolist())
+
+    def formula_loss(self, highest: Point, lowest: Point) -> mpmath.mpf:
+        """What the paper's formula says about two points."""
+        return rounded_down(
+            self.oracle.log_likelihood(highest) - self.oracle.log_likelihood(lowest)
+        )
+
+    def sampled_loss(self, highest: Point, lowest: Point) -> mpmath.mpf:
+        """What the weights say that are really sampled at two points."""
+        ratio = Fraction(1)
+        for exchange, ask in zip(self.transcript.exchanges, self.asks, strict=True):
+            likelihood, response = exchange.query.on(self.box), int(ask.high)
+            ratio *= likelihood.pmf(highest).probability(response)
+            ratio /= likelihood.pmf(lowest).probability(response)
+        return rounded_down(oracles.log(ratio))
+
+
+def rounded_down(number: mpmath.mpf) -> mpmath.mpf:
+    """Less what mpmath may be off: a loss that is exactly the sum of the epsilons is a tie."""
+    return number - mpmath.mpf(10) ** (8 - mpmath.mp.dps)
+
+
+def exact_range(
+    sides: tuple[Side, ...], weights: tuple[float, ...], intercept: float
+) -> tuple[Fraction, Fraction]:
+    """The smallest and the largest score on a box."""
+    corners = [
+        [side.hi if (w > 0) == top else side.lo for side, w in zip(sides, weights, strict=True)]
+        for top in (False, True)
+    ]
+    low, high = (oracles.affine(weights, intercept, corner) for corner in corners)
+    return low, high
+
+
+def complaints(case: Case, loss: xp.Enclosure, seed: int, count: int = 300) -> list[str]:
+    """What is wrong with an enclosure of a loss; nothing, if it is any good."""
+    highest, lowest = case.extremes(np.random.default_rng(seed), count)
+    found = []
+    with mpmath.workdps(50):
+        if case.formula_loss(highest, lowest) > loss.upper:
+            found.append("the formula exceeds it")
+        if case.sampled_loss(highest, lowest) > loss.upper:
+            found.append("what is sampled exceeds it")
+    if not 0 <= loss.lower <= loss.upper:
+        found.append("its ends are the wrong way round")
+    nearest = float(case.spent)
+    most = nearest if Fraction(nearest) >= case.spent else math.nextafter(nearest, math.inf)
+    if loss.upper > most:
+        found.append("it is above the sum of the epsilons")
+    return found
+
+
+# -- random cases --------------------------------------------------------------------------------
+
+
+def some_sides(generator: random.Random, most: int) -> tuple[Side, ...]:
+    """Real, integer and fixed coordinates, of sizes that need not be alike."""
+    sides = []
+    scale = 10.0 ** generator.choice([-6, 0, 0, 0, 0, 2, 5])
+    for _ in range(generator.randint(1, most)):
+        kind = generator.random()
+        lo = generator.choice([-1.0, 0.0, generator.uniform(-3, 3)]) * scale
+        if kind < 0.25:
+            start = generator.randint(-4, 4)
+            sides.append(Side(start, start + generator.choice([0, 1, 1, 2, 5, 40]), integer=True))
+        elif kind < 0.33:
+            sides.append(Side(lo, lo))
+        else:
+            sides.append(Side(lo, lo + generator.choice([1.0, 2.0, generator.random()]) * scale))
+    return tuple(sides)
+
+
+def some_ask(
+    generator: random.Random,
+    sides: tuple[Side, ...],
+    steepness: float,
+    epsilon: str,
+    zeros: float = 0.2,
+) -> Ask:
+    """A query whose score ranges over some units of ``steepness`` on the box."""
+    reach = [max(abs(side.lo), abs(side.hi), 1e-9) for side in sides]
+    weights = tuple(
+        0.0 if generator.random() < zeros else generator.gauss(0, 1) * steepness / r for r in reach
+    )
+    intercept = generator.choice([0.0, 1.0, 0.3]) * generator.gauss(0, 1) * steepness
+    high = generator.random() < 0.5
+    if generator.random() < 0.55:
+        return Ask("logistic", weights, intercept, epsilon, high)
+    low, top = (float(end) for end in exact_range(sides, weights, intercept))
+    kind = generator.randrange(3)
+    if kind == 0 and low < top:
+        return Ask("linear", weights, intercept, epsilon, high)
+    margin = generator.choice([0.001, 0.1, 1.0, 20.0]) * (top - low + 1e-3 * steepness)
+    if kind == 1:
+        ends = low - margin, top + margin * generator.random()
+        return Ask("linear", weights, intercept, epsilon, high, ends)
+    # Clipped: inside of the scores, across an end of them, or far away from all of them.
+    middle = low + (top - low) * generator.choice([0.5, 0.9, 1.1, 4.0, -3.0])
+    width = margin * generator.choice([0.01, 1.0, 5.0])
+    return Ask("linear", weights, intercept, epsilon, high, (middle - width, middle + width), True)
+
+
+def some_case(
+    generator: random.Random, *, coordinates: int = 6, queries: int = 14, epsilon: str | None = None
+) -> Case:
+    """All kinds mixed: steep and flat, repeated and contradictory."""
+    sides = some_sides(generator, coordinates)
+    steepness = generator.choice([0.1, 1.0, 1.0, 3.0, 10.0, 100.0])
+    same = generator.random() < 0.3
+    zeros = generator.choice([0.1, 0.3, 0.75])
+    common = epsilon or generator.choice(EPSILONS)
+    asks: list[Ask] = []
+    for _ in range(generator.randint(1, queries)):
+        fate = generator.random()
+        if asks and fate < 0.15:
+            asks.append(generator.choice(asks))
+        elif asks and fate < 0.3:
+            old = generator.choice(asks)
+            asks.append(Ask(**{**old.__dict__, "high": not old.high}))
+        else:
+            chosen = common if same else epsilon or generator.choice(EPSILONS)
+            asks.append(some_ask(generator, sides, steepness, chosen, zeros))
+    return Case(sides, tuple(asks))

@@ -1,0 +1,344 @@
+"""Losses over boxes, by the public face: no point that an oracle finds is ever above them.
+
+The oracle imports nothing of the library. It searches densely in doubles, and evaluates the
+paper's formula, and the weights that are really sampled, at the best points exactly.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+
+import expost as xp
+import oracles
+from boxes import EPSILONS, NODES, Ask, Case, Side, complaints, some_ask, some_case, some_sides
+from expost.extrema.box import BoxSpread, _blocks
+from expost.loss import basic_loss
+from expost.queries.score_term import ScoreTerm
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_point_is_above_the_loss(seed: int) -> None:
+    generator = random.Random(seed)
+    for step in range(60):
+        case = some_case(generator)
+        gap, nodes = generator.choice([1e-3, 0.01, 0.1]), generator.choice([*NODES, 300])
+        loss = xp.realized_loss(case.transcript, gap=gap, nodes=nodes)
+        assert not complaints(case, loss, step), (case, gap, nodes, loss)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nor_above_the_loss_of_many_queries(seed: int) -> None:
+    generator = random.Random(1000 + seed)
+    for step in range(4):
+        case = some_case(generator, queries=generator.choice([40, 150]))
+        group = generator.choice([None, 3, 10])
+        loss = xp.realized_loss(case.transcript, nodes=generator.choice([5, 100]), group=group)
+        assert not complaints(case, loss, step), (case, group, loss)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_loss_in_groups_is_above_all_points_too(seed: int) -> None:
+    generator = random.Random(2000 + seed)
+    for step in range(25):
+        case = some_case(generator, coordinates=3)
+        loss = xp.realized_loss(case.transcript, nodes=50, group=generator.randint(1, 6))
+        assert not complaints(case, loss, step), (case, loss)
+
+
+@pytest.mark.parametrize("nodes", NODES)
+def test_a_handful_of_nodes_is_enough_to_be_right(nodes: int) -> None:
+    generator = random.Random(3000 + nodes)
+    for step in range(40):
+        case = some_case(generator, coordinates=4, queries=8)
+        loss = xp.realized_loss(case.transcript, gap=1e-6, nodes=nodes)
+        assert not complaints(case, loss, step), (case, loss)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_losses_of_many_subjects_are_right_one_by_one(seed: int) -> None:
+    generator = random.Random(4000 + seed)
+    for step in range(6):
+        sides = tuple(side for side in some_sides(generator, 4) if not side.integer)
+        asks = [some_ask(generator, sides, 1.0, "1") for _ in range(5)] if sides else []
+        asks = [ask for ask in asks if ask.kind == "linear" and not ask.clip]
+        if not asks:
+            continue
+        box = xp.Box([side.argument for side in sides])
+        rows = list(itertools.product((0, 1), repeat=len(asks)))
+        lower, upper = xp.realized_losses(box, [ask.query for ask in asks], rows)
+        for row, low, high in zip(rows, lower, upper, strict=True):
+            given = (Ask(**{**a.__dict__, "high": bool(b)}) for a, b in zip(asks, row, strict=True))
+            case = Case(sides, tuple(given))
+            assert not complaints(case, xp.Enclosure(low, high), step), case
+            one = xp.realized_loss(case.transcript)
+            assert max(low, one.lower) <= min(high, one.upper)
+
+
+def test_the_losses_of_many_subjects_may_repeat_a_query() -> None:
+    box = xp.Box([(0, 1), (0, 1)])
+    first = xp.linear([1, 1], range=(0, 2), epsilon=1)
+    second = xp.linear([1, -1], range=(-1, 1), epsilon=1)
+    _, upper = xp.realized_losses(box, [first, second, first], [[0, 1, 0], [1, 1, 0]])
+    for row, bound in zip([(0, 1, 0), (1, 1, 0)], upper, strict=True):
+        transcript = xp.Transcript(box)
+        for query, position in zip([first, second, first], row, strict=True):
+            transcript = transcript.add(query, query.on(box).responses[position])
+        assert xp.realized_loss(transcript).lower <= bound
+
+
+# -- how narrow ----------------------------------------------------------------------------------
+
+
+def grid_loss(case: Case) -> tuple[mpmath.mpf, float]:
+    """The loss between the best points of a fine grid, and how much more the real one can be."""
+    d = len(case.sides)
+    count = {1: 4001, 2: 121}[d]
+    lines = [
+        np.arange(side.lo, side.hi + 1)
+        if side.integer
+        else np.linspace(side.lo, side.hi, count if side.lo < side.hi else 1)
+        for side in case.sides
+    ]
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(*lines)], axis=1)
+    values = case.oracle.in_doubles(grid)
+    ends = [tuple(grid[k].tolist()) for k in (values.argmax(), values.argmin())]
+    missed = 0.0
+    for bit in case.oracle.bits:
+        if bit.ends is None:
+            steepest = float(mpmath.tanh(float(bit.epsilon) / 4))
+        else:
+            steepest = float(mpmath.expm1(float(bit.epsilon)) / (bit.ends[1] - bit.ends[0]))
+        for weight, side, line in zip(bit.weights, case.sides, lines, strict=True):
+            if not side.integer and len(line) > 1:
+                missed += steepest * abs(weight) * (side.hi - side.lo) / (len(line) - 1)
+    with mpmath.workdps(40):
+        return case.formula_loss(ends[0], ends[1]), missed + 1e-30  # which mpmath may be off
+
+
+@pytest.mark.parametrize("coordinates", [1, 2])
+@pytest.mark.parametrize("gap", [1e-2, 1e-5])
+def test_on_small_boxes_the_enclosure_is_around_the_loss_and_as_narrow_as_asked(
+    coordinates: int, gap: float
+) -> None:
+    generator = random.Random(5000 + coordinates)
+    for _ in range(40):
+        case = some_case(generator, coordinates=coordinates, queries=6)
+        loss = xp.realized_loss(case.transcript, gap=gap)
+        found, missed = grid_loss(case)
+        assert found <= loss.upper
+        # Each end is half a step away from the grid at most.
+        assert loss.lower <= found + missed, case
+        errors = 4 * sum(term.error for term in case.terms) + 1e-12
+        assert loss.width <= gap + errors, case
+        assert loss.lower >= found - gap - errors, case
+
+
+def test_what_is_left_after_contradictions_is_known() -> None:
+    box = xp.Box([(0, 1)])
+    query = xp.linear([1], range=(0, 1), epsilon="1")
+    loss = xp.realized_loss(xp.Transcript(box).add(query, 0).add(query, 1), gap=1e-6)
+    with mpmath.workdps(40):
+        e = mpmath.e
+        exact = mpmath.log(((e + 1) / 2) ** 2 / e)
+        assert loss.lower <= exact <= loss.upper
+    assert loss.width < 2e-6
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_a_single_query_never_exceeds_its_epsilon(epsilon: str) -> None:
+    generator = random.Random(6)
+    for _ in range(20):
+        case = some_case(generator, queries=1, epsilon=epsilon)
+        upper = xp.realized_loss(case.transcript).upper
+        assert xp.Nats(Fraction(math_below(upper))) <= xp.Nats(Fraction(epsilon))
+
+
+def math_below(x: float) -> float:
+    """The double before a positive one; a bound is the first double that is not below a sum."""
+    return max(0.0, float(np.nextafter(x, -np.inf)))
+
+
+def test_ten_queries_of_a_tenth_never_exceed_one() -> None:
+    box = xp.Box([(0, 1)])
+    query = xp.linear([1], range=(0, 1), epsilon="0.1")
+    transcript = xp.Transcript(box)
+    for _ in range(10):
+        transcript = transcript.add(query, 1)
+    assert basic_loss(transcript) == xp.Nats(Fraction(1))
+    assert xp.realized_loss(transcript).upper <= 1.0
+
+
+def test_nothing_asked_is_nothing_lost() -> None:
+    box = xp.Box([(0, 1), (2, 2)])
+    assert xp.realized_loss(xp.Transcript(box)) == xp.Enclosure(0.0, 0.0)
+    still = xp.logistic([0.0, 5.0], epsilon=2)
+    assert xp.realized_loss(xp.Transcript(box).add(still, 1)).upper < 1e-300
+
+
+# -- units ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exponent", [-200, -165, -158, -100, -20, -6, 6, 20, 100, 150])
+def test_the_unit_of_a_coordinate_changes_nothing_that_matters(exponent: int) -> None:
+    # Squares of the smallest widths are below what doubles hold.
+    generator = random.Random(1)
+    unit = 10.0**exponent
+    sides = (Side(-unit, unit), Side(-unit, unit))
+    asks = []
+    for _ in range(8):
+        weights = (generator.gauss(0, 2) / unit, generator.gauss(0, 2) / unit)
+        asks.append(Ask("logistic", weights, generator.gauss(0, 1), "1", generator.random() < 0.5))
+    case = Case(sides, tuple(asks))
+    loss = xp.realized_loss(case.transcript, gap=1e-3, nodes=500)
+    assert not complaints(case, loss, 1, count=2000), loss
+
+
+# -- the same bits -------------------------------------------------------------------------------
+
+
+def named(case: Case, order: list[int], names: list[str]) -> xp.Transcript:
+    box = xp.Box(**{names[j]: case.sides[j].argument for j in order})
+    transcript = xp.Transcript(box)
+    for ask in case.asks:
+        weights = {names[j]: ask.weights[j] for j in order}
+        plain = ask.query
+        query: xp.Query = xp.logistic(weights, intercept=ask.intercept, epsilon=ask.epsilon)
+        if ask.kind == "linear":
+            query = xp.linear(
+                weights,
+                intercept=ask.intercept,
+                range=ask.ends,
+                clip=ask.clip,
+                epsilon=ask.epsilon,
+            )
+        assert type(query) is type(plain)
+        transcript = transcript.add(query, query.on(box).responses[int(ask.high)])
+    return transcript
+
+
+def test_the_order_of_names_and_the_number_of_threads_change_no_bit() -> None:
+    generator = random.Random(7)
+    for _ in range(25):
+        case = some_case(generator, coordinates=5)
+        order = list(range(len(case.sides)))
+        names = [f"x{j}" for j in order]
+        first = xp.realized_loss(named(case, order, names), nodes=60)
+        generator.shuffle(order)
+        assert xp.realized_loss(named(case, order, names), nodes=60) == first
+        assert xp.realized_loss(named(case, order, names), nodes=60, threads=2) == first
+
+
+FRESH = """
+import json, sys, random
+from boxes import some_case
+import expost as xp
+generator = random.Random(8)
+losses = []
+for _ in range(15):
+    loss = xp.realized_loss(some_case(generator).transcript, nodes=80, threads=int(sys.argv[1]))
+    losses.append([loss.lower.hex(), loss.upper.hex()])
+print(json.dumps(losses))
+"""
+
+
+def test_a_fresh_process_gives_the_same_bits() -> None:
+    def run(threads: str) -> list[list[str]]:
+        tests = str(Path(__file__).parents[1])
+        path = os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(
+            [sys.executable, "-c", FRESH, threads],
+            env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": threads},
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        parsed: list[list[str]] = json.loads(done.stdout)
+        return parsed
+
+    generator = random.Random(8)
+    here = []
+    for _ in range(15):
+        loss = xp.realized_loss(some_case(generator).transcript, nodes=80)
+        here.append([loss.lower.hex(), loss.upper.hex()])
+    assert run("1") == run("2") == here
+
+
+# -- blocks --------------------------------------------------------------------------------------
+
+
+def signature(link: bool, epsilon: float, z: Fraction, times: int) -> tuple[object, ...]:
+    return link, epsilon, z, times
+
+
+def test_blocks_are_the_whole_and_share_no_free_coordinate() -> None:
+    generator = random.Random(9)
+    several = 0
+    for _ in range(200):
+        case = some_case(generator, queries=5)
+        sides, box = case.sides, case.box
+        counted: Counter[ScoreTerm] = Counter(case.terms)
+        point = [side.lo for side in sides]
+        whole: Counter[tuple[object, ...]] = Counter()
+        for term, n in counted.items():
+            if any(w and side.lo < side.hi for w, side in zip(term.weights, sides, strict=True)):
+                z = oracles.affine(term.weights, term.offset, point)
+                whole[signature(term.link == 0, term.epsilon, z, n)] += 1
+        parts: Counter[tuple[object, ...]] = Counter()
+        free = 0
+        blocks = list(_blocks(counted, box))
+        for terms, part in blocks:
+            free += int((part.lo < part.hi).sum())
+            for i, epsilon in enumerate(terms.epsilon):
+                z = oracles.affine(terms.A[i].tolist(), float(terms.c[i]), part.lo.tolist())
+                parts[signature(bool(terms.logistic[i]), epsilon, z, int(terms.m[i]))] += 1
+        assert parts == whole
+        assert free <= sum(side.lo < side.hi for side in sides)
+        several += len(blocks) > 1
+    assert several > 20
+
+
+def test_the_losses_of_independent_queries_add_up() -> None:
+    box = xp.Box([(-1, 1), (-1, 1)])
+    parts = [xp.logistic([3, 0], epsilon=1), xp.linear([0, 1], range=(-1, 1), epsilon=1)]
+    losses = [xp.realized_loss(xp.Transcript(box).add(query, 1), gap=1e-5) for query in parts]
+    both = xp.realized_loss(xp.Transcript(box).add(parts[0], 1).add(parts[1], 1), gap=1e-5)
+    assert both.lower <= sum(loss.upper for loss in losses)
+    assert both.upper >= sum(loss.lower for loss in losses)
+
+
+def test_a_spread_only_narrows_when_more_is_spent_on_it() -> None:
+    generator = random.Random(10)
+    for _ in range(15):
+        case = some_case(generator, coordinates=4)
+        spread = BoxSpread(case.terms, case.box)
+        known = spread.enclosure
+        for nodes in (1, 4, 30):
+            spread.narrow(xp.Effort(gap=1e-4, nodes=nodes))
+            assert spread.enclosure.lower >= known.lower
+            known = spread.enclosure
+
+
+def test_a_clipped_score_is_highest_where_it_is_clipped_first() -> None:
+    # Past the upper end of its range a term is level, and less its multiplier it falls.
+    asks = (
+        Ask("logistic", (1.0, 4.0), 0.0, "4", True),
+        Ask("linear", (3.0, 4.0), 0.0, "1", False, (1.5, 2.5), clip=True),
+        Ask("linear", (-2.0, 0.0), 0.0, "1", False, (-0.5, 0.5), clip=True),
+    )
+    case = Case((Side(-1.0, 1.0), Side(-1.0, 1.0)), asks)
+    loss = xp.realized_loss(case.transcript, gap=1e-3)
+    with mpmath.workdps(50):
+        assert case.sampled_loss((0.25, 0.1875), (-1.0, -1.0)) <= loss.upper
+    assert not complaints(case, loss, 1)

@@ -1,0 +1,78 @@
+"""A long hunt for a loss that a point exceeds: ``make hunt``, or ``make hunt SEED=7``.
+
+Runs until it is stopped, and says what to run again where something is found.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from typing import Any
+
+import expost as xp
+from boxes import NODES, Ask, Case, Side, complaints, exact_range, some_case
+
+
+def clipped(generator: random.Random) -> Case:
+    """Scores that leave their ranges on both sides, among logistic ones."""
+    sides = tuple(Side(-1.0, 1.0) for _ in range(generator.randint(1, 6)))
+    asks = []
+    for _ in range(generator.randint(2, 12)):
+        weights = tuple(generator.gauss(0, generator.choice([1, 3])) for _ in sides)
+        epsilon, high = generator.choice(["0.5", "1", "2", "4"]), generator.random() < 0.5
+        low, top = map(float, exact_range(sides, weights, 0.0))
+        middle, width = generator.uniform(low, top), (top - low) * generator.uniform(0.02, 0.3)
+        if generator.random() < 0.4:
+            asks.append(Ask("logistic", weights, generator.gauss(0, 1), epsilon, high))
+        else:
+            ends = middle - width, middle + width
+            asks.append(Ask("linear", weights, 0.0, epsilon, high, ends, clip=True))
+    return Case(sides, tuple(asks))
+
+
+KINDS = {
+    "mixed": some_case,
+    "small": lambda generator: some_case(generator, coordinates=2, queries=5),
+    "many": lambda generator: some_case(generator, queries=300),
+    "clipped": clipped,
+}
+
+
+def hunt(seed: int) -> None:
+    print(f"seed {seed}", flush=True)
+    counts, found, start = dict.fromkeys(KINDS, 0), 0, time.monotonic()
+    told = start
+    step = 0
+    while True:
+        # Each case has a generator of its own, so that it can be had again without the others.
+        generator = random.Random(f"{seed}/{step}")
+        (kind,) = generator.choices(list(KINDS), [10, 5, 1, 10])
+        case = KINDS[kind](generator)
+        options: dict[str, Any] = {
+            "gap": generator.choice([1e-5, 1e-3, 0.01, 0.1, 0.5]),
+            "nodes": generator.choice([*NODES, 500, 3000]),
+            "group": generator.choice([None, None, None, 1, 4]),
+            "threads": generator.choice([1, 2]),
+        }
+        try:
+            wrong = complaints(case, xp.realized_loss(case.transcript, **options), step)
+        except ValueError as error:
+            wrong = [repr(error)]
+        if wrong:
+            found += 1
+            print(f"FOUND at {seed}/{step}: {', '.join(wrong)} with {options}\n{case}", flush=True)
+        counts[kind] += 1
+        step += 1
+        if time.monotonic() - told > 10:
+            told = time.monotonic()
+            listed = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+            print(f"{told - start:6.0f} s  {step} cases ({listed}), {found} found", flush=True)
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] else random.randrange(10**6)
+    try:
+        hunt(int(chosen))
+    except KeyboardInterrupt:
+        print("stopped")
