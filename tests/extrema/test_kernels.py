@@ -219,7 +219,11 @@ def exact_scores(generator: random.Random) -> tuple[Side, tuple[float, ...]]:
         for _ in range(generator.randint(1, 6))
     ]
     lo, hi = [x - generator.choice([0, 1]) for x in point], [x + 1 for x in point]
-    return make_sides(terms, lo, hi)[generator.randrange(2)], point
+    side = make_sides(terms, lo, hi)[generator.randrange(2)]
+    # Coordinates of a side are scaled by powers of two.
+    ends = zip(lo, hi, side.lo.tolist(), side.hi.tolist(), strict=True)
+    scales = [top / high if high else bottom / low for low, high, bottom, top in ends]
+    return side, tuple(x * scale for x, scale in zip(point, scales, strict=True))
 
 
 def pinned(side: Side, point: tuple[float, ...], generator: random.Random) -> Work:
