@@ -817,13 +817,13 @@ def simplex(side: Side, work: Work, limit: int) -> None:
         while s + 1 < count[rows[i]] and knot[rows[i], s + 1] <= t:
             s += 1
         cell[i] = s
-    for turn in range(limit + 1):
+    for j in range(d):
+        gain[j] = 0.0
+    for i in range(n):
+        f = steepness(rise, count, wall, rows[i], cell[i])
         for j in range(d):
-            gain[j] = 0.0
-        for i in range(n):
-            f = steepness(rise, count, wall, rows[i], cell[i])
-            for j in range(d):
-                gain[j] += f * tab[i, j]
+            gain[j] += f * tab[i, j]
+    for turn in range(limit + 1):
         enter = -1
         best = 1e-7
         up = 1.0
@@ -865,10 +865,13 @@ def simplex(side: Side, work: Work, limit: int) -> None:
                 r = up * tab[block, enter]
                 b = rows[block]
                 s = cell[block] + (1 if r > 0.0 else -1)
-                here = steepness(rise, count, wall, b, s)
-                rate -= abs(r) * abs(here - steepness(rise, count, wall, b, cell[block]))
+                change = steepness(rise, count, wall, b, s)
+                change -= steepness(rise, count, wall, b, cell[block])
+                rate -= abs(r) * abs(change)
                 if rate <= 0.0:
                     break
+                for j in range(d):
+                    gain[j] += change * tab[block, j]
                 cell[block] = s
                 s = s + 1 if r > 0.0 else s
                 step[block] = math.inf
@@ -880,11 +883,17 @@ def simplex(side: Side, work: Work, limit: int) -> None:
             at[enter] = p
         else:
             at[enter] = cell[block] + 1 if up * tab[block, enter] > 0.0 else cell[block]
+            here = steepness(rise, count, wall, rows[block], cell[block])
             pivot(tab, block, enter)
             cols[enter] = rows[block]
             rows[block] = k
             z[block] = start + up * length
             cell[block] = p if up > 0.0 else p - 1
+            # What the entering variable was worth is now with the others, by its row.
+            worth = gain[enter] + steepness(rise, count, wall, k, cell[block])
+            gain[enter] = -here
+            for j in range(d):
+                gain[j] += worth * tab[block, j]
     # Multipliers are the slopes of basic scores and the marginal values of nonbasic ones.
     for i in range(n):
         k = rows[i]
