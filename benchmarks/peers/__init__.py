@@ -1,0 +1,1 @@
+"""General solvers on the same instances, to the same tolerance, each on one thread."""

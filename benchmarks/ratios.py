@@ -1,0 +1,25 @@
+"""How many times slower a peer is, where a peer that was stopped is slower by at least so much."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Ratio", "median"]
+
+
+@dataclass(frozen=True, order=True)
+class Ratio:
+    value: float
+    at_least: bool = False
+
+    def __str__(self) -> str:
+        digits = 0 if self.value >= 20 else 1
+        return f"{'≥ ' if self.at_least else ''}{self.value:,.{digits}f} ×"
+
+
+def median(ratios: Sequence[Ratio]) -> Ratio:
+    """The median of what is known of each, which the true median can only exceed."""
+    middle = statistics.median(ratio.value for ratio in ratios)
+    return Ratio(middle, any(ratio.at_least and ratio.value <= middle for ratio in ratios))

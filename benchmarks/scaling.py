@@ -1,0 +1,110 @@
+"""Certified losses on boxes: longer transcripts, decisions at the limit, many subjects."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+from functools import partial
+from itertools import product
+
+import numpy as np
+
+import expost as xp
+from benchmarks.cases import QUICK
+from benchmarks.instances import Instance, draw, replay
+from benchmarks.timing import best, once, timed
+
+UNDECIDED_LIMIT = 0.01
+SUBJECTS, SECONDS_LIMIT = 10_000, 1.0
+
+
+def run() -> bool:
+    return all([_transcripts(), _decisions(), _subjects()])
+
+
+def _transcripts() -> bool:
+    """Whether linear transcripts, which are the easy ones, always reach the gap."""
+    steep = partial(draw, "steep", "logistic", d=9, scale=10)
+    smooth = partial(draw, "smooth", "logistic", d=9, scale=1)
+    linear = partial(draw, "linear", "linear", d=20, scale=10)
+    rows = [(steep, 10, 5), (steep, 20, 5), (steep, 30, 3), (steep, 40, 3)]
+    rows += [(smooth, 20, 5), (smooth, 40, 5), (linear, 50, 5)]
+    print("certified losses to a gap of 0.01, times as multiples of the first row")
+    print(f"  {'':<22}{'median':>10}{'worst':>10}{'missed':>10}{'largest gap':>14}")
+    base, reached = 0.0, True
+    for family, n, seeds in rows:
+        if QUICK and n == 40:
+            continue
+        instances = [family(n=n, seed=seed) for seed in range(1, seeds + 1)]
+        losses = [xp.realized_loss(one.transcript(), gap=one.gap) for one in instances]
+        times = [_seconds(one) for one in instances]
+        base = base or statistics.median(times)
+        gaps = [loss.upper - loss.lower for loss in losses]
+        missed = sum(gap > one.gap + 1e-9 for gap, one in zip(gaps, instances, strict=True))
+        reached &= family is not linear or not missed
+        label = f"{instances[0].family}, d = {len(instances[0].lower)}, n = {n}"
+        print(
+            f"  {label:<22}{statistics.median(times) / base:>8.1f} ×{max(times) / base:>8.1f} ×"
+            f"{f'{missed} of {seeds}':>10}{max(gaps):>14.4f}",
+            flush=True,
+        )
+    return reached
+
+
+def _seconds(instance: Instance) -> float:
+    exchanges = instance.exchanges()
+    solve = partial(xp.realized_loss, gap=instance.gap)
+    first = once(partial(solve, replay(exchanges)))
+    return min([first, *(once(partial(solve, replay(exchanges))) for _ in range(5) if first < 0.1)])
+
+
+def _decisions() -> bool:
+    """Budgets within 0.02 of the loss that one more query can reach."""
+    decisions: list[xp.Decision] = []
+    solving, deciding = [], []
+    for seed in range(1, 5 if QUICK else 21):
+        longer = draw("smooth", "logistic", n=41, d=9, scale=1, seed=seed)
+        query = longer.questions[-1].query()
+        transcript = longer.first(40).transcript()
+        after = [transcript.add(query, response) for response in (0, 1)]
+        losses, seconds = timed(partial(_losses, after))
+        solving.append(seconds)
+        limit = max((loss.lower + loss.upper) / 2 for loss in losses)
+        for offset in np.random.default_rng(seed).uniform(-0.02, 0.02, 10):
+            guard = xp.BayesianFilter(epsilon=f"{limit + offset:.9f}")
+            decision, seconds = timed(partial(guard.decide, xp.Odometer(transcript), query))
+            decisions.append(decision)
+            deciding.append(seconds)
+    share = statistics.mean(decision.undecided for decision in decisions)
+    accepted = statistics.mean(decision.accepted for decision in decisions)
+    cost = statistics.mean(deciding) / statistics.mean(solving)
+    print("decisions within 0.02 of the limit after 40 smooth logistic queries, d = 9")
+    print(f"  undecided {share:.1%} of {len(decisions)} (limit {UNDECIDED_LIMIT:.0%}), ", end="")
+    print(f"accepted {accepted:.0%}; one takes {cost:.2f} × the two losses that it is about")
+    return share <= UNDECIDED_LIMIT
+
+
+def _losses(transcripts: list[xp.Transcript]) -> list[xp.Enclosure]:
+    return [xp.realized_loss(transcript, gap=0.01) for transcript in transcripts]
+
+
+def _subjects() -> bool:
+    """The same linear queries asked of many subjects, against the product that nobody can avoid.
+
+    A linear log-likelihood is least at a corner: subjects × queries times queries × corners.
+    """
+    asked = draw("linear", "linear", n=20, d=9, scale=10, seed=1)
+    generator = np.random.default_rng(1)
+    ones = replace(asked, responses=(1,) * len(asked))
+    rows, offsets = ones.affine
+    shares = ones.shares(generator.uniform(-1, 1, (SUBJECTS, 9)) @ rows.T + offsets)
+    probabilities = (1 + ones.growth * shares) / (2 + ones.growth)
+    responses = (generator.random(probabilities.shape) < probabilities).astype(np.int64)
+    queries = [question.query() for question in asked.questions]
+    ours = best(lambda: xp.realized_losses(asked.box, queries, responses), runs=3)
+    corners = np.array(list(product((-1.0, 1.0), repeat=9)))
+    logs = np.log1p(ones.growth * ones.shares(corners @ rows.T + offsets)).T
+    bare = best(lambda: responses.astype(np.float64) @ logs)
+    print(f"{SUBJECTS:,} subjects, 20 linear queries each, d = 9")
+    print(f"  {ours:.2f} s (limit {SECONDS_LIMIT:g}), {ours / bare:.1f} × the bare matrix product")
+    return ours < SECONDS_LIMIT
