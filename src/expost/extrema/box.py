@@ -114,18 +114,27 @@ class BoxSpread:
 
 
 def _maximum(side: Side) -> Maximum:
-    return Corners(side) if Corners.suit(side) else Search(side)
+    return Corners.of(side) or Search(side)
 
 
 def _blocks(counted: Mapping[ScoreTerm, int], box: Box) -> Iterator[tuple[Terms, Sides]]:
     """Terms that share no coordinate but fixed ones, each with the coordinates that it uses."""
     sides = Sides.of(box)
     free = [side.lower < side.upper for side in box.sides]
+    # Boxes are equal whatever the order of their names, and so are their enclosures.
+    keys = range(len(free)) if box.names is None else box.names
+    order = sorted(range(len(free)), key=keys.__getitem__)
+    moving = [j for j in order if free[j]]
+    if any(all(term.weights[j] for j in moving) for term in counted):
+        # One term with all coordinates links all others.
+        if moving:
+            yield Terms.of(list(counted.items()), order), sides.part(order)
+        return
     blocks: list[tuple[set[int], list[ScoreTerm]]] = []
     for term in counted:
         used = {j for j, weight in enumerate(term.weights) if weight}
-        moving = {j for j in used if free[j]}
-        joined = [block for block in blocks if not moving.isdisjoint(block[0])]
+        varying = {j for j in used if free[j]}
+        joined = [block for block in blocks if not varying.isdisjoint(block[0])]
         if joined:
             first, *others = joined
             first[0].update(used)
@@ -134,11 +143,9 @@ def _blocks(counted: Mapping[ScoreTerm, int], box: Box) -> Iterator[tuple[Terms,
                 first[0].update(other[0])
                 first[1].extend(other[1])
                 blocks.remove(other)
-        elif moving:
+        elif varying:
             blocks.append((used, [term]))
-    # Boxes are equal whatever the order of their names, and so are their enclosures.
-    keys = range(len(free)) if box.names is None else box.names
     for used, block in blocks:
-        columns = sorted(used, key=keys.__getitem__)
+        columns = [j for j in order if j in used]
         pairs = [(term, counted[term]) for term in block]
         yield Terms.of(pairs, columns), sides.part(columns)

@@ -23,18 +23,19 @@ class Corners:
 
     nodes = 0
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: Side, clipped: float) -> None:
         best = kernels.best_corner(side)
         # Products of many factors, and logarithms that are shifted in the end.
-        error = 4 * side.total_error + clipping(side)
+        error = 4 * side.total_error + clipped
         self.lower, self.upper = best - error, best + error
 
-    @staticmethod
-    def suit(side: Side) -> bool:
-        """Whether the side is convex and has a moderate number of corners."""
-        if (side.link != FALLING).any():
-            return False
-        return int((side.lo < side.hi).sum()) <= _MOST_COORDINATES and clipping(side) < 1e-9
+    @classmethod
+    def of(cls, side: Side) -> Corners | None:
+        """None if the side is not convex, or has too many corners."""
+        if (side.link != FALLING).any() or (side.lo < side.hi).sum() > _MOST_COORDINATES:
+            return None
+        clipped = clipping(side)
+        return cls(side, clipped) if clipped < 1e-9 else None
 
     def pursue(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None

@@ -34,7 +34,7 @@ def ready() -> None:
         sides = Sides(np.array([-1.0]), np.array([1.0]), np.array([False]))
         highest, lowest = both_sides(Terms.of([(term, 1)], [0]), sides)
         Search(highest).pursue(0.1, 1)
-        Corners(lowest)
+        Corners.of(lowest)
         kernels.climb_many(highest, np.ones((1, 1)), 0.1, np.empty(1), np.empty(1))
     finally:
         timer.cancel()
