@@ -126,9 +126,10 @@ def _blocks(counted: Mapping[ScoreTerm, int], box: Box) -> Iterator[tuple[Terms,
     order = sorted(range(len(free)), key=keys.__getitem__)
     moving = [j for j in order if free[j]]
     if any(all(term.weights[j] for j in moving) for term in counted):
-        # One term with all coordinates links all others.
-        if moving:
-            yield Terms.of(list(counted.items()), order), sides.part(order)
+        # One term with all coordinates links all others, but for those that are constant.
+        linked = [pair for pair in counted.items() if any(pair[0].weights[j] for j in moving)]
+        if linked:
+            yield Terms.of(linked, order), sides.part(order)
         return
     blocks: list[tuple[set[int], list[ScoreTerm]]] = []
     for term in counted:
