@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 import mpmath
+import numba
 import numpy as np
 import pytest
 
@@ -478,3 +479,19 @@ def test_the_slack_of_a_score_is_enough_and_needed() -> None:
             assert off <= side.slack[i]
             worst = max(worst, float(off / Fraction(float(side.slack[i] or 1.0))))
     assert worst > 0.05
+
+
+def test_without_a_place_for_the_cache_kernels_are_compiled_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def njit(*, cache: bool = False, **options: Any) -> Any:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(**options)
+
+    monkeypatch.setattr(kernels, "njit", njit)
+
+    def double(x: float) -> float:
+        return x + x
+
+    assert kernels.compiled(double)(2.0) == 4.0
