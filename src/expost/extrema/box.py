@@ -49,7 +49,7 @@ class BoxSpread:
     def __init__(self, terms: Iterable[ScoreTerm], box: Box) -> None:
         counted = Counter(terms)
         # Each weight that is sampled is within its error of its term, at both ends of the spread.
-        self._error = up(2 * math.fsum(up(term.error * n) for term, n in counted.items()))
+        self.error = up(2 * math.fsum(up(term.error * n) for term, n in counted.items()))
         pairs = [both_sides(*block) for block in _blocks(counted, box)]
         self._sides: list[list[Maximum]] = [[_maximum(pair[k]) for pair in pairs] for k in (0, 1)]
 
@@ -57,9 +57,15 @@ class BoxSpread:
     def enclosure(self) -> Enclosure:
         """What is known of the spread now."""
         searches = [search for side in self._sides for search in side]
-        lower = down(down(math.fsum(search.lower for search in searches)) - self._error)
-        upper = up(up(math.fsum(search.upper for search in searches)) + self._error)
+        lower = down(down(math.fsum(search.lower for search in searches)) - self.error)
+        upper = up(up(math.fsum(search.upper for search in searches)) + self.error)
         return Enclosure(max(0.0, lower), max(0.0, upper))
+
+    @property
+    def uppers(self) -> tuple[float, float]:
+        """Bounds on the largest sum and on the largest of its negative, without the error."""
+        first, second = (up(math.fsum(search.upper for search in side)) for side in self._sides)
+        return first, second
 
     @property
     def nodes(self) -> int:
@@ -70,7 +76,7 @@ class BoxSpread:
 
         def one(side: list[Maximum]) -> None:
             # A little less than half of it, for the errors that are added in the end.
-            left = max(_FINEST, 0.4995 * effort.gap - self._error)
+            left = max(_FINEST, 0.4995 * effort.gap - self.error)
             for place, search in enumerate(side):
                 tolerance = left / (len(side) - place)
                 search.pursue(tolerance, effort.nodes, tick=self._tick(effort))

@@ -5,6 +5,7 @@ The solvers for boxes are imported when a box comes along, for they bring a comp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +35,13 @@ def realized_spread(
     if isinstance(total, LogLikelihood):
         return capped(spread(total), most)
     if effort.group is not None:
-        return capped(_in_groups(total, effort.group, effort), most)
+        groups = _in_groups(total, effort.group, effort)
+        return capped(_together([groups]), most)
     joint = _start(total.terms, total.domain)
     joint.narrow(effort)
     loss = joint.enclosure
     if loss.width > effort.gap and len(total.terms) > _GROUP:
-        loss = _narrower(loss, _in_groups(total, _GROUP, effort))
+        loss = _together([[joint], _in_groups(total, _GROUP, effort)])
     return capped(loss, most)
 
 
@@ -49,7 +51,7 @@ def compared(total: BoxLogLikelihood, limit: float, most: Enclosure, effort: Eff
     joint.compare(limit, effort)
     loss = joint.enclosure
     if loss.lower <= limit < loss.upper and len(total.terms) > _GROUP:
-        loss = _narrower(loss, _in_groups(total, _GROUP, effort))
+        loss = _together([[joint], _in_groups(total, _GROUP, effort)])
     return capped(loss, most)
 
 
@@ -66,21 +68,30 @@ def _start(terms: Iterable[ScoreTerm], box: Box) -> BoxSpread:
     return BoxSpread(terms, box)
 
 
-def _in_groups(total: BoxLogLikelihood, size: int, effort: Effort) -> Enclosure:
-    """The sum of the spreads of consecutive groups: an upper bound on the spread of the sum."""
-    terms: Sequence[ScoreTerm] = list(total.terms)
+def _in_groups(total: BoxLogLikelihood, size: int, effort: Effort) -> list[BoxSpread]:
+    """Consecutive groups of terms, each searched on its own."""
+    terms = list(total.terms)
     groups = [terms[start : start + size] for start in range(0, len(terms), size)]
-    share = effort.shared(len(groups))
-    loss = Enclosure(0.0, 0.0)
-    for group in groups:
-        part = _start(group, total.domain)
-        part.narrow(share)
-        loss = loss + part.enclosure
-    return loss if len(groups) == 1 else Enclosure(0.0, loss.upper)
+    spreads = [_start(group, total.domain) for group in groups]
+    for spread_of_group in spreads:
+        spread_of_group.narrow(effort.shared(len(groups)))
+    return spreads
 
 
-def _narrower(first: Enclosure, second: Enclosure) -> Enclosure:
-    return Enclosure(max(first.lower, second.lower), min(first.upper, second.upper))
+def _together(partitions: Sequence[Sequence[BoxSpread]]) -> Enclosure:
+    """What several partitions of the same terms say about their sum.
+
+    The largest sum is at most the sum of the largest parts, and so is that of its negative: for
+    each the best partition counts. Only a partition that has one part says how large it is.
+    """
+    uppers = [
+        min(up(math.fsum(part.uppers[side] for part in parts)) for parts in partitions)
+        for side in (0, 1)
+    ]
+    upper = up(up(math.fsum(uppers)) + up(math.fsum(part.error for part in partitions[0])))
+    whole = [parts[0].enclosure.lower for parts in partitions if len(parts) == 1]
+    lower = max(whole, default=0.0)
+    return Enclosure(lower, max(lower, upper))
 
 
 def concave_spreads(
@@ -91,10 +102,15 @@ def concave_spreads(
     from expost.extrema.ready import ready
 
     ready()
-    likelihoods = [query.on(box) for query in queries]
-    high = [likelihood.term(1) for likelihood in likelihoods]
-    side = concave_side(high, box)
-    if side is None:
+    pairs = [(query.on(box).term(0), query.on(box).term(1)) for query in queries]
+    side = concave_side([high for _, high in pairs], box)
+    if side is None or not all(_mirrored(low, high) for low, high in pairs):
         return None
-    error = sum(max(likelihood.term(k).error for k in (0, 1)) for likelihood in likelihoods)
-    return np.array(many_spreads(side, given == 1, up(error * (1 + 1e-9)), gap))
+    error = math.fsum(max(low.error, high.error) for low, high in pairs)
+    return np.array(many_spreads(side, given == 1, up(error), gap))
+
+
+def _mirrored(low: ScoreTerm, high: ScoreTerm) -> bool:
+    """Whether two responses differ in sign alone; one term may be flat in hopeless cases."""
+    negated = tuple(-weight for weight in high.weights), -high.offset
+    return (low.weights, low.offset) == negated

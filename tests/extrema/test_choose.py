@@ -1,0 +1,33 @@
+"""Groups of queries, alone and as a fallback at the limit of nodes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import expost as xp
+from boxes import complaints, some_case
+
+
+@pytest.mark.parametrize("nodes", [1, 3, 10])
+def test_at_the_limit_of_nodes_a_loss_is_never_worse_than_that_of_groups_of_ten(nodes: int) -> None:
+    generator = random.Random(nodes)
+    better = 0
+    for seed in range(12):
+        case = some_case(generator, coordinates=6, queries=60, epsilon="0.1")
+        joint = xp.realized_loss(case.transcript, gap=0.001, nodes=nodes)
+        grouped = xp.realized_loss(case.transcript, gap=0.001, nodes=nodes, group=10)
+        # One that has reached its gap may be above by that.
+        assert joint.upper <= grouped.upper or joint.width <= 0.001
+        assert not complaints(case, joint, seed)
+        assert not complaints(case, grouped, seed)
+        better += joint.upper < grouped.upper
+    assert better > 3
+
+
+def test_one_group_of_all_queries_is_the_loss_itself() -> None:
+    case = some_case(random.Random(5), coordinates=3, queries=6)
+    grouped, loss = xp.realized_loss(case.transcript, group=6), xp.realized_loss(case.transcript)
+    assert grouped.lower == loss.lower
+    assert grouped.upper == pytest.approx(loss.upper, abs=1e-12)
