@@ -37,7 +37,7 @@ def solve(instance: Instance, form: str, sense: int, seconds: float) -> Extreme:
     start = time.process_time()
     try:
         model.optimize()
-    except Exception:  # an LP that SCIP itself gives up on
+    except Exception:  # its own class for an LP that it gives up on is this one
         return Extreme(time.process_time() - start, False, sense * math.inf, None)
     spent = time.process_time() - start
     finished = model.getStatus() in ("optimal", "gaplimit")

@@ -47,7 +47,7 @@ HEALTH: dict[str, Any] = {
         },
     ],
 }
-HARD = {
+HARD: dict[str, Any] = {
     "version": 1,
     "domain": {"box": [[-1, 1]] * 6},
     "exchanges": [
@@ -110,7 +110,7 @@ def test_a_search_that_ends_at_its_nodes_says_so(run: Run, tmp_path: Path) -> No
     assert "more nodes may narrow it (--nodes)" in out
     limit = {"kind": "bayesian", "epsilon": "2"}
     path.write_text(json.dumps({**HARD, "filter": limit}))
-    query.write_text(json.dumps(HARD["exchanges"][0]["query"]))  # type: ignore[index]
+    query.write_text(json.dumps(HARD["exchanges"][0]["query"]))
     code, out, _ = run("decide", path, "--query", query, "--nodes", "20")
     assert code == 0
     assert "refused: not decided within 20 nodes (--nodes)" in out
