@@ -61,17 +61,18 @@ def make_sides(
     hi: Sequence[float],
     integer: Sequence[bool] | None = None,
 ) -> tuple[Side, Side]:
-    whole = np.array(integer or [False] * len(lo), dtype=bool)
+    whole = np.array(integer or [False] * len(lo), dtype=np.int64)
     box = Sides(np.array(lo, dtype=np.float64), np.array(hi, dtype=np.float64), whole)
     counted = Counter(terms)
     arrays = Terms(
-        logistic=np.array([term.link is Link.LOGISTIC for term in counted], dtype=bool),
+        logistic=tuple(term.link is Link.LOGISTIC for term in counted),
         epsilon=tuple(term.epsilon for term in counted),
         m=np.array(list(counted.values()), dtype=np.float64),
         A=np.array([term.weights for term in counted], dtype=np.float64),
         c=np.array([term.offset for term in counted], dtype=np.float64),
     )
-    return both_sides(arrays, box)
+    highest, lowest = both_sides(arrays, box)
+    return kernels.unpack(*highest), kernels.unpack(*lowest)
 
 
 def single(kind: int, epsilon: float, times: int = 1) -> Side:

@@ -17,8 +17,9 @@ from expost.domains import Box
 from expost.extrema.branch_and_bound import Search, Tick
 from expost.extrema.corners import Corners
 from expost.extrema.effort import Effort, Progress
-from expost.extrema.kernels import Side
+from expost.extrema.kernels import PackedSide
 from expost.extrema.side import Sides, Terms, both_sides
+from expost.extrema.summit import Summit
 from expost.queries.score_term import ScoreTerm
 from expost.rounding import Enclosure, down, up
 
@@ -119,13 +120,12 @@ class BoxSpread:
         return lambda: report(Progress(self.nodes, self.enclosure))
 
 
-def _maximum(side: Side) -> Maximum:
-    return Corners.of(side) or Search(side)
+def _maximum(side: PackedSide) -> Maximum:
+    return Corners.of(side) or Summit.of(side) or Search(side)
 
 
 def _blocks(counted: Mapping[ScoreTerm, int], box: Box) -> Iterator[tuple[Terms, Sides]]:
     """Terms that share no coordinate but fixed ones, each with the coordinates that it uses."""
-    sides = Sides.of(box)
     free = [side.lower < side.upper for side in box.sides]
     # Boxes are equal whatever the order of their names, and so are their enclosures.
     keys = range(len(free)) if box.names is None else box.names
@@ -135,7 +135,7 @@ def _blocks(counted: Mapping[ScoreTerm, int], box: Box) -> Iterator[tuple[Terms,
         # One term with all coordinates links all others, but for those that are constant.
         linked = [pair for pair in counted.items() if any(pair[0].weights[j] for j in moving)]
         if linked:
-            yield Terms.of(linked, order), sides.part(order)
+            yield Terms.of(linked, order), Sides.of(box, order)
         return
     blocks: list[tuple[set[int], list[ScoreTerm]]] = []
     for term in counted:
@@ -155,4 +155,4 @@ def _blocks(counted: Mapping[ScoreTerm, int], box: Box) -> Iterator[tuple[Terms,
     for used, block in blocks:
         columns = [j for j in order if j in used]
         pairs = [(term, counted[term]) for term in block]
-        yield Terms.of(pairs, columns), sides.part(columns)
+        yield Terms.of(pairs, columns), Sides.of(box, columns)

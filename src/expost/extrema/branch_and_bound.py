@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from expost.extrema import kernels
-from expost.extrema.kernels import COORDINATES_ONLY, SCORES_FIRST, TIGHTENED, VALUE, Side
+from expost.extrema.kernels import COORDINATES_ONLY, SCORES_FIRST, TIGHTENED, VALUE, PackedSide
 
 __all__ = ["Search", "Tick"]
 
@@ -27,30 +27,20 @@ _HEATS = (16, 50, 200, 800)
 class Tree:
     """A search tree under one branching rule."""
 
-    def __init__(self, side: Side, rule: int) -> None:
-        n, d = side.A.shape
+    def __init__(self, side: PackedSide, rule: int) -> None:
+        n, d = side.shape
         self.nodes = 0
         self.lower = -math.inf
-        self._packed = kernels.pack(side)
         self.rule = rule
+        self._side = side
         self._floats, self._ints = kernels.make_buffers(n, d)
         self._found, self._branch = self._floats[:2], self._floats[2:4]
         self._pool = np.empty((_ROOM, kernels.node_size(n, d)))
         self._basis = np.empty((_ROOM, d), dtype=np.int64)
-        self._free = list(range(_ROOM - 1, 1, -1))
+        self._free = list(range(_ROOM - 1, -1, -1))
         self._open: list[tuple[float, int, int]] = []
         self.settled = math.inf
         """A bound on everything that is not in an open node."""
-        root = self._pool[0]
-        root[:d] = side.lo
-        root[d : 2 * d] = side.hi
-        root[2 * d : 3 * d] = np.where(side.A.T @ side.m > 0, side.hi, side.lo)
-        root[3 * d : 4 * d] = (side.lo + side.hi) / 2
-        root[4 * d : 4 * d + n] = -math.inf
-        root[4 * d + n : 4 * d + 2 * n] = math.inf
-        root[4 * d + 2 * n : 4 * d + 3 * n] = 0.3
-        root[4 * d + 3 * n :] = 0
-        self._basis[0] = np.arange(n, n + d)
 
     @property
     def upper(self) -> float:
@@ -88,7 +78,7 @@ class Tree:
         slot = self._free.pop()
         lower = self.lower if self.nodes else -1e300
         bound = kernels.grow(
-            *self._packed, self._floats, self._ints, self._pool, self._basis,
+            *self._side, self._floats, self._ints, self._pool, self._basis,
             parent, half, slot, self.rule, level, lower, cut, tolerance, above,
         )  # fmt: skip
         self.nodes += 1
@@ -116,9 +106,9 @@ class Search:
     now the other; a short race decides.
     """
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: PackedSide) -> None:
         self._side = side
-        few = side.A.shape[1] <= _FEW_COORDINATES
+        few = side.shape[1] <= _FEW_COORDINATES
         self._trees = [Tree(side, COORDINATES_ONLY if few else SCORES_FIRST)]
         self._raced = few
         self._dropped = 0

@@ -38,6 +38,7 @@ H, SINH, COSH, SHRINK, GROW, FOOT, PEAK = 0, 1, 2, 3, 4, 5, 6
 PARAMETERS = 7
 
 UNIT = 2.0**-53
+TINY = 1e-300  # what products too small for doubles can lose, and more
 KNOTS = 64
 _CLOSER = 8
 CANDIDATE = 2  # a variable and a point
@@ -143,22 +144,33 @@ def compiled(function: Any) -> Any:
         return njit(**options)(function)
 
 
-def pack(side: Side) -> tuple[Floats, Ints]:
-    """A side as two buffers, for the same reason as :func:`make_work`."""
-    shape = [*side.A.shape, *side.grid.shape]
-    floats = (
-        side.m, side.error, side.c, side.slack, side.tau, side.lo, side.hi, side.wall,
-        side.par.ravel(), side.A.ravel(), side.grid.ravel(), side.heights.ravel(),
-    )  # fmt: skip
-    ints = (np.array(shape, dtype=np.int64), side.link, side.table, side.integer, side.sizes)
-    return np.concatenate(floats), np.concatenate(ints)
+class PackedSide(NamedTuple):
+    """A :class:`Side` as two buffers, for the same reason as :func:`make_work`."""
+
+    floats: Floats
+    ints: Ints
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of terms and of coordinates."""
+        return int(self.ints[0]), int(self.ints[1])
+
+    @property
+    def total_error(self) -> float:
+        """As of the side."""
+        return float(self.floats[0])
 
 
 @compiled
 def unpack(floats: Floats, ints: Ints) -> Side:
-    """The side that was packed, but for its total error, which no kernel needs."""
+    """Views of the two buffers of a side."""
     n, d, tables, width = ints[0], ints[1], ints[2], ints[3]
-    f = 5 * n + 2 * d
+    rows = floats[1 : 1 + 5 * n].reshape((5, n))
+    f = 1 + 5 * n
+    lo = floats[f : f + d]
+    f += d
+    hi = floats[f : f + d]
+    f += d
     wall = floats[f : f + n + d]
     f += n + d
     par = floats[f : f + n * PARAMETERS].reshape((n, PARAMETERS))
@@ -168,13 +180,66 @@ def unpack(floats: Floats, ints: Ints) -> Side:
     grid = floats[f : f + tables * width].reshape((tables, width))
     f += tables * width
     heights = floats[f : f + tables * width].reshape((tables, width))
-    b = 5 * n
     return Side(
-        ints[4 : 4 + n], par, floats[:n], floats[n : 2 * n], A, floats[2 * n : 3 * n],
-        floats[b : b + d], floats[b + d : b + 2 * d], ints[4 + 2 * n : 4 + 2 * n + d],
-        floats[3 * n : 4 * n], floats[4 * n : 5 * n], wall, ints[4 + n : 4 + 2 * n], grid,
-        heights, ints[4 + 2 * n + d :], 0.0,
+        ints[4 : 4 + n], par, rows[0], rows[1], A, rows[2], lo, hi,
+        ints[4 + 2 * n : 4 + 2 * n + d], rows[3], rows[4], wall, ints[4 + n : 4 + 2 * n], grid,
+        heights, ints[4 + 2 * n + d :], floats[0],
     )  # fmt: skip
+
+
+@compiled
+def pack(
+    rows: Floats, c: Floats, m: Floats, lo: Floats, hi: Floats, integer: Ints, sign: int,
+    constants: Floats, link: Ints, table: Ints, grid: Floats, heights: Floats, sizes: Ints,
+) -> tuple[Floats, Ints]:  # fmt: skip
+    """The side that maximizes Σ m ψ(sign·(rows·x + c)), with what does not change during a search."""
+    n, d = rows.shape
+    tables, width = grid.shape
+    floats = np.empty(1 + 6 * n + 3 * d + n * PARAMETERS + n * d + 2 * tables * width)
+    ints = np.empty(4 + 2 * n + d + tables, dtype=np.int64)
+    ints[0], ints[1], ints[2], ints[3] = n, d, tables, width
+    side = unpack(floats, ints)
+    for j in range(d):
+        # Coordinates of size 1, by powers of two: nothing is rounded, and no width is too small.
+        _, exponent = math.frexp(max(abs(lo[j]), abs(hi[j])))
+        exponent = 0 if integer[j] else exponent
+        side.integer[j] = integer[j]
+        side.lo[j] = math.ldexp(lo[j], -exponent)
+        side.hi[j] = math.ldexp(hi[j], -exponent)
+        for i in range(n):
+            side.A[i, j] = sign * math.ldexp(rows[i, j], exponent)
+    floats[0] = 0.0
+    steepest = 0.0
+    for i in range(n):
+        for k in range(PARAMETERS):
+            side.par[i, k] = constants[i, k]
+        h, steepness = side.par[i, H], m[i] * constants[i, PARAMETERS]
+        steepest = max(steepest, steepness)
+        side.m[i], side.c[i], side.link[i], side.table[i] = m[i], sign * c[i], link[i], table[i]
+        side.tau[i] = 0.0 if link[i] == LOGISTIC else -1.0 if link[i] == RISING else 1.0
+        size = abs(c[i])
+        for j in range(d):
+            size += abs(side.A[i, j]) * max(abs(side.lo[j]), abs(side.hi[j]))
+        side.slack[i] = (d + 4) * UNIT * size + TINY
+        side.error[i] = m[i] * (32.0 + 24.0 * h)
+        # A score is within its slack, a link within ``error`` units of roundoff, and the sum of n
+        # terms loses n units of the sum of their sizes.
+        floats[0] += min(steepness * side.slack[i], 2.0 * m[i] * h)
+        floats[0] += UNIT * (side.error[i] + (n + 4) * m[i] * h)
+    floats[0] *= 1.01
+    for i in range(n):
+        side.wall[i] = 50.0 * steepest + TINY
+    for j in range(d):
+        size = TINY
+        for i in range(n):
+            size += 2.0 * abs(side.A[i, j])
+        side.wall[n + j] = side.wall[0] * size
+    for k in range(tables):
+        side.sizes[k] = sizes[k]
+        for s in range(width):
+            side.grid[k, s] = grid[k, s]
+            side.heights[k, s] = heights[k, s]
+    return floats, ints
 
 
 @compiled
@@ -1048,9 +1113,30 @@ def choose_branch(side: Side, work: Work, rule: int) -> float:
 
 
 @compiled
-def load(side: Side, work: Work, pool: Floats, basis: Ints, slot: int, half: int) -> int:
-    """Bring one half of a stored node into ``work`` (all of it if half < 0); its mode."""
+def plant(side: Side, work: Work) -> None:
+    """The root: the whole box, with its middle and the corner that most terms would like."""
     n, d = side.A.shape
+    for j in range(d):
+        work.l[j], work.u[j] = side.lo[j], side.hi[j]
+        work.centre[j] = 0.5 * (side.lo[j] + side.hi[j])
+        liked = 0.0
+        for i in range(n):
+            liked += side.m[i] * side.A[i, j]
+        work.values[j] = side.hi[j] if liked > 0.0 else side.lo[j]
+        work.labels[j] = n + j
+    for i in range(n):
+        work.L[i], work.U[i] = -math.inf, math.inf
+        work.beta[i] = 0.3
+        work.focus[i, 0] = work.focus[i, 1] = work.focus[i, 2] = math.inf
+
+
+@compiled
+def load(side: Side, work: Work, pool: Floats, basis: Ints, slot: int, half: int) -> int:
+    """Bring one half of a stored node into ``work``, or the root if half < 0; its mode."""
+    n, d = side.A.shape
+    if half < 0:
+        plant(side, work)
+        return PLAIN
     for j in range(d):
         work.l[j] = pool[slot, j]
         work.u[j] = pool[slot, d + j]
@@ -1070,11 +1156,10 @@ def load(side: Side, work: Work, pool: Floats, basis: Ints, slot: int, half: int
             work.U[v] = point
         else:
             work.u[v - n] = point
-    elif half == 1:
-        if v < n:
-            work.L[v] = point
-        else:
-            work.l[v - n] = point + 1.0 if side.integer[v - n] else point
+    elif v < n:
+        work.L[v] = point
+    else:
+        work.l[v - n] = point + 1.0 if side.integer[v - n] else point
     return int(pool[slot, base + 2])
 
 
@@ -1189,84 +1274,125 @@ def grow(
     return best
 
 
-# -- corners -------------------------------------------------------------------------------------
+# -- convex and concave sums ---------------------------------------------------------------------
 
 
 @compiled
-def best_corner(side: Side) -> float:
+def moving(floats: Floats, ints: Ints) -> tuple[int, int]:
+    """How many coordinates are not fixed, and how many are integers."""
+    side = unpack(floats, ints)
+    free = 0
+    whole = 0
+    for j in range(len(side.lo)):
+        free += side.lo[j] < side.hi[j]
+        whole += side.integer[j]
+    return free, whole
+
+
+@compiled
+def clipping(floats: Floats, ints: Ints, kind: int) -> float:
+    """What clipping can change in a sum of RISING or FALLING terms that rounding alone clips.
+
+    Infinite if there are other terms.
+    """
+    side = unpack(floats, ints)
+    n, d = side.A.shape
+    total = 0.0
+    for i in range(n):
+        if side.link[i] != kind:
+            return math.inf
+        reach = 0.0
+        middle = side.c[i]
+        for j in range(d):
+            reach += abs(side.A[i, j]) * 0.5 * (side.hi[j] - side.lo[j])
+            middle += side.A[i, j] * 0.5 * (side.hi[j] + side.lo[j])
+        outside = max(0.0, abs(middle) + reach + 4.0 * side.slack[i] - 1.0)
+        total += side.m[i] * outside / side.par[i, FOOT]
+    return total * 1.01
+
+
+@compiled
+def best_corner(floats: Floats, ints: Ints) -> float:
     """The largest sum of FALLING terms, unclipped, over all corners.
 
-    Scores are built up coordinate by coordinate, so each is the sum of d products however many
-    corners there are. Only the levels below the coordinate that flips are renewed.
+    With b = 1 + (1 - t)/foot a term is h - log b. The b are built up coordinate by coordinate, so
+    each is a sum of d products however many corners there are; only the levels below the
+    coordinate that flips are renewed.
     """
+    side = unpack(floats, ints)
     A, m, foot = side.A, side.m, side.par[:, FOOT]
     n, d = A.shape
-    level = np.empty((d + 1, n))
-    for i in range(n):
-        level[d, i] = side.c[i]
-    best = -math.inf
+    base = np.empty((d + 1, n))
+    step = np.empty((d, 2, n))
     free = 0
-    order = np.empty(d, dtype=np.int64)
+    shift = 0.0
+    for i in range(n):
+        base[d, i] = 1.0 + (1.0 - side.c[i]) / foot[i]
+        shift += m[i] * side.par[i, H]
     for j in range(d):
         if side.lo[j] == side.hi[j]:
             for i in range(n):
-                level[d, i] += A[i, j] * side.lo[j]
-        else:
-            order[free] = j
-            free += 1
+                base[d, i] -= A[i, j] * side.lo[j] / foot[i]
+            continue
+        for i in range(n):
+            step[free, 0, i] = A[i, j] * side.lo[j] / foot[i]
+            step[free, 1, i] = A[i, j] * side.hi[j] / foot[i]
+        free += 1
     for i in range(n):
-        level[free, i] = level[d, i]
+        base[free, i] = base[d, i]
+    best = -math.inf
     for code in range(1 << free):
         # The coordinates whose bits differ from the last code are the lowest ones.
-        changed = 1
+        changed = free if code == 0 else 1
         while changed < free and (code >> (changed - 1)) & 1 == 0:
             changed += 1
-        if code == 0:
-            changed = free
-        for k in range(min(changed, free) - 1, -1, -1):
-            j = order[k]
-            x = side.hi[j] if (code >> k) & 1 else side.lo[j]
+        for k in range(changed - 1, -1, -1):
+            taken = (code >> k) & 1
             for i in range(n):
-                level[k, i] = level[k + 1, i] + A[i, j] * x
+                base[k, i] = base[k + 1, i] - step[k, taken, i]
         total = 0.0
         product = 1.0
         for i in range(n):
-            factor = 1.0 + (1.0 - level[0, i]) / foot[i]
             if m[i] == 1.0:
-                product *= factor
+                product *= base[0, i]
                 if product > 1e90:  # and no factor is above 1e217
                     total -= math.log(product)
                     product = 1.0
             else:
-                total -= m[i] * math.log(factor)
+                total -= m[i] * math.log(base[0, i])
         total -= math.log(product)
         best = max(best, total)
-    shift = 0.0
-    for i in range(n):
-        shift += m[i] * side.par[i, H]
     return best + shift
 
 
-# -- many concave sums ---------------------------------------------------------------------------
-
-
 @compiled
-def climb_many(
-    side: Side, signs: Floats, tolerance: float, values: Floats, gaps: Floats
+def climb(
+    floats: Floats, ints: Ints, signs: Floats, tolerance: float, values: Floats, gaps: Floats
 ) -> None:  # fmt: skip
-    """For each row of signs the largest Σ log(1 + (1 + σ_i t_i) / foot_i), which is concave.
+    """For each row of signs the largest sum of RISING terms, unclipped, of scores σ_i t_i.
+
+    With b = 1 + (1 + σt)/foot a term is log b - h, which is concave.
 
     Projected gradients. By concavity no point is above a value by more than its gap, which is
-    the largest rise of the tangent over the box (Frank and Wolfe).
+    the largest rise of the tangent over the box (Frank and Wolfe), with the rounding of it.
     """
-    A, lo, hi, foot = side.A, side.lo, side.hi, side.par[:, FOOT]
+    side = unpack(floats, ints)
+    A, m, lo, hi, foot = side.A, side.m, side.lo, side.hi, side.par[:, FOOT]
     n, d = A.shape
-    x, y, grad, old = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    size = 0.0
+    shift = 0.0
+    for i in range(n):
+        size += m[i] * (1.0 + 2.0 * side.par[i, H])
+        for j in range(d):
+            size += m[i] * abs(A[i, j]) / foot[i] * (hi[j] - lo[j])
+        shift += m[i] * side.par[i, H]
+    blur = (n + d + 20) * 4.0 * UNIT * size
+    x, y, grad, old = np.empty(d), np.empty(d), np.empty(d), np.zeros(d)
     for s in range(len(signs)):
         for j in range(d):
             g = 0.0
             for i in range(n):
-                g += signs[s, i] * A[i, j] / (foot[i] + 1.0)
+                g += signs[s, i] * m[i] * A[i, j] / (foot[i] + 1.0)
             y[j] = hi[j] if g > 0.0 else lo[j]
             x[j] = y[j]
         best = -math.inf
@@ -1275,7 +1401,6 @@ def climb_many(
         for turn in range(200):
             total = 0.0
             product = 1.0
-            size = 0.0
             for j in range(d):
                 old[j] = grad[j]
                 grad[j] = 0.0
@@ -1284,15 +1409,18 @@ def climb_many(
                 for j in range(d):
                     t += A[i, j] * y[j]
                 base = foot[i] + 1.0 + signs[s, i] * t
-                product *= base / foot[i]
-                if product > 1e90:  # and no factor is above 1e217
-                    total += math.log(product)
-                    product = 1.0
-                slant = signs[s, i] / base
+                if m[i] == 1.0:
+                    product *= base / foot[i]
+                    if product > 1e90:  # and no factor is above 1e217
+                        total += math.log(product)
+                        product = 1.0
+                else:
+                    total += m[i] * math.log(base / foot[i])
+                slant = signs[s, i] * m[i] / base
                 for j in range(d):
                     grad[j] += slant * A[i, j]
             total += math.log(product)
-            rise = 0.0
+            rise = blur
             for j in range(d):
                 rise += max(grad[j] * (hi[j] - y[j]), grad[j] * (lo[j] - y[j]))
             if turn == 0 or total + rise < best + gap:
@@ -1301,14 +1429,15 @@ def climb_many(
                 break
             moved = 0.0
             bent = 0.0
+            steep = 0.0
             for j in range(d):
                 step = y[j] - x[j]
                 moved += step * step
                 bent += step * (grad[j] - old[j])
-                size = max(size, abs(grad[j]))
+                steep = max(steep, abs(grad[j]))
                 x[j] = y[j]
-            rate = moved / -bent if turn > 0 and bent < 0.0 else max(4.0 * rate, 0.1 / size)
+            rate = moved / -bent if turn > 0 and bent < 0.0 else max(4.0 * rate, 0.1 / steep)
             for j in range(d):
                 y[j] = min(hi[j], max(lo[j], x[j] + rate * grad[j]))
-        values[s] = best
+        values[s] = best - shift
         gaps[s] = gap

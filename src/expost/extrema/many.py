@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Box
 from expost.extrema import kernels
-from expost.extrema.corners import clipping
-from expost.extrema.kernels import FOOT, LOGISTIC, Side
+from expost.extrema.kernels import FOOT, RISING, H, PackedSide
 from expost.extrema.side import Sides, Terms, both_sides
 from expost.queries.score_term import ScoreTerm
 from expost.rounding import UNIT
@@ -28,41 +27,39 @@ _MOST_COORDINATES = 12
 _BLOCK = 1024
 
 
-def concave_side(terms: Sequence[ScoreTerm], box: Box) -> Side | None:
+def concave_side(terms: Sequence[ScoreTerm], box: Box) -> PackedSide | None:
     """The terms as a side, if they are unclipped linear ones and there are not too many corners."""
-    sides = Sides.of(box)
-    if sides.integer.any() or len(sides.lo) > _MOST_COORDINATES:
+    columns = range(len(box.sides))
+    sides = Sides.of(box, columns)
+    if sides.integer.any() or len(columns) > _MOST_COORDINATES:
         return None
-    once = [(term, 1) for term in terms]
-    side, _ = both_sides(Terms.of(once, range(len(sides.lo))), sides)
-    return None if (side.link == LOGISTIC).any() or clipping(side) > 1e-9 else side
+    side, _ = both_sides(Terms.of([(term, 1) for term in terms], columns), sides)
+    return side if kernels.clipping(*side, RISING) < 1e-9 else None
 
 
 def many_spreads(
-    side: Side, high: NDArray[np.bool_], error: float, gap: float
+    packed: PackedSide, high: NDArray[np.bool_], error: float, gap: float
 ) -> tuple[Floats, Floats]:
     """Lower and upper bounds, for rows that say which responses were the high ones.
 
-    ``side`` has the terms of the high responses; a low one has the same with its score negated.
+    The side has the terms of the high responses; a low one has the same with its score negated.
     ``error`` is how far the terms are from what is sampled.
     """
+    side = kernels.unpack(*packed)
     corners = np.array(list(itertools.product(*zip(side.lo, side.hi, strict=True)))).T
     scores = side.A @ corners + side.c[:, None]
-    foot = side.par[:, FOOT]
-    sums = np.log1p((1 + np.vstack([scores, -scores])) / np.tile(foot, 2)[:, None])
+    foot, h = side.par[:, FOOT], side.par[:, H]
+    both = np.vstack([scores, -scores])
+    sums = np.log1p((1 + both) / np.tile(foot, 2)[:, None]) - np.tile(h, 2)[:, None]
     given = np.hstack([high, ~high]).astype(np.float64)
     lowest = np.empty(len(given))
     for start in range(0, len(given), _BLOCK):
         lowest[start : start + _BLOCK] = (given[start : start + _BLOCK] @ sums).min(axis=1)
     highest, gaps = np.empty(len(given)), np.empty(len(given))
     signs = np.where(high, 1.0, -1.0)
-    kernels.climb_many(side, signs, gap / 2, highest, gaps)
-    n, d = side.A.shape
-    # Both ends are within the error of an evaluation (twice the terms were summed in the product),
-    # and the tangent within the roundings of its slopes.
-    slopes = np.abs(side.A).T @ (1 / foot) * (side.hi - side.lo)
-    slack = 2 * error + 6 * side.total_error + 2 * clipping(side)
-    slack += (n + d + 20) * 4 * UNIT * float(slopes.sum() + (2 * side.par[:, 0]).sum() + n)
+    kernels.climb(*packed, signs, gap / 2, highest, gaps)
+    # Both ends are within the error of an evaluation; twice the terms were summed in the product.
+    slack = 2 * error + 6 * packed.total_error + 2 * kernels.clipping(*packed, RISING)
     width = highest - lowest
     lower, upper = np.maximum(0.0, width - slack), (width + gaps + slack) * (1 + 4 * UNIT)
     return lower, np.where(np.isnan(upper), np.inf, upper)

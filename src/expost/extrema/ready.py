@@ -11,10 +11,10 @@ from functools import cache
 
 import numpy as np
 
-from expost.extrema import kernels
 from expost.extrema.branch_and_bound import Search
 from expost.extrema.corners import Corners
 from expost.extrema.side import Sides, Terms, both_sides
+from expost.extrema.summit import Summit
 from expost.queries.score_term import Link, ScoreTerm
 
 __all__ = ["ready"]
@@ -31,11 +31,11 @@ def ready() -> None:
     timer.start()
     try:
         term = ScoreTerm(Link.CLIPPED, 1.0, (1.0,), 0.0, 0.0)
-        sides = Sides(np.array([-1.0]), np.array([1.0]), np.array([False]))
+        sides = Sides(np.array([-1.0]), np.array([1.0]), np.array([0]))
         highest, lowest = both_sides(Terms.of([(term, 1)], [0]), sides)
         Search(highest).pursue(0.1, 1)
         Corners.of(lowest)
-        kernels.climb_many(highest, np.ones((1, 1)), 0.1, np.empty(1), np.empty(1))
+        Summit(highest, 0.0).pursue(0.1, 1)
     finally:
         timer.cancel()
 

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box, Integers
-from expost.extrema.kernels import FALLING, FOOT, LOGISTIC, RISING, H, Side
+from expost.extrema.kernels import FALLING, FOOT, LOGISTIC, RISING, H, PackedSide, pack
 from expost.queries.score_term import Link, ScoreTerm
-from expost.rounding import UNIT
 
 __all__ = ["Sides", "Terms", "both_sides"]
 
@@ -26,13 +25,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _CELLS = 24
-_TINY = 1e-300  # what products too small for doubles can lose, and more
 
 
 class Terms(NamedTuple):
     """Score terms as arrays: Σ m · link(A x + c)."""
 
-    logistic: NDArray[np.bool_]
+    logistic: tuple[bool, ...]
     epsilon: tuple[float, ...]
     m: Floats
     A: Floats
@@ -42,101 +40,63 @@ class Terms(NamedTuple):
     def of(cls, counted: Sequence[tuple[ScoreTerm, int]], columns: Sequence[int]) -> Terms:
         """The terms and how often each counts, in some of the coordinates."""
         terms = [term for term, _ in counted]
+        smooth = Link.LOGISTIC
         return cls(
-            logistic=np.array([term.link is Link.LOGISTIC for term in terms], dtype=bool),
-            epsilon=tuple(term.epsilon for term in terms),
+            logistic=tuple([term.link is smooth for term in terms]),
+            epsilon=tuple([term.epsilon for term in terms]),
             m=np.array([times for _, times in counted], dtype=np.float64),
-            A=np.array([[term.weights[j] for j in columns] for term in terms], dtype=np.float64),
+            A=np.array([term.weights for term in terms], dtype=np.float64)[:, columns],
             c=np.array([term.offset for term in terms], dtype=np.float64),
         )
 
 
 class Sides(NamedTuple):
-    """A box as arrays."""
+    """Some sides of a box as arrays."""
 
     lo: Floats
     hi: Floats
-    integer: NDArray[np.bool_]
+    integer: Ints
 
     @classmethod
-    def of(cls, box: Box) -> Sides:
+    def of(cls, box: Box, columns: Sequence[int]) -> Sides:
+        sides = [box.sides[j] for j in columns]
         return cls(
-            lo=np.array([side.lower for side in box.sides], dtype=np.float64),
-            hi=np.array([side.upper for side in box.sides], dtype=np.float64),
-            integer=np.array([isinstance(side, Integers) for side in box.sides], dtype=bool),
+            lo=np.array([side.lower for side in sides], dtype=np.float64),
+            hi=np.array([side.upper for side in sides], dtype=np.float64),
+            integer=np.array([isinstance(side, Integers) for side in sides], dtype=np.int64),
         )
 
-    def part(self, columns: Sequence[int]) -> Sides:
-        return Sides(self.lo[columns], self.hi[columns], self.integer[columns])
 
-
-def both_sides(terms: Terms, sides: Sides) -> tuple[Side, Side]:
+def both_sides(terms: Terms, sides: Sides) -> tuple[PackedSide, PackedSide]:
     """The largest sum of the terms over a box, and the largest of its negative."""
-    lo, hi, integer = sides
-    logistic, epsilon, m, A, c = terms
-    n, d = A.shape
-    # Coordinates of size 1, by powers of two: nothing is rounded, and no width is too small.
-    _, exponent = np.frexp(np.maximum(np.abs(lo), np.abs(hi)))
-    exponent = np.where(integer, 0, exponent)
-    lo, hi, A = np.ldexp(lo, -exponent), np.ldexp(hi, -exponent), np.ldexp(A, exponent)
-    par, unit_error, unit_steepness = _constants(epsilon, logistic.tobytes())
-    h = par[:, H]
-    sizes = np.abs(A)
-    slack = (d + 4) * UNIT * (np.abs(c) + sizes @ np.maximum(np.abs(lo), np.abs(hi))) + _TINY
-    steepest = m * unit_steepness
-    wall = np.full(n + d, 50 * steepest.max() + 1e-300)
-    wall[n:] *= 2 * sizes.sum(axis=0) + 1e-300
-    error = m * unit_error
-    # A score is within its slack, a link within ``error`` units of roundoff, and the sum of n
-    # terms loses n units of the sum of their sizes.
-    moved = np.minimum(steepest * slack, 2 * m * h)
-    total_error = float((moved + UNIT * (error + (n + 4) * m * h)).sum()) * 1.01
 
-    def one(sign: int) -> Side:
-        link, tau, table, grid, heights, lengths = _links(epsilon, logistic.tobytes(), sign)
-        return Side(
-            link=link,
-            par=par,
-            m=m,
-            error=error,
-            A=A if sign > 0 else -A,
-            c=c if sign > 0 else -c,
-            lo=lo,
-            hi=hi,
-            integer=integer.astype(np.int64),
-            slack=slack,
-            tau=tau,
-            wall=wall,
-            table=table,
-            grid=grid,
-            heights=heights,
-            sizes=lengths,
-            total_error=total_error,
-        )
+    def one(sign: int) -> PackedSide:
+        links = _links(terms.epsilon, terms.logistic, sign)
+        return PackedSide(*pack(terms.A, terms.c, terms.m, *sides, sign, *links))
 
     return one(1), one(-1)
 
 
 @lru_cache(maxsize=256)
 def _links(
-    epsilon: tuple[float, ...], logistic: bytes, sign: int
-) -> tuple[Ints, Floats, Ints, Floats, Floats, Ints]:
-    """Kinds of links, their τ, which table each of them uses, and the tables."""
-    smooth = np.frombuffer(logistic, dtype=bool)
-    link = np.where(smooth, LOGISTIC, RISING if sign > 0 else FALLING).astype(np.int64)
-    keys = list(zip(link.tolist(), epsilon, strict=True))
+    epsilon: tuple[float, ...], logistic: tuple[bool, ...], sign: int
+) -> tuple[Floats, Ints, Ints, Floats, Floats, Ints]:
+    """Parameters of the links and their largest slopes, kinds, and which tables they use."""
+    own = [_parameters(e) for e in epsilon]
+    slopes = [
+        math.tanh(p[H] / 2) if smooth else 1 / p[FOOT]
+        for p, smooth in zip(own, logistic, strict=True)
+    ]
+    bent = RISING if sign > 0 else FALLING
+    kinds = [LOGISTIC if smooth else bent for smooth in logistic]
+    keys = list(zip(kinds, epsilon, strict=True))
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    table = np.array([places[key] for key in keys], dtype=np.int64)
-    return link, np.where(smooth, 0.0, -float(sign)), table, *_stacked(list(places))
-
-
-@lru_cache(maxsize=256)
-def _constants(epsilon: tuple[float, ...], logistic: bytes) -> tuple[Floats, Floats, Floats]:
-    """Parameters of links, their rounding in units of roundoff, and their largest slopes."""
-    par = np.array([_parameters(e) for e in epsilon])
-    h = par[:, H]
-    steepness = np.where(np.frombuffer(logistic, dtype=bool), np.tanh(h / 2), 1 / par[:, FOOT])
-    return par, 32 + 24 * h, steepness
+    return (
+        np.column_stack([np.array(own), slopes]),
+        np.array(kinds, dtype=np.int64),
+        np.array([places[key] for key in keys], dtype=np.int64),
+        *_stacked(list(places)),
+    )
 
 
 @lru_cache(maxsize=4096)
