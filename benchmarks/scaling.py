@@ -27,8 +27,8 @@ def _transcripts() -> bool:
     steep = partial(draw, "steep", "logistic", d=9, scale=10)
     smooth = partial(draw, "smooth", "logistic", d=9, scale=1)
     linear = partial(draw, "linear", "linear", d=20, scale=10)
-    rows = [(steep, 10, 5), (steep, 20, 5), (steep, 30, 3), (steep, 40, 3)]
-    rows += [(smooth, 20, 5), (smooth, 40, 5), (linear, 50, 5)]
+    rows = [(steep, 10, 12), (steep, 20, 12), (steep, 30, 12), (steep, 40, 8)]
+    rows += [(smooth, 20, 12), (smooth, 40, 12), (linear, 50, 5)]
     print("certified losses to a gap of 0.01, times as multiples of the first row")
     print(f"  {'':<22}{'median':>10}{'worst':>10}{'missed':>10}{'largest gap':>14}")
     base, reached = 0.0, True

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import oracles
 from boxes import Case, Point
 from expost.extrema import kernels
-from expost.extrema.kernels import FALLING, LOGISTIC, RISING, Side, Work
+from expost.extrema.kernels import FALLING, LOGISTIC, RISING, PackedSide, Side, Work
 from expost.extrema.side import Sides, Terms, both_sides
 from expost.queries.score_term import Link, ScoreTerm
 
@@ -61,6 +61,16 @@ def make_sides(
     hi: Sequence[float],
     integer: Sequence[bool] | None = None,
 ) -> tuple[Side, Side]:
+    highest, lowest = make_packed(terms, lo, hi, integer)
+    return kernels.unpack(*highest), kernels.unpack(*lowest)
+
+
+def make_packed(
+    terms: Iterable[ScoreTerm],
+    lo: Sequence[float],
+    hi: Sequence[float],
+    integer: Sequence[bool] | None = None,
+) -> tuple[PackedSide, PackedSide]:
     whole = np.array(integer or [False] * len(lo), dtype=np.int64)
     box = Sides(np.array(lo, dtype=np.float64), np.array(hi, dtype=np.float64), whole)
     counted = Counter(terms)
@@ -71,8 +81,7 @@ def make_sides(
         A=np.array([term.weights for term in counted], dtype=np.float64),
         c=np.array([term.offset for term in counted], dtype=np.float64),
     )
-    highest, lowest = both_sides(arrays, box)
-    return kernels.unpack(*highest), kernels.unpack(*lowest)
+    return both_sides(arrays, box)
 
 
 def single(kind: int, epsilon: float, times: int = 1) -> Side:
@@ -126,7 +135,8 @@ def some_point(work: Work, side: Side, generator: random.Random) -> Point:
 def relax(side: Side, work: Work, module: Any = kernels) -> None:
     """Good multipliers for a node."""
     module.build_hulls(side, work)
-    module.install(side, work)
+    module.arrange(side, work, False)
+    module.seat(work)
     module.simplex(side, work, 400)
 
 

@@ -107,8 +107,11 @@ def allowance(side: Side, lam: float, lo: float, hi: float, q: float, mid: float
     work.knots[0] = 1
     work.knot[0, 0] = lo
     if q == 0:
-        return float(kernels.dual_bound(side, work) - kernels.plain_bound(side, 0, lam, lo, hi))
-    bound = kernels.curved_bound(side, 0, lam, q, mid, lo, hi, lo)
+        return float(
+            kernels.dual_bound(side, work)
+            - kernels.plain_bound(kernels.links_of(side), 0, lam, lo, hi)
+        )
+    bound = kernels.curved_bound(kernels.links_of(side), 0, lam, q, mid, lo, hi, lo)
     return float(kernels.dual_bound(side, work) - bound)
 
 
@@ -139,7 +142,7 @@ def test_a_plain_bound_is_above_the_largest_value(kind: int, epsilon: float) -> 
         side = single(kind, epsilon, generator.choice([1, 1, 7]))
         lo, hi = some_interval(generator)
         lam = some_multiplier(generator, side, lo, hi)
-        bound = float(kernels.plain_bound(side, 0, lam, lo, hi))
+        bound = float(kernels.plain_bound(kernels.links_of(side), 0, lam, lo, hi))
         allowed = allowance(side, lam, lo, hi, 0.0, 0.0)
         assert bound + mpmath.mpf(allowed) >= highest(side, 0, lam, lo, hi), (lam, lo, hi)
 
@@ -162,7 +165,7 @@ def test_a_curved_bound_is_above_the_largest_value(epsilon: float) -> None:
         mid = generator.choice([lo, hi, generator.uniform(lo, hi)])
         lam = some_multiplier(generator, side, lo, hi) - q * (generator.uniform(lo, hi) - mid)
         start = generator.choice([lo, hi, generator.uniform(lo, hi)])
-        bound = float(kernels.curved_bound(side, 0, lam, q, mid, lo, hi, start))
+        bound = float(kernels.curved_bound(kernels.links_of(side), 0, lam, q, mid, lo, hi, start))
         allowed = allowance(side, lam, lo, hi, q, mid)
         most_there = highest(side, 0, lam, lo, hi, q, mid)
         assert bound + mpmath.mpf(allowed) >= most_there, (lam, q, mid, lo, hi)

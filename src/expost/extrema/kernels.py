@@ -69,9 +69,20 @@ class Side(NamedTuple):
     """Which row of the grid a term uses."""
     grid: Floats
     heights: Floats
+    chords: Floats
+    """Slopes from each point of the grid to the next."""
     sizes: Ints
     total_error: float
     """How far the computed sum can be from the real one, for any point of the box."""
+
+
+class Links(NamedTuple):
+    """The part of a side that functions of a single score need: the whole is long to hand over."""
+
+    link: Ints
+    par: Floats
+    m: Floats
+    tau: Floats
 
 
 class Work(NamedTuple):
@@ -103,6 +114,7 @@ class Work(NamedTuple):
     knot: Floats
     rise: Floats
     tab: Floats
+    kept: Floats
     values: Floats
     z: Floats
     step: Floats
@@ -119,15 +131,19 @@ class Work(NamedTuple):
     wanted: Ints
     labels: Ints
     cell: Ints
+    kept_rows: Ints
+    kept_cols: Ints
+    arranged: Ints
+    """The node whose tableau is kept for its other half, or -1."""
 
 
 def make_buffers(n: int, d: int) -> tuple[Floats, Ints]:
     """The memory of a :class:`Work` for n terms and d coordinates."""
-    floats = 4 + 18 * d + 2 * d * d + 17 * n + 2 * (n + d) * KNOTS + n * (d + 1)
+    floats = 4 + 18 * d + 2 * d * d + 17 * n + 2 * (n + d) * KNOTS + 2 * n * (d + 1)
     buffer = np.zeros(floats)
     # Unit vectors in R⁴ to start from, neighbours at right angles.
     buffer[4 + d : 4 + 5 * d : 5] = 1.0
-    return buffer, np.zeros(4 * n + 5 * d, dtype=np.int64)
+    return buffer, np.zeros(5 * n + 6 * d + 1, dtype=np.int64)
 
 
 def node_size(n: int, d: int) -> int:
@@ -180,10 +196,12 @@ def unpack(floats: Floats, ints: Ints) -> Side:
     grid = floats[f : f + tables * width].reshape((tables, width))
     f += tables * width
     heights = floats[f : f + tables * width].reshape((tables, width))
+    f += tables * width
+    chords = floats[f : f + tables * width].reshape((tables, width))
     return Side(
         ints[4 : 4 + n], par, rows[0], rows[1], A, rows[2], lo, hi,
         ints[4 + 2 * n : 4 + 2 * n + d], rows[3], rows[4], wall, ints[4 + n : 4 + 2 * n], grid,
-        heights, ints[4 + 2 * n + d :], floats[0],
+        heights, chords, ints[4 + 2 * n + d :], floats[0],
     )  # fmt: skip
 
 
@@ -192,10 +210,10 @@ def pack(
     rows: Floats, c: Floats, m: Floats, lo: Floats, hi: Floats, integer: Ints, sign: int,
     constants: Floats, link: Ints, table: Ints, grid: Floats, heights: Floats, sizes: Ints,
 ) -> tuple[Floats, Ints]:  # fmt: skip
-    """The side that maximizes Σ m ψ(sign·(rows·x + c)), with what does not change during a search."""
+    """The side that maximizes Σ m ψ(sign·(rows·x + c)), with all that no search changes."""
     n, d = rows.shape
     tables, width = grid.shape
-    floats = np.empty(1 + 6 * n + 3 * d + n * PARAMETERS + n * d + 2 * tables * width)
+    floats = np.empty(1 + 6 * n + 3 * d + n * PARAMETERS + n * d + 3 * tables * width)
     ints = np.empty(4 + 2 * n + d + tables, dtype=np.int64)
     ints[0], ints[1], ints[2], ints[3] = n, d, tables, width
     side = unpack(floats, ints)
@@ -239,6 +257,9 @@ def pack(
         for s in range(width):
             side.grid[k, s] = grid[k, s]
             side.heights[k, s] = heights[k, s]
+            side.chords[k, s] = 0.0
+        for s in range(sizes[k] - 1):
+            side.chords[k, s] = (heights[k, s + 1] - heights[k, s]) / (grid[k, s + 1] - grid[k, s])
     return floats, ints
 
 
@@ -271,14 +292,18 @@ def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
     rise = floats[f : f + (n + d) * KNOTS].reshape((n + d, KNOTS))
     f += (n + d) * KNOTS
     tab = floats[f : f + n * (d + 1)].reshape((n, d + 1))
+    f += n * (d + 1)
+    kept = floats[f : f + n * (d + 1)].reshape((n, d + 1))
     return Work(
         found, branch, trial, V, vectors[0], vectors[1], rows[0], rows[1], vectors[2], rows[2],
         vectors[3], vectors[4], rows[3], rows[4], vectors[5], rows[5], vectors[6], M, F,
-        vectors[7], focus, learned, knot, rise, tab, vectors[8], rows[6], rows[7], vectors[9],
+        vectors[7], focus, learned, knot, rise, tab, kept, vectors[8], rows[6], rows[7], vectors[9],
         rows[8], rows[9], vectors[10], vectors[11], vectors[12],
         ints[: n + d], ints[n + d : 2 * n + d], ints[2 * n + d : 2 * n + 2 * d],
         ints[2 * n + 2 * d : 2 * n + 3 * d], ints[2 * n + 3 * d : 3 * n + 4 * d],
-        ints[3 * n + 4 * d : 3 * n + 5 * d], ints[3 * n + 5 * d :],
+        ints[3 * n + 4 * d : 3 * n + 5 * d], ints[3 * n + 5 * d : 4 * n + 5 * d],
+        ints[4 * n + 5 * d : 5 * n + 5 * d], ints[5 * n + 5 * d : 5 * n + 6 * d],
+        ints[5 * n + 6 * d :],
     )  # fmt: skip
 
 
@@ -321,36 +346,51 @@ def bend(par: Floats, i: int, t: float) -> float:
     return -r if t > 0.0 else r
 
 
+@compiled
+def links_of(side: Side) -> Links:
+    return Links(side.link, side.par, side.m, side.tau)
+
+
+@compiled
+def height(links: Links, i: int, lam: float, t: float) -> float:
+    """m ψ(t) - λt."""
+    return links.m[i] * value(links.link, links.par, i, t) - lam * t
+
+
 # -- the dual bound ------------------------------------------------------------------------------
 
 
 @compiled
-def crest(side: Side, i: int, lam: float) -> float:
+def crest(links: Links, i: int, lam: float) -> float:
     """Where m ψ(t) - λt is largest right of τ, about."""
-    mu = lam / side.m[i]
+    mu = lam / links.m[i]
     if mu <= 0.0:
         return math.inf
-    if side.link[i] == LOGISTIC:
-        y = side.par[i, SINH] / mu - side.par[i, COSH]
+    if links.link[i] == LOGISTIC:
+        y = links.par[i, SINH] / mu - links.par[i, COSH]
         return math.log(y + math.sqrt(y * y - 1.0)) if y > 1.0 else 0.0
-    if side.link[i] == RISING:
-        return min(1.0, 1.0 / mu - side.par[i, FOOT] - 1.0)  # level beyond 1
+    if links.link[i] == RISING:
+        return min(1.0, 1.0 / mu - links.par[i, FOOT] - 1.0)  # level beyond 1
     return 1.0
 
 
 @compiled
-def plain_bound(side: Side, i: int, lam: float, lo: float, hi: float) -> float:
+def plain_bound(links: Links, i: int, lam: float, lo: float, hi: float) -> float:
     """An upper bound on m ψ(t) - λt over [lo, hi], but for the rounding of its largest parts."""
-    link, par, m = side.link, side.par, side.m[i]
-    best = max(m * value(link, par, i, lo) - lam * lo, m * value(link, par, i, hi) - lam * hi)
-    left, right = max(lo, side.tau[i]), hi
+    link, par, m = links.link, links.par, links.m[i]
+    left, right = max(lo, links.tau[i]), hi
+    best = -math.inf
+    if lo < links.tau[i]:
+        best = height(links, i, lam, lo)  # convex from here to left, where the rest begins
+    if left >= right or link[i] != LOGISTIC:
+        best = max(best, height(links, i, lam, hi))
     if left >= right:
-        return best  # convex
+        return best
     if link[i] == FALLING:
-        return max(best, m * value(link, par, i, left) - lam * left)  # level beyond τ
+        return max(best, height(links, i, lam, left))  # level beyond τ
     if link[i] == RISING:
         right = min(right, 1.0)  # level beyond 1, and both ends of that are looked at
-    t = min(right, max(left, crest(side, i, lam)))
+    t = min(right, max(left, crest(links, i, lam)))
     # By concavity the tangent at any t bounds the piece, so it does not matter where t landed.
     rise = m * slope(link, par, i, t)
     tilt = rise - lam
@@ -361,7 +401,7 @@ def plain_bound(side: Side, i: int, lam: float, lo: float, hi: float) -> float:
 
 @compiled
 def curved_bound(
-    side: Side, i: int, lam: float, q: float, mid: float, lo: float, hi: float, start: float
+    links: Links, i: int, lam: float, q: float, mid: float, lo: float, hi: float, start: float
 ) -> float:
     """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - mid)² over [lo, hi], for a logistic term.
 
@@ -370,7 +410,7 @@ def curved_bound(
     the outer part bounds that part; the inner part is bounded by its ends, of which one is the
     peak and the other one is below the tangent.
     """
-    link, par, m = side.link, side.par, side.m[i]
+    link, par, m = links.link, links.par, links.m[i]
     best = -math.inf
     peak = min(hi, max(lo, -par[i, PEAK]))
     tiny = 1e-14 * (m * par[i, H] + abs(q))
@@ -386,7 +426,7 @@ def curved_bound(
         if m * bend(par, i, outer) - q > -tiny and outer <= 0.0:
             best += tiny * (hi - lo) ** 2  # convex, but for what rounding may hide
             continue
-        # The edge of the concave part, on its safe side.
+        # The edge of the concave part, on its safe links.
         edge = peak
         inside = m * bend(par, i, peak) - q
         if inside > -tiny:
@@ -436,6 +476,7 @@ def dual_bound(side: Side, work: Work) -> float:
     Leaves Aᵀλ in ``w`` and Σ|λ_i a_ij| in ``weight``.
     """
     A, lam, w, weight = side.A, work.lam, work.w, work.weight
+    links = links_of(side)
     n, d = A.shape
     for j in range(d):
         w[j] = 0.0
@@ -445,13 +486,13 @@ def dual_bound(side: Side, work: Work) -> float:
     for i in range(n):
         y, q, lo, hi = lam[i], work.q[i], work.L[i], work.U[i]
         if q == 0.0:
-            work.part[i] = plain_bound(side, i, y, lo, hi)
+            work.part[i] = plain_bound(links, i, y, lo, hi)
         else:
             k = 0
             while k < work.knots[i] - 1 and work.rise[i, k] > y:
                 k += 1
             mid = work.middle[i]
-            work.part[i] = curved_bound(side, i, y, q, mid, lo, hi, work.knot[i, k])
+            work.part[i] = curved_bound(links, i, y, q, mid, lo, hi, work.knot[i, k])
             far = max(abs(lo - mid), abs(hi - mid)) + side.slack[i]
             size += 2.0 * abs(q) * far * (far + abs(lo) + abs(hi) + side.slack[i] / UNIT)
         total += work.part[i] + y * side.c[i]
@@ -534,6 +575,7 @@ def tighten(side: Side, work: Work, bound: float, cut: float) -> None:
     loses against its best one.
     """
     l, u, w = work.l, work.u, work.w
+    links = links_of(side)
     n, d = side.A.shape
     for j in range(d):
         sure = abs(w[j]) - (n + 4) * UNIT * work.weight[j]
@@ -554,16 +596,16 @@ def tighten(side: Side, work: Work, bound: float, cut: float) -> None:
         far = max(abs(lo), abs(hi))
         blur = UNIT * (4.0 * side.error[i] + 80.0 * (abs(lam) + side.wall[i]) * far)
         enough = work.part[i] - (bound - cut) - blur
-        low = height(side, i, lam, lo)
-        high = height(side, i, lam, hi)
+        low = height(links, i, lam, lo)
+        high = height(links, i, lam, hi)
         if lo >= hi or (low > enough and high > enough):
             continue
         # From its best point a term falls towards both ends, or is convex there.
         best = lo if low > high else hi
         concave = side.tau[i] < hi
         if concave:
-            top = min(hi, max(lo, side.tau[i], crest(side, i, lam)))
-            if height(side, i, lam, top) >= max(low, high):
+            top = min(hi, max(lo, side.tau[i], crest(links, i, lam)))
+            if height(links, i, lam, top) >= max(low, high):
                 best = top
         for end in range(2):
             safe = hi if end else lo
@@ -574,7 +616,7 @@ def tighten(side: Side, work: Work, bound: float, cut: float) -> None:
             near = best
             for _ in range(6):
                 t = 0.5 * (safe + near)
-                if height(side, i, lam, t) <= enough:
+                if height(links, i, lam, t) <= enough:
                     safe = t
                 else:
                     near = t
@@ -583,12 +625,6 @@ def tighten(side: Side, work: Work, bound: float, cut: float) -> None:
                 work.U[i] = safe
             else:
                 work.L[i] = safe
-
-
-@compiled
-def height(side: Side, i: int, lam: float, t: float) -> float:
-    """m ψ(t) - λt."""
-    return side.m[i] * value(side.link, side.par, i, t) - lam * t
 
 
 # -- curvature -----------------------------------------------------------------------------------
@@ -719,17 +755,58 @@ def adapt(side: Side, work: Work) -> None:
 @compiled
 def build_hulls(side: Side, work: Work) -> None:
     """The upper hull of every variable's function, through its ends, table and focus points."""
-    knot, rise, count = work.knot, work.rise, work.knots
+    knot, rise, count, grid, heights = work.knot, work.rise, work.knots, side.grid, side.heights
     n, d = side.A.shape
     for i in range(n):
         lo, hi, m, mid, curve = work.L[i], work.U[i], side.m[i], work.middle[i], 0.5 * work.q[i]
+        row = side.table[i]
         knot[i, 0] = lo
         count[i] = 1
         if lo >= hi:
             continue
+        if curve == 0.0 and work.focus[i, 0] == math.inf:
+            # A line from the lower end to where it touches, then chords of the table.
+            low = m * value(side.link, side.par, i, lo)
+            high = m * value(side.link, side.par, i, hi)
+            # Left of τ a term is convex, and no point but its end can be on the hull.
+            a, end = 0, side.sizes[row]
+            while a < end:
+                half = (a + end) // 2
+                if grid[row, half] > lo and grid[row, half] >= side.tau[i]:
+                    end = half
+                else:
+                    a = half + 1
+            while end < side.sizes[row] and grid[row, end] < hi:
+                end += 1
+            b = end
+            while a < b:
+                half = (a + b) // 2
+                here = m * heights[row, half]
+                if half + 1 < end:
+                    after = m * side.chords[row, half]
+                else:
+                    after = (high - here) / (hi - grid[row, half])
+                if here - low >= after * (grid[row, half] - lo):
+                    b = half
+                else:
+                    a = half + 1
+            k = 1
+            last, t = low, lo
+            if a < end:
+                knot[i, 1] = grid[row, a]
+                rise[i, 0] = (m * heights[row, a] - low) / (grid[row, a] - lo)
+                for g in range(a, end - 1):
+                    rise[i, k] = m * side.chords[row, g]
+                    k += 1
+                    knot[i, k] = grid[row, g + 1]
+                k += 1
+                last, t = m * heights[row, end - 1], grid[row, end - 1]
+            rise[i, k - 1] = (high - last) / (hi - t)
+            knot[i, k] = hi
+            count[i] = k + 1
+            continue
         # Left of τ a term is convex, and no point but its end can be on the hull.
         tau = side.tau[i] if curve <= 0.0 else lo
-        row = side.table[i]
         size = side.sizes[row]
         g, b = 0, size
         while g < b:
@@ -816,10 +893,11 @@ def pivot(tab: Floats, r: int, col: int) -> None:
 
 
 @compiled
-def install(side: Side, work: Work) -> None:
-    """The tableau in which work.labels are nonbasic, each on the knot nearest to its value.
+def arrange(side: Side, work: Work, again: bool) -> None:
+    """The tableau in which work.labels are nonbasic, as far as that can be.
 
     Scores are variables 0..n-1, coordinates n..n+d-1. The last column of the tableau is constant.
+    ``again`` if the labels are those of the last time: two halves of a node start alike.
     """
     tab, rows, cols, wanted = work.tab, work.rows, work.cols, work.wanted
     n, d = side.A.shape
@@ -827,13 +905,13 @@ def install(side: Side, work: Work) -> None:
         wanted[k] = -1
     for j in range(d):
         wanted[work.labels[j]] = j
-        cols[j] = n + j
+        cols[j] = work.kept_cols[j] if again else n + j
     for i in range(n):
-        rows[i] = i
+        rows[i] = work.kept_rows[i] if again else i
         for j in range(d):
-            tab[i, j] = side.A[i, j]
-        tab[i, d] = side.c[i]
-    for s in range(d):
+            tab[i, j] = work.kept[i, j] if again else side.A[i, j]
+        tab[i, d] = work.kept[i, d] if again else side.c[i]
+    for s in range(0 if again else d):
         i = work.labels[s]
         if i >= n:
             continue
@@ -846,11 +924,26 @@ def install(side: Side, work: Work) -> None:
             pivot(tab, i, best)
             rows[i] = cols[best]
             cols[best] = i
+    for i in range(n):
+        work.kept_rows[i] = rows[i]
+        for j in range(d + 1):
+            work.kept[i, j] = tab[i, j]
     for j in range(d):
-        k = cols[j]
-        z = work.values[wanted[k]] if wanted[k] >= 0 else work.knot[k, 0]
+        work.kept_cols[j] = cols[j]
+        work.y[j] = work.values[wanted[cols[j]]] if wanted[cols[j]] >= 0 else -math.inf
+    for j in range(d):
+        work.labels[j], work.values[j] = cols[j], work.y[j]
+
+
+@compiled
+def seat(work: Work) -> None:
+    """Put every nonbasic variable on the knot nearest to its value."""
+    for j in range(len(work.at)):
+        k = work.cols[j]
         p = 0
-        while p + 1 < work.knots[k] and 2.0 * z > work.knot[k, p] + work.knot[k, p + 1]:
+        while (
+            p + 1 < work.knots[k] and 2.0 * work.values[j] > work.knot[k, p] + work.knot[k, p + 1]
+        ):
             p += 1
         work.at[j] = p
 
@@ -1216,7 +1309,10 @@ def grow(
     work.found[TIGHTENED] = 0.0
     mode = load(side, work, pool, basis, parent, half)
     if not propagate(side, work, 3):
+        work.arranged[0] = -1
         return -math.inf
+    arrange(side, work, half == 1 and work.arranged[0] == parent)
+    work.arranged[0] = parent if half == 0 else -1
     best = math.inf
     plain = math.inf
     left = 2 if mode == CURVED else 1
@@ -1234,7 +1330,7 @@ def grow(
             for j in range(d):
                 work.D[j] = 0.0
         build_hulls(side, work)
-        install(side, work)
+        seat(work)
         simplex(side, work, 400 if level == 0 else 60)
         bound = dual_bound(side, work)
         # What tightening dropped from the box is at most cut, and that is all that is known of it.
