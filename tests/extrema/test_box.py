@@ -21,11 +21,20 @@ import numpy as np
 import pytest
 
 import expost as xp
-import oracles
-from boxes import EPSILONS, NODES, Ask, Case, Side, complaints, some_ask, some_case, some_sides
-from expost.extrema.box import BoxSpread, _blocks
+from boxes import (
+    EPSILONS,
+    NODES,
+    Ask,
+    Case,
+    Side,
+    answered,
+    complaints,
+    some_ask,
+    some_case,
+    some_sides,
+)
+from expost.extrema.box import BoxSpread, blocks
 from expost.loss import basic_loss
-from expost.queries.score_term import ScoreTerm
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -77,8 +86,8 @@ def test_the_losses_of_many_subjects_are_right_one_by_one(seed: int) -> None:
             continue
         box = xp.Box([side.argument for side in sides])
         rows = list(itertools.product((0, 1), repeat=len(asks)))
-        lower, upper = xp.realized_losses(box, [ask.query for ask in asks], rows)
-        for row, low, high in zip(rows, lower, upper, strict=True):
+        losses = xp.realized_losses(answered(box, [ask.query for ask in asks], rows))
+        for row, low, high in zip(rows, losses.lower, losses.upper, strict=True):
             given = (Ask(**{**a.__dict__, "high": bool(b)}) for a, b in zip(asks, row, strict=True))
             case = Case(sides, tuple(given))
             assert not complaints(case, xp.Enclosure(low, high), step), case
@@ -90,8 +99,9 @@ def test_the_losses_of_many_subjects_may_repeat_a_query() -> None:
     box = xp.Box([(0, 1), (0, 1)])
     first = xp.linear([1, 1], range=(0, 2), epsilon=1)
     second = xp.linear([1, -1], range=(-1, 1), epsilon=1)
-    _, upper = xp.realized_losses(box, [first, second, first], [[0, 1, 0], [1, 1, 0]])
-    for row, bound in zip([(0, 1, 0), (1, 1, 0)], upper, strict=True):
+    rows = [(0, 1, 0), (1, 1, 0)]
+    losses = xp.realized_losses(answered(box, [first, second, first], rows))
+    for row, bound in zip(rows, losses.upper, strict=True):
         transcript = xp.Transcript(box)
         for query, position in zip([first, second, first], row, strict=True):
             transcript = transcript.add(query, query.on(box).responses[position])
@@ -278,34 +288,26 @@ def test_a_fresh_process_gives_the_same_bits() -> None:
 # -- blocks --------------------------------------------------------------------------------------
 
 
-def signature(link: bool, epsilon: float, z: Fraction, times: int) -> tuple[object, ...]:
-    return link, epsilon, z, times
-
-
 def test_blocks_are_the_whole_and_share_no_free_coordinate() -> None:
     generator = random.Random(9)
     several = 0
     for _ in range(200):
         case = some_case(generator, queries=5)
         sides, box = case.sides, case.box
-        counted: Counter[ScoreTerm] = Counter(case.terms)
-        point = [side.lo for side in sides]
-        whole: Counter[tuple[object, ...]] = Counter()
-        for term, n in counted.items():
-            if any(w and side.lo < side.hi for w, side in zip(term.weights, sides, strict=True)):
-                z = oracles.affine(term.weights, term.offset, point)
-                whole[signature(term.link == 0, term.epsilon, z, n)] += 1
-        parts: Counter[tuple[object, ...]] = Counter()
-        free = 0
-        blocks = list(_blocks(counted, box))
-        for terms, part in blocks:
-            free += int((part.lo < part.hi).sum())
-            for i, epsilon in enumerate(terms.epsilon):
-                z = oracles.affine(terms.A[i].tolist(), float(terms.c[i]), part.lo.tolist())
-                parts[signature(bool(terms.logistic[i]), epsilon, z, int(terms.m[i]))] += 1
-        assert parts == whole
-        assert free <= sum(side.lo < side.hi for side in sides)
-        several += len(blocks) > 1
+        terms = list(Counter(case.terms).items())
+        free = [side.lo < side.hi for side in sides]
+        varying = [{j for j, w in enumerate(term.weights) if w and free[j]} for term, _ in terms]
+        found = list(blocks(terms, box))
+        assert sorted(i for _, block in found for i in block) == [
+            i for i, used in enumerate(varying) if used
+        ]
+        for columns, block in found:
+            assert all(
+                w == 0 for i in block for j, w in enumerate(terms[i][0].weights) if j not in columns
+            )
+        for (_, first), (_, second) in itertools.combinations(found, 2):
+            assert all(varying[i].isdisjoint(varying[k]) for i in first for k in second)
+        several += len(found) > 1
     assert several > 20
 
 

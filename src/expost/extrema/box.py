@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -23,7 +23,7 @@ from expost.extrema.summit import Summit
 from expost.queries.score_term import ScoreTerm
 from expost.rounding import Enclosure, down, up
 
-__all__ = ["BoxSpread"]
+__all__ = ["BoxSpread", "blocks"]
 
 _GLANCE = 4
 _FINE = 1e-4
@@ -47,11 +47,15 @@ class Maximum(Protocol):
 class BoxSpread:
     """Searches for the extremes of a sum of terms over a box."""
 
-    def __init__(self, terms: Iterable[ScoreTerm], box: Box) -> None:
-        counted = Counter(terms)
+    def __init__(self, given: Iterable[ScoreTerm], box: Box) -> None:
+        counted = Counter(given)
         # Each weight that is sampled is within its error of its term, at both ends of the spread.
         self.error = up(2 * math.fsum(up(term.error * n) for term, n in counted.items()))
-        pairs = [both_sides(*block) for block in _blocks(counted, box)]
+        terms = list(counted.items())
+        pairs = [
+            both_sides(Terms.of([terms[i] for i in block], columns), Sides.of(box, columns))
+            for columns, block in blocks(terms, box)
+        ]
         self._sides: list[list[Maximum]] = [[_maximum(pair[k]) for pair in pairs] for k in (0, 1)]
 
     @property
@@ -124,35 +128,38 @@ def _maximum(side: PackedSide) -> Maximum:
     return Corners.of(side) or Summit.of(side) or Search(side)
 
 
-def _blocks(counted: Mapping[ScoreTerm, int], box: Box) -> Iterator[tuple[Terms, Sides]]:
-    """Terms that share no coordinate but fixed ones, each with the coordinates that it uses."""
+def blocks(
+    terms: Sequence[tuple[ScoreTerm, int]], box: Box
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Terms that share no coordinate but fixed ones, and the coordinates that they use.
+
+    Both by index. Terms that are constant belong to no block.
+    """
     free = [side.lower < side.upper for side in box.sides]
     # Boxes are equal whatever the order of their names, and so are their enclosures.
     keys = range(len(free)) if box.names is None else box.names
     order = sorted(range(len(free)), key=keys.__getitem__)
     moving = [j for j in order if free[j]]
-    if any(all(term.weights[j] for j in moving) for term in counted):
+    if any(all(term.weights[j] for j in moving) for term, _ in terms):
         # One term with all coordinates links all others, but for those that are constant.
-        linked = [pair for pair in counted.items() if any(pair[0].weights[j] for j in moving)]
+        linked = [i for i, (term, _) in enumerate(terms) if any(term.weights[j] for j in moving)]
         if linked:
-            yield Terms.of(linked, order), Sides.of(box, order)
+            yield order, linked
         return
-    blocks: list[tuple[set[int], list[ScoreTerm]]] = []
-    for term in counted:
+    found: list[tuple[set[int], list[int]]] = []
+    for index, (term, _) in enumerate(terms):
         used = {j for j, weight in enumerate(term.weights) if weight}
         varying = {j for j in used if free[j]}
-        joined = [block for block in blocks if not varying.isdisjoint(block[0])]
+        joined = [block for block in found if not varying.isdisjoint(block[0])]
         if joined:
             first, *others = joined
             first[0].update(used)
-            first[1].append(term)
+            first[1].append(index)
             for other in others:
                 first[0].update(other[0])
                 first[1].extend(other[1])
-                blocks.remove(other)
+                found.remove(other)
         elif varying:
-            blocks.append((used, [term]))
-    for used, block in blocks:
-        columns = [j for j in order if j in used]
-        pairs = [(term, counted[term]) for term in block]
-        yield Terms.of(pairs, columns), Sides.of(box, columns)
+            found.append((used, [index]))
+    for used, block in found:
+        yield [j for j in order if j in used], block

@@ -27,6 +27,9 @@ _HEATS = (16, 50, 200, 800)
 class Tree:
     """A search tree under one branching rule."""
 
+    cutting = True
+    """Whether nodes are tightened where that is known to cut off nothing of interest."""
+
     def __init__(self, side: PackedSide, rule: int) -> None:
         n, d = side.shape
         self.nodes = 0
@@ -76,11 +79,7 @@ class Tree:
         if not self._free:
             self._extend()
         slot = self._free.pop()
-        lower = self.lower if self.nodes else -1e300
-        bound = kernels.grow(
-            *self._side, self._floats, self._ints, self._pool, self._basis,
-            parent, half, slot, self.rule, level, lower, cut, tolerance, above,
-        )  # fmt: skip
+        bound = self._grow(parent, half, slot, level, above, cut, tolerance)
         self.nodes += 1
         self.offer(float(self._found[VALUE]))
         if self._found[TIGHTENED]:
@@ -91,6 +90,23 @@ class Tree:
         else:
             self.settled = max(self.settled, bound)
             self._free.append(slot)
+
+    def _grow(
+        self,
+        parent: int,
+        half: int,
+        slot: int,
+        level: int,
+        above: float,
+        cut: float,
+        tolerance: float,
+    ) -> float:
+        lower = self.lower if self.nodes else -1e300
+        bound = kernels.grow(
+            *self._side, self._floats, self._ints, self._pool, self._basis,
+            parent, half, slot, self.rule, self.cutting, level, lower, cut, tolerance, above,
+        )  # fmt: skip
+        return float(bound)
 
     def _extend(self) -> None:
         size = len(self._pool)
@@ -120,11 +136,17 @@ class Search:
         return self._dropped + sum(tree.nodes for tree in self._trees)
 
     @property
-    def lower(self) -> float:
-        return self._reached - self._side.total_error
+    def rule(self) -> int:
+        """The branching rule that does best so far."""
+        return self._trees[0].rule
 
     @property
-    def _reached(self) -> float:
+    def lower(self) -> float:
+        return self.reached - self._side.total_error
+
+    @property
+    def reached(self) -> float:
+        """The largest value that was found, as computed."""
         return max(tree.lower for tree in self._trees)
 
     @property
@@ -138,7 +160,7 @@ class Search:
 
         ``nodes`` limits each tree. ``tick`` is called now and then.
         """
-        if any(tree.settled > self._reached + tolerance for tree in self._trees):
+        if any(tree.settled > self.reached + tolerance for tree in self._trees):
             self._restart()
         nodes = max(0, nodes - self._restarted)
         for stage in _HEATS:
@@ -148,7 +170,7 @@ class Search:
 
     def _restart(self) -> None:
         """Start anew: what was settled for a larger tolerance is too high for this one."""
-        tree, best = self._trees[0], self._reached
+        tree, best = self._trees[0], self.reached
         if not tree.nodes:
             return
         self._ceiling = self.upper

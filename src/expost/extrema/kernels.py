@@ -124,6 +124,10 @@ class Work(NamedTuple):
     y: Floats
     grad: Floats
     newgrad: Floats
+    best_lam: Floats
+    best_q: Floats
+    best_centre: Floats
+    best_diagonal: Floats
     knots: Ints
     rows: Ints
     cols: Ints
@@ -139,7 +143,7 @@ class Work(NamedTuple):
 
 def make_buffers(n: int, d: int) -> tuple[Floats, Ints]:
     """The memory of a :class:`Work` for n terms and d coordinates."""
-    floats = 4 + 18 * d + 2 * d * d + 17 * n + 2 * (n + d) * KNOTS + 2 * n * (d + 1)
+    floats = 4 + 20 * d + 2 * d * d + 19 * n + 2 * (n + d) * KNOTS + 2 * n * (d + 1)
     buffer = np.zeros(floats)
     # Unit vectors in R⁴ to start from, neighbours at right angles.
     buffer[4 + d : 4 + 5 * d : 5] = 1.0
@@ -275,14 +279,14 @@ def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
     f += d
     V = floats[f : f + 4 * d].reshape((d, 4))
     f += 4 * d
-    vectors = floats[f : f + 13 * d].reshape((13, d))
-    f += 13 * d
+    vectors = floats[f : f + 15 * d].reshape((15, d))
+    f += 15 * d
     M = floats[f : f + d * d].reshape((d, d))
     f += d * d
     F = floats[f : f + d * d].reshape((d, d))
     f += d * d
-    rows = floats[f : f + 10 * n].reshape((10, n))
-    f += 10 * n
+    rows = floats[f : f + 12 * n].reshape((12, n))
+    f += 12 * n
     focus = floats[f : f + 3 * n].reshape((n, 3))
     f += 3 * n
     learned = floats[f : f + 4 * n].reshape((n, 4))
@@ -299,6 +303,7 @@ def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
         vectors[3], vectors[4], rows[3], rows[4], vectors[5], rows[5], vectors[6], M, F,
         vectors[7], focus, learned, knot, rise, tab, kept, vectors[8], rows[6], rows[7], vectors[9],
         rows[8], rows[9], vectors[10], vectors[11], vectors[12],
+        rows[10], rows[11], vectors[13], vectors[14],
         ints[: n + d], ints[n + d : 2 * n + d], ints[2 * n + d : 2 * n + 2 * d],
         ints[2 * n + 2 * d : 2 * n + 3 * d], ints[2 * n + 3 * d : 3 * n + 4 * d],
         ints[3 * n + 4 * d : 3 * n + 5 * d], ints[3 * n + 5 * d : 4 * n + 5 * d],
@@ -1291,16 +1296,29 @@ def learn(side: Side, work: Work, pool: Floats, parent: int, half: int, gain: fl
 
 
 @compiled
+def note(work: Work) -> None:
+    """Keep what the bound at hand was made of."""
+    for i in range(len(work.lam)):
+        work.best_lam[i] = work.lam[i]
+        work.best_q[i] = work.q[i]
+    for j in range(len(work.D)):
+        work.best_centre[j] = work.centre[j]
+        work.best_diagonal[j] = work.D[j]
+
+
+@compiled
 def grow(
     side_floats: Floats, side_ints: Ints, floats: Floats, ints: Ints, pool: Floats, basis: Ints,
-    parent: int, half: int, slot: int, rule: int, level: int,
+    parent: int, half: int, slot: int, rule: int, cutting: bool, level: int,
     lower: float, cut: float, tolerance: float, above: float,
 ) -> float:  # fmt: skip
     """Make one half of a node, or its root, a node of its own in ``slot``; returns its bound.
 
-    ``lower`` is the best known value, ``above`` the bound of the parent.
-    Nothing is stored if the bound is at most ``cut``. Whatever the stored box leaves out of the
-    half is at most ``cut`` too. The value of a point that was found is left in ``found``.
+    ``lower`` is the best known value, ``above`` the bound of the parent. Unless ``cutting``, a
+    half is taken whole, and only its scores follow from its coordinates: proofs are easier to
+    check that way. Nothing is stored if the bound is at most ``cut``. Whatever the stored box
+    leaves out of the half is at most ``cut`` too. The value of a point that was found is left in
+    ``found``.
     """
     side = unpack(side_floats, side_ints)
     n, d = side.A.shape
@@ -1308,7 +1326,7 @@ def grow(
     work.found[VALUE] = -math.inf
     work.found[TIGHTENED] = 0.0
     mode = load(side, work, pool, basis, parent, half)
-    if not propagate(side, work, 3):
+    if not propagate(side, work, 3 if cutting else 1):
         work.arranged[0] = -1
         return -math.inf
     arrange(side, work, half == 1 and work.arranged[0] == parent)
@@ -1333,6 +1351,8 @@ def grow(
         seat(work)
         simplex(side, work, 400 if level == 0 else 60)
         bound = dual_bound(side, work)
+        if bound < best:
+            note(work)
         # What tightening dropped from the box is at most cut, and that is all that is known of it.
         best = min(best, max(bound, cut) if work.found[TIGHTENED] else bound)
         if half >= 0 and best == bound and closer == _CLOSER:
@@ -1358,7 +1378,8 @@ def grow(
                 left = 1
                 look_closer(side, work)
                 continue
-            tighten(side, work, bound, cut)
+            if cutting:
+                tighten(side, work, bound, cut)
         store(side, work, pool, basis, slot, mode)
         if try_curved:
             try_curved = False

@@ -1,0 +1,77 @@
+"""``expost certify`` and ``expost verify``: write a proof of a loss, and check one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from expost.certificates import certificate
+from expost.cli.progress import progress_line
+from expost.cli.show import show_json, show_lines
+from expost.errors import InvalidInput
+from expost.extrema import Effort
+from expost.transcript import load, read_text
+from expost.verify import Failed, rounded_up, unpacked, verify
+
+__all__ = ["certify", "check"]
+
+
+def certify(file: Path, out: Path, effort: Effort, *, as_json: bool) -> None:
+    transcript = load(file)
+    with progress_line() as line:
+        proof = certificate(
+            transcript,
+            gap=effort.gap,
+            nodes=effort.nodes,
+            progress=lambda leaves: line.stage(f"leaves: {leaves:,}"),
+        )
+    size = proof.save(out)
+    if as_json:
+        show_json({"loss": proof.loss, "leaves": proof.leaves, "bytes": size})
+        return
+    show_lines(
+        [
+            ("proved", f"the realized loss is at most {rounded_up(proof.loss)}"),
+            ("leaves", f"{proof.leaves:,}"),
+            ("proof", f"{out}, {size:,} bytes"),
+        ]
+    )
+
+
+def check(file: Path, proof: Path, *, as_json: bool) -> None:
+    try:
+        with progress_line() as line:
+            verdict = verify(
+                read_text(file),
+                unpacked(_bytes(proof)),
+                lambda leaves: line.stage(f"leaves checked: {leaves:,}"),
+            )
+    except Failed as error:
+        if as_json:
+            show_json({"verified": False, "failed_at": str(error)})
+        else:
+            typer.echo(f"expost: the proof fails at {error}", err=True)
+        raise typer.Exit(1) from None
+    if as_json:
+        show_json(
+            {
+                "verified": True,
+                "loss": float(rounded_up(verdict.loss)),
+                "leaves": verdict.leaves,
+                "within_budget": verdict.within_budget,
+            }
+        )
+        return
+    lines = [("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")]
+    if verdict.budget is not None:
+        word = "within" if verdict.within_budget else "above"
+        lines.append(("budget", f"{verdict.budget:.9f}; the proved loss is {word} it"))
+    show_lines(lines)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}", str(path)) from None

@@ -1,0 +1,353 @@
+"""Certificates: every one verifies, no point exceeds what it proves, and tampering is found out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import pytest
+
+import expost as xp
+from boxes import complaints, some_case
+from expost.rounding import double_above
+from expost.transcript import readable
+from expost.verify import Failed, Verdict, verify
+
+
+def text_of(transcript: xp.Transcript) -> str:
+    return json.dumps(readable(transcript.tree()))
+
+
+def checked(transcript: xp.Transcript, proof: xp.Certificate) -> Verdict:
+    return verify(text_of(transcript), json.dumps(proof.document))
+
+
+# -- random transcripts --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_certificates_over_boxes_verify_and_no_point_exceeds_them(seed: int) -> None:
+    generator = random.Random(8000 + seed)
+    for step in range(20):
+        case = some_case(generator, coordinates=generator.choice([1, 2, 4]), queries=8)
+        gap, nodes = generator.choice([1e-3, 0.01, 0.1]), generator.choice([1, 5, 200])
+        proof = xp.certificate(case.transcript, gap=gap, nodes=nodes)
+        verdict = checked(case.transcript, proof)
+        assert not complaints(case, xp.Enclosure(0.0, double_above(Fraction(verdict.loss))), step)
+        assert proof.leaves == verdict.leaves
+
+
+def test_with_nodes_enough_a_certificate_is_as_close_as_asked_for() -> None:
+    generator = random.Random(81)
+    for _ in range(30):
+        case = some_case(generator, coordinates=2, queries=5)
+        loss = xp.realized_loss(case.transcript, gap=1e-4)
+        proof = xp.certificate(case.transcript, gap=0.01)
+        assert loss.lower <= proof.loss
+        assert float(proof.loss) <= loss.upper + 0.0101
+
+
+def smooth(n: int = 14, d: int = 5) -> xp.Transcript:
+    """Logistic queries that are flat enough for the bound with curvature."""
+    generator = random.Random(5)
+    transcript = xp.Transcript(xp.Box([(-1, 1)] * d), xp.BayesianFilter(epsilon=9).spec)
+    for _ in range(n):
+        weights = [generator.uniform(-1, 1) for _ in range(d)]
+        query = xp.logistic(weights, intercept=generator.uniform(-1, 1), epsilon=1)
+        transcript = transcript.add(query, generator.choice([0, 1]))
+    return transcript
+
+
+def mixed() -> xp.Transcript:
+    """Queries of all kinds on reals and integers, one of them twice."""
+    box = xp.Box(age=(10, 100), sex=xp.integers(0, 1), pressure=(50, 200), bmi=(10, 50))
+    heart = xp.logistic({"age": -0.059, "sex": -1.456, "bmi": 0.1}, intercept=3, epsilon=1)
+    sleep = xp.linear({"age": 0.0855, "sex": 3, "bmi": -0.3}, range=(0, 12), clip=True, epsilon=1)
+    plain = xp.linear({"age": 1, "bmi": 0.5}, epsilon="0.5")
+    transcript = xp.Transcript(box, xp.BayesianFilter(epsilon=4).spec)
+    ends = plain.on(box).responses
+    return transcript.add(heart, 1).add(sleep, 0).add(heart, 1).add(plain, ends[1]).add(sleep, 12)
+
+
+def linear_only() -> xp.Transcript:
+    transcript = xp.Transcript(xp.Box([(-1, 1)] * 3), xp.BayesianFilter(epsilon=9).spec)
+    for weights in ([1, 2, 3], [-1, 0.5, 2], [2, -3, 1]):
+        query = xp.linear(weights, epsilon=1)
+        transcript = transcript.add(query, query.on(transcript.domain).responses[1])
+    return transcript
+
+
+def finite() -> xp.Transcript:
+    domain = xp.FiniteSet([0, 1, 2])
+    transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=4).spec)
+    transcript = transcript.add(xp.randomized_response(epsilon=1), 2)
+    transcript = transcript.add(xp.perturbation([0, 0.25, 1], epsilon=1), 0)
+    return transcript.add(xp.channel([["1/2", "1/2"], ["1/3", "2/3"], ["1/4", "3/4"]]), 1)
+
+
+TRANSCRIPTS = {"smooth": smooth, "mixed": mixed, "linear": linear_only, "finite": finite}
+
+
+@cache
+def proof_of(name: str) -> str:
+    return json.dumps(xp.certificate(TRANSCRIPTS[name]()).document)
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_a_certificate_proves_the_loss_within_its_gap(name: str) -> None:
+    transcript = TRANSCRIPTS[name]()
+    loss = xp.realized_loss(transcript, gap=1e-4)
+    proof = xp.certificate(transcript, gap=0.01)
+    assert loss.lower <= proof.loss
+    assert float(proof.loss) <= loss.upper + 0.0101
+    assert checked(transcript, proof).within_budget
+
+
+def test_linear_transcripts_need_one_leaf_a_side() -> None:
+    assert xp.certificate(linear_only()).leaves == 2
+
+
+def test_what_is_checked_uses_curvature_splits_of_both_kinds_and_corners() -> None:
+    documents = [proof_of(name) for name in TRANSCRIPTS]
+    steep = xp.Transcript(xp.Box([(-1, 1)] * 6))
+    generator = random.Random(3)
+    for _ in range(12):
+        query = xp.logistic([generator.uniform(-9, 9) for _ in range(6)], epsilon=1)
+        steep = steep.add(query, generator.choice([0, 1]))
+    documents.append(json.dumps(xp.certificate(steep).document))
+    for word in ('"curvatures"', '"split": "score"', '"split": "coordinate"', '"corners"'):
+        assert any(word in document for document in documents), word
+
+
+def test_a_large_certificate_is_compressed() -> None:
+    transcript = finite()
+    proof = xp.certificate(transcript)
+    assert proof.encode().startswith(b"{")
+    large = xp.Certificate(proof.loss, {**proof.document, "groups": ["x" * 10] * 200_000})
+    assert json.loads(gzip.decompress(large.encode())) == large.document
+    assert len(large.encode()) < 100_000
+
+
+def test_an_infinite_loss_can_be_stated() -> None:
+    transcript = xp.Transcript(xp.FiniteSet([0, 1])).add(xp.channel([[1, 0], [0, 1]]), 1)
+    assert str(checked(transcript, xp.certificate(transcript)).loss) == "Infinity"
+
+
+def test_defaults_may_be_left_out_and_numbers_written_differently() -> None:
+    tree = json.loads(text_of(mixed()))
+    for exchange in tree["exchanges"]:
+        if exchange["query"].get("intercept") == 0:
+            del exchange["query"]["intercept"]
+        exchange["query"]["epsilon"] = float(exchange["query"]["epsilon"])
+    box = tree["domain"]["box"]
+    tree["domain"]["box"] = dict(reversed(box.items()))
+    assert verify(json.dumps(tree), proof_of("mixed")).within_budget
+
+
+# -- tampering -----------------------------------------------------------------------------------
+
+
+def leaves(document: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Where leaves are that have a field, and the leaves."""
+    for g, group in enumerate(document["groups"]):
+        for side in ("largest", "smallest"):
+            for index, node in enumerate(group[side]):
+                if name in node:
+                    yield f"groups.{g}.{side}.{index}", node
+
+
+def tampered(name: str, change: Callable[[Any], str]) -> tuple[str, str]:
+    """The place that a change of the proof should be found at, and what is said."""
+    document = json.loads(proof_of(name))
+    place = change(document)
+    with pytest.raises(Failed) as failure:
+        verify(text_of(TRANSCRIPTS[name]()), json.dumps(document))
+    return place, str(failure.value)
+
+
+def nudge(field: str, by: float) -> Callable[[Any], str]:
+    def change(document: Any) -> str:
+        place, leaf = list(leaves(document, field))[-1]
+        leaf[field][0] += by
+        return place
+
+    return change
+
+
+def move_split(document: Any) -> str:
+    for g, group in enumerate(document["groups"]):
+        for side in ("largest", "smallest"):
+            for node in group[side]:
+                if "split" in node:
+                    node["at"] += 0.37
+                    return f"groups.{g}.{side}"
+    raise AssertionError
+
+
+def drop_leaf(document: Any) -> str:
+    nodes = document["groups"][0]["smallest"]
+    nodes.pop()
+    return "groups.0.smallest"
+
+
+def add_leaf(document: Any) -> str:
+    nodes = document["groups"][0]["largest"]
+    nodes.append(nodes[-1])
+    return f"groups.0.largest.{len(nodes) - 1}"
+
+
+def lower_bound(document: Any) -> str:
+    place, leaf = next(leaves(document, "bound"))
+    leaf["bound"] = str(float(leaf["bound"]) - 1e-6)
+    return place
+
+
+def lower_loss(document: Any) -> str:
+    document["loss"] = str(float(document["loss"]) - 1e-6)
+    return "loss"
+
+
+def forget_term(document: Any) -> str:
+    document["groups"][0]["terms"].pop()
+    return "groups.0"
+
+
+def count_twice(document: Any) -> str:
+    document["groups"][0]["terms"][0] = [0, 0]
+    return "groups.0.terms"
+
+
+def not_alike(document: Any) -> str:
+    document["groups"][0]["terms"][:2] = [[0, 1]]
+    return "groups.0.terms"
+
+
+def other_coordinate(document: Any) -> str:
+    for group in document["groups"]:
+        for node in (*group["largest"], *group["smallest"]):
+            if node.get("split") == "coordinate":
+                node["of"] = 99
+                return "groups.0"
+    raise AssertionError
+
+
+def swap_response(document: Any) -> str:
+    exchange = document["statement"]["exchanges"][0]
+    exchange["response"] = 1 - exchange["response"]
+    return "exchanges.0.response"
+
+
+def nudge_budget(document: Any) -> str:
+    document["statement"]["filter"]["epsilon"] = "8.999"
+    return "filter.epsilon"
+
+
+def widen_domain(document: Any) -> str:
+    document["statement"]["domain"]["box"][0][1] = 0.5
+    return "domain.box.0.1"
+
+
+def nudge_weight(document: Any) -> str:
+    document["statement"]["exchanges"][2]["query"]["weights"][1] += 1e-9
+    return "exchanges.2.query.weights.1"
+
+
+def not_a_number(document: Any) -> str:
+    place, leaf = next(leaves(document, "multipliers"))
+    leaf["multipliers"][0] = float("nan")
+    return place
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        nudge("multipliers", 0.05), nudge("multipliers", 1e-3), nudge("curvatures", 0.05),
+        nudge("curvatures", -1.0), nudge("centre", 0.3), nudge("diagonal", 0.05),
+        nudge("diagonal", -10.0), move_split, drop_leaf, add_leaf, lower_bound, lower_loss,
+        forget_term, count_twice, not_alike, other_coordinate, swap_response, nudge_budget,
+        widen_domain, nudge_weight, not_a_number,
+    ],
+)  # fmt: skip
+def test_tampering_with_a_proof_fails_and_the_place_is_named(change: Callable[[Any], str]) -> None:
+    place, said = tampered("smooth", change)
+    assert said.startswith(place)
+
+
+def test_a_diagonal_that_is_too_small_proves_nothing_even_if_its_bound_is_stated() -> None:
+    """The bound alone would be lower, so this is what a cheat would try."""
+    document = json.loads(proof_of("smooth"))
+    _, leaf = next(leaves(document, "diagonal"))
+    leaf["diagonal"] = [0.0] * len(leaf["diagonal"])
+    with pytest.raises(Failed, match="too small for these curvatures"):
+        verify(text_of(smooth()), json.dumps(document))
+
+
+@pytest.mark.parametrize("change", [lower_loss, nudge_budget, swap_response])
+def test_tampering_with_a_finite_proof_fails(change: Callable[[Any], str]) -> None:
+    place, said = tampered("finite", change)
+    assert said.startswith(place)
+
+
+def test_a_proof_is_about_one_transcript() -> None:
+    proof = proof_of("mixed")
+    with pytest.raises(Failed, match=r"differ|entries|only one"):
+        verify(text_of(smooth()), proof)
+
+
+def test_what_is_no_proof_fails() -> None:
+    for text in ("", "[]", "{}", "null", '{"version": 1}', '{"version": 1, "version": 1}'):
+        with pytest.raises(Failed):
+            verify(text_of(finite()), text)
+
+
+def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    entries = (
+        tree.items()
+        if isinstance(tree, dict)
+        else enumerate(tree)
+        if isinstance(tree, list)
+        else ()
+    )
+    for name, entry in entries:
+        yield from places(entry, (*path, name))
+
+
+@pytest.mark.parametrize("name", ["mixed", "linear", "finite"])
+def test_whatever_is_put_anywhere_a_proof_holds_or_fails_and_never_breaks(name: str) -> None:
+    generator = random.Random(7)
+    whole = json.loads(proof_of(name))
+    everywhere = list(places(whole))[1:]
+    junk: list[Any] = [
+        None,
+        True,
+        -1,
+        10**30,
+        0.5,
+        "",
+        "x",
+        "1/0",
+        "nan",
+        [],
+        {},
+        [[]],
+        {"split": "score"},
+    ]
+    failed = 0
+    for _ in range(120):
+        document = json.loads(proof_of(name))
+        *path, last = generator.choice(everywhere)
+        inner = document
+        for step in path:
+            inner = inner[step]
+        inner[last] = generator.choice(junk)
+        try:
+            verify(text_of(TRANSCRIPTS[name]()), json.dumps(document))
+        except Failed:
+            failed += 1
+    assert failed > 100
