@@ -1,25 +1,22 @@
-"""Certified losses on boxes: longer transcripts, decisions at the limit, many subjects."""
+"""Certified losses on boxes: longer transcripts, and decisions at the limit."""
 
 from __future__ import annotations
 
 import statistics
-from dataclasses import replace
 from functools import partial
-from itertools import product
 
 import numpy as np
 
 import expost as xp
 from benchmarks.cases import QUICK
 from benchmarks.instances import Instance, draw, replay
-from benchmarks.timing import best, once, timed
+from benchmarks.timing import once, timed
 
 UNDECIDED_LIMIT = 0.01
-SUBJECTS, SECONDS_LIMIT = 10_000, 1.0
 
 
 def run() -> bool:
-    return all([_transcripts(), _decisions(), _subjects()])
+    return all([_transcripts(), _decisions()])
 
 
 def _transcripts() -> bool:
@@ -86,25 +83,3 @@ def _decisions() -> bool:
 
 def _losses(transcripts: list[xp.Transcript]) -> list[xp.Enclosure]:
     return [xp.realized_loss(transcript, gap=0.01) for transcript in transcripts]
-
-
-def _subjects() -> bool:
-    """The same linear queries asked of many subjects, against the product that nobody can avoid.
-
-    A linear log-likelihood is least at a corner: subjects × queries times queries × corners.
-    """
-    asked = draw("linear", "linear", n=20, d=9, scale=10, seed=1)
-    generator = np.random.default_rng(1)
-    ones = replace(asked, responses=(1,) * len(asked))
-    rows, offsets = ones.affine
-    shares = ones.shares(generator.uniform(-1, 1, (SUBJECTS, 9)) @ rows.T + offsets)
-    probabilities = (1 + ones.growth * shares) / (2 + ones.growth)
-    responses = (generator.random(probabilities.shape) < probabilities).astype(np.int64)
-    queries = [question.query() for question in asked.questions]
-    ours = best(lambda: xp.realized_losses(asked.box, queries, responses), runs=3)
-    corners = np.array(list(product((-1.0, 1.0), repeat=9)))
-    logs = np.log1p(ones.growth * ones.shares(corners @ rows.T + offsets)).T
-    bare = best(lambda: responses.astype(np.float64) @ logs)
-    print(f"{SUBJECTS:,} subjects, 20 linear queries each, d = 9")
-    print(f"  {ours:.2f} s (limit {SECONDS_LIMIT:g}), {ours / bare:.1f} × the bare matrix product")
-    return ours < SECONDS_LIMIT

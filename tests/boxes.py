@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -41,6 +42,8 @@ class Ask:
     def query(self) -> xp.Query:
         if self.kind == "logistic":
             return xp.logistic(self.weights, intercept=self.intercept, epsilon=self.epsilon)
+        if self.kind == "probit":
+            return xp.probit(self.weights, intercept=self.intercept, epsilon=self.epsilon)
         return xp.linear(
             self.weights,
             intercept=self.intercept,
@@ -102,7 +105,8 @@ class Case:
             ends = Fraction(ask.ends[0]), Fraction(ask.ends[1])
         elif ask.kind == "linear":
             ends = exact_range(self.sides, ask.weights, ask.intercept)
-        return oracles.OneBit(ask.weights, ask.intercept, ends, Fraction(ask.epsilon), ask.high)
+        epsilon, normal = Fraction(ask.epsilon), ask.kind == "probit"
+        return oracles.OneBit(ask.weights, ask.intercept, ends, epsilon, ask.high, normal)
 
     @property
     def spent(self) -> Fraction:
@@ -164,6 +168,17 @@ def complaints(case: Case, loss: xp.Enclosure, seed: int, count: int = 300) -> l
     return found
 
 
+def answered(box: xp.Box, queries: Sequence[xp.Query], rows: Any) -> xp.Answers:
+    """Subjects who answered all queries, with responses by their positions."""
+    table: dict[str, list[Any]] = {"subject": [], "query": [], "response": []}
+    for subject, row in enumerate(rows):
+        for number, (query, place) in enumerate(zip(queries, row, strict=True)):
+            table["subject"].append(subject)
+            table["query"].append(str(number))
+            table["response"].append(query.on(box).responses[place])
+    return xp.Answers(box, {str(i): query for i, query in enumerate(queries)}, table)
+
+
 # -- random cases --------------------------------------------------------------------------------
 
 
@@ -199,15 +214,16 @@ def some_ask(
     intercept = generator.choice([0.0, 1.0, 0.3]) * generator.gauss(0, 1) * steepness
     high = generator.random() < 0.5
     if generator.random() < 0.55:
-        return Ask("logistic", weights, intercept, epsilon, high)
+        kind = generator.choice(["logistic", "logistic", "probit"])
+        return Ask(kind, weights, intercept, epsilon, high)
     low, top = (float(end) for end in exact_range(sides, weights, intercept))
-    kind = generator.randrange(3)
-    if kind == 0 and low < top:
+    ends = generator.randrange(3)
+    if ends == 0 and low < top:
         return Ask("linear", weights, intercept, epsilon, high)
     margin = generator.choice([0.001, 0.1, 1.0, 20.0]) * (top - low + 1e-3 * steepness)
-    if kind == 1:
-        ends = low - margin, top + margin * generator.random()
-        return Ask("linear", weights, intercept, epsilon, high, ends)
+    if ends == 1:
+        around = low - margin, top + margin * generator.random()
+        return Ask("linear", weights, intercept, epsilon, high, around)
     # Clipped: inside of the scores, across an end of them, or far away from all of them.
     middle = low + (top - low) * generator.choice([0.5, 0.9, 1.1, 4.0, -3.0])
     width = margin * generator.choice([0.01, 1.0, 5.0])

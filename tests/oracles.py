@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -82,6 +83,89 @@ def perturbation(score: float, low: float, high: float, epsilon: Fraction) -> mp
     return share * (e - 1) / (e + 1) + 1 / (e + 1)
 
 
+Table = dict[Any, list[Fraction]]
+"""Pr(response | value) by response, for each value."""
+
+
+def odds(epsilon: Fraction) -> Fraction:
+    """e^epsilon rounded down to a multiple of 2^-B, B = 40 + max(0, ⌈log₂ 1/epsilon⌉)."""
+    bits = 40
+    while epsilon * 2 ** (bits - 40) < 1:
+        bits += 1
+    with mpmath.workdps(400):
+        return Fraction(int(mpmath.floor(mpmath.exp(_mpf(epsilon)) * 2**bits)), 2**bits)
+
+
+def unary_encoding(size: int, p: Fraction, q: Fraction) -> Table:
+    """Every bit is one with probability p at the value and q elsewhere (Wang et al. 2017)."""
+    table: Table = {}
+    for bits in itertools.product((0, 1), repeat=size):
+        likelihoods = []
+        for x in range(size):
+            ones = [p if i == x else q for i in range(size)]
+            factors = (one if bit else 1 - one for one, bit in zip(ones, bits, strict=True))
+            likelihoods.append(math.prod(factors, start=Fraction(1)))
+        table["".join(map(str, bits))] = likelihoods
+    return table
+
+
+def subset_selection(values: int, size: int, odds: Fraction) -> Table:
+    """Subsets of one size by how likely they are (Ye and Barg 2018)."""
+    subsets = list(itertools.combinations(range(values), size))
+    weights = {s: [odds if x in s else Fraction(1) for x in range(values)] for s in subsets}
+    return _normalized(weights)
+
+
+def hadamard_response(values: int, order: int, odds: Fraction) -> Table:
+    """Columns of Sylvester's matrix, doubled until it has the order (Acharya et al. 2019)."""
+    matrix = [[1]]
+    while len(matrix) < order:
+        matrix = [row + row for row in matrix] + [row + [-x for x in row] for row in matrix]
+    weights = {
+        c: [odds if matrix[x + 1][c] == 1 else Fraction(1) for x in range(values)]
+        for c in range(order)
+    }
+    return _normalized(weights)
+
+
+def local_hashing(hashes: Sequence[int], buckets: int, odds: Fraction) -> Table:
+    """Randomized response about a bucket (Wang et al. 2017)."""
+    return _normalized(
+        {y: [odds if h == y else Fraction(1) for h in hashes] for y in range(buckets)}
+    )
+
+
+def geometric(values: Sequence[int], low: int, high: int, alpha: Fraction) -> Table:
+    """Two-sided geometric noise, clamped (Ghosh et al. 2012)."""
+
+    def at_most(z: int) -> Fraction:
+        # The sum of a geometric series.
+        return alpha**-z / (1 + alpha) if z <= 0 else 1 - alpha ** (z + 1) / (1 + alpha)
+
+    table: Table = {}
+    for y in range(low, high + 1):
+        above = [Fraction(1) if y == high else at_most(y - x) for x in values]
+        below = [Fraction(0) if y == low else at_most(y - 1 - x) for x in values]
+        table[y] = [a - b for a, b in zip(above, below, strict=True)]
+    return table
+
+
+def exponential_mechanism(
+    utility: Sequence[Sequence[Fraction]], sensitivity: Fraction, epsilon: Fraction
+) -> list[list[mpmath.mpf]]:
+    """exp(εu/2Δ), normalized, in the working precision (McSherry and Talwar 2007)."""
+    rows = []
+    for row in utility:
+        weights = [mpmath.exp(_mpf(epsilon * u / (2 * sensitivity))) for u in row]
+        rows.append([weight / mpmath.fsum(weights) for weight in weights])
+    return rows
+
+
+def _normalized(weights: Table) -> Table:
+    sums = [sum(column) for column in zip(*weights.values(), strict=True)]
+    return {y: [w / s for w, s in zip(ws, sums, strict=True)] for y, ws in weights.items()}
+
+
 def sigmoid(score: float | Fraction) -> mpmath.mpf:
     """The logistic function of a score."""
     return 1 / (1 + mpmath.exp(-_mpf(Fraction(score))))
@@ -110,6 +194,17 @@ def clipped_link(z: Fraction, epsilon: float) -> mpmath.mpf:
     growth = mpmath.expm1(mpmath.mpf(epsilon))
     share = _mpf((1 + max(Fraction(-1), min(Fraction(1), z))) / 2)
     return mpmath.log1p(share * growth) - mpmath.log1p(growth / 2)
+
+
+def probit_link(z: Fraction, epsilon: float) -> mpmath.mpf:
+    """log(1 + Φ(z) (e^epsilon - 1)) - epsilon/2."""
+    e = mpmath.mpf(epsilon)
+    return mpmath.log1p(normal_share(z) * mpmath.expm1(e)) - e / 2
+
+
+def normal_share(score: Fraction) -> mpmath.mpf:
+    """Φ(score); what is beyond 100 is 0 or 1 to thousands of digits."""
+    return mpmath.ncdf(_mpf(max(Fraction(-100), min(Fraction(100), score))))
 
 
 def log(number: Fraction) -> mpmath.mpf:
@@ -142,15 +237,17 @@ class OneBit:
     weights: tuple[float, ...]
     intercept: float
     ends: tuple[Fraction, Fraction] | None
-    """Where the score is clipped; None for a logistic regression."""
+    """Where the score is clipped; None for a logistic or probit regression."""
     epsilon: Fraction
     high: bool
+    normal: bool = False
+    """Whether the regression is a probit one."""
 
     def log_likelihood(self, point: Sequence[float]) -> mpmath.mpf:
         """The logarithm of equation (2), in the working precision."""
         score = affine(self.weights, self.intercept, point)
         if self.ends is None:
-            share = sigmoid(score)
+            share = normal_share(score) if self.normal else sigmoid(score)
         else:
             low, top = self.ends
             share = _mpf(min(Fraction(1), max(Fraction(0), (score - low) / (top - low))))
@@ -180,7 +277,11 @@ class OnBox:
         for column, bit in zip(scores.T, self.bits, strict=True):
             growth = math.expm1(float(bit.epsilon))
             if bit.ends is None:
-                share = 0.5 * (1 + np.tanh((column if bit.high else -column) / 2))
+                signed = column if bit.high else -column
+                if bit.normal:
+                    share = np.array([math.erfc(-t / math.sqrt(2)) / 2 for t in signed.tolist()])
+                else:
+                    share = 0.5 * (1 + np.tanh(signed / 2))
             else:
                 low, top = map(float, bit.ends)
                 share = np.clip((column - low) / (top - low), 0.0, 1.0)

@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 import oracles
 from boxes import Case, Point
 from expost.extrema import kernels
-from expost.extrema.kernels import FALLING, LOGISTIC, RISING, PackedSide, Side, Work
+from expost.extrema.kernels import (
+    FALLING,
+    LOGISTIC,
+    MIRRORED,
+    PROBIT,
+    RISING,
+    PackedSide,
+    Side,
+    Work,
+)
 from expost.extrema.side import Sides, Terms, both_sides
 from expost.queries.score_term import Link, ScoreTerm
 
@@ -75,7 +84,7 @@ def make_packed(
     box = Sides(np.array(lo, dtype=np.float64), np.array(hi, dtype=np.float64), whole)
     counted = Counter(terms)
     arrays = Terms(
-        logistic=tuple(term.link is Link.LOGISTIC for term in counted),
+        links=tuple(term.link for term in counted),
         epsilon=tuple(term.epsilon for term in counted),
         m=np.array(list(counted.values()), dtype=np.float64),
         A=np.array([term.weights for term in counted], dtype=np.float64),
@@ -86,9 +95,10 @@ def make_packed(
 
 def single(kind: int, epsilon: float, times: int = 1) -> Side:
     """A side of one term, whose score is its only coordinate."""
-    link = Link.LOGISTIC if kind == LOGISTIC else Link.CLIPPED
-    pair = make_sides([ScoreTerm(link, epsilon, (1.0,), 0.0, 0.0)] * times, [-1.0], [1.0])
-    return pair[1] if kind == FALLING else pair[0]
+    link = {LOGISTIC: Link.LOGISTIC, PROBIT: Link.PROBIT, MIRRORED: Link.PROBIT}.get(kind)
+    term = ScoreTerm(Link.CLIPPED if link is None else link, epsilon, (1.0,), 0.0, 0.0)
+    pair = make_sides([term] * times, [-1.0], [1.0])
+    return pair[1] if kind in (FALLING, MIRRORED) else pair[0]
 
 
 def make_node(side: Side, lo: Floats | None = None, hi: Floats | None = None) -> Work:
@@ -148,6 +158,9 @@ def exact_link(kind: int, t: Fraction, epsilon: float) -> mpmath.mpf:
     if kind == LOGISTIC:
         # Beyond that it is level, to hundreds of digits, and the logarithms would only cancel.
         return oracles.logistic_link(min(Fraction(2000), max(Fraction(-2000), t)), epsilon)
+    if kind in (PROBIT, MIRRORED):
+        sign = 1 if kind == PROBIT else -1
+        return sign * oracles.probit_link(sign * t, epsilon)
     if kind == RISING:
         return oracles.rising_link(t, epsilon)
     return -oracles.rising_link(-t, epsilon)
@@ -186,7 +199,7 @@ def highest(
         elif kind == LOGISTIC:
             y = mpmath.sinh(h) / mu - mpmath.cosh(h)
             candidates += [mpmath.acosh(y)] if y >= 1 else []
-    if q != 0.0:
+    if q != 0.0 or kind in (PROBIT, MIRRORED):
         grid = np.linspace(lo, hi, 81)
         values = np.array([kernels.value(side.link, side.par, i, t) for t in grid])
         values = m * values - lam * grid - 0.5 * q * (grid - mid) ** 2

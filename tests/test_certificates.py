@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -351,3 +352,46 @@ def test_whatever_is_put_anywhere_a_proof_holds_or_fails_and_never_breaks(name: 
         except Failed:
             failed += 1
     assert failed > 100
+
+
+# -- families ------------------------------------------------------------------------------------
+
+WORDS = xp.FiniteSet(["a", "b", "0x1", "d"])
+FAMILIES: dict[str, tuple[xp.FiniteSet, xp.Query]] = {
+    "randomized response": (WORDS, xp.randomized_response(epsilon="0.7")),
+    "unary, symmetric": (WORDS, xp.unary_encoding(variant="symmetric", epsilon="0.7")),
+    "unary, optimized": (WORDS, xp.unary_encoding(variant="optimized", epsilon="0.7")),
+    "subset": (WORDS, xp.subset_selection(size=2, epsilon="0.7")),
+    "hashing": (WORDS, xp.local_hashing(seed="00ff", buckets=3, epsilon="0.7")),
+    "hadamard": (WORDS, xp.hadamard_response(order=8, epsilon="0.7")),
+    "geometric": (
+        xp.FiniteSet([-1, 0, 2, 5]),
+        xp.geometric(range=(0, 3), sensitivity=6, epsilon="0.7"),
+    ),
+    "exponential": (
+        WORDS,
+        xp.exponential_mechanism(
+            [[1, 0, "1/3"], [0, 1, 0], [0.5, 0.5, 0.5], [0, 0, 1]], sensitivity=1, epsilon="0.7"
+        ),
+    ),
+    "perturbation": (WORDS, xp.perturbation([0, 0.3, 1, 0.5], epsilon="0.7")),
+    "linear": (xp.FiniteSet([1, 2, 4]), xp.linear({"value": 2}, epsilon="0.7")),
+    "logistic": (xp.FiniteSet([1, 2, 4]), xp.logistic({"value": -1}, intercept=2, epsilon="0.7")),
+    "probit": (xp.FiniteSet([1, 2, 4]), xp.probit({"value": -1}, intercept=2, epsilon="0.7")),
+    "duchi": (xp.FiniteSet([1, 2, 4]), xp.duchi({"value": 1}, range=(0, 3), epsilon="0.7")),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_is_worked_out_again_by_the_checker(name: str) -> None:
+    domain, query = FAMILIES[name]
+    generator = random.Random(9)
+    for length in (1, 1, 1, 4):
+        transcript = xp.Transcript(domain)
+        for _ in range(length):
+            responses = query.on(domain).responses
+            transcript = transcript.add(query, responses[generator.randrange(len(responses))])
+        loss = xp.realized_loss(transcript)
+        proof = xp.certificate(transcript)
+        assert checked(transcript, proof).loss >= Decimal(loss.lower)
+        assert float(proof.loss) == pytest.approx(loss.upper, abs=1e-10)

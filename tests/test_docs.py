@@ -5,12 +5,16 @@ from __future__ import annotations
 import doctest
 import json
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from expost.answers import queries_from_json
 from expost.queries import query_from_json
 from expost.reading import parse
+from expost.sampling import InsecureSource
 from expost.transcript import Transcript
 
 ROOT = Path(__file__).parent.parent
@@ -42,8 +46,40 @@ def test_the_files_that_a_page_shows_can_be_read(page: Path) -> None:
         shown = json.loads(block)
         if "exchanges" in shown and "version" in shown:
             assert Transcript.from_json(block).exchanges is not None
+        elif "queries" in shown and "version" in shown:
+            assert queries_from_json(block)[1]
         elif "kind" in shown:
             assert query_from_json(parse(block)).kind == shown["kind"]
+
+
+SHOWN = re.compile(
+    r"`(?P<name>\w+\.json)`[^`]*```json\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+COMMAND = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", ["using.md"])
+def test_the_commands_of_a_page_print_what_it_says(
+    page: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    run: Callable[..., tuple[int, str, str]],
+) -> None:
+    path = ROOT / "docs" / "guide" / page
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("expost.session.SystemSource", partial(InsecureSource, 2))
+    for shown in SHOWN.finditer(path.read_text(encoding="utf-8")):
+        Path(shown["name"]).write_text(shown["body"], encoding="utf-8")
+    code = None
+    for command in COMMAND.finditer("".join(blocks(path, "console"))):
+        if command["line"] == "echo $?":
+            out, err = f"{code}\n", ""
+        else:
+            program, *arguments = command["line"].split()
+            assert program == "expost"
+            code, out, err = run(*arguments)
+        assert out + err == command["output"], command["line"]
+    assert code is not None
 
 
 def test_there_are_examples() -> None:

@@ -86,7 +86,7 @@ def explore(menu: Menu, step: Step, *, most: int = 10**6, times: int = 10**6) ->
 
 @pytest.mark.parametrize("kind", FILTERS)
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
-@given(menu=menus(asymmetric=True))
+@given(menu=menus(asymmetric=True, responses=3))
 def test_no_adaptive_analyst_ever_exceeds_the_budget(kind: type[Filter], menu: Menu) -> None:
     guard = kind.of(menu.budget)
     step = guarded(lambda _, odometer, query: guard.accepts(odometer, query))
@@ -103,7 +103,7 @@ def test_nor_does_a_patient_one(kind: type[Filter], menu: Menu) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(menu=menus())
+@given(menu=menus(responses=16))
 def test_the_bayesian_filter_accepts_exactly_what_algorithm_2_accepts(menu: Menu) -> None:
     guard = xp.BayesianFilter.of(menu.budget)
 

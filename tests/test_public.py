@@ -12,14 +12,15 @@ import pytest
 import expost as xp
 
 NAMES = [
-    "BasicFilter", "BayesianFilter", "Box", "BudgetExceeded", "Decision", "Effort",
-    "Enclosure", "Exchange",
-    "ExpostError", "Filter", "FiniteSet", "HALT", "Halt", "InsecureSource", "InvalidInput", "Nats",
-    "Odometer", "OutsideDomain", "Progress",
-    "Query", "Session", "SimplifiedFilter", "Source", "Transcript",
-    "channel", "integers", "interact", "linear", "load", "logistic", "perturbation",
-    "randomized_response", "realized_loss",
-    "realized_losses", "utilization", "worst_case_loss",
+    "Answers", "BasicFilter", "BayesianFilter", "Box", "BudgetExceeded", "Certificate",
+    "Decision", "Effort", "Enclosure", "Exchange", "ExpostError", "FileSession", "Filter",
+    "FiniteSet", "HALT", "Halt", "InsecureSource", "InvalidInput", "Losses", "Nats", "Odometer",
+    "OutsideDomain", "Progress", "Query", "Session", "SimplifiedFilter", "Source", "Transcript",
+    "certificate", "channel", "duchi", "exponential_mechanism", "from_sklearn", "geometric",
+    "hadamard_response", "integers", "interact", "linear", "load", "load_answers",
+    "local_hashing", "logistic", "perturbation", "probit", "randomized_response",
+    "realized_loss", "realized_losses", "subset_selection", "unary_encoding", "utilization",
+    "worst_case_loss",
 ]  # fmt: skip
 
 

@@ -33,6 +33,8 @@ def exact_value(term: verify.Term, t: Fraction) -> mpmath.mpf:
     epsilon = mpmath.mpf(str(term.epsilon))
     if term.link == "logistic":
         return oracles.logistic_link(t, epsilon)
+    if term.link == "probit":
+        return term.sign * oracles.probit_link(term.sign * t, epsilon)
     return term.sign * oracles.rising_link(term.sign * t, epsilon)
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from expost.accounting import Filter as Filter
     from expost.accounting import Odometer as Odometer
     from expost.accounting import SimplifiedFilter as SimplifiedFilter
+    from expost.answers import Answers as Answers
+    from expost.certificates import Certificate as Certificate
+    from expost.certificates import certificate as certificate
     from expost.domains import Box as Box
     from expost.domains import FiniteSet as FiniteSet
     from expost.domains import integers as integers
@@ -25,16 +28,28 @@ if TYPE_CHECKING:
     from expost.errors import OutsideDomain as OutsideDomain
     from expost.extrema import Effort as Effort
     from expost.extrema import Progress as Progress
+    from expost.file_session import FileSession as FileSession
+    from expost.interop.sklearn import from_sklearn as from_sklearn
+    from expost.interop.tables import load_answers as load_answers
     from expost.loss import realized_loss as realized_loss
-    from expost.loss import realized_losses as realized_losses
     from expost.loss import utilization as utilization
     from expost.loss import worst_case_loss as worst_case_loss
+    from expost.losses import Losses as Losses
+    from expost.losses import realized_losses as realized_losses
     from expost.queries import Query as Query
     from expost.queries import channel as channel
+    from expost.queries import duchi as duchi
+    from expost.queries import exponential_mechanism as exponential_mechanism
+    from expost.queries import geometric as geometric
+    from expost.queries import hadamard_response as hadamard_response
     from expost.queries import linear as linear
+    from expost.queries import local_hashing as local_hashing
     from expost.queries import logistic as logistic
     from expost.queries import perturbation as perturbation
+    from expost.queries import probit as probit
     from expost.queries import randomized_response as randomized_response
+    from expost.queries import subset_selection as subset_selection
+    from expost.queries import unary_encoding as unary_encoding
     from expost.rounding import Enclosure as Enclosure
     from expost.rounding import Nats as Nats
     from expost.sampling import InsecureSource as InsecureSource
@@ -49,20 +64,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HALT",
+    "Answers",
     "BasicFilter",
     "BayesianFilter",
     "Box",
     "BudgetExceeded",
+    "Certificate",
     "Decision",
     "Effort",
     "Enclosure",
     "Exchange",
     "ExpostError",
+    "FileSession",
     "Filter",
     "FiniteSet",
     "Halt",
     "InsecureSource",
     "InvalidInput",
+    "Losses",
     "Nats",
     "Odometer",
     "OutsideDomain",
@@ -72,37 +91,52 @@ __all__ = [
     "SimplifiedFilter",
     "Source",
     "Transcript",
+    "certificate",
     "channel",
+    "duchi",
+    "exponential_mechanism",
+    "from_sklearn",
+    "geometric",
+    "hadamard_response",
     "integers",
     "interact",
     "linear",
     "load",
+    "load_answers",
+    "local_hashing",
     "logistic",
     "perturbation",
+    "probit",
     "randomized_response",
     "realized_loss",
     "realized_losses",
+    "subset_selection",
+    "unary_encoding",
     "utilization",
     "worst_case_loss",
 ]
 __version__ = "0.1.0"
 
 _HOME = {
+    "Answers": "answers",
     "BasicFilter": "accounting",
     "BayesianFilter": "accounting",
     "Box": "domains",
     "BudgetExceeded": "errors",
+    "Certificate": "certificates",
     "Decision": "accounting",
     "Effort": "extrema",
     "Enclosure": "rounding",
     "Exchange": "transcript",
     "ExpostError": "errors",
+    "FileSession": "file_session",
     "Filter": "accounting",
     "FiniteSet": "domains",
     "HALT": "session",
     "Halt": "session",
     "InsecureSource": "sampling",
     "InvalidInput": "errors",
+    "Losses": "losses",
     "Nats": "rounding",
     "Odometer": "accounting",
     "OutsideDomain": "errors",
@@ -112,16 +146,27 @@ _HOME = {
     "SimplifiedFilter": "accounting",
     "Source": "sampling",
     "Transcript": "transcript",
+    "certificate": "certificates",
     "channel": "queries",
+    "duchi": "queries",
+    "exponential_mechanism": "queries",
+    "from_sklearn": "interop.sklearn",
+    "geometric": "queries",
+    "hadamard_response": "queries",
     "integers": "domains",
     "interact": "session",
     "linear": "queries",
     "load": "transcript",
+    "load_answers": "interop.tables",
+    "local_hashing": "queries",
     "logistic": "queries",
     "perturbation": "queries",
+    "probit": "queries",
     "randomized_response": "queries",
     "realized_loss": "loss",
-    "realized_losses": "loss",
+    "realized_losses": "losses",
+    "subset_selection": "queries",
+    "unary_encoding": "queries",
     "utilization": "loss",
     "worst_case_loss": "loss",
 }

@@ -39,7 +39,7 @@ class Certificate:
     """The proof, in its JSON shape."""
 
     def __repr__(self) -> str:
-        return f"Certificate(loss at most {self.loss:.9f})"
+        return f"Certificate(loss at most {verify.rounded_up(self.loss)})"
 
     def encode(self) -> bytes:
         """The proof as a file: JSON, compressed if it is large."""

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, overload
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Iterable
+from typing import overload
 
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, expect
@@ -18,7 +15,6 @@ from expost.extrema import (
     Effort,
     Progress,
     capped,
-    concave_spreads,
     exact_spread,
     realized_spread,
 )
@@ -31,7 +27,6 @@ __all__ = [
     "basic_loss",
     "exact_realized_loss",
     "realized_loss",
-    "realized_losses",
     "share_between",
     "share_of",
     "total_charge",
@@ -70,43 +65,6 @@ def realized_loss(
     if loss.upper < 0.999 * math.fsum(term.epsilon for term in total.terms):
         return loss  # far from the sum of the epsilons, which need not be known exactly then
     return capped(loss, basic_loss(transcript).enclosure)
-
-
-def realized_losses(
-    domain: Domain,
-    queries: Sequence[Query],
-    responses: Sequence[Sequence[int]] | NDArray[np.integer[Any]],
-    *,
-    gap: float = GAP,
-    nodes: int = NODES,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The realized losses of many subjects who answered the same queries: lower and upper ends.
-
-    ``responses`` has a row per subject and, per query, the position of the response that was
-    given (0 for the first one that the query has on the domain). Equal rows are worked out once;
-    unclipped linear queries on a box of real coordinates all at once.
-    """
-    effort = Effort(gap, nodes)
-    likelihoods = [query.on(domain) for query in queries]
-    rows = np.asarray(responses)
-    if rows.ndim != 2 or rows.shape[1] != len(queries) or rows.dtype.kind not in "iub":
-        raise InvalidInput("must be a table of integers, a column per query", "responses")
-    sizes = np.array([len(likelihood.responses) for likelihood in likelihoods])
-    if not ((rows >= 0) & (rows < sizes)).all():
-        raise InvalidInput("there is a position that its query does not have", "responses")
-    given, place = np.unique(rows, axis=0, return_inverse=True)
-    most = total_charge((query.charge(domain), 1) for query in queries).enclosure.upper
-    ends = concave_spreads(domain, queries, given, effort.gap) if isinstance(domain, Box) else None
-    if ends is None:
-        ends = np.empty((2, len(given)))
-        for row, positions in enumerate(given):
-            transcript = Transcript(domain)
-            for query, likelihood, position in zip(queries, likelihoods, positions, strict=True):
-                transcript = transcript.add(query, likelihood.responses[position])
-            loss = realized_loss(transcript, gap=effort.gap, nodes=effort.nodes)
-            ends[:, row] = loss.lower, loss.upper
-    lower, upper = ends[:, place.reshape(-1)]
-    return lower, np.maximum(lower, np.minimum(upper, most))
 
 
 def exact_realized_loss(transcript: Transcript) -> Nats:

@@ -2,51 +2,109 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from expost.accounting import Odometer, basic_prefix
 from expost.errors import InvalidInput
-from expost.rounding import Nats
+from expost.losses import Losses
+from expost.rounding import Enclosure, Nats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["odometer_figure", "save"]
+__all__ = ["losses_figure", "odometer_figure", "save"]
 
 _REALIZED, _BASIC, _BUDGET = "#0b6e8a", "#b4552d", "#444444"
 
+# Up to here every response gets a mark of its own.
+_FEW = 40
 
-def odometer_figure(odometer: Odometer, budget: Nats) -> Figure:
-    """The realized loss after each response, beside what basic composition would charge."""
+_BINS = 60
+
+
+def odometer_figure(
+    odometer: Odometer, losses: Sequence[Enclosure], budget: Nats | None = None
+) -> Figure:
+    """The realized loss after each response, beside what basic composition would charge.
+
+    ``losses`` is the history of the odometer: a band from lower to upper ends, which over a finite
+    domain is as thin as a line. Basic composition is drawn for as long as it is within the budget.
+    """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    answered = len(odometer)
+    finite = [loss for loss in losses if loss.upper < math.inf]
+    upper = [loss.upper for loss in finite]
+    stop = answered if budget is None else basic_prefix(odometer.transcript, budget)
+    charges = [charge.upper for charge in odometer.basic_history[: stop + 1]]
+    charges = [charge for charge in charges if charge < math.inf]
+    mark = "o" if answered <= _FEW else None
 
     figure = Figure(figsize=(8, 4.2), layout="constrained")
     axes = figure.subplots()
-    limit = budget.enclosure.upper
-    realized = [loss.upper for loss in odometer.history]
-    stop = basic_prefix(odometer.transcript, budget)
-    within = [loss.upper for loss in odometer.basic_history[: stop + 1]]
-    axes.axhline(limit, color=_BUDGET, linewidth=1, linestyle=(0, (4, 3)))
-    axes.annotate(
-        f"budget {budget}", (len(realized) - 1, limit), (0, 5), textcoords="offset points",
-        ha="right", color=_BUDGET,
+    axes.plot(
+        charges, color=_BASIC, linewidth=3.4, marker=mark, markersize=6, clip_on=False,
+        label="basic composition" + (f": stops after {stop:,}" if stop < answered else ""),
     )  # fmt: skip
-    axes.plot(range(len(within)), within, color=_BASIC, linewidth=2.2, solid_capstyle="round")
-    axes.plot([stop], [within[-1]], "o", color=_BASIC)
-    axes.annotate(
-        f"basic composition\nstops after {stop}", (stop, within[-1]), (9, -8),
-        textcoords="offset points", va="top", color=_BASIC,
+    axes.fill_between(
+        range(len(finite)), [loss.lower for loss in finite], upper, color=_REALIZED, alpha=0.3,
+        linewidth=0,
     )  # fmt: skip
-    axes.plot(range(len(realized)), realized, color=_REALIZED, linewidth=2.2)
-    axes.plot([len(realized) - 1], realized[-1:], "o", color=_REALIZED)
-    axes.annotate(
-        f"realized loss: {len(realized) - 1} answered", (len(realized) - 1, realized[-1]),
-        (-26, -14), textcoords="offset points", ha="right", va="top", color=_REALIZED,
+    axes.plot(
+        upper, color=_REALIZED, linewidth=2, marker=mark, markersize=4, clip_on=False,
+        label=f"realized loss: {answered:,} answered",
     )  # fmt: skip
-    axes.set(xlabel="responses given", ylabel="privacy loss (nats)", xlim=(0, None))
-    axes.set_ylim(0, 1.18 * limit)
+    top = max(*upper, *charges)
+    if budget is not None:
+        limit = budget.enclosure.upper
+        top = max(top, limit)
+        text = str(budget) if len(str(budget)) < 20 else f"{budget.nearest:.6g}"
+        line = (0, (4, 3))
+        axes.axhline(limit, color=_BUDGET, linewidth=1.2, linestyle=line, label=f"budget {text}")
+    if len(finite) <= answered:
+        axes.axvline(len(finite) - 0.5, color=_REALIZED, linestyle=":", label="infinite from here")
+    if stop < answered:
+        axes.plot([stop], charges[-1:], "o", color=_BASIC, clip_on=False)
+    axes.set(xlabel="responses given", ylabel="privacy loss (nats)", xlim=(0, max(1, answered)))
+    axes.set_ylim(0, 1.05 * top if top > 0 else 1)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
+    # Above the axes it is in nobody's way, whichever way the lines go.
+    figure.legend(loc="outside upper left", ncols=4, frameon=False)
+    return figure
+
+
+def losses_figure(losses: Losses) -> Figure:
+    """How the realized losses of many subjects are spread, beside their basic composition."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    realized, basic = (ends[np.isfinite(ends)] for ends in (losses.upper, losses.basic))
+    most = max(realized.max(initial=0.0), basic.max(initial=0.0)) or 1.0
+    edges = np.linspace(0.0, most, _BINS + 1).tolist()
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    axes = figure.subplots()
+    if len(realized):
+        label = f"realized loss: {realized.mean():.3g} on average"
+        axes.hist(realized, edges, color=_REALIZED, label=label)
+    if len(basic) and basic.min() == basic.max():
+        label = f"basic composition: {basic[0]:.3g}"
+        axes.axvline(float(basic[0]), color=_BASIC, linewidth=3.4, clip_on=False, label=label)
+    elif len(basic):
+        label = f"basic composition: {basic.mean():.3g} on average"
+        axes.hist(basic, edges, color=_BASIC, histtype="step", linewidth=2, label=label)
+    if len(realized) < len(losses):
+        axes.plot([], " ", label=f"infinite, not shown: {len(losses) - len(realized):,}")
+    axes.set(xlabel="privacy loss (nats)", ylabel="subjects", xlim=(0, most))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper left", ncols=3, frameon=False)
     return figure
 
 

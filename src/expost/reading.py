@@ -29,6 +29,7 @@ __all__ = [
     "parse",
     "scalar",
     "text",
+    "whole",
 ]
 
 T = TypeVar("T")
@@ -163,6 +164,16 @@ def number(value: Any, what: str = "a number") -> int | float:
         return integer
     result = double(value, what)
     return int(result) if result.is_integer() and abs(result) <= LARGEST_INTEGER else result
+
+
+def whole(value: Any, *, at_least: int | None = None) -> int:
+    """An integer, not below a limit if there is one."""
+    result = number(value, "an integer")
+    if not isinstance(result, int):
+        raise InvalidInput("must be an integer")
+    if at_least is not None and result < at_least:
+        raise InvalidInput(f"must be at least {at_least}")
+    return result
 
 
 # float() would take these, but none of them is a number that a person wrote.

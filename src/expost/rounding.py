@@ -18,6 +18,7 @@ from functools import cached_property, total_ordering
 from typing import SupportsFloat
 
 from expost.errors import InvalidInput, at
+from expost.notebook import card
 
 __all__ = [
     "INFINITE",
@@ -79,6 +80,9 @@ class Enclosure:
     @property
     def width(self) -> float:
         return up(self.upper - self.lower) if self.lower < self.upper else 0.0
+
+    def _repr_html_(self) -> str:
+        return card("Enclosure", {"lower": self.lower, "upper": self.upper, "width": self.width})
 
 
 # A person's number: a decimal or a quotient of integers. Limits keep a hostile file from asking
@@ -178,7 +182,8 @@ def _log_bounds(number: Fraction, digits: int) -> tuple[Fraction, Fraction]:
 
 def scaled_exp(exponent: Fraction, bits: int) -> int:
     """The integer ⌊2^bits · e^exponent⌋, for a rational exponent other than zero."""
-    digits = 30 + bits // 3 + max(0, int(exponent))
+    # The result has about bits + exponent/ln 2 bits, and a decimal digit is worth three at least.
+    digits = 30 + max(0, bits + int(exponent * Fraction(3, 2))) // 3
     while True:
         context = _context(digits, decimal.ROUND_HALF_EVEN)
         below, above = _decimals(exponent, digits)

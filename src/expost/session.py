@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Final
 
 from expost.accounting import Decision, Filter, Odometer, filter_of
 from expost.domains import Domain, Value
 from expost.errors import BudgetExceeded, InvalidInput, OutsideDomain, at, expect
+from expost.extrema import Effort
+from expost.notebook import card, nats
 from expost.queries import Query
 from expost.rounding import Enclosure
 from expost.sampling import Source, SystemSource, draw
 from expost.transcript import Transcript
 
-__all__ = ["HALT", "Analyst", "Halt", "Session", "interact"]
+__all__ = ["HALT", "Analyst", "Halt", "Secret", "Session", "interact", "named_filter"]
 
 
 class Session:
@@ -29,37 +32,54 @@ class Session:
     __slots__ = ("_filter", "_lock", "_odometer", "_secret", "_source")
 
     def __init__(
-        self, domain: Domain, value: Any, *, filter: Filter, source: Source | None = None
+        self,
+        domain: Domain,
+        value: Any,
+        *,
+        filter: Filter,
+        source: Source | None = None,
+        effort: Effort | None = None,
     ) -> None:
-        secret = _Secret(domain, value)
+        secret = Secret(value)
         del value  # so that no traceback that prints local variables can show it
         with at("filter"):
             expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
-        self._start(Transcript(domain, filter.spec), filter, secret, source)
+        self._start(Transcript(domain, filter.spec), filter, secret, source, effort)
 
-    @classmethod
-    def resume(cls, transcript: Transcript, value: Any, *, source: Source | None = None) -> Session:
+    @staticmethod
+    def resume(
+        transcript: Transcript,
+        value: Any,
+        *,
+        source: Source | None = None,
+        effort: Effort | None = None,
+    ) -> Session:
         """Go on where a transcript ended, under the filter that it names."""
-        secret = _Secret(getattr(transcript, "domain", None), value)
+        secret = Secret(value)
         del value
         expect(transcript, Transcript, "a transcript")
-        if transcript.filter is None:
-            raise InvalidInput("the transcript names no filter")
-        session = object.__new__(cls)
-        session._start(transcript, filter_of(transcript.filter), secret, source)
+        session = object.__new__(Session)
+        session._start(transcript, named_filter(transcript), secret, source, effort)
         return session
 
     def _start(
-        self, transcript: Transcript, filter: Filter, secret: _Secret, source: Source | None
+        self,
+        transcript: Transcript,
+        filter: Filter,
+        secret: Secret,
+        source: Source | None,
+        effort: Effort | None,
     ) -> None:
         with at("source"):
             expect(source, Source | None, "a source of randomness with a method below")
+        with at("effort"):
+            expect(effort, Effort | None, "an Effort")
         self._filter = filter
-        self._odometer = Odometer(transcript)
+        self._odometer = Odometer(transcript, effort=effort)
         self._lock = threading.Lock()
         self._secret = secret
         self._source = source or SystemSource()
-        if secret.position is None:
+        if not secret.locate(transcript.domain):
             raise OutsideDomain("the value is outside the domain (and is not shown here)")
 
     def decide(self, query: Query) -> Decision:
@@ -68,10 +88,10 @@ class Session:
 
     def ask(self, query: Query) -> Value:
         """Answer the query with its noise, or raise :class:`BudgetExceeded`."""
-        with self._lock:
+        with self._turn():
             decision = self.decide(query)
             if decision.accepted:
-                self._odometer = self._odometer.add(query, self._sample(query))
+                self._record(self._odometer.add(query, self._sample(query)))
                 return self.transcript.exchanges[-1].response
         # Nobody else has to wait while what would fit is worked out.
         raise BudgetExceeded(
@@ -82,9 +102,19 @@ class Session:
             undecided=decision.undecided,
         )
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """While a question is decided and answered, all others wait."""
+        with self._lock:
+            yield
+
     def _sample(self, query: Query) -> Value:
         likelihood = query.on(self.transcript.domain)
-        return likelihood.responses[draw(likelihood.pmf(self._secret.position), self._source)]
+        return likelihood.responses[draw(likelihood.pmf(self._secret.place), self._source)]
+
+    def _record(self, odometer: Odometer) -> None:
+        """Keep what was asked and answered, before anybody sees it."""
+        self._odometer = odometer
 
     @property
     def loss(self) -> Enclosure:
@@ -114,17 +144,42 @@ class Session:
             f"budget {self._filter.budget})"
         )
 
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            "domain": self.transcript.domain,
+            "value": "(not shown)",
+            "answered": len(self.transcript),
+            "filter": f"{self._filter.kind}, budget {self._filter.budget}",
+        }
+        if self._odometer.loss_is_known:
+            facts["realized loss"] = nats(self.loss.upper)
+            facts["remaining"] = nats(self.remaining)
+        return card(type(self).__name__, facts)
+
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a session holds a secret and is not copied; save its transcript")
 
 
-class _Secret:
-    """Where the subject's value is in the domain; no repr shows it."""
+class Secret:
+    """A subject's value, and then only its place in the domain; no repr shows either."""
 
-    __slots__ = ("position",)
+    __slots__ = ("_value", "place")
 
-    def __init__(self, domain: object, value: Any) -> None:
-        self.position: Any = domain.locate(value) if isinstance(domain, Domain) else None
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self.place: Any = None
+
+    def locate(self, domain: Domain) -> bool:
+        """Whether the value is in the domain."""
+        self.place, self._value = domain.locate(self._value), None
+        return self.place is not None
+
+
+def named_filter(transcript: Transcript) -> Filter:
+    """The filter under which a transcript goes on."""
+    if transcript.filter is None:
+        raise InvalidInput("the transcript names no filter, so there is no budget")
+    return filter_of(transcript.filter)
 
 
 class Halt(Enum):

@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import reprlib
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from expost.canonical import canonical, map_leaves, value_tree
 from expost.chain import Chain
 from expost.domains import Domain, Value, domain_from_json
+from expost.durable import replace
 from expost.errors import InvalidInput, at, expect
-from expost.queries import Query, check_query, query_from_json
+from expost.notebook import card
+from expost.queries import Likelihood, Query, check_query, query_from_json
 from expost.reading import NumberText, array, members, number, parse, scalar, text
 from expost.rounding import Nats, decimal_text
 
@@ -24,8 +28,10 @@ __all__ = [
     "FilterSpec",
     "Transcript",
     "canonical",
+    "check_version",
     "load",
     "map_leaves",
+    "no_such_response",
     "read_text",
     "readable",
 ]
@@ -82,9 +88,7 @@ class Transcript:
         likelihood = query.on(self.domain)
         position = likelihood.position(response)
         if position is None:
-            known = ", ".join(map(repr, likelihood.responses[:6]))
-            more = ", …" if len(likelihood.responses) > 6 else ""
-            raise InvalidInput(f"is not a response of this query; it has {known}{more}", "response")
+            raise InvalidInput(no_such_response(likelihood), "response")
         exchange = Exchange(query, likelihood.responses[position])
         longer = Transcript(self.domain, self.filter)
         object.__setattr__(longer, "exchanges", self.exchanges.plus(exchange))
@@ -96,6 +100,17 @@ class Transcript:
     def __repr__(self) -> str:
         return f"Transcript({self.domain!r}, {len(self)} exchanges)"
 
+    def _repr_html_(self) -> str:
+        spec = self.filter
+        guard = "none" if spec is None else f"{spec.kind}, budget {spec.budget}"
+        return card(
+            "Transcript",
+            {"domain": self.domain, "filter": guard, "exchanges": len(self)},
+            columns=("", "query", "response"),
+            items=self.exchanges,
+            row=lambda number, exchange: (number, exchange.query, exchange.response),
+        )
+
     def tree(self) -> dict[str, Any]:
         """The JSON shape: exact numbers as fractions, doubles as floats, the rest as it is."""
         tree: dict[str, Any] = {"version": VERSION, "domain": self.domain.tree()}
@@ -104,7 +119,7 @@ class Transcript:
         tree["exchanges"] = [
             {
                 "query": {"kind": exchange.query.kind, **exchange.query.tree()},
-                "response": _response_tree(exchange.response),
+                "response": value_tree(exchange.response),
             }
             for exchange in self.exchanges
         ]
@@ -115,22 +130,18 @@ class Transcript:
         """SHA-256 of the canonical encoding: equal for equal transcripts, whatever their file."""
         return hashlib.sha256(canonical(self.tree())).hexdigest()
 
+    def to_json(self) -> str:
+        """The text of its file."""
+        tree = readable(self.tree())
+        return json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file; a crash leaves the old file or the new one, never half of one."""
+        """Write the file, durably; a crash leaves the old file or the new one, never half of one.
+
+        For a file that several processes go on with there is :class:`FileSession`.
+        """
         target = Path(path)
-        document = json.dumps(readable(self.tree()), ensure_ascii=False, allow_nan=False, indent=1)
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-        try:
-            with temporary.open("x", encoding="utf-8") as file:
-                file.write(document + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except OSError as error:
-            # The user knows the target, not the temporary file.
-            raise type(error)(error.errno, error.strerror, str(target)) from None
-        finally:
-            temporary.unlink(missing_ok=True)
+        replace(target, self.to_json, target.with_name(f".{target.name}.{uuid.uuid4().hex}"))
 
     @classmethod
     def from_json(cls, document: str) -> Transcript:
@@ -139,8 +150,7 @@ class Transcript:
         fields = members(
             parse(document), required=("version", "domain", "exchanges"), optional=("filter",)
         )
-        if not isinstance(fields["version"], NumberText) or fields["version"] != str(VERSION):
-            raise InvalidInput(f"unknown version; this is version {VERSION}", "version")
+        check_version(fields["version"])
         with at("domain"):
             domain = domain_from_json(fields["domain"])
         spec = _filter_from_json(fields["filter"]) if "filter" in fields else None
@@ -160,6 +170,20 @@ class Transcript:
             query = known.setdefault(query.kind.encode() + canonical(query.tree()), query)
             query.on(self.domain)
         return self.add(query, _response_from_json(fields["response"]))
+
+
+def no_such_response(likelihood: Likelihood[Any]) -> str:
+    """What to say of a response that a query does not have."""
+    # There can be more responses than can be counted, and long ones.
+    known = [reprlib.repr(known) for known in islice(likelihood.responses, 7)]
+    shown = ", ".join([*known[:6], "…"] if len(known) > 6 else known)
+    return f"is not a response of this query; it has {shown}"
+
+
+def check_version(version: Any) -> None:
+    """Refuse a file of a version that is not known here."""
+    if not isinstance(version, NumberText) or version != str(VERSION):
+        raise InvalidInput(f"unknown version; this is version {VERSION}", "version")
 
 
 def load(path: str | os.PathLike[str]) -> Transcript:
@@ -201,21 +225,6 @@ def _response_from_json(value: Any) -> Any:
         return scalar(value)
 
 
-def _response_tree(response: Value) -> Any:
-    if isinstance(response, tuple):
-        return [float(x) for x in response]
-    return response if isinstance(response, str) else float(response)
-
-
-def map_leaves(tree: Any, leaf: Callable[[Any], Any]) -> Any:
-    """A tree of dictionaries and lists with every leaf replaced."""
-    if isinstance(tree, dict):
-        return {key: map_leaves(value, leaf) for key, value in tree.items()}
-    if isinstance(tree, (list, tuple)):
-        return [map_leaves(value, leaf) for value in tree]
-    return leaf(tree)
-
-
 def readable(tree: Any) -> Any:
     """A tree for people: exact numbers as decimals or "p/q", doubles as JSON numbers."""
 
@@ -225,19 +234,3 @@ def readable(tree: Any) -> Any:
         return number(value) if isinstance(value, float) else value
 
     return map_leaves(tree, leaf)
-
-
-def canonical(tree: Any) -> bytes:
-    """A tree as bytes that are equal exactly for equal content."""
-
-    def leaf(value: Any) -> Any:
-        if isinstance(value, Fraction):
-            return str(value)
-        if isinstance(value, float):
-            return (value + 0.0).hex()  # adding zero makes -0.0 the 0.0 that it equals
-        if isinstance(value, str) and value.startswith(("0x", "-0x", "'")):
-            return "'" + value  # a label must not pass for the number whose text it has
-        return value
-
-    shape = map_leaves(tree, leaf)
-    return json.dumps(shape, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

@@ -15,6 +15,7 @@ far more than their rounding can come to.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import itertools
 import json
 import math
@@ -35,6 +36,7 @@ SLACK = Decimal("1e-30")
 AGREE = Decimal("1e-9")  # how far a bound may be from what the proof says it is
 UNIT = Decimal(2) ** -53
 NO, ONE, TWO = Decimal(0), Decimal(1), Decimal(2)
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620900")
 FAR = Decimal(5000)  # beyond this a logistic link is level to thousands of digits
 ENDLESS = Decimal("inf")
 
@@ -73,7 +75,7 @@ def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: 
         try:
             claim, statement = read(proof, "proof"), read(transcript, "transcript")
             fields(claim, "proof", "version", "statement", "loss", optional=("groups",))
-            same(normal(statement), normal(claim["statement"]), "")
+            same(meaning(statement), meaning(claim["statement"]), "")
             # The same, but coordinates are numbered as in the proof.
             statement = claim["statement"]
             if claim["version"] != "1" or statement.get("version") != "1":
@@ -118,17 +120,17 @@ def fields(value: Any, place: str, *required: str, optional: tuple[str, ...] = (
         raise Failed(f"{place}: must have the fields {', '.join(required)}")
 
 
-def normal(tree: Any, inside: str = "") -> Any:
+def meaning(tree: Any, inside: str = "") -> Any:
     """A document whose numbers are what they mean, with defaults written out."""
     if isinstance(tree, dict):
         defaults = DEFAULTS.get(str(tree.get("kind")), {})
         entries = {**defaults, **tree}
         return {
-            name: normal(entry, inside if inside in EXACT else name)
+            name: meaning(entry, inside if inside in EXACT else name)
             for name, entry in entries.items()
         }
     if isinstance(tree, list):
-        return [normal(entry, inside) for entry in tree]
+        return [meaning(entry, inside) for entry in tree]
     if inside in EXACT:
         return exact(tree)
     return double(tree) if isinstance(tree, Number) else tree
@@ -139,6 +141,8 @@ EXACT = {"epsilon", "ratio", "delta", "probabilities", "utility", "sensitivity"}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "linear": {"intercept": Number(0), "clip": False},
     "logistic": {"intercept": Number(0)},
+    "probit": {"intercept": Number(0)},
+    "duchi": {"intercept": Number(0)},
 }
 
 
@@ -211,8 +215,13 @@ def two_weights(epsilon: Fraction) -> tuple[int, int]:
     bits = 40
     while epsilon * 2 ** (bits - 40) < 1:
         bits += 1
-    with localcontext(Context(prec=700)):
-        return int(decimal(epsilon).exp() * 2**bits), 2**bits
+    return scaled_exp(epsilon, bits), 2**bits
+
+
+def scaled_exp(exponent: Fraction, bits: int) -> int:
+    """⌊2^bits e^exponent⌋, with digits to spare."""
+    with localcontext(Context(prec=bits + 400)):
+        return int(decimal(exponent).exp() * 2**bits)
 
 
 def below(fraction: Fraction) -> float:
@@ -258,7 +267,7 @@ def loss_on_values(statement: Any) -> Decimal:
     for index, exchange in enumerate(statement["exchanges"]):
         query, response = exchange["query"], exchange["response"]
         try:
-            if query["kind"] in ("linear", "logistic", "perturbation"):
+            if query["kind"] in ("linear", "duchi", "logistic", "probit", "perturbation"):
                 logs, own = logs_of_scores(query, response, values)
             else:
                 logs, own = [ln(w) for w in FAMILIES[query["kind"]](query, response, values)], NO
@@ -276,23 +285,111 @@ def ln(weight: int) -> Decimal:
     return Decimal(weight).ln()  # minus infinity for 0
 
 
-def randomized_response(query: Any, response: Any, values: Values) -> list[int]:
-    return two_level(query, [own == key(response) for own in values.keys])
+def expect(condition: bool) -> None:
+    if not condition:
+        raise Failed("the response is none of this query, or the query none of this domain")
 
 
-def two_level(query: Any, spoken_for: list[bool]) -> list[int]:
+def two_level(epsilon: Fraction, spoken_for: list[bool]) -> list[int]:
     """Heavy for the values that a response speaks for, light for the others."""
-    if not any(spoken_for):
-        raise Failed("the response is none of this query")
-    heavy, light = two_weights(exact(query["epsilon"]))
+    heavy, light = two_weights(epsilon)
     return [heavy if yes else light for yes in spoken_for]
+
+
+def randomized_response(query: Any, response: Any, values: Values) -> list[int]:
+    expect(key(response) in values.keys)
+    return two_level(exact(query["epsilon"]), [own == key(response) for own in values.keys])
+
+
+def unary_encoding(query: Any, response: Any, values: Values) -> list[int]:
+    expect(len(response) == len(values.rows) and set(response) <= {"0", "1"})
+    ones = [bit == "1" for bit in response]
+    if query["variant"] == "optimized":
+        return two_level(exact(query["epsilon"]), ones)
+    expect(query["variant"] == "symmetric")
+    return [weight**2 for weight in two_level(exact(query["epsilon"]) / 2, ones)]
+
+
+def subset_selection(query: Any, response: Any, values: Values) -> list[int]:
+    chosen = [int(index) for index in response]
+    expect(chosen == sorted({*chosen}) and len(chosen) == int(query["size"]) < len(values.rows))
+    expect(chosen[0] >= 0 and chosen[-1] < len(values.rows))
+    return two_level(exact(query["epsilon"]), [i in chosen for i in range(len(values.rows))])
+
+
+def local_hashing(query: Any, response: Any, values: Values) -> list[int]:
+    seed, buckets = bytes.fromhex(query["seed"]), int(query["buckets"])
+    expect(0 <= int(response) < buckets)
+    digests = [hashlib.sha256(seed + canonical(row)).digest() for row in values.rows]
+    hashed = [int.from_bytes(digest[:8]) % buckets for digest in digests]
+    return two_level(exact(query["epsilon"]), [bucket == int(response) for bucket in hashed])
+
+
+def canonical(value: Any) -> bytes:
+    """A value as content ids encode it."""
+
+    def leaf(entry: Any) -> Any:
+        if isinstance(entry, list):
+            return [leaf(x) for x in entry]
+        if isinstance(entry, Number):
+            return (double(entry) + 0.0).hex()
+        return "'" + entry if entry.startswith(("0x", "-0x", "'")) else entry
+
+    return json.dumps(leaf(value), separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def hadamard_response(query: Any, response: Any, values: Values) -> list[int]:
+    column, order = int(response), int(query["order"])
+    expect(0 <= column < order and len(values.rows) < order and order.bit_count() == 1)
+    even = [((i + 1) & column).bit_count() % 2 == 0 for i in range(len(values.rows))]
+    return two_level(exact(query["epsilon"]), even)
+
+
+def geometric(query: Any, response: Any, values: Values) -> list[int]:
+    """Noise z with probability (1 - a)/(1 + a) a^|z|, a = light/heavy, clamped to the range."""
+    low, high = (int(end) for end in query["range"])
+    numbers, y = [int(row) for row in values.rows], int(response)
+    expect(low <= y <= high and max(numbers) - min(numbers) <= exact(query["sensitivity"]))
+    heavy, light = two_weights(exact(query["epsilon"]) / exact(query["sensitivity"]))
+    a, shares = Fraction(light, heavy), []
+    for x in numbers:
+        if low < y < high:
+            shares.append((1 - a) * a ** abs(y - x))
+        elif x < low if y == low else x > high:
+            shares.append(1 + a - a ** (abs(y - x) + 1))
+        else:
+            shares.append(a ** abs(y - x))
+    return whole(shares)
+
+
+def exponential_mechanism(query: Any, response: Any, values: Values) -> list[int]:
+    """Rounded powers of e in every row, and one small weight more for all of them."""
+    epsilon, sensitivity = exact(query["epsilon"]), exact(query["sensitivity"])
+    rows = [[epsilon * exact(u) / (2 * sensitivity) for u in row] for row in query["utility"]]
+    column = [key(label) for label in query["responses"]].index(key(response))
+    width = len(query["responses"])
+    expect(len(rows) == len(values.rows) and all(len(row) == width for row in rows))
+    mixed = (width + 2) * (1 + math.ceil(2 / epsilon))
+    spread = max(max(row) - min(row) for row in rows)
+    bits = 40 + (mixed * width).bit_length() + math.ceil(spread * Fraction(3, 2))
+    weights = []
+    for row in rows:
+        scaled = [scaled_exp(u - max(row), bits + (width + 1).bit_length()) for u in row]
+        own = [(weight << bits) // sum(scaled) for weight in scaled]
+        own[row.index(max(row))] += (1 << bits) - sum(own)
+        weights.append(own[column] + mixed)
+    return weights
+
+
+def whole(shares: list[Fraction]) -> list[int]:
+    """Fractions as integers, by a common factor."""
+    common = math.lcm(*(share.denominator for share in shares))
+    return [int(share * common) for share in shares]
 
 
 def channel(query: Any, response: Any, values: Values) -> list[int]:
     column = [key(label) for label in query["responses"]].index(key(response))
-    shares = [exact(row[column]) for row in query["probabilities"]]
-    common = math.lcm(*(share.denominator for share in shares))
-    return [int(share * common) for share in shares]
+    return whole([exact(row[column]) for row in query["probabilities"]])
 
 
 def logs_of_scores(query: Any, response: Any, values: Values) -> tuple[list[Decimal], Decimal]:
@@ -310,8 +407,14 @@ def logs_of_scores(query: Any, response: Any, values: Values) -> tuple[list[Deci
 
 
 FAMILIES: dict[str, Callable[[Any, Any, Values], list[int]]] = {
-    "randomized_response": randomized_response,
     "channel": channel,
+    "randomized_response": randomized_response,
+    "unary_encoding": unary_encoding,
+    "subset_selection": subset_selection,
+    "local_hashing": local_hashing,
+    "hadamard_response": hadamard_response,
+    "geometric": geometric,
+    "exponential_mechanism": exponential_mechanism,
 }
 
 
@@ -342,8 +445,9 @@ class Term:
     """log-weight of a response = constant + link(z), z = a·x + c, within ``error``.
 
     The link is increasing: for "logistic" 2 artanh(tanh(ε/4) tanh(z/2)), for "linear"
-    log(1 + tanh(ε/2) clip(z, -1, 1)), up to a constant. ``sign`` is -1 where the smallest sum is
-    looked for: then what is maximized is -link(-t) of t = -z.
+    log(1 + tanh(ε/2) clip(z, -1, 1)), for "probit" log(1 + (e^ε - 1) Φ(z)), up to a constant.
+    ``sign`` is -1 where the smallest sum is looked for: then what is maximized is -link(-t) of
+    t = -z. All are convex left of ``bend`` and concave right of it.
     """
 
     link: str
@@ -374,16 +478,34 @@ class Term:
         if self.link == "logistic":  # odd, so the sign makes no difference
             y = min(FAR, max(-FAR, t)).exp()
             return ((self.half * y + 1) / (y + self.half)).ln()
-        z = self.sign * min(ONE, max(-ONE, t))
-        return self.sign * (((1 + z + self.foot) / self.foot).ln() - self.epsilon / 2)
+        z = self.sign * t
+        risen = normal(z)[0] if self.link == "probit" else 1 + min(ONE, max(-ONE, z))
+        return self.sign * (((risen + self.foot) / self.foot).ln() - self.epsilon / 2)
 
     def slopes(self, t: Decimal) -> tuple[Decimal, Decimal]:
-        """First and second derivative; of a linear one within [-1, 1], and only the first."""
+        """First and second derivative; the second of a logistic link only, and linear ones within
+        [-1, 1]."""
         if self.link == "linear":
             return 1 / (1 + self.sign * t + self.foot), NO
+        if self.link == "probit":
+            risen, density = normal(self.sign * t)
+            return density / (risen + self.foot), NO
         y, e = min(FAR, max(-FAR, t)).exp(), self.half
         sinh, below_it = (e - 1 / e) / 2, (y + 1 / y + e + 1 / e) / 2
         return sinh / below_it, -sinh * (y - 1 / y) / 2 / below_it**2
+
+    @cached_property
+    def bend(self) -> Decimal:
+        if self.link == "logistic":
+            return NO
+        if self.link == "linear":
+            return Decimal(-self.sign)
+        # ψ'' = -ψ'(z + ψ'), so it is where the slope is -z.
+        a, b = Decimal(-50), NO
+        for _ in range(4 * DIGITS):
+            z = (a + b) / 2
+            a, b = (z, b) if z + self.slopes(self.sign * z)[0] < 0 else (a, z)
+        return self.sign * b
 
     def rough(
         self, m: int, lam: Decimal, q: Decimal, mid: Decimal
@@ -418,26 +540,36 @@ def term_of(query: Any, response: Any, box: Box, points: list[list[Decimal]] | N
     rounding = (used + 2) * UNIT * reach + used * TWO**-1074
     light, heavy, span = span_of(epsilon)
     growth = decimal(Fraction(span, light))
-    if query["kind"] == "logistic":
+    if query["kind"] in ("logistic", "probit"):
         sign = 1 if is_high(response, 0, 1) else -1
         scale, shift, share, slope = Decimal(sign), eps / 2, 10 * UNIT, min(eps / 4, ONE)
-    elif query["kind"] == "linear":
+        if query["kind"] == "probit":
+            shift, slope = NO, growth * 2 / 5
+    elif query["kind"] in ("linear", "duchi"):
         corners = points or [[a if x * sign > 0 else b for x, a, b in sides] for sign in (1, -1)]
         low, high = ends_of(query, [exact_score(w, c, corner) for corner in corners])
-        sign = 1 if is_high(response, low, high) else -1
+        answers = low, high
+        if query["kind"] == "duchi":
+            middle, stretch = (
+                Fraction(low) / 2 + Fraction(high) / 2,
+                Fraction(2 * light + span, span),
+            )
+            half = (Fraction(high) - Fraction(low)) / 2 * stretch
+            answers = float(middle - half), float(middle + half)
+        sign = 1 if is_high(response, *answers) else -1
         width, sum_of_ends = decimal(high) - decimal(low), decimal(high) + decimal(low)
-        scale, shift, share, slope = (
-            2 * sign / width,
-            -sign * sum_of_ends / width,
-            5 * UNIT,
-            growth / 2,
-        )
+        scale, shift = 2 * sign / width, -sign * sum_of_ends / width
+        share, slope = 5 * UNIT, growth / 2
     else:
         raise Failed(f"no query about a score: {query['kind']}")
-    error = slope * abs(scale) * rounding + share * (min(growth, ONE) if sign > 0 else growth)
+    share *= min(growth, ONE) if sign > 0 else growth
+    if query["kind"] == "probit":
+        share = 514 * UNIT * growth
+    error = slope * abs(scale) * rounding + share
     error += ONE / (2 * light) + ONE / heavy + Decimal(heavy - light - span) / (light + span)
     a = tuple(scale * x for x in w)
-    return Term(query["kind"], eps, a, scale * c + shift, min(error, eps / 2))
+    link = "linear" if query["kind"] == "duchi" else query["kind"]
+    return Term(link, eps, a, scale * c + shift, min(error, eps / 2))
 
 
 def is_high(response: Any, low: float, high: float) -> bool:
@@ -620,6 +752,25 @@ def vector(numbers: Any, length: int, place: str) -> list[Decimal]:
         raise Failed(f"{place}: {error}") from None
 
 
+@cache
+def normal(z: Decimal) -> tuple[Decimal, Decimal]:
+    """2Φ(z) and its derivative, by 1 + 2φ(z) Σ z^(2n+1)/(1·3·5···(2n+1))."""
+    z = min(Decimal(18), max(Decimal(-18), z))  # beyond this nothing changes in 70 digits
+    with localcontext(Context(prec=2 * DIGITS)):  # twice as many, for 2Φ may be small
+        density = (2 / PI).sqrt() * (-z * z / 2).exp()
+        term, total, n = z, z, 1
+        while abs(term) > abs(total) * Decimal(10) ** (-2 * DIGITS):
+            term *= z * z / (2 * n + 1)
+            total, n = total + term, n + 1
+        return max(NO, 1 + density * total), density
+
+
+def rough_probit(term: Term, t: float) -> float:
+    """The slope of a probit link, in doubles."""
+    density = math.sqrt(2 / math.pi) * math.exp(-t * t / 2)
+    return density / (float(term.foot) + math.erfc(-term.sign * t / math.sqrt(2)))
+
+
 def tangent(value: Decimal, slope: Decimal, p: Decimal, low: Decimal, high: Decimal) -> Decimal:
     """The largest value of a tangent on an interval: above all of a concave function there."""
     return value + max(slope * (low - p), slope * (high - p))
@@ -636,8 +787,8 @@ def top(term: Term, m: int, lam: Decimal, low: Decimal, high: Decimal) -> Decima
         left, right = max(low, -ONE), min(high, ONE)
         ends = {low, high, min(left, high), max(right, low)}
     else:
-        left, right = max(low, NO), high
-        ends = {t for t in (low, high) if t <= 0}
+        left, right = max(low, term.bend), high
+        ends = {t for t in (low, high) if t <= term.bend}
     best = max(map(f, ends), default=-ENDLESS)
     if left >= right or (term.link == "linear" and term.sign < 0):
         return best  # convex between those
@@ -645,6 +796,8 @@ def top(term: Term, m: int, lam: Decimal, low: Decimal, high: Decimal) -> Decima
     p = right
     if lam > 0 and term.link == "linear":
         p = m / lam - term.foot - 1
+    elif lam > 0 and term.link == "probit":
+        p = decimal(bisect(lambda t: rough_probit(term, t) > lam / m, float(left), float(right)))
     elif lam > 0:
         y = (term.half - 1 / term.half) / 2 * m / lam - (term.half + 1 / term.half) / 2
         p = (y + (y * y - 1).sqrt()).ln() if y > 1 else left

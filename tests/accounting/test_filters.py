@@ -216,6 +216,24 @@ def test_bayesian_never_refuses_before_simplified_nor_that_before_basic(
             odometer = odometer.add(query, likelihood.responses[position])
 
 
+@settings(max_examples=200, deadline=None)
+@given(menus(responses=16), st.data())
+def test_the_simplified_filter_accepts_exactly_what_algorithm_3_accepts(
+    menu: Menu, data: st.DataObject
+) -> None:
+    odometer, likelihoods = start(menu.domain), [Fraction(1)] * len(menu.domain)
+    for query in menu.queries:
+        worst, loss = oracles.epsilon_of(menu.columns(query)), oracles.ratio(likelihoods)
+        assert worst is not None
+        assert loss is not None
+        accepted = xp.SimplifiedFilter.of(menu.budget).decide(odometer, query).accepted
+        assert accepted is oracles.at_most(loss * worst, **menu.limits)
+        position = data.draw(st.integers(0, len(menu.columns(query)) - 1))
+        odometer = odometer.add(query, query.on(menu.domain).responses[position])
+        column = menu.columns(query)[position]
+        likelihoods = [p * q for p, q in zip(likelihoods, column, strict=True)]
+
+
 @given(menus())
 def test_reported_numbers_enclose_the_exact_ones(menu: Menu) -> None:
     odometer = start(menu.domain)

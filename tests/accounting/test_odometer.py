@@ -92,3 +92,16 @@ def test_past_queries_leave_nothing_behind_but_themselves() -> None:
     tracemalloc.stop()
     # One double per value of each query's own scores and of the sum, and the bounded memo.
     assert kept < 8 * size * (60 + 1) + 6 * 8 * (1 << 22)
+
+
+@pytest.mark.parametrize("domain", [xp.FiniteSet(range(4)), xp.Box(value=(0, 3))])
+def test_the_loss_after_so_many_exchanges_is_that_of_the_prefix(
+    domain: xp.FiniteSet | xp.Box,
+) -> None:
+    steps = [xp.Odometer(xp.Transcript(domain))]
+    for weight, response in ((1, 1), (-2, 1), (1, 0), (0.5, 0)):
+        query = xp.logistic({"value": weight}, intercept=-1, epsilon="0.5")
+        steps.append(steps[-1].add(query, response))
+    assert [steps[-1].loss_after(count) for count in range(5)] == [step.loss for step in steps]
+    assert list(steps[-1].history) == [step.loss for step in steps]
+    assert steps[-1].loss_after(0) == xp.Enclosure(0, 0)

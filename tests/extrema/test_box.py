@@ -224,7 +224,8 @@ def named(case: Case, order: list[int], names: list[str]) -> xp.Transcript:
     for ask in case.asks:
         weights = {names[j]: ask.weights[j] for j in order}
         plain = ask.query
-        query: xp.Query = xp.logistic(weights, intercept=ask.intercept, epsilon=ask.epsilon)
+        curve = xp.probit if ask.kind == "probit" else xp.logistic
+        query: xp.Query = curve(weights, intercept=ask.intercept, epsilon=ask.epsilon)
         if ask.kind == "linear":
             query = xp.linear(
                 weights,
@@ -291,7 +292,7 @@ def test_a_fresh_process_gives_the_same_bits() -> None:
 def test_blocks_are_the_whole_and_share_no_free_coordinate() -> None:
     generator = random.Random(9)
     several = 0
-    for _ in range(200):
+    for _ in range(600):
         case = some_case(generator, queries=5)
         sides, box = case.sides, case.box
         terms = list(Counter(case.terms).items())

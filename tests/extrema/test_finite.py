@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
@@ -12,22 +9,8 @@ import expost as xp
 import oracles
 from expost.extrema import exact_spread, spread
 from expost.extrema.finite import _BLOCK
-from strategies import finite
+from strategies import finite, nearly_tied
 from test_loss import vectors
-
-
-def nearly_tied(seed: int) -> xp.Transcript:
-    """Six values whose likelihoods are the same factors in other orders, give or take 2^-54."""
-    generator = random.Random(seed)
-    unit = 2**54
-    factors = [generator.randrange(unit // 8, unit // 2) for _ in range(4)]
-    orders = [generator.sample(factors, len(factors)) for _ in range(6)]
-    rows = [[w + generator.choice([-1, 0, 0, 1]) for w in order] for order in orders]
-    transcript = xp.Transcript(xp.FiniteSet(range(6)))
-    for column in zip(*rows, strict=True):
-        query = xp.channel([[Fraction(w, unit), 1 - Fraction(w, unit)] for w in column])
-        transcript = transcript.add(query, 0)
-    return transcript
 
 
 def test_doubles_misorder_near_ties_and_the_exact_spread_does_not() -> None:

@@ -19,7 +19,7 @@ import pytest
 import oracles
 from boxes import EPSILONS, some_case
 from expost.extrema import kernels
-from expost.extrema.kernels import FALLING, LOGISTIC, RISING, Side, Work
+from expost.extrema.kernels import FALLING, LOGISTIC, MIRRORED, PROBIT, RISING, Side, Work
 from expost.queries.score_term import Link, ScoreTerm
 from parts import (
     UNIT,
@@ -41,7 +41,13 @@ from parts import (
     without_rounding,
 )
 
-KINDS = {"logistic": LOGISTIC, "rising": RISING, "falling": FALLING}
+KINDS = {
+    "logistic": LOGISTIC,
+    "rising": RISING,
+    "falling": FALLING,
+    "probit": PROBIT,
+    "mirrored": MIRRORED,
+}
 SHARP = [1e-9, 1e-3, 0.1, 1.0, 2.5, 8.0, 30.0, 100.0]
 
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
 from expost.accounting.filter import Filter, WorstCase
 from expost.accounting.odometer import Odometer
 from expost.accounting.on_box import loss_after_response
-from expost.extrema import exact_spread, spread_with
-from expost.likelihood import BoxLogLikelihood, Summand
+from expost.extrema import (
+    capped,
+    exact_spread,
+    exact_spread_apart,
+    spread_of_pair,
+    spread_with,
+    widest_pair,
+)
+from expost.likelihood import BoxLogLikelihood, LogLikelihood, Summand
 from expost.queries import Query
-from expost.queries.base import Pairwise
+from expost.queries.base import BySufficientTerms, Pairwise
 from expost.rounding import Enclosure, Nats
 
 __all__ = ["BayesianFilter"]
@@ -35,21 +40,31 @@ class BayesianFilter(Filter):
             return loss_after_response(odometer, query, self.budget)
         likelihood = query.on(total.domain)
         if isinstance(likelihood, Pairwise):
-            # D is epsilon for every pair, so the extremes of ℓ are the worst pair.
-            position = likelihood.telling(int(np.argmax(total.values)))
-            return WorstCase(
-                odometer.loss + likelihood.epsilon.enclosure,
-                exact=lambda: self.exact_loss(odometer) + likelihood.epsilon,
-                response=likelihood.responses[position],
-            )
-        losses = [spread_with(total, likelihood.term(i)) for i in range(len(likelihood.responses))]
-        lower = max(loss.lower for loss in losses)
-        upper = max(loss.upper for loss in losses)
+            return _by_pairs(odometer.loss, total, likelihood)
+        assert isinstance(likelihood, BySufficientTerms), "there is no third kind"
+        return _by_terms(query, total, likelihood)
 
-        def exact() -> Nats:
-            # A response whose loss is surely below that of another one need not be looked at.
-            candidates = [i for i, loss in enumerate(losses) if loss.upper >= lower]
-            return max(exact_spread(total, Summand(query, i)) for i in candidates)
 
-        worst = next(i for i, loss in enumerate(losses) if loss.upper == upper)
-        return WorstCase(Enclosure(lower, upper), exact, likelihood.responses[worst])
+def _by_pairs(now: Enclosure, total: LogLikelihood, likelihood: Pairwise) -> WorstCase:
+    # D is epsilon for values that can be told apart, and zero for others.
+    pair = widest_pair(total, likelihood.told_from)
+    apart = capped(spread_of_pair(total, pair), now) + likelihood.epsilon.enclosure
+    return WorstCase(
+        Enclosure(max(now.lower, apart.lower), max(now.upper, apart.upper)),
+        exact=lambda: exact_spread_apart(total, likelihood.told_from, likelihood.epsilon),
+        response=likelihood.responses[likelihood.telling(*pair)],
+    )
+
+
+def _by_terms(query: Query, total: LogLikelihood, likelihood: BySufficientTerms) -> WorstCase:
+    losses = {i: spread_with(total, likelihood.term(i)) for i in likelihood.sufficient}
+    lower = max(loss.lower for loss in losses.values())
+    upper = max(loss.upper for loss in losses.values())
+
+    def exact() -> Nats:
+        # A response whose loss is surely below that of another one need not be looked at.
+        candidates = [i for i, loss in losses.items() if loss.upper >= lower]
+        return max(exact_spread(total, Summand(query, i)) for i in candidates)
+
+    worst = next(i for i, loss in losses.items() if loss.upper == upper)
+    return WorstCase(Enclosure(lower, upper), exact, likelihood.responses[worst])

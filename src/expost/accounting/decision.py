@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.accounting.odometer import Odometer
 from expost.domains import Value
+from expost.notebook import card, nats
 from expost.queries import Query
 from expost.rounding import Enclosure, Nats, down
 
@@ -38,6 +39,19 @@ class Decision:
     def __bool__(self) -> bool:
         return self.accepted
 
+    def _repr_html_(self) -> str:
+        outcome = "accepted" if self.accepted else "undecided" if self.undecided else "refused"
+        response = "" if self.worst_response is None else self.worst_response
+        return card(
+            "Decision",
+            {
+                "outcome": outcome,
+                "loss at worst": nats(self.loss_at_worst.upper),
+                "worst response": response,
+                "budget": self.budget,
+            },
+        )
+
     @cached_property
     def loss(self) -> Enclosure:
         """What is held against the budget before the query. Worked out when asked for."""
@@ -54,8 +68,9 @@ class Decision:
         """The largest epsilon with which this query would be accepted.
 
         Over a finite domain to ten places; over a box one that is accepted and about 1 % below
-        the largest at most. None if no epsilon fits, or if the query is a fixed channel. Worked out
-        when asked for.
+        the largest at most. For the exponential and the geometric mechanism, the end of the
+        accepted interval that starts at 0. None if no epsilon fits, or if the query is a fixed
+        channel. Worked out when asked for.
         """
         guard, odometer, query = self._asked
         return guard.largest_epsilon(odometer, query)

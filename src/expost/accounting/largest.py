@@ -13,6 +13,7 @@ __all__ = ["largest_epsilon", "nearly_largest_epsilon"]
 
 _STEP = Fraction(1, 10**10)
 _ATTEMPTS = 12
+_STRIDES = 200
 
 Trial = tuple[bool, float]
 """Whether a variant of the query is accepted, and how far its worst case is above the budget."""
@@ -23,10 +24,10 @@ def largest_epsilon(
 ) -> Fraction | None:
     """An epsilon on a grid of 1e-10 that is accepted while one step more is not.
 
-    Where acceptance is monotone in epsilon this is the largest accepted one. ``remaining`` and the
-    distances to the budget only guide the search, which ends at the largest epsilon that a query
-    may have. None if nothing fits. Proof, and where the edge is ragged:
-    docs/theory/largest_epsilon.md.
+    Where acceptance is monotone in epsilon this is the largest accepted one. Where it need not be,
+    it is the end of the accepted interval that starts at 0. ``remaining`` and the distances to the
+    budget only guide the search, which ends at the largest epsilon that a query may have. None if
+    nothing fits. Proof, and where the edge is ragged: docs/theory/largest_epsilon.md.
     """
     if query.epsilon is None:
         return None
@@ -38,6 +39,8 @@ def largest_epsilon(
 
     most = int(LARGEST_EPSILON / _STEP)
     low = min(most, int(Fraction(remaining) / _STEP))
+    if query.steepness is not None:
+        low = _surely_accepted(trial, low, most, query.steepness)
     below = -math.inf
     # Most queries fit what remains and not a step more, so the search leaves from there in
     # strides that grow.
@@ -64,6 +67,22 @@ def largest_epsilon(
         else:
             high, above, below = middle, excess, below / 2
     return low * _STEP if low else None
+
+
+def _surely_accepted(
+    trial: Callable[[int], Trial], low: int, most: int, steepness: Fraction
+) -> int:
+    """A number of steps from ``low`` upward between which nothing is refused.
+
+    Each stride is as long as the worst case is certain not to reach the budget.
+    """
+    for _ in range(_STRIDES if low else 0):
+        accepted, excess = trial(low)
+        stride = int(Fraction(-excess) / steepness / _STEP) if accepted else 0
+        if stride < 1 or low == most:
+            break
+        low = min(most, low + stride)
+    return low
 
 
 def nearly_largest_epsilon(

@@ -11,6 +11,7 @@ from expost.errors import expect
 from expost.extrema import Effort, exact_spread, realized_spread
 from expost.likelihood import BoxLogLikelihood, LogLikelihood, flat
 from expost.loss import total_charge
+from expost.notebook import card, nats
 from expost.queries import Query
 from expost.rounding import Enclosure, Nats
 from expost.transcript import Exchange, Transcript
@@ -70,23 +71,21 @@ class Odometer:
     @cached_property
     def loss(self) -> Enclosure:
         """The realized loss now, in nats."""
-        if isinstance(self.log_likelihood, LogLikelihood):
-            return self._passes[-1]
-        return realized_spread(self.log_likelihood, self.spent, self.effort)
+        return self.loss_after(len(self))
 
     @cached_property
     def history(self) -> Chain[Enclosure]:
         """The realized loss at the start and after each exchange."""
         if isinstance(self.log_likelihood, LogLikelihood):
             return self._passes
-        losses, step = (
-            Chain([_ZERO]),
-            Odometer(Transcript(self.transcript.domain), effort=self.effort),
-        )
-        for exchange in self.transcript.exchanges:
-            step = step.add(exchange.query, exchange.response)
-            losses = losses.plus(step.loss)
-        return losses
+        return Chain(self.loss_after(count) for count in range(len(self) + 1))
+
+    def loss_after(self, count: int) -> Enclosure:
+        """The realized loss after the first so many exchanges."""
+        if isinstance(self.log_likelihood, LogLikelihood):
+            return self._passes[count]
+        first = BoxLogLikelihood(self.log_likelihood.domain, self.log_likelihood.terms[:count])
+        return realized_spread(first, self.basic_history[count], self.effort)
 
     @property
     def spent(self) -> Enclosure:
@@ -114,3 +113,26 @@ class Odometer:
     def __repr__(self) -> str:
         # No loss here: over a box it would be searched for.
         return f"Odometer({len(self.__dict__.get('transcript', ()))} exchanges)"
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            "exchanges": len(self),
+            "sum of epsilons": nats(self.spent.upper),
+        }
+        if self.loss_is_known:
+            facts["realized loss"] = nats(self.loss.upper)
+        known = isinstance(self.log_likelihood, LogLikelihood) or "history" in self.__dict__
+        return card(
+            "Odometer",
+            facts,
+            columns=("", "response", "loss after it"),
+            items=self.transcript.exchanges if known else (),
+            row=lambda number, exchange: (
+                number, exchange.response, nats(self.history[number].upper),
+            ),
+        )  # fmt: skip
+
+    @property
+    def loss_is_known(self) -> bool:
+        """Whether the loss now is at hand; over a box it is searched for when first asked for."""
+        return isinstance(self.log_likelihood, LogLikelihood) or "loss" in self.__dict__

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from expost.accounting import Odometer, filter_of
+from expost.accounting import Odometer
 from expost.cli.progress import watched
-from expost.cli.show import show_json, show_lines, shown
-from expost.errors import InvalidInput, at, printable
+from expost.cli.show import response_text, show_json, show_lines, shown
+from expost.errors import at
 from expost.extrema import Effort
-from expost.queries import query_from_json
+from expost.queries import Query, query_from_json
 from expost.reading import parse
-from expost.transcript import load, read_text
+from expost.session import named_filter
+from expost.transcript import Transcript, load, read_text
 
-__all__ = ["run"]
+__all__ = ["read_question", "run"]
 
 
-def run(file: Path, query_file: Path, effort: Effort, *, as_json: bool) -> None:
+def read_question(file: Path, query_file: Path) -> tuple[Transcript, Query]:
+    """A transcript that names a filter, and a query that its domain allows."""
     transcript = load(file)
-    if transcript.filter is None:
-        raise InvalidInput("the transcript names no filter, so there is no budget", str(file))
+    with at(str(file)):
+        named_filter(transcript)
     with at(str(query_file), ": "):
         query = query_from_json(parse(read_text(query_file)))
         query.on(transcript.domain)
+    return transcript, query
+
+
+def run(file: Path, query_file: Path, effort: Effort, *, as_json: bool) -> None:
+    transcript, query = read_question(file, query_file)
     with watched(effort) as watched_effort:
         odometer = Odometer(transcript, effort=watched_effort)
-        decision = filter_of(transcript.filter).decide(odometer, query)
+        decision = named_filter(transcript).decide(odometer, query)
         tree = decision.tree()  # works out everything that is shown
     if as_json:
         show_json(tree)
@@ -35,7 +42,8 @@ def run(file: Path, query_file: Path, effort: Effort, *, as_json: bool) -> None:
         outcome += f": not decided within {effort.nodes:,} nodes (--nodes)"
     worst = shown(decision.loss_at_worst)
     if decision.worst_response is not None:
-        worst += f"  (if the response is {printable(str(decision.worst_response))})"
+        response = response_text(decision.worst_response, query, transcript.domain)
+        worst += f"  (if the response is {response})"
     show_lines(
         [
             ("decision", outcome),

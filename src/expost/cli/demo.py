@@ -31,7 +31,7 @@ def run(out: Path, seed: int, *, as_json: bool) -> None:
     odometer, basic = _person(console, seed)
     picture: str | None = str(out)
     try:
-        save(odometer_figure(odometer, BUDGET), out)
+        save(odometer_figure(odometer, odometer.history, BUDGET), out)
         console.print(f"\nThe picture is in {out}.")
     except ModuleNotFoundError:
         picture = None

@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A transcript file (JSON).")]
+NextQuery = Annotated[Path, typer.Option(metavar="QUERY", help="The next query (JSON).")]
 Gap = Annotated[float, typer.Option(help="On a box: how wide the loss may be, in nats.")]
 Nodes = Annotated[int, typer.Option(help="On a box: the limit of nodes of every search.")]
 Threads = Annotated[int, typer.Option(help="On a box: 1, or 2 for one per side.")]
@@ -54,19 +55,49 @@ def demo(
 
 @app.command()
 def loss(
-    file: File, gap: Gap = 0.01, nodes: Nodes = 100_000, threads: Threads = 1, json: Json = False
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A transcript file (JSON).")
+    ] = None,
+    many: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA", help="Answers of many subjects (CSV, JSONL, Parquet)."),
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(metavar="QUERIES", help="With --many: their queries (JSON).")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="OUT", help="With --many: where to save the losses."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="PICTURE", help="With --many: where to save a histogram.")
+    ] = None,
+    gap: Gap = 0.01,
+    nodes: Nodes = 100_000,
+    threads: Threads = 1,
+    json: Json = False,
 ) -> None:
-    """What an analyst has learned, at most, from the responses in a transcript."""
-    from expost.cli.loss import run
+    """What an analyst has learned, at most, from the responses of a subject, or of many."""
+    from expost.errors import InvalidInput
     from expost.extrema import Effort
 
-    run(file, Effort(gap, nodes, threads), as_json=json)
+    effort = Effort(gap, nodes, threads)
+    if file is not None and many is None and (queries or out or plot) is None:
+        from expost.cli import loss as one
+
+        one.run(file, effort, as_json=json)
+    elif file is None and many is not None and queries is not None:
+        from expost.cli import losses
+
+        losses.run(many, queries, out, plot, effort, as_json=json)
+    else:
+        raise InvalidInput("give either FILE, or --many DATA with --queries QUERIES")
 
 
 @app.command()
 def decide(
     file: File,
-    query: Annotated[Path, typer.Option(metavar="QUERY", help="The next query (JSON).")],
+    query: NextQuery,
     gap: Gap = 0.01,
     nodes: Nodes = 100_000,
     threads: Threads = 1,
@@ -79,16 +110,95 @@ def decide(
     run(file, query, Effort(gap, nodes, threads), as_json=json)
 
 
+@app.command()
+def ask(
+    file: File,
+    query: NextQuery,
+    secret: Annotated[
+        Path | None,
+        typer.Option(metavar="SECRET", help="The subject's value (JSON); else it is asked for."),
+    ] = None,
+    gap: Gap = 0.01,
+    nodes: Nodes = 100_000,
+    threads: Threads = 1,
+    json: Json = False,
+) -> None:
+    """Ask one query of the subject of a transcript, and record it before the response is shown."""
+    from expost.cli.ask import run
+    from expost.extrema import Effort
+
+    run(file, query, secret, Effort(gap, nodes, threads), as_json=json)
+
+
+@app.command()
+def explain(
+    file: File, gap: Gap = 0.01, nodes: Nodes = 100_000, threads: Threads = 1, json: Json = False
+) -> None:
+    """What was asked and answered, what it did to the loss and what it means, in plain words."""
+    from expost.cli.explain import run
+    from expost.extrema import Effort
+
+    run(file, Effort(gap, nodes, threads), as_json=json)
+
+
+@app.command()
+def plot(
+    file: File,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where to save the picture; .png, .svg or .pdf.")
+    ] = Path("odometer.png"),
+    gap: Gap = 0.01,
+    nodes: Nodes = 100_000,
+    threads: Threads = 1,
+    json: Json = False,
+) -> None:
+    """The loss after each response as a picture, beside basic composition and the budget."""
+    from expost.cli.plot import run
+    from expost.extrema import Effort
+
+    run(file, out, Effort(gap, nodes, threads), as_json=json)
+
+
+@app.command()
+def certify(
+    file: File,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="PROOF", help="Where to write it.")],
+    gap: Gap = 0.01,
+    nodes: Nodes = 100_000,
+    json: Json = False,
+) -> None:
+    """Write a proof of an upper bound on the realized loss, for anybody to check."""
+    from expost.cli.proof import certify as run
+    from expost.extrema import Effort
+
+    run(file, out, Effort(gap, nodes), as_json=json)
+
+
+@app.command()
+def verify(
+    file: File,
+    proof: Annotated[Path, typer.Argument(metavar="PROOF", help="What certify has written.")],
+    json: Json = False,
+) -> None:
+    """Check a proof. Exit code 1 if it fails, with the place where."""
+    from expost.cli.proof import check
+
+    check(file, proof, as_json=json)
+
+
 def main() -> None:
     """Run the command line; bad input is one line on standard error and exit code 2."""
-    from expost.errors import InvalidInput
+    from expost.errors import BudgetExceeded, InvalidInput
 
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without ε shows a question mark
+    code = 2
     try:
-        code = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
+        done = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
         sys.stdout.flush()
-        sys.exit(code)
+        sys.exit(done)
+    except BudgetExceeded as refusal:
+        reason, code = str(refusal), 1
     except InvalidInput as error:
         reason = str(error)
     except typer.TyperException as error:
@@ -100,4 +210,4 @@ def main() -> None:
     except OSError as error:
         reason = f"cannot write: {error.strerror}"
     print(f"expost: {' '.join(reason.split())}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)

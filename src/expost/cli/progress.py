@@ -1,4 +1,4 @@
-"""A line on standard error while a search takes longer than a second."""
+"""A line on standard error while something takes longer than a second."""
 
 from __future__ import annotations
 
@@ -10,20 +10,30 @@ from dataclasses import replace
 
 from expost.extrema import Effort, Progress
 
-__all__ = ["watched"]
+__all__ = ["Line", "progress_line", "watched"]
 
 _PATIENCE = 1.0
+_BAR = 30
 
 
 @contextmanager
 def watched(effort: Effort) -> Iterator[Effort]:
-    """The effort with a progress line, which is gone in the end if it was on a terminal."""
-    line = _Line(live=sys.stderr.isatty())
-    yield replace(effort, progress=line)
-    line.clear()
+    """The effort with a progress line."""
+    with progress_line() as line:
+        yield replace(effort, progress=line)
 
 
-class _Line:
+@contextmanager
+def progress_line() -> Iterator[Line]:
+    """A line that tells of searches; it is gone in the end if it was on a terminal."""
+    line = Line(live=sys.stderr.isatty())
+    try:
+        yield line
+    finally:
+        line.clear()
+
+
+class Line:
     """Renewed five times a second on a terminal; elsewhere a line now and then."""
 
     def __init__(self, live: bool) -> None:
@@ -31,16 +41,29 @@ class _Line:
         self._next = time.monotonic() + _PATIENCE
         self._pause = 0.2 if live else _PATIENCE
         self._width = 0
+        self._stage = ""
+
+    def stage(self, text: str) -> None:
+        """Which of several searches is next."""
+        self._stage = f"{text}  "
+        self._show(text)
 
     def __call__(self, progress: Progress) -> None:
+        loss = progress.loss
+        self._show(
+            f"{self._stage}{progress.nodes:,} nodes  lower {loss.lower:.4f}  "
+            f"upper {loss.upper:.4f}  gap {loss.width:.2g}"
+        )
+
+    def count(self, done: int, total: int, what: str) -> None:
+        """How many of several are done, as a bar."""
+        full = _BAR * done // total
+        self._show(f"[{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,} {what}")
+
+    def _show(self, text: str) -> None:
         now = time.monotonic()
         if now < self._next:
             return
-        loss = progress.loss
-        text = (
-            f"{progress.nodes:,} nodes  lower {loss.lower:.4f}  upper {loss.upper:.4f}  "
-            f"gap {loss.width:.2g}"
-        )
         if self._live:
             self._width = max(self._width, len(text))
             print(f"\r{text:<{self._width}}", end="", file=sys.stderr, flush=True)

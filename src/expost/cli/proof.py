@@ -28,7 +28,7 @@ def certify(file: Path, out: Path, effort: Effort, *, as_json: bool) -> None:
         )
     size = proof.save(out)
     if as_json:
-        show_json({"loss": proof.loss, "leaves": proof.leaves, "bytes": size})
+        show_json({"loss": float(rounded_up(proof.loss)), "leaves": proof.leaves, "bytes": size})
         return
     show_lines(
         [

@@ -9,10 +9,15 @@ from typing import Any
 
 import typer
 
+from expost.domains import Domain, Value
+from expost.errors import printable
+from expost.queries import Query, RandomizedResponse
 from expost.rounding import Enclosure
 from expost.transcript import map_leaves
 
-__all__ = ["show_json", "show_lines", "shown"]
+__all__ = ["response_text", "show_json", "show_lines", "shown", "value_text"]
+
+_LONGEST = 40
 
 
 def show_json(tree: Any) -> None:
@@ -39,3 +44,22 @@ def shown(number: Enclosure | float) -> str:
     """A number for people; of an enclosure its upper end, which is the one to act on."""
     value = number.upper if isinstance(number, Enclosure) else number
     return f"{value:.6g}"
+
+
+def value_text(value: Value, domain: Domain) -> str:
+    """A value on one line; coordinates with their names."""
+    if not isinstance(value, tuple):
+        return _cut(str(value))
+    names = domain.names or [f"[{index}]" for index in range(len(value))]
+    return printable(", ".join(f"{name}={x:g}" for name, x in zip(names, value, strict=True)))
+
+
+def response_text(response: Value, query: Query, domain: Domain) -> str:
+    """A response on one line."""
+    if isinstance(query, RandomizedResponse):
+        return value_text(response, domain)
+    return _cut(", ".join(map(str, response)) if isinstance(response, tuple) else str(response))
+
+
+def _cut(text: str) -> str:
+    return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")

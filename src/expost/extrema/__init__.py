@@ -3,6 +3,7 @@
 from expost.extrema.choose import capped, compared, concave_spreads, realized_spread
 from expost.extrema.effort import GAP, NODES, Effort, Progress
 from expost.extrema.finite import exact_spread, spread, spread_with
+from expost.extrema.pairs import exact_spread_apart, spread_of_pair, widest_pair
 
 __all__ = [
     "GAP",
@@ -13,7 +14,10 @@ __all__ = [
     "compared",
     "concave_spreads",
     "exact_spread",
+    "exact_spread_apart",
     "realized_spread",
     "spread",
+    "spread_of_pair",
     "spread_with",
+    "widest_pair",
 ]

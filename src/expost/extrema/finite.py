@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,15 @@ from expost.likelihood import LogLikelihood, Summand, rounded_sum_error
 from expost.queries.term import Term, Weights
 from expost.rounding import INFINITE, Enclosure, Nats, down, up
 
-__all__ = ["exact_spread", "spread", "spread_with"]
+__all__ = [
+    "Candidate",
+    "ExactSums",
+    "enclose",
+    "exact_spread",
+    "signed",
+    "spread",
+    "spread_with",
+]
 
 # A block of two operands and a result stays in the second-level cache, so a pass reads each
 # operand from memory once and writes nothing back.
@@ -27,7 +37,7 @@ _BLOCK = 1 << 15
 
 def spread(total: LogLikelihood) -> Enclosure:
     """An enclosure of max ℓ - min ℓ, without a pass over the domain."""
-    return _enclose(total.highest, total.lowest, total.error)
+    return enclose(total.highest, total.lowest, total.error)
 
 
 def spread_with(total: LogLikelihood, term: Term) -> Enclosure:
@@ -36,10 +46,11 @@ def spread_with(total: LogLikelihood, term: Term) -> Enclosure:
         return Enclosure(math.inf, math.inf)
     highest, lowest = _extremes_of_sum(total.values, term.logs)
     error = rounded_sum_error(total.error, term.error, highest, lowest)
-    return _enclose(highest, lowest, error)
+    return enclose(highest, lowest, error)
 
 
-def _enclose(highest: float, lowest: float, error: float) -> Enclosure:
+def enclose(highest: float, lowest: float, error: float) -> Enclosure:
+    """An enclosure of a difference that is not negative, of two numbers within an error."""
     if lowest == -math.inf:
         return Enclosure(math.inf, math.inf)
     if highest == lowest and error == 0:
@@ -69,59 +80,83 @@ def exact_spread(total: LogLikelihood, extra: Summand | None = None) -> Nats:
     Doubles single out the values that can be extreme; of those, one per likelihood class is
     compared exactly.
     """
-    values, error = total.values, total.error
-    highest, lowest = total.highest, total.lowest
-    summands = list(total.tally.values())
+    sums, error, summands = total.values, total.error, list(total.tally.values())
     if extra is not None:
         term = extra.query.on(total.domain).term(extra.position)
-        values = values + term.logs
-        highest, lowest = float(values.max()), float(values.min())
-        error = rounded_sum_error(error, term.error, highest, lowest)
+        sums = sums + term.logs
+        error = rounded_sum_error(error, term.error, float(sums.max()), float(sums.min()))
         summands.append(extra)
-    if lowest == -math.inf:
+    if sums.min() == -math.inf:
         return INFINITE
-    times = [summand.times for summand in summands]
-    top = np.flatnonzero(values >= down(highest - 2 * error))
-    bottom = np.flatnonzero(values <= up(lowest + 2 * error))
-    largest, *others = _classes(total.domain, summands, top)
-    for likelihoods in others:
-        if _ratio(likelihoods, largest, times) > 1:
-            largest = likelihoods
-    smallest, *others = _classes(total.domain, summands, bottom)
-    for likelihoods in others:
-        if _ratio(likelihoods, smallest, times) < 1:
-            smallest = likelihoods
-    return Nats(ratio=_ratio(largest, smallest, times))
+    exact = ExactSums(total.domain, sums, error, summands)
+    return Nats(ratio=exact.ratio(exact.extreme(1), exact.extreme(-1)))
 
 
-def _classes(
-    domain: FiniteSet, summands: Sequence[Summand], values: NDArray[np.intp]
-) -> list[tuple[int, ...]]:
-    """The distinct rows of weights, one weight per summand, that these values have.
+class Candidate(NamedTuple):
+    """A value, and its weights for the responses that were given."""
 
-    Nearly all values of a large domain can be tied, so classes are refined summand by summand and
-    only one value of each is ever written out.
-    """
-
-    def weights(summand: Summand) -> Weights:
-        return summand.query.on(domain).weights(summand.position)
-
-    label, first = np.zeros(len(values), dtype=np.intp), np.zeros(1, dtype=np.intp)
-    if len(values) > 1:
-        for summand in summands:
-            _, code = np.unique(weights(summand)[values], return_inverse=True)
-            joint = label * (code.max() + 1) + code
-            _, first, label = np.unique(joint, return_index=True, return_inverse=True)
-    columns = [weights(summand)[values[first]].tolist() for summand in summands]
-    return list(zip(*columns, strict=True)) or [()]
+    value: int
+    weights: tuple[int, ...] = ()
 
 
-def _ratio(first: Sequence[int], second: Sequence[int], times: Sequence[int]) -> Fraction:
-    """The ratio of two products of powers. Equal weights cancel before anything is multiplied."""
-    powers: Counter[int] = Counter()
-    for above, below, count in zip(first, second, times, strict=True):
-        powers[above] += count
-        powers[below] -= count
-    numerator = math.prod(weight**power for weight, power in powers.items() if power > 0)
-    denominator = math.prod(weight**-power for weight, power in powers.items() if power < 0)
-    return Fraction(numerator, denominator)
+def signed(
+    sums: NDArray[np.float64], sign: int, among: NDArray[np.bool_] | None
+) -> NDArray[np.float64]:
+    """Sums or their negatives; what is not among these values is out of the race."""
+    result = sums if sign > 0 else -sums
+    return result if among is None else np.where(among, result, -np.inf)
+
+
+@dataclass(frozen=True)
+class ExactSums:
+    """ℓ in doubles within an error, and as exact ratios where that is too coarse."""
+
+    domain: FiniteSet
+    sums: NDArray[np.float64]
+    error: float
+    summands: Sequence[Summand]
+
+    def extreme(self, sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
+        """A value with the largest (sign 1) or the smallest (sign -1) ℓ, exactly."""
+        sums = signed(self.sums, sign, among)
+        band = np.flatnonzero(sums >= down(float(sums.max()) - 2 * self.error))
+        best, *others = self._classes(band)
+        for other in others:
+            if self.ratio(other, best) ** sign > 1:
+                best = other
+        return best
+
+    def ratio(self, first: Candidate, second: Candidate) -> Fraction:
+        """The likelihood of one value over that of another.
+
+        Equal weights cancel before anything is multiplied.
+        """
+        powers: Counter[int] = Counter()
+        for above, below, part in zip(first.weights, second.weights, self.summands, strict=True):
+            powers[above] += part.times
+            powers[below] -= part.times
+        numerator = math.prod(weight**power for weight, power in powers.items() if power > 0)
+        denominator = math.prod(weight**-power for weight, power in powers.items() if power < 0)
+        return Fraction(numerator, denominator)
+
+    def _classes(self, values: NDArray[np.intp]) -> list[Candidate]:
+        """One of these values for each distinct row of weights.
+
+        Nearly all values of a large domain can be tied, so classes are refined summand by summand
+        and only one value of each is ever written out.
+        """
+        label, first = np.zeros(len(values), dtype=np.intp), np.zeros(1, dtype=np.intp)
+        if len(values) > 1:
+            for summand in self.summands:
+                _, code = np.unique(self._weights(summand)[values], return_inverse=True)
+                joint = label * (code.max() + 1) + code
+                _, first, label = np.unique(joint, return_index=True, return_inverse=True)
+        columns = [self._weights(summand)[values[first]].tolist() for summand in self.summands]
+        rows = zip(*columns, strict=True) if columns else [()]
+        return [
+            Candidate(int(value), tuple(row))
+            for value, row in zip(values[first], rows, strict=True)
+        ]
+
+    def _weights(self, summand: Summand) -> Weights:
+        return summand.query.on(self.domain).weights(summand.position)

@@ -32,12 +32,15 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LOGISTIC, RISING, FALLING = 0, 1, 2
+LOGISTIC, RISING, FALLING, PROBIT, MIRRORED = 0, 1, 2, 3, 4
 # Columns of Side.par. With h = ε/2: h, sinh h, cosh h, e^-h, e^h, 2/(e^ε - 1), argmax of -ψ''.
 H, SINH, COSH, SHRINK, GROW, FOOT, PEAK = 0, 1, 2, 3, 4, 5, 6
 PARAMETERS = 7
+# More columns of what a side is made of: the largest slope, τ, and the rounding of ψ in units.
+STEEPEST, TAU, ERROR = PARAMETERS, PARAMETERS + 1, PARAMETERS + 2
 
 UNIT = 2.0**-53
+ROOT_HALF, ROOT_PI = math.sqrt(0.5), 1.0 / math.sqrt(math.pi)
 TINY = 1e-300  # what products too small for doubles can lose, and more
 KNOTS = 64
 _CLOSER = 8
@@ -54,7 +57,7 @@ class Side(NamedTuple):
     par: Floats
     m: Floats
     error: Floats
-    """32 + 24h times m: the rounding of m·ψ, in units of roundoff."""
+    """The rounding of m·ψ, in units of roundoff."""
     A: Floats
     c: Floats
     lo: Floats
@@ -235,15 +238,15 @@ def pack(
     for i in range(n):
         for k in range(PARAMETERS):
             side.par[i, k] = constants[i, k]
-        h, steepness = side.par[i, H], m[i] * constants[i, PARAMETERS]
+        h, steepness = side.par[i, H], m[i] * constants[i, STEEPEST]
         steepest = max(steepest, steepness)
         side.m[i], side.c[i], side.link[i], side.table[i] = m[i], sign * c[i], link[i], table[i]
-        side.tau[i] = 0.0 if link[i] == LOGISTIC else -1.0 if link[i] == RISING else 1.0
+        side.tau[i] = constants[i, TAU]
         size = abs(c[i])
         for j in range(d):
             size += abs(side.A[i, j]) * max(abs(side.lo[j]), abs(side.hi[j]))
         side.slack[i] = (d + 4) * UNIT * size + TINY
-        side.error[i] = m[i] * (32.0 + 24.0 * h)
+        side.error[i] = m[i] * constants[i, ERROR]
         # A score is within its slack, a link within ``error`` units of roundoff, and the sum of n
         # terms loses n units of the sum of their sizes.
         floats[0] += min(steepness * side.slack[i], 2.0 * m[i] * h)
@@ -317,7 +320,7 @@ def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
 
 @compiled
 def value(link: Ints, par: Floats, i: int, t: float) -> float:
-    """ψ_i(t), within 32 + 24h units of roundoff."""
+    """ψ_i(t), within 32 + 24h units of roundoff; PROBIT and MIRRORED within 128 + 64h."""
     h = par[i, H]
     if link[i] == LOGISTIC:
         # clip(t, -h, h) + log((1 + e^-|t+h|) / (1 + e^-|t-h|)), and odd: no cancellation.
@@ -327,7 +330,9 @@ def value(link: Ints, par: Floats, i: int, t: float) -> float:
         high = e * par[i, GROW] if a >= h else par[i, SHRINK] / e
         r = min(a, h) + math.log((1.0 + low) / (1.0 + high))
         return r if t >= 0.0 else -r
-    s = 1.0 if link[i] == RISING else -1.0
+    s = 1.0 if link[i] == RISING or link[i] == PROBIT else -1.0
+    if link[i] == PROBIT or link[i] == MIRRORED:
+        return s * (math.log1p(math.erfc(-s * t * ROOT_HALF) / par[i, FOOT]) - h)
     return s * (math.log1p((1.0 + min(1.0, max(-1.0, s * t))) / par[i, FOOT]) - h)
 
 
@@ -337,6 +342,10 @@ def slope(link: Ints, par: Floats, i: int, t: float) -> float:
     if link[i] == LOGISTIC:
         e = math.exp(-abs(t))
         return 2.0 * par[i, SINH] * e / (e * (e + 2.0 * par[i, COSH]) + 1.0)
+    if link[i] == PROBIT or link[i] == MIRRORED:
+        u = t if link[i] == PROBIT else -t
+        density = 2.0 * ROOT_HALF * ROOT_PI * math.exp(-0.5 * t * t)
+        return density / (par[i, FOOT] + math.erfc(-u * ROOT_HALF))
     if abs(t) > 1.0:
         return 0.0
     return 1.0 / (par[i, FOOT] + 1.0 + (t if link[i] == RISING else -t))
@@ -376,7 +385,17 @@ def crest(links: Links, i: int, lam: float) -> float:
         return math.log(y + math.sqrt(y * y - 1.0)) if y > 1.0 else 0.0
     if links.link[i] == RISING:
         return min(1.0, 1.0 / mu - links.par[i, FOOT] - 1.0)  # level beyond 1
-    return 1.0
+    if links.link[i] == FALLING:
+        return 1.0
+    # Any other slope falls from τ on, and is 0 at last.
+    a, b = links.tau[i], links.tau[i] + 40.0
+    for _ in range(40):
+        t = 0.5 * (a + b)
+        if slope(links.link, links.par, i, t) > mu:
+            a = t
+        else:
+            b = t
+    return a
 
 
 @compiled
@@ -387,7 +406,7 @@ def plain_bound(links: Links, i: int, lam: float, lo: float, hi: float) -> float
     best = -math.inf
     if lo < links.tau[i]:
         best = height(links, i, lam, lo)  # convex from here to left, where the rest begins
-    if left >= right or link[i] != LOGISTIC:
+    if left >= right or link[i] == RISING or link[i] == FALLING:
         best = max(best, height(links, i, lam, hi))
     if left >= right:
         return best
@@ -400,7 +419,8 @@ def plain_bound(links: Links, i: int, lam: float, lo: float, hi: float) -> float
     rise = m * slope(link, par, i, t)
     tilt = rise - lam
     away = (right - t) * max(tilt, 0.0) + (t - left) * max(-tilt, 0.0)
-    away += 32.0 * UNIT * (rise + abs(lam)) * (right - left)
+    blur = 32.0 if link[i] != PROBIT and link[i] != MIRRORED else 96.0 + 4.0 * t * t
+    away += blur * UNIT * (rise + abs(lam)) * (right - left)
     return max(best, m * value(link, par, i, t) - lam * t + away)
 
 

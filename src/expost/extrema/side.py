@@ -2,7 +2,8 @@
 
 The response and the side (largest or smallest log-likelihood) are folded into signs. The link of
 a logistic query is odd, so its smallest value is the largest one with the affine form negated;
-that of a linear query, RISING, becomes FALLING(t) = -RISING(-t).
+that of a linear query, RISING, becomes FALLING(t) = -RISING(-t), and PROBIT becomes MIRRORED
+likewise.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box, Integers
-from expost.extrema.kernels import FALLING, FOOT, LOGISTIC, RISING, H, PackedSide, pack
+from expost.extrema.kernels import FALLING, LOGISTIC, MIRRORED, PROBIT, RISING, PackedSide, pack
 from expost.queries.score_term import Link, ScoreTerm
 
 __all__ = ["Sides", "Terms", "both_sides"]
@@ -30,7 +31,7 @@ _CELLS = 24
 class Terms(NamedTuple):
     """Score terms as arrays: Σ m · link(A x + c)."""
 
-    logistic: tuple[bool, ...]
+    links: tuple[Link, ...]
     epsilon: tuple[float, ...]
     m: Floats
     A: Floats
@@ -40,9 +41,8 @@ class Terms(NamedTuple):
     def of(cls, counted: Sequence[tuple[ScoreTerm, int]], columns: Sequence[int]) -> Terms:
         """The terms and how often each counts, in some of the coordinates."""
         terms = [term for term, _ in counted]
-        smooth = Link.LOGISTIC
         return cls(
-            logistic=tuple([term.link is smooth for term in terms]),
+            links=tuple([term.link for term in terms]),
             epsilon=tuple([term.epsilon for term in terms]),
             m=np.array([times for _, times in counted], dtype=np.float64),
             A=np.array([term.weights for term in terms], dtype=np.float64)[:, columns],
@@ -71,32 +71,59 @@ def both_sides(terms: Terms, sides: Sides) -> tuple[PackedSide, PackedSide]:
     """The largest sum of the terms over a box, and the largest of its negative."""
 
     def one(sign: int) -> PackedSide:
-        links = _links(terms.epsilon, terms.logistic, sign)
+        links = _links(terms.epsilon, terms.links, sign)
         return PackedSide(*pack(terms.A, terms.c, terms.m, *sides, sign, *links))
 
     return one(1), one(-1)
 
 
+_KINDS = {
+    Link.LOGISTIC: (LOGISTIC, LOGISTIC),
+    Link.CLIPPED: (RISING, FALLING),
+    Link.PROBIT: (PROBIT, MIRRORED),
+}
+
+
 @lru_cache(maxsize=256)
 def _links(
-    epsilon: tuple[float, ...], logistic: tuple[bool, ...], sign: int
+    epsilon: tuple[float, ...], links: tuple[Link, ...], sign: int
 ) -> tuple[Floats, Ints, Ints, Floats, Floats, Ints]:
-    """Parameters of the links and their largest slopes, kinds, and which tables they use."""
-    own = [_parameters(e) for e in epsilon]
-    slopes = [
-        math.tanh(p[H] / 2) if smooth else 1 / p[FOOT]
-        for p, smooth in zip(own, logistic, strict=True)
-    ]
-    bent = RISING if sign > 0 else FALLING
-    kinds = [LOGISTIC if smooth else bent for smooth in logistic]
+    """What is constant about every term, its kind, and which of the tables it uses."""
+    kinds = [_KINDS[link][sign < 0] for link in links]
     keys = list(zip(kinds, epsilon, strict=True))
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     return (
-        np.column_stack([np.array(own), slopes]),
+        np.array([[*_parameters(e), *_shape(kind, e)] for kind, e in keys]),
         np.array(kinds, dtype=np.int64),
         np.array([places[key] for key in keys], dtype=np.int64),
         *_stacked(list(places)),
     )
+
+
+@lru_cache(maxsize=4096)
+def _shape(kind: int, epsilon: float) -> tuple[float, float, float]:
+    """The largest slope of a link, its τ, and its rounding in units of roundoff."""
+    h, *_, foot, _ = _parameters(epsilon)
+    if kind == LOGISTIC:
+        return math.tanh(h / 2), 0.0, 32 + 24 * h
+    if kind in (RISING, FALLING):
+        return 1 / foot, -1.0 if kind == RISING else 1.0, 32 + 24 * h
+    bend = _probit_bend(foot)
+    # ψ'' = -ψ'(t + ψ'), so the slope is largest where it is -t.
+    return -bend, bend if kind == PROBIT else -bend, 128 + 64 * h
+
+
+def _probit_slope(foot: float, t: float) -> float:
+    return math.sqrt(2 / math.pi) * math.exp(-t * t / 2) / (foot + math.erfc(-t / math.sqrt(2)))
+
+
+def _probit_bend(foot: float) -> float:
+    """Where a probit link is steepest."""
+    a, b = -50.0, 0.0
+    for _ in range(100):
+        t = (a + b) / 2
+        a, b = (t, b) if t + _probit_slope(foot, t) < 0 else (a, t)
+    return b
 
 
 @lru_cache(maxsize=4096)
@@ -130,12 +157,24 @@ def _table(kind: int, epsilon: float) -> tuple[Floats, Floats]:
         points = np.geomspace(foot, foot + 2, _CELLS + 1) - foot - 1
         points = np.linspace(-1, 1, _CELLS + 1) if foot > 1 else points
         return points, np.log1p((1 + points) / foot) - h
+    if kind in (PROBIT, MIRRORED):
+        sign, bend = (1 if kind == PROBIT else -1), _probit_bend(foot)
+        u = np.linspace(bend, 8.0 if kind == PROBIT else -9.0 - math.sqrt(2 * epsilon), 2001)
+        slopes = np.array([_probit_slope(foot, t) for t in u.tolist()])
+        u = _spaced(u, np.abs(slopes * (u + slopes)))
+        sums = np.array([math.log1p(math.erfc(-t / math.sqrt(2)) / foot) for t in u.tolist()])
+        return sign * u, sign * (sums - h)
     u = np.linspace(0, h + 16, 2001)
     e = np.exp(-u)
-    bent = np.sqrt(2 * sinh * e * (1 - e * e)) / (e * (e + 2 * cosh) + 1)
-    amount = np.concatenate([[0.0], np.cumsum(bent[1:] + 1e-3 * bent.max())])
-    right = np.interp(np.linspace(0, amount[-1], _CELLS + 1), amount, u)
+    right = _spaced(u, 2 * sinh * e * (1 - e * e) / (e * (e + 2 * cosh) + 1) ** 2)
     e, low = np.exp(-right), math.exp(-h)
     near = np.where(right >= h, e * math.exp(h), low / e)
     values = np.minimum(right, h) + np.log((1 + e * low) / (1 + near))
     return np.concatenate([-right[:0:-1], right]), np.concatenate([-values[:0:-1], values])
+
+
+def _spaced(points: Floats, bends: Floats) -> Floats:
+    """Some of the points, closest where a curve bends most: chords miss it by about the same."""
+    density = np.sqrt(bends)
+    amount = np.concatenate([[0.0], np.cumsum(density[1:] + 1e-3 * density.max())])
+    return np.interp(np.linspace(0, amount[-1], _CELLS + 1), amount, points)

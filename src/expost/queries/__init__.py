@@ -7,34 +7,76 @@ from typing import Any
 from expost.errors import InvalidInput, at
 from expost.queries.base import BoxLikelihood, FiniteLikelihood, Likelihood, Query, check_query
 from expost.queries.channel import Channel, channel
+from expost.queries.duchi import Duchi, duchi
+from expost.queries.exponential_mechanism import (
+    ExponentialMechanism,
+    exponential_mechanism,
+)
+from expost.queries.geometric import Geometric, geometric
+from expost.queries.hadamard_response import HadamardResponse, hadamard_response
 from expost.queries.linear import Linear, linear
+from expost.queries.local_hashing import LocalHashing, local_hashing
 from expost.queries.logistic import Logistic, logistic
 from expost.queries.perturbation import Perturbation, perturbation
+from expost.queries.probit import Probit, probit
 from expost.queries.randomized_response import RandomizedResponse, randomized_response
+from expost.queries.subset_selection import SubsetSelection, subset_selection
+from expost.queries.unary_encoding import UnaryEncoding, unary_encoding
 from expost.reading import members, text
 
 __all__ = [
     "FAMILIES",
     "BoxLikelihood",
     "Channel",
+    "Duchi",
+    "ExponentialMechanism",
     "FiniteLikelihood",
+    "Geometric",
+    "HadamardResponse",
     "Likelihood",
     "Linear",
+    "LocalHashing",
     "Logistic",
     "Perturbation",
+    "Probit",
     "Query",
     "RandomizedResponse",
+    "SubsetSelection",
+    "UnaryEncoding",
     "channel",
     "check_query",
+    "duchi",
+    "exponential_mechanism",
+    "geometric",
+    "hadamard_response",
     "linear",
+    "local_hashing",
     "logistic",
     "perturbation",
+    "probit",
     "query_from_json",
     "randomized_response",
+    "subset_selection",
+    "unary_encoding",
 ]
 
 FAMILIES: dict[str, type[Query]] = {
-    family.kind: family for family in (Channel, RandomizedResponse, Perturbation, Linear, Logistic)
+    family.kind: family
+    for family in (
+        Channel,
+        RandomizedResponse,
+        UnaryEncoding,
+        SubsetSelection,
+        LocalHashing,
+        HadamardResponse,
+        Geometric,
+        ExponentialMechanism,
+        Perturbation,
+        Linear,
+        Logistic,
+        Probit,
+        Duchi,
+    )
 }
 
 

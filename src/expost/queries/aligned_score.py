@@ -20,12 +20,12 @@ from expost.domains import Box
 from expost.errors import InvalidInput
 from expost.rounding import double_above
 
-__all__ = ["AlignedScore", "BoxScore", "Extreme", "SetScore"]
+__all__ = ["SMALLEST", "UNIT", "AlignedScore", "BoxScore", "Extreme", "SetScore"]
 
 Doubles = TypeVar("Doubles", float, NDArray[np.float64])
 
-_UNIT = Fraction(1, 2**53)
-_SMALLEST = Fraction(1, 2**1074)
+UNIT = Fraction(1, 2**53)
+SMALLEST = Fraction(1, 2**1074)
 # Below this no sum of products can overflow on the way, rounding included.
 _LARGEST = 2**1023
 
@@ -38,12 +38,27 @@ class Extreme:
     where: str
 
 
+def exact_sum(weights: Sequence[float], point: Sequence[float], intercept: float) -> Fraction:
+    """intercept + Σ weight·coordinate in real numbers.
+
+    Doubles are integers over powers of two, so the largest power is a common denominator, and
+    integers are all that is needed on the way.
+    """
+    parts = [intercept.as_integer_ratio()]
+    for weight, coordinate in zip(weights, point, strict=True):
+        top, bottom = weight.as_integer_ratio()
+        other_top, other_bottom = coordinate.as_integer_ratio()
+        parts.append((top * other_top, bottom * other_bottom))
+    common = max(bottom for _, bottom in parts)
+    return Fraction(sum(top * (common // bottom) for top, bottom in parts), common)
+
+
 class AlignedScore(ABC):
     """A score with one weight for each coordinate of its domain."""
 
     weights: tuple[float, ...]
     intercept: float
-    reach: tuple[Fraction, ...]
+    reach: Sequence[float]
     """The largest absolute value of each coordinate."""
 
     def __init__(
@@ -58,8 +73,8 @@ class AlignedScore(ABC):
         # By name where there are names: boxes are equal whatever the order of their coordinates.
         keys = range(len(weights)) if names is None else names
         self._order = sorted(range(len(weights)), key=keys.__getitem__)
-        self.reach = tuple(map(Fraction, reach))
-        if self._magnitude > _LARGEST:
+        self.reach = reach
+        if self.magnitude > _LARGEST:
             raise InvalidInput("the score is too large for a double", "weights")
 
     def at(self, coordinates: Sequence[Doubles]) -> Doubles:
@@ -72,8 +87,7 @@ class AlignedScore(ABC):
 
     def exactly_at(self, point: Sequence[float]) -> Fraction:
         """The score in real numbers."""
-        products = (Fraction(w) * Fraction(x) for w, x in zip(self.weights, point, strict=True))
-        return sum(products, Fraction(self.intercept))
+        return exact_sum(self.weights, point, self.intercept)
 
     @cached_property
     def rounding(self) -> Fraction:
@@ -83,12 +97,12 @@ class AlignedScore(ABC):
         and it loses up to half of the smallest double where it is below normal ones.
         """
         n = sum(weight != 0 for weight in self.weights)
-        return (n + 2) * _UNIT * self._magnitude + n * _SMALLEST
+        return (n + 2) * UNIT * self.magnitude + n * SMALLEST
 
     @cached_property
-    def _magnitude(self) -> Fraction:
-        products = (abs(Fraction(w)) * x for w, x in zip(self.weights, self.reach, strict=True))
-        return sum(products, abs(Fraction(self.intercept)))
+    def magnitude(self) -> Fraction:
+        """The largest that the sum of the sizes of its parts can be."""
+        return exact_sum([abs(w) for w in self.weights], self.reach, abs(self.intercept))
 
     @abstractmethod
     def extreme(self, sign: int) -> Extreme:

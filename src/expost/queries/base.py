@@ -13,11 +13,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from expost.domains import Box, Domain, FiniteSet, Point, Value
 from expost.errors import InvalidInput, at, expect
 from expost.queries.recent import Recent
 from expost.queries.score_term import ScoreTerm
-from expost.queries.term import Term, Weights
+from expost.queries.term import Term, Weights, as_weights
 from expost.reading import scalar
 from expost.rounding import ExactLike, Nats, positive
 from expost.sampling import Categorical, Pmf
@@ -25,6 +28,7 @@ from expost.sampling import Categorical, Pmf
 __all__ = [
     "LARGEST_EPSILON",
     "BoxLikelihood",
+    "BySufficientTerms",
     "Columns",
     "FiniteLikelihood",
     "Likelihood",
@@ -35,6 +39,9 @@ __all__ = [
 ]
 
 LARGEST_EPSILON = 500
+
+# Terms are kept for the next time while they take up to 32 MiB.
+_MOST_KEPT = 1 << 22
 
 
 Place = TypeVar("Place")
@@ -60,6 +67,11 @@ class Likelihood(ABC, Generic[Place]):
     def pmf(self, place: Place) -> Pmf:
         """The distribution over responses for the value at this place of the domain."""
 
+    @property
+    @abstractmethod
+    def footprint(self) -> int:
+        """How much memory it takes, in units of a few doubles."""
+
 
 class BoxLikelihood(Likelihood[Point]):
     """A likelihood on a box. The weights are exact point by point, the terms within an error."""
@@ -67,26 +79,49 @@ class BoxLikelihood(Likelihood[Point]):
     domain: Box
 
     @abstractmethod
+    def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
+        """The exact weights of one response at many points: a column per coordinate."""
+
+    @abstractmethod
     def term(self, position: int) -> ScoreTerm:
         """The logarithm of the weight of one response, as a function on the box."""
+
+    @property
+    def footprint(self) -> int:
+        # Exact numbers weigh more than the few doubles that a value of a finite set takes.
+        return 64 * len(self.domain.sides)
 
 
 class FiniteLikelihood(Likelihood[int]):
     """A likelihood on a finite domain.
 
     For the filter it offers D(x, x'), the largest log-ratio of any response, as sufficient terms
-    (:class:`Columns`) or as such (:class:`Pairwise`).
+    (:class:`BySufficientTerms`) or as such (:class:`Pairwise`).
     """
 
     domain: FiniteSet
 
+    @property
+    def footprint(self) -> int:
+        return len(self.domain)
+
     @abstractmethod
     def weights(self, position: int) -> Weights:
-        """The exact weights of one response over the domain."""
+        """The exact weights of one response over the domain, up to a common factor."""
 
     def term(self, position: int) -> Term:
         """The likelihood of one response over the domain."""
-        return Term(self.weights(position))
+        term = self._terms.get(position)
+        if term is None:
+            term = Term(self.weights(position))
+            if len(self._terms) * len(self.domain) > _MOST_KEPT:
+                self._terms.clear()
+            self._terms[position] = term
+        return term
+
+    @cached_property
+    def _terms(self) -> dict[int, Term]:
+        return {}
 
     @property
     @abstractmethod
@@ -100,18 +135,58 @@ class FiniteLikelihood(Likelihood[int]):
 
 
 class Pairwise(FiniteLikelihood):
-    """A likelihood whose D(x, x') is epsilon for every two different values."""
+    r"""A likelihood whose responses each speak for some values, and against all others equally.
+
+    .. math:: \log P[y \mid x] = c(y) + \varepsilon 1[x \in A_y]
+
+    So D(x, x') is epsilon where some response tells the two values apart, and zero where none does.
+    Being told apart by none must be an equivalence.
+    """
+
+    def __init__(self, domain: FiniteSet, heavy: int, light: int) -> None:
+        self.domain = domain
+        self._heavy = heavy
+        self._light = light
 
     @abstractmethod
-    def telling(self, value: int) -> int:
-        """The response that speaks most for a value, against every other one."""
+    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+        """The values, A_y, that are likelier than all others given this response."""
+
+    @abstractmethod
+    def telling(self, value: int, other: int) -> int:
+        """A response that speaks for a value, and against another one that can be told from it."""
+
+    def told_from(self, value: int) -> NDArray[np.bool_]:
+        """The values that some response tells from this one: all others, if not said else."""
+        others = np.ones(len(self.domain), dtype=np.bool_)
+        others[value] = False
+        return others
+
+    def weights(self, position: int) -> Weights:
+        weights = np.repeat(as_weights([self._light], self._heavy), len(self.domain))
+        weights[self.speaks_for(position)] = self._heavy
+        return weights
+
+    @cached_property
+    def epsilon(self) -> Nats:
+        return Nats(ratio=Fraction(self._heavy, self._light)) if self.told_from(0).any() else Nats()
 
 
-class Columns(FiniteLikelihood):
-    """A likelihood with few responses, whose columns of weights are written out.
+class BySufficientTerms(FiniteLikelihood):
+    """A likelihood with D(x, x') = max u(x) - u(x') over the logarithms u of some of its terms."""
 
-    D(x, x') is the maximum over all of them of u(x) - u(x'), u the logarithm of a column.
-    """
+    @property
+    @abstractmethod
+    def sufficient(self) -> Sequence[int]:
+        """The positions of these responses."""
+
+    @cached_property
+    def epsilon(self) -> Nats:
+        return max(self.term(position).loss for position in self.sufficient)
+
+
+class Columns(BySufficientTerms):
+    """A likelihood with few responses, whose columns of weights are written out."""
 
     def __init__(
         self, domain: FiniteSet, responses: Sequence[Value], columns: Sequence[Weights]
@@ -125,7 +200,11 @@ class Columns(FiniteLikelihood):
             assert (column >= 0).all(), "a weight is never negative"
             column.setflags(write=False)
         self._positions = {response: i for i, response in enumerate(self.responses)}
-        self._terms: dict[int, Term] = {}
+
+    @property
+    def footprint(self) -> int:
+        largest = max(int(column.max()) for column in self._columns)
+        return len(self.domain) * (1 + largest.bit_length() // 64)
 
     def position(self, response: Any) -> int | None:
         try:
@@ -140,21 +219,18 @@ class Columns(FiniteLikelihood):
         return self._columns[position]
 
     def term(self, position: int) -> Term:
+        # All of them are kept, for the filter goes through all of them every time.
         if position not in self._terms:
-            self._terms[position] = super().term(position)
+            self._terms[position] = Term(self.weights(position))
         return self._terms[position]
 
-    @cached_property
-    def epsilon(self) -> Nats:
-        return max(self._losses)
+    @property
+    def sufficient(self) -> Sequence[int]:
+        return range(len(self.responses))
 
     @cached_property
     def least_loss(self) -> Nats:
-        return min(self._losses)
-
-    @property
-    def _losses(self) -> list[Nats]:
-        return [self.term(position).loss for position in range(len(self.responses))]
+        return min(self.term(position).loss for position in self.sufficient)
 
 
 class Query(ABC):
@@ -163,6 +239,11 @@ class Query(ABC):
     kind: ClassVar[str]
     epsilon: Fraction | None
     """The nominal guarantee in nats; None where only the probabilities say."""
+
+    @property
+    def steepness(self) -> Fraction | None:
+        """How fast D(x, x') can change with epsilon, at most; None where it never falls."""
+        return None
 
     @abstractmethod
     def tree(self) -> dict[str, Any]:
@@ -194,10 +275,8 @@ class Query(ABC):
         """The likelihood on a domain."""
         expect(domain, Domain, "a FiniteSet or a Box")
         if isinstance(domain, Box):
-            # Exact numbers weigh more than the few doubles that a value of a finite set takes.
-            size = 64 * len(domain.sides)
-            return _recent.get(self, domain, size, lambda: self._on_box(domain))
-        return _recent.get(self, domain, len(domain), lambda: self._on(domain))
+            return _recent.get(self, domain, lambda: self._on_box(domain), _footprint)
+        return _recent.get(self, domain, lambda: self._on(domain), _footprint)
 
     def charge(self, domain: Domain) -> Nats:
         """What basic composition charges: the nominal epsilon, or the worst case if none."""
@@ -220,7 +299,11 @@ class Query(ABC):
         return hash((self.kind, self.epsilon))
 
 
-# A likelihood takes a few doubles per value; four on a million values stay below 200 MB.
+def _footprint(likelihood: Likelihood[Any]) -> int:
+    return likelihood.footprint
+
+
+# Four likelihoods on a million values, with a few doubles for each, stay below 200 MB.
 _recent: Recent[Likelihood[Any]] = Recent(most=1 << 22)
 
 

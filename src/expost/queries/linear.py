@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, FiniteSet
 from expost.errors import InvalidInput, at
-from expost.queries.aligned_score import AlignedScore
+from expost.queries.aligned_score import AlignedScore, BoxScore
 from expost.queries.base import BoxLikelihood, Columns, FiniteLikelihood, Query, read_epsilon
 from expost.queries.one_bit import Ends, one_bit_weights, read_range
 from expost.queries.score import Score, WeightsLike, read_score, weights_from_json
-from expost.queries.score_likelihood import ScoreLikelihood
+from expost.queries.score_likelihood import ScoreLikelihood, relative_share
 from expost.queries.score_term import Link
 from expost.reading import array, members, number
 from expost.rounding import ExactLike, decimal_text, double_above, double_below
@@ -51,7 +51,7 @@ class Linear(Query):
         ends = ""
         if self.range is not None:
             ends = f" {'clipped to' if self.clip else 'in'} [{self.range[0]}, {self.range[1]}]"
-        return f"Linear({self.score}{ends}, epsilon={decimal_text(self.epsilon)})"
+        return f"{type(self).__name__}({self.score}{ends}, epsilon={decimal_text(self.epsilon)})"
 
     def tree(self) -> dict[str, Any]:
         tree = {**self.score.tree(), "clip": self.clip, "epsilon": self.epsilon}
@@ -82,11 +82,17 @@ class Linear(Query):
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         score = self.score.on_set(domain)
         ends = self._ends(score)
-        return Columns(domain, ends, one_bit_weights(_shares(score.values, ends), self.epsilon))
+        columns = one_bit_weights(_shares(score.values, ends), self.epsilon)
+        return Columns(domain, self._answers(ends), columns)
 
     def _on_box(self, domain: Box) -> BoxLikelihood:
         score = self.score.on_box(domain)
-        return _LinearOnBox(domain, self._ends(score), score, self.epsilon)
+        ends = self._ends(score)
+        return _LinearOnBox(domain, self._answers(ends), score, self.epsilon, ends)
+
+    def _answers(self, ends: Ends) -> Ends:
+        """The two responses of a query with this range."""
+        return ends
 
     def _ends(self, score: AlignedScore) -> Ends:
         """The range on a domain, which holds all scores unless they are clipped."""
@@ -117,16 +123,23 @@ def _shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
 
 
 class _LinearOnBox(ScoreLikelihood):
-    responses: Ends
     link = Link.CLIPPED
-    # Two differences, a quotient, and a product: (1 + u)^4 - 1 < 5u.
-    share_error = Fraction(5, 2**53)
+
+    def __init__(
+        self, domain: Box, responses: Ends, score: BoxScore, epsilon: Fraction, ends: Ends
+    ) -> None:
+        super().__init__(domain, responses, score, epsilon)
+        self._ends = ends
+
+    def _share_error(self, position: int, growth: Fraction) -> Fraction:
+        # Two differences, a quotient, and a product: (1 + u)^4 - 1 < 5u.
+        return relative_share(Fraction(5, 2**53), position, growth)
 
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _shares(scores, self.responses)
+        return _shares(scores, self._ends)
 
     def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
-        low, high = map(Fraction, self.responses)
+        low, high = map(Fraction, self._ends)
         return sign * 2 / (high - low), -sign * (low + high) / (high - low)
 
     def _slope(self, growth: Fraction) -> Fraction:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ class Grid:
     span: int
 
     @classmethod
+    @lru_cache(maxsize=256)
     def at(cls, epsilon: Fraction) -> Grid:
         heavy, light = two_weights(epsilon)
         # Rounded down to a double, so that share 1 gives exactly light + span; less span, less

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
 from expost.queries.base import FiniteLikelihood, Pairwise, Query, read_epsilon
-from expost.queries.term import Term, Weights, as_weights
 from expost.queries.two_weights import two_weights
 from expost.reading import members
 from expost.rounding import ExactLike, Nats, decimal_text
 from expost.sampling import Pmf, Spiked
 
 __all__ = ["RandomizedResponse", "randomized_response"]
-
-# Terms are kept for the next time while they take up to 32 MiB.
-_MOST_KEPT = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,18 +50,11 @@ class RandomizedResponse(Query):
 
 
 class _RandomizedLikelihood(Pairwise):
-    """Responses are the values themselves, so every two values are told apart by epsilon."""
+    """Responses are the values themselves, and each speaks for itself."""
 
     def __init__(self, domain: FiniteSet, heavy: int, light: int) -> None:
-        self.domain = domain
+        super().__init__(domain, heavy, light)
         self.responses = domain.values
-        self._heavy = heavy
-        self._light = light
-        self._terms: dict[int, Term] = {}
-
-    @cached_property
-    def epsilon(self) -> Nats:
-        return Nats(ratio=Fraction(self._heavy, self._light)) if len(self.domain) > 1 else Nats()
 
     @property
     def least_loss(self) -> Nats:
@@ -77,22 +66,12 @@ class _RandomizedLikelihood(Pairwise):
     def pmf(self, place: int) -> Pmf:
         return Spiked(len(self.domain), place, self._heavy, self._light)
 
-    def weights(self, position: int) -> Weights:
-        light = as_weights([self._light], self._heavy)
-        weights = np.repeat(light, len(self.domain))
-        weights[position] = self._heavy
-        return weights
+    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+        itself = np.zeros(len(self.domain), dtype=np.bool_)
+        itself[position] = True
+        return itself
 
-    def term(self, position: int) -> Term:
-        term = self._terms.get(position)
-        if term is None:
-            term = super().term(position)
-            if len(self._terms) * len(self.domain) > _MOST_KEPT:
-                self._terms = {}
-            self._terms[position] = term
-        return term
-
-    def telling(self, value: int) -> int:
+    def telling(self, value: int, other: int) -> int:
         return value
 
 

@@ -27,7 +27,9 @@ class Recent(Generic[T]):
         self._kept: OrderedDict[tuple[int, int], tuple[object, object, int, T]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, first: object, second: object, size: int, make: Callable[[], T]) -> T:
+    def get(
+        self, first: object, second: object, make: Callable[[], T], size: Callable[[T], int]
+    ) -> T:
         """The result for this pair; made anew if it is not there."""
         key = id(first), id(second)
         with self._lock:
@@ -35,10 +37,11 @@ class Recent(Generic[T]):
                 self._kept.move_to_end(key)
                 return self._kept[key][-1]
         result = make()
+        added = size(result)
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = first, second, size, result
-                self._size += size
+                self._kept[key] = first, second, added, result
+                self._size += added
             while self._size > self._most and len(self._kept) > 1:
                 *_, dropped, _ = self._kept.popitem(last=False)[1]
                 self._size -= dropped

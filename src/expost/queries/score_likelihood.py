@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -11,23 +12,22 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Point
 from expost.errors import InvalidInput
-from expost.queries.aligned_score import BoxScore
+from expost.queries.aligned_score import SMALLEST, UNIT, BoxScore
 from expost.queries.base import BoxLikelihood
 from expost.queries.one_bit import Ends, Grid, one_bit_weights
 from expost.queries.score_term import Link, ScoreTerm
+from expost.queries.term import Weights
 from expost.reading import number
 from expost.rounding import double_above
 from expost.sampling import Categorical, Pmf
 
-__all__ = ["ScoreLikelihood"]
+__all__ = ["ScoreLikelihood", "relative_share"]
 
 
 class ScoreLikelihood(BoxLikelihood):
     """Two responses, the higher one the more likely the higher the score."""
 
     link: ClassVar[Link]
-    share_error: ClassVar[Fraction]
-    """Relative error of a share times a double, where it is not too small to matter."""
 
     def __init__(self, domain: Box, responses: Ends, score: BoxScore, epsilon: Fraction) -> None:
         self.domain = domain
@@ -39,6 +39,10 @@ class ScoreLikelihood(BoxLikelihood):
     @abstractmethod
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """How far up scores are, between 0 and 1, as it is sampled."""
+
+    @abstractmethod
+    def _share_error(self, position: int, growth: Fraction) -> Fraction:
+        """What the rounding of a share can change in the logarithm of a response's weight."""
 
     @abstractmethod
     def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
@@ -63,6 +67,9 @@ class ScoreLikelihood(BoxLikelihood):
         low, high = one_bit_weights(share, self._epsilon)
         return Categorical((int(low[0]), int(high[0])))
 
+    def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
+        return one_bit_weights(self._shares(self._score.at(columns)), self._epsilon)[position]
+
     def term(self, position: int) -> ScoreTerm:
         if position not in self._terms:
             self._terms[position] = self._term(position)
@@ -74,21 +81,19 @@ class ScoreLikelihood(BoxLikelihood):
         grid, epsilon = Grid.at(self._epsilon), float(self._epsilon)
         growth = Fraction(grid.span, grid.light)
         scale, shift = self._form(1 if position else -1, epsilon)
-        weights = [scale * Fraction(weight) for weight in self._score.weights]
-        offset = scale * Fraction(self._score.intercept) + shift
+        score = self._score
         try:
-            term_weights = tuple(float(weight) + 0.0 for weight in weights)
-            term_offset = float(offset) + 0.0
+            weights = tuple(_times(scale, weight) for weight in score.weights)
+            offset = float(scale * Fraction(score.intercept) + shift) + 0.0
         except OverflowError:
             return self._flat(self._epsilon / 2)
-        moved = abs(Fraction(term_offset) - offset) + abs(scale) * self._score.rounding
-        for given, weight, reach in zip(term_weights, weights, self._score.reach, strict=True):
-            moved += abs(Fraction(given) - weight) * reach
+        # A coefficient is off by a unit of itself, or by the smallest double.
+        moved = abs(scale) * (score.rounding + UNIT * score.magnitude) + UNIT * abs(shift)
+        moved += SMALLEST * (1 + sum(map(Fraction, score.reach)))
         error = (
             # The score in doubles, and the doubles of the term.
             self._slope(growth) * moved
-            # The share: relative to the high weight, but not to what it leaves for the low one.
-            + self.share_error * (min(growth, Fraction(1)) if position else growth)
+            + self._share_error(position, growth)
             # The grid: half a step, next to a weight that is at least light.
             + Fraction(1, 2 * grid.light)
             # Epsilon: heavy rounded down, the span of the grid, and the double of the term.
@@ -98,9 +103,23 @@ class ScoreLikelihood(BoxLikelihood):
         )
         if error >= self._epsilon / 2:
             return self._flat(self._epsilon / 2)
-        return ScoreTerm(self.link, epsilon, term_weights, term_offset, double_above(error))
+        return ScoreTerm(self.link, epsilon, weights, offset, double_above(error))
 
     def _flat(self, error: Fraction) -> ScoreTerm:
         """A constant. All logarithms are within epsilon of each other, so half of it from one."""
         zeros = (0.0,) * len(self._score.weights)
         return ScoreTerm(self.link, float(self._epsilon), zeros, 0.0, double_above(error))
+
+
+def _times(scale: Fraction, weight: float) -> float:
+    """A product, correctly rounded; the quotient of two integers is."""
+    top, bottom = weight.as_integer_ratio()
+    return scale.numerator * top / (scale.denominator * bottom) + 0.0
+
+
+def relative_share(error: Fraction, position: int, growth: Fraction) -> Fraction:
+    """The change if a share, times a double, has a relative error where it matters.
+
+    It is relative to the high weight then, but not to what it leaves for the low one.
+    """
+    return error * (min(growth, Fraction(1)) if position else growth)

@@ -1,0 +1,274 @@
+"""What many subjects answered: a table with a row per response, checked once, by subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Domain, domain_from_json
+from expost.errors import InvalidInput, at, expect
+from expost.queries import Likelihood, Query, check_query, query_from_json
+from expost.reading import NumberText, items, members, number, parse
+from expost.transcript import Transcript, check_version, no_such_response
+
+__all__ = ["COLUMNS", "Answers", "Subject", "queries_from_json"]
+
+Subject = int | str
+"""How a subject is called: a text or an integer, as in the table."""
+
+COLUMNS = ("subject", "query", "response")
+
+Codes = NDArray[np.intp]
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Answers:
+    """The responses of many subjects to queries on one domain.
+
+    ``queries`` are known by an id. ``table`` is a polars or pandas frame, or a mapping of columns,
+    with a row per response: ``subject`` is a text or an integer, ``query`` an id, ``response``
+    what that query has. Subjects need not have answered the same queries, nor once only. A
+    response given as text stands for the label, or else for the number that it writes.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> table = {"subject": ["a", "a", "b"], "query": ["q"] * 3, "response": ["no", "yes", "no"]}
+    >>> Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table)
+    Answers(2 subjects, 3 responses)
+    """
+
+    domain: Domain
+    queries: Mapping[str, Query]
+    subjects: tuple[Subject, ...]
+    """In the order in which they come up in the table."""
+    given: tuple[tuple[str, int], ...]
+    """What was answered at all: the id of a query and the position of one of its responses.
+
+    In the order of the queries, and of the responses that each of them has.
+    """
+    codes: Codes
+    """Which of those each row is. Rows of a subject are together, in the order of the table."""
+    starts: Codes
+    """Where the rows of each subject start, and where the last ones end."""
+
+    def __init__(self, domain: Domain, queries: Mapping[str, Query], table: Any) -> None:
+        with at("domain"):
+            expect(domain, Domain, "a FiniteSet or a Box")
+        likelihoods = _likelihoods(domain, queries)
+        subject_column, query_column, response_column = _columns(table)
+        of_row, subjects = _read(subject_column, _subject, "subject")
+        asked, keys = _read(query_column, partial(_key, likelihoods=likelihoods), "query")
+        answered, responses = _distinct(response_column, "response")
+
+        def response_of(pair: int) -> tuple[str, int]:
+            key, response = keys[pair // len(responses)], responses[pair % len(responses)]
+            return key, _position(likelihoods[key], response)
+
+        codes, given = _read(asked * len(responses) + answered, response_of, "response")
+        rank = {key: place for place, key in enumerate(likelihoods)}
+        order = sorted(range(len(given)), key=lambda code: (rank[given[code][0]], given[code][1]))
+        codes = np.argsort(order)[codes]
+        if (np.diff(of_row) < 0).any():
+            together = np.argsort(of_row, kind="stable")
+            codes, of_row = codes[together], of_row[together]
+        starts = np.searchsorted(of_row, np.arange(len(subjects) + 1))
+        for array in (codes, starts):
+            array.setflags(write=False)
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "queries", MappingProxyType(dict(queries)))
+        object.__setattr__(self, "subjects", tuple(subjects))
+        object.__setattr__(self, "given", tuple(given[code] for code in order))
+        object.__setattr__(self, "codes", codes)
+        object.__setattr__(self, "starts", starts)
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    def __repr__(self) -> str:
+        return f"Answers({len(self):,} subjects, {len(self.codes):,} responses)"
+
+    @property
+    def exchanges(self) -> NDArray[np.intp]:
+        """How many responses each subject gave."""
+        return np.diff(self.starts)
+
+    def transcript(self, subject: Subject) -> Transcript:
+        """The transcript of one subject, in the order of the table."""
+        place = self._places.get(subject)
+        if place is None:
+            raise InvalidInput("nobody in the table is called so", "subject")
+        return self.transcript_of(self.codes[self.starts[place] : self.starts[place + 1]])
+
+    @cached_property
+    def _places(self) -> dict[Subject, int]:
+        return {subject: place for place, subject in enumerate(self.subjects)}
+
+    def transcript_of(self, codes: Codes) -> Transcript:
+        """The transcript of somebody who gave these responses."""
+        transcript = Transcript(self.domain)
+        for code in codes.tolist():
+            key, position = self.given[code]
+            query = self.queries[key]
+            transcript = transcript.add(query, query.on(self.domain).responses[position])
+        return transcript
+
+
+def queries_from_json(document: str) -> tuple[Domain, dict[str, Query]]:
+    """Read a file of queries, strictly: a domain, and queries on it by their ids."""
+    fields = members(parse(document), required=("version", "domain", "queries"))
+    check_version(fields["version"])
+    with at("domain"):
+        domain = domain_from_json(fields["domain"])
+    queries = {}
+    with at("queries"):
+        for key, value in members(fields["queries"], optional=None).items():
+            with at(key):
+                queries[key] = query_from_json(value)
+    _likelihoods(domain, queries)
+    return domain, queries
+
+
+def _likelihoods(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Likelihood[Any]]:
+    with at("queries"):
+        expect(queries, Mapping, "queries by their ids")
+        if not queries:
+            raise InvalidInput("must not be empty")
+        result = {}
+        for key, query in queries.items():
+            expect(key, str, "known by texts")
+            with at(key):
+                check_query(query)
+                result[key] = query.on(domain)
+        return result
+
+
+def _columns(table: Any) -> list[Any]:
+    """The three columns of a table: integer arrays, or else lists."""
+    is_frame = hasattr(table, "to_numpy") and hasattr(table, "columns")
+    if not is_frame:
+        expect(table, Mapping, "a frame or a mapping of columns")
+    names = list(table.columns) if is_frame else list(table)
+    columns: list[Any] = []
+    for name in COLUMNS:
+        if names.count(name) != 1:
+            problem = "is there twice" if name in names else "is missing"
+            raise InvalidInput(f"column {name!r} {problem}; there are {', '.join(map(str, names))}")
+        with at(name):
+            columns.append(_column(table[name]))
+    if len({len(column) for column in columns}) > 1:
+        raise InvalidInput("the columns have different lengths")
+    if not len(columns[0]):
+        raise InvalidInput("there are no rows")
+    return columns
+
+
+def _column(values: Any) -> Any:
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if not isinstance(values, np.ndarray):
+        return items(values)
+    if values.ndim != 1:
+        raise InvalidInput("must be a column")
+    # Unsigned integers of 64 bits do not fit, and are rare enough.
+    fits = values.dtype.kind in "iu" and values.dtype != np.uint64
+    return values.astype(np.int64) if fits else values.tolist()
+
+
+def _read(column: Any, read: Callable[[Any], T], place: str) -> tuple[Codes, list[T]]:
+    """What is in a column, each thing once, and which of them each row has.
+
+    Things come in the order of their first rows. An error names the first row that has it.
+    """
+    codes, distinct = _distinct(column, place)
+    seen: dict[T, int] = {}
+    merged: list[int] = []
+    try:
+        for value in distinct:
+            merged.append(seen.setdefault(read(value), len(seen)))
+    except InvalidInput as error:
+        row = int(np.argmax(codes == len(merged)))
+        raise InvalidInput(error.reason, _row(row, place)) from None
+    # What is written in two ways, 12 and "12.0", is one thing.
+    return (np.array(merged)[codes] if len(seen) < len(merged) else codes), list(seen)
+
+
+def _distinct(column: Any, place: str) -> tuple[Codes, list[Any]]:
+    """The different entries of a column as they are written, and which of them each row has."""
+    if isinstance(column, np.ndarray):
+        values, inverse = np.unique(column, return_inverse=True)
+        first, rank = np.empty((2, len(values)), dtype=np.intp)
+        # Where a place is written to several times, what is written last remains.
+        first[inverse[::-1]] = np.arange(len(column))[::-1]
+        order = np.argsort(first)
+        rank[order] = np.arange(len(order))
+        return rank[inverse], values[order].tolist()
+    if not set(map(type, column)) <= _PLAIN:
+        for row, value in enumerate(column):
+            column[row] = _hashable(value, row, place)
+    index = {value: code for code, value in enumerate(dict.fromkeys(column))}
+    return np.fromiter(map(index.__getitem__, column), np.intp, len(column)), list(index)
+
+
+_PLAIN = {int, float, str, NumberText}
+
+
+def _hashable(value: Any, row: int, place: str) -> Any:
+    """An entry that can be looked up; True would be found as the 1 that it is not."""
+    entry = tuple(items(value)) if isinstance(value, (list, tuple, np.ndarray)) else value
+    parts = entry if isinstance(entry, tuple) else (entry,)
+    if any(isinstance(part, (bool, np.bool_)) for part in parts):
+        raise InvalidInput("is true or false, not a label or a number", _row(row, place))
+    try:
+        hash(entry)
+    except TypeError:
+        raise InvalidInput("must be a label, a number or a list", _row(row, place)) from None
+    return entry
+
+
+def _row(row: int, place: str) -> str:
+    return f"row {row + 1}: {place}"
+
+
+def _subject(name: Any) -> Subject:
+    if isinstance(name, str) and name:
+        return str(name)
+    if isinstance(name, (int, np.integer)) or (isinstance(name, float) and name.is_integer()):
+        return int(name)
+    raise InvalidInput("must be a text or an integer, and not empty")
+
+
+def _key(key: Any, likelihoods: Mapping[str, Likelihood[Any]]) -> str:
+    # Ids are texts, as in a file; numbers in a column stand for theirs.
+    name = str(key) if isinstance(key, (str, int, np.integer)) else ""
+    if name not in likelihoods:
+        known = ", ".join(list(likelihoods)[:6]) + (", …" if len(likelihoods) > 6 else "")
+        raise InvalidInput(f"there is no query with this id; there are {known}")
+    return name
+
+
+def _position(likelihood: Likelihood[Any], response: Any) -> int:
+    tried = [response, _written(response)] if isinstance(response, str) else [response]
+    found = {place for place in map(likelihood.position, tried) if place is not None}
+    if len(found) > 1:
+        raise InvalidInput("is a label of this query, and also writes a number of it")
+    if not found:
+        raise InvalidInput(no_such_response(likelihood))
+    return found.pop()
+
+
+def _written(response: str) -> Any:
+    """The number that a text writes, or the list of numbers; None if it does not."""
+    try:
+        value = parse(response)
+        if isinstance(value, list):
+            return tuple(number(entry) for entry in value)
+        return number(value) if isinstance(value, NumberText) else None
+    except InvalidInput:
+        return None

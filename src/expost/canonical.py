@@ -1,0 +1,43 @@
+"""The canonical encoding: trees become bytes that are equal exactly for equal content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+__all__ = ["canonical", "map_leaves", "value_tree"]
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def map_leaves(tree: Any, leaf: Callable[[Any], Any]) -> Any:
+    """A tree of dictionaries and lists with every leaf replaced."""
+    if isinstance(tree, dict):
+        return {key: map_leaves(value, leaf) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return [map_leaves(value, leaf) for value in tree]
+    return leaf(tree)
+
+
+def value_tree(value: Any) -> Any:
+    """The JSON shape of a value or a response: a label, a double, or a list of doubles."""
+    if isinstance(value, tuple):
+        return [float(x) for x in value]
+    return value if isinstance(value, str) else float(value)
+
+
+def canonical(tree: Any) -> bytes:
+    """A tree as bytes that are equal exactly for equal content."""
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, Fraction):
+            return str(value)
+        if isinstance(value, float):
+            return (value + 0.0).hex()  # adding zero makes -0.0 the 0.0 that it equals
+        if isinstance(value, str) and value.startswith(("0x", "-0x", "'")):
+            return "'" + value  # a label must not pass for the number whose text it has
+        return value
+
+    return _ENCODER.encode(map_leaves(tree, leaf)).encode()

@@ -1,0 +1,156 @@
+"""``expost explain``: a transcript in plain words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from expost.accounting import Odometer
+from expost.apart import Apart
+from expost.cli.progress import watched
+from expost.cli.show import response_text, show_json, shown, value_text
+from expost.domains import Domain, Value
+from expost.errors import printable
+from expost.explain import Account, Step, explain
+from expost.extrema import Effort
+from expost.rounding import Enclosure
+from expost.transcript import load
+
+__all__ = ["run"]
+
+_CHANGES = {"up": "up", "down": "down", "same": "as before"}
+
+
+def run(file: Path, effort: Effort, *, as_json: bool) -> None:
+    transcript = load(file)
+    with watched(effort) as watched_effort:
+        account = explain(Odometer(transcript, effort=watched_effort))
+    if as_json:
+        show_json(_tree(account))
+        return
+    typer.echo("\n".join(map(printable, _sentences(account, transcript.domain))))
+
+
+def _sentences(account: Account, domain: Domain) -> Iterator[str]:
+    n = account.exchanges
+    yield f"The subject's value is {account.domain}."
+    if not n:
+        yield "Nothing was asked so far."
+    else:
+        yield f"{n:,} quer{'ies were' if n > 1 else 'y was'} answered:"
+        yield ""
+        yield from _table(account, domain)
+        yield ""
+        yield (
+            f"An analyst has learned at most {_loss(account.loss)} from these responses; "
+            f"basic composition says {shown(account.basic)}."
+        )
+    yield from _budget(account)
+    if n:
+        yield from _apart(account, domain)
+
+
+def _table(account: Account, domain: Domain) -> Iterator[str]:
+    """A row per exchange, in columns, with a gap where some are left out."""
+    rows = [("", "asked", "response", "loss", "")]
+    rows += [_row(step, domain) for step in account.steps]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for index, row in enumerate(rows):
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+        if account.left_out and index == len(account.steps) // 2:
+            yield f"{'…':<{widths[0]}}  {account.left_out:,} more"
+
+
+def _row(step: Step, domain: Domain) -> tuple[str, str, str, str, str]:
+    response = response_text(step.exchange.response, step.exchange.query, domain)
+    return f"{step.number}.", step.asked, response, _loss(step.loss), _CHANGES[step.change]
+
+
+def _loss(loss: Enclosure) -> str:
+    """The upper end; but what may be zero, and is for all that doubles can tell, is zero."""
+    return "0" if loss.lower == 0 and loss.upper < 1e-9 else shown(loss)
+
+
+def _budget(account: Account) -> Iterator[str]:
+    if account.guard is None or account.used is None:
+        yield "The transcript names no filter, so there is no budget."
+        return
+    limit, kind = account.guard.budget, account.guard.kind
+    if account.within_budget is False:
+        yield f"The budget of {limit} ({kind} filter) is exceeded: {shown(account.held)} is used."
+        return
+    share = f"{100 * account.used.upper:.3g} %"
+    yield f"Of the budget of {limit} ({kind} filter), {_loss(account.held)} is used: {share}."
+    if account.within_budget is None:
+        yield "Whether that is within the budget was not decided; more nodes may tell (--nodes)."
+
+
+def _apart(account: Account, domain: Domain) -> Iterator[str]:
+    apart = account.apart
+    if apart is None:
+        possible = account.loss.lower < math.inf
+        yield (
+            "Nothing was found that tells two values apart."
+            if possible
+            else "No value can have given all of these responses."
+        )
+        return
+    above = _value(apart.likeliest, domain, apart.others and apart.others[0])
+    below = _value(apart.unlikeliest, domain, apart.others and apart.others[1])
+    if apart.difference == math.inf:
+        yield f"Most apart now: the responses are likeliest for {above}, impossible for {below}."
+    elif apart.others is None:
+        yield f"Far apart now, for example: the responses are {_times(apart)} as likely at {above}"
+        yield f"as at {below}."
+    else:
+        yield (
+            f"Most apart now: the responses are {_times(apart)} as likely for {above} "
+            f"as for {below}."
+        )
+
+
+def _value(value: Value, domain: Domain, others: int | None) -> str:
+    text = value_text(value, domain)
+    return f"{text} (and {others:,} more)" if others else text
+
+
+def _times(apart: Apart) -> str:
+    if apart.difference > 700:
+        return f"e^{apart.difference:.6g} times"
+    return f"{math.exp(apart.difference):.4g} times"
+
+
+def _tree(account: Account) -> dict[str, Any]:
+    apart = account.apart
+    return {
+        "exchanges": account.exchanges,
+        "left_out": account.left_out,
+        "steps": [
+            {
+                "number": step.number,
+                "asked": step.asked,
+                "response": step.exchange.response,
+                "loss": step.loss,
+                "change": step.change,
+            }
+            for step in account.steps
+        ],
+        "loss": account.loss,
+        "basic": account.basic,
+        "budget": None if account.guard is None else account.guard.budget.nearest,
+        "used": account.used,
+        "within_budget": account.within_budget,
+        "most_apart": apart
+        and {
+            "likeliest": apart.likeliest,
+            "unlikeliest": apart.unlikeliest,
+            "difference": apart.difference,
+            "others": apart.others,
+            "example": apart.others is None,
+        },
+    }

@@ -1,0 +1,90 @@
+"""``expost loss --many``: the realized losses of many subjects beside basic composition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from expost.cli.progress import progress_line
+from expost.cli.show import show_json, show_lines, shown
+from expost.errors import InvalidInput, at
+from expost.extrema import Effort
+from expost.interop.tables import load_answers, save_losses, table_format
+from expost.losses import Losses, realized_losses
+
+__all__ = ["run"]
+
+
+def run(
+    data: Path,
+    queries: Path,
+    out: Path | None,
+    picture: Path | None,
+    effort: Effort,
+    *,
+    as_json: bool,
+) -> None:
+    if out is not None:
+        with at(str(out), ": "):
+            table_format(out)  # before the work, not after it
+    answers = load_answers(data, queries)
+    with progress_line() as line:
+        losses = realized_losses(
+            answers,
+            gap=effort.gap,
+            nodes=effort.nodes,
+            progress=lambda done, total: line.count(done, total, "subjects"),
+        )
+    if out is not None:
+        save_losses(losses, out)
+    if picture is not None:
+        _draw(losses, picture)
+    if as_json:
+        show_json(_tree(losses, with_losses=out is None))
+        return
+    exchanges = int(losses.exchanges.sum())
+    lines = [
+        ("subjects", f"{len(losses):,}"),
+        ("exchanges", f"{exchanges:,}"),
+        ("mean loss", shown(losses.upper.mean())),
+        ("median loss", shown(np.median(losses.upper))),
+        ("largest loss", shown(losses.upper.max())),
+        ("basic composition", _range(losses.basic)),
+    ]
+    infinite = int(np.isinf(losses.upper).sum())
+    if infinite:
+        lines.append(("infinite", f"{infinite:,} subjects"))
+    wide = int((losses.upper > losses.lower + effort.gap).sum())
+    if wide:
+        lines.append(("wider than the gap", f"{wide:,} subjects; more nodes may narrow it"))
+    show_lines(lines)
+
+
+def _range(numbers: Any) -> str:
+    least, most = shown(numbers.min()), shown(numbers.max())
+    return least if least == most else f"{least} to {most}"
+
+
+def _tree(losses: Losses, *, with_losses: bool) -> dict[str, Any]:
+    tree: dict[str, Any] = {
+        "subjects": len(losses),
+        "exchanges": int(losses.exchanges.sum()),
+        "mean": float(losses.upper.mean()),
+        "median": float(np.median(losses.upper)),
+        "largest": float(losses.upper.max()),
+        "basic": float(losses.basic.mean()),
+    }
+    if with_losses:
+        tree["losses"] = list(losses.rows())
+    return tree
+
+
+def _draw(losses: Losses, picture: Path) -> None:
+    try:
+        from expost.plots import losses_figure, save
+
+        save(losses_figure(losses), picture)
+    except ModuleNotFoundError:
+        raise InvalidInput("a picture needs an extra: pip install 'expost[plot]'") from None

@@ -1,0 +1,1 @@
+"""What people already have, taken in: fitted models and tables of answers."""

@@ -1,0 +1,190 @@
+"""The realized losses of many subjects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Answers, Subject
+from expost.domains import Box, FiniteSet
+from expost.errors import expect
+from expost.extrema import GAP, NODES, Effort, concave_spreads
+from expost.extrema.many_finite import finite_spreads
+from expost.loss import realized_loss, total_charge
+from expost.rounding import Nats
+
+__all__ = ["Losses", "realized_losses"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+# The table of all terms over all values takes up to 128 MiB.
+_LARGEST_TABLE = 1 << 24
+
+# Setting up for all at once takes as long as two searches.
+_ENOUGH = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Losses:
+    """A certified loss per subject, in nats: it is between ``lower`` and ``upper``."""
+
+    subjects: tuple[Subject, ...]
+    lower: Floats
+    upper: Floats
+    exchanges: NDArray[np.intp]
+    """How many responses the subject gave."""
+    basic: Floats
+    """What basic composition charges for them: the sum of the epsilons, rounded up."""
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    def __repr__(self) -> str:
+        return f"Losses({len(self):,} subjects, at most {self.upper.max():.6g})"
+
+    def columns(self) -> dict[str, Any]:
+        """The table by its columns, as ``polars.DataFrame`` and ``pandas.DataFrame`` take it."""
+        return {
+            "subject": list(self.subjects),
+            "lower": self.lower,
+            "upper": self.upper,
+            "exchanges": self.exchanges,
+            "basic": self.basic,
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The same, subject by subject."""
+        columns = self.columns()
+        subjects, *numbers = columns.values()
+        for row in zip(subjects, *(column.tolist() for column in numbers), strict=True):
+            yield dict(zip(columns, row, strict=True))
+
+
+def realized_losses(
+    answers: Answers,
+    *,
+    gap: float = GAP,
+    nodes: int = NODES,
+    progress: Callable[[int, int], None] | None = None,
+) -> Losses:
+    """The realized loss of every subject, as :func:`realized_loss` has it for one.
+
+    Finite domains, and unclipped linear queries on a box of real coordinates, are worked out all
+    at once; otherwise every pattern of responses once. ``progress`` is told how many subjects
+    are done, and how many there are.
+    """
+    expect(answers, Answers, "Answers(domain, queries, table)")
+    effort = Effort(gap, nodes)
+    told = progress or (lambda done, total: None)
+
+    def tell(done: int) -> None:
+        told(done, len(answers))
+
+    domain = answers.domain
+    if isinstance(domain, FiniteSet) and len(answers.given) * len(domain) <= _LARGEST_TABLE:
+        terms = [answers.queries[key].on(domain).term(place) for key, place in answers.given]
+        lower, upper = finite_spreads(terms, answers.codes, answers.starts, tell)
+    else:
+        lower, upper = _by_pattern(answers, effort, tell)
+    basic = _basic(answers)
+    upper = np.maximum(lower, np.minimum(upper, basic))
+    exchanges = answers.exchanges
+    for array in (lower, upper, exchanges, basic):
+        array.setflags(write=False)
+    return Losses(answers.subjects, lower, upper, exchanges, basic)
+
+
+def _by_pattern(
+    answers: Answers, effort: Effort, tell: Callable[[int], None]
+) -> tuple[Floats, Floats]:
+    """Losses by what was answered, whoever it was and in whichever order."""
+    pattern_of, patterns = _patterns(answers)
+    sizes = np.bincount(pattern_of)
+    number = {key: place for place, key in enumerate(answers.queries)}
+    asked = np.array([number[key] for key, _ in answers.given])
+    by_queries: dict[bytes, list[int]] = {}
+    for place, codes in enumerate(patterns):
+        by_queries.setdefault(asked[codes].tobytes(), []).append(place)
+    ends, done = np.empty((2, len(patterns))), 0
+    for places in by_queries.values():
+        together = _together(answers, [patterns[place] for place in places], effort.gap)
+        if together is not None:
+            ends[:, places] = together
+            done += int(sizes[places].sum())
+            tell(done)
+            continue
+        for place in places:
+            transcript = answers.transcript_of(patterns[place])
+            loss = realized_loss(transcript, gap=effort.gap, nodes=effort.nodes)
+            ends[:, place] = loss.lower, loss.upper
+            done += int(sizes[place])
+            tell(done)
+    lower, upper = ends[:, pattern_of]
+    return lower, upper
+
+
+def _together(answers: Answers, patterns: list[Codes], gap: float) -> Floats | None:
+    """Lower and upper ends for patterns of the same queries, if there is a way for all at once."""
+    if not isinstance(answers.domain, Box) or len(patterns) < _ENOUGH:
+        return None
+    queries = [answers.queries[answers.given[code][0]] for code in patterns[0]]
+    given = [[answers.given[code][1] for code in codes] for codes in patterns]
+    return concave_spreads(answers.domain, queries, np.array(given), gap)
+
+
+def _patterns(answers: Answers) -> tuple[Codes, list[Codes]]:
+    """The pattern of each subject, and the patterns: what was given, in ascending order."""
+    subject_of = np.repeat(np.arange(len(answers)), answers.exchanges)
+    codes = answers.codes[np.lexsort((answers.codes, subject_of))]
+    patterns: dict[bytes, int] = {}
+    found: list[Codes] = []
+    pattern_of = np.empty(len(answers), dtype=np.intp)
+    bounds = answers.starts.tolist()
+    for subject, (start, stop) in enumerate(pairwise(bounds)):
+        key = codes[start:stop].tobytes()
+        place = patterns.setdefault(key, len(found))
+        if place == len(found):
+            found.append(codes[start:stop])
+        pattern_of[subject] = place
+    return pattern_of, found
+
+
+def _basic(answers: Answers) -> Floats:
+    """The sums of the epsilons, exact and then rounded up; equal ones are summed once."""
+    domain, charges = answers.domain, dict[Nats, int]()
+    kind = np.array(
+        [
+            charges.setdefault(answers.queries[key].charge(domain), len(charges))
+            for key, _ in answers.given
+        ]
+    )
+    basic, size = np.empty(len(answers)), max(1, _LARGEST_TABLE // len(charges))
+    for start in range(0, len(answers), size):
+        starts = answers.starts[start : start + size + 1]
+        subjects = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        kinds = kind[answers.codes[starts[0] : starts[-1]]]
+        shape = len(starts) - 1, len(charges)
+        counts = np.bincount(subjects * shape[1] + kinds, minlength=shape[0] * shape[1])
+        rows, place = _distinct_rows(counts.reshape(shape))
+        sums = [_total(list(charges), row) for row in rows.tolist()]
+        basic[start : start + size] = np.array(sums)[place]
+    return basic
+
+
+def _total(charges: list[Nats], counts: list[int]) -> float:
+    # What was never asked is not charged, not even nothing of an infinite charge.
+    asked = (pair for pair in zip(charges, counts, strict=True) if pair[1])
+    return total_charge(asked).enclosure.upper
+
+
+def _distinct_rows(rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], Codes]:
+    if (rows == rows[0]).all():  # all were asked the same, which is what most studies do
+        return rows[:1], np.zeros(len(rows), dtype=np.intp)
+    distinct, place = np.unique(rows, axis=0, return_inverse=True)
+    return distinct, place.reshape(-1)

@@ -1,0 +1,219 @@
+"""The geometric mechanism: an integer with two-sided geometric noise, clamped to a range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate, repeat
+from operator import mul
+from typing import Any, ClassVar
+
+from expost.domains import FiniteSet
+from expost.errors import InvalidInput, at
+from expost.queries.base import BySufficientTerms, FiniteLikelihood, Query, read_epsilon
+from expost.queries.term import Weights, as_weights
+from expost.queries.two_weights import two_weights
+from expost.reading import each, members, number, whole
+from expost.rounding import ExactLike, Nats, decimal_text, exact
+from expost.sampling import Pmf, digits
+
+__all__ = ["ClampedNoise", "Geometric", "NoisyInteger", "geometric"]
+
+# Weights are powers as high as the way from a value to the far end of the range. At the limit
+# they have some fifty thousand bits.
+_MOST_STEPS = 1000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Geometric(Query):
+    r"""The value plus noise z, clamped to a range (Ghosh, Roughgarden and Sundararajan 2012).
+
+    .. math:: P[z] = \frac{1 - \alpha}{1 + \alpha}\, \alpha^{|z|}, \quad
+              \alpha = e^{-\varepsilon/\Delta}
+
+    Values are integers no two of which are further apart than the sensitivity Δ. They may lie
+    outside of the range; then a larger epsilon may tell some of them apart less.
+    """
+
+    kind: ClassVar[str] = "geometric"
+    range: tuple[int, int]
+    sensitivity: Fraction
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def __repr__(self) -> str:
+        low, high = self.range
+        shown = f"[{low}, {high}], sensitivity={self.sensitivity}"
+        return f"Geometric({shown}, epsilon={decimal_text(self.epsilon)})"
+
+    @property
+    def steepness(self) -> Fraction:
+        return Fraction(1)
+
+    def tree(self) -> dict[str, Any]:
+        return {
+            "range": [float(end) for end in self.range],
+            "sensitivity": self.sensitivity,
+            "epsilon": self.epsilon,
+        }
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Geometric:
+        return geometric(**members(fields, required=("range", "sensitivity", "epsilon")))
+
+    def with_epsilon(self, epsilon: Fraction) -> Geometric:
+        return replace(self, epsilon=epsilon)
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        values = [value for value in domain.values if isinstance(value, int)]
+        if len(values) < len(domain):
+            raise InvalidInput("geometric needs a domain of integers")
+        low, high = self.range
+        heavy, light = two_weights(self.epsilon / self.sensitivity)
+        noise = ClampedNoise(low, high, self._reach(min(values), max(values)), heavy, light)
+        return _GeometricLikelihood(domain, values, noise)
+
+    def _reach(self, smallest: int, largest: int) -> int:
+        """The largest distance of a value between these from an end of the range."""
+        excess = largest - smallest - self.sensitivity
+        if excess > 0:
+            raise InvalidInput(
+                f"the values reach from {smallest} to {largest}, which is {excess} more than "
+                f"{self.sensitivity}",
+                "sensitivity",
+            )
+        low, high = self.range
+        reach = max(high - smallest, largest - low)
+        if reach > _MOST_STEPS:
+            raise InvalidInput(
+                f"a value and an end are {reach} steps apart, and exact weights are held for at "
+                f"most {_MOST_STEPS}",
+                "range",
+            )
+        return reach
+
+
+@dataclass(frozen=True)
+class ClampedNoise:
+    """Two-sided geometric noise with α = light/heavy, clamped to a range of integers.
+
+    Probabilities have the denominator (heavy + light) heavy^(reach - 1), for values that are at
+    most ``reach`` from both ends.
+    """
+
+    low: int
+    high: int
+    reach: int
+    heavy: int
+    light: int
+
+    @cached_property
+    def powers(self) -> list[int]:
+        """The powers of ``heavy``, up to ``reach``."""
+        return list(accumulate(repeat(self.heavy, self.reach), mul, initial=1))
+
+    @cached_property
+    def total(self) -> int:
+        return (self.heavy + self.light) * self.powers[self.reach - 1]
+
+    def weight(self, value: int, response: int) -> int:
+        """The numerator of Pr(response | value)."""
+        distance = abs(response - value)
+        if self.low < response < self.high:
+            return (self.heavy - self.light) * self._mixed(distance, self.reach - 1 - distance)
+        outside = value < self.low if response == self.low else value > self.high
+        if outside:
+            return self.total - self._mixed(distance + 1, self.reach - 1 - distance)
+        return self._mixed(distance, self.reach - distance)
+
+    def _mixed(self, light: int, heavy: int) -> int:
+        return int(self.light**light) * self.powers[heavy]
+
+
+class _GeometricLikelihood(BySufficientTerms):
+    """Responses are the integers of the range. Their likelihood ratios are monotone in them."""
+
+    def __init__(self, domain: FiniteSet, values: Sequence[int], noise: ClampedNoise) -> None:
+        self.domain = domain
+        self._values = values
+        self._noise = noise
+        self.responses = range(noise.low, noise.high + 1)
+
+    @property
+    def footprint(self) -> int:
+        return len(self.domain) * self._noise.total.bit_length() // 64
+
+    @property
+    def sufficient(self) -> Sequence[int]:
+        return 0, len(self.responses) - 1
+
+    @cached_property
+    def least_loss(self) -> Nats:
+        # Between the ends, the response nearest to the middle of the values tells least.
+        ends = min(self._values) + max(self._values)
+        last = len(self.responses) - 1
+        middles = [(ends + odd) // 2 - self._noise.low for odd in (0, 1)]
+        inner = {max(1, min(last - 1, middle)) for middle in middles} if last > 1 else set()
+        return min(self.term(position).loss for position in {0, last, *inner})
+
+    def position(self, response: Any) -> int | None:
+        try:
+            integer = number(response)
+        except InvalidInput:
+            return None
+        inside = isinstance(integer, int) and integer in self.responses
+        return int(integer) - self._noise.low if inside else None
+
+    def pmf(self, place: int) -> Pmf:
+        return NoisyInteger(self._noise, self._values[place])
+
+    def weights(self, position: int) -> Weights:
+        response = self._noise.low + position
+        weights = [self._noise.weight(value, response) for value in self._values]
+        return as_weights(weights, self._noise.total)
+
+
+class NoisyInteger:
+    """A value with clamped noise. A position counts from the lower end of the range."""
+
+    __slots__ = ("_noise", "_value", "total")
+
+    def __init__(self, noise: ClampedNoise, value: int) -> None:
+        self._noise = noise
+        self._value = value
+        self.total = noise.total
+
+    def pick(self, uniform: int) -> int:
+        noise = self._noise
+        rest, first = divmod(uniform, noise.heavy + noise.light)
+        sign = (first >= noise.heavy - noise.light) - 2 * (first >= noise.heavy)
+        # Every further step is taken with probability α; all of them are looked at.
+        size = going = 1
+        for share in digits(rest, noise.heavy, noise.reach - 1):
+            going *= share < noise.light
+            size += going
+        response = max(noise.low, min(noise.high, self._value + sign * size))
+        return response - noise.low
+
+    def probability(self, position: int) -> Fraction:
+        return Fraction(self._noise.weight(self._value, self._noise.low + position), self.total)
+
+
+def geometric(*, range: Sequence[int], sensitivity: ExactLike, epsilon: ExactLike) -> Geometric:
+    """The value, an integer, with two-sided geometric noise and clamped to a range.
+
+    >>> geometric(range=(0, 10), sensitivity=10, epsilon="1")
+    Geometric([0, 10], sensitivity=10, epsilon=1)
+    """
+    ends = each(range, whole, "range")
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise InvalidInput("must be two integers, the lower one first", "range")
+    with at("sensitivity"):
+        bound = exact(sensitivity)
+        if bound < 1 or bound.denominator != 1:
+            raise InvalidInput("must be an integer of at least 1")
+    return Geometric((ends[0], ends[1]), bound, read_epsilon(epsilon))

@@ -1,0 +1,62 @@
+"""What regressions for a yes or no share: a score, and a curve that makes a probability of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Box, FiniteSet
+from expost.queries.base import BoxLikelihood, Columns, FiniteLikelihood, Query, read_epsilon
+from expost.queries.one_bit import one_bit_weights
+from expost.queries.score import Score, read_score, weights_from_json
+from expost.queries.score_likelihood import ScoreLikelihood
+from expost.reading import members
+from expost.rounding import decimal_text
+
+__all__ = ["Regression"]
+
+_RESPONSES = (0, 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Regression(Query):
+    """One bit, 0 or 1, about a share between 0 and 1 that rises with a score."""
+
+    likelihood: ClassVar[type[ScoreLikelihood]]
+    score: Score
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.score}, epsilon={decimal_text(self.epsilon)})"
+
+    def tree(self) -> dict[str, Any]:
+        return {**self.score.tree(), "epsilon": self.epsilon}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        fields = members(fields, required=("weights", "epsilon"), optional=("intercept",))
+        score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
+        return cls(score, fields["epsilon"])
+
+    def with_epsilon(self, epsilon: Fraction) -> Self:
+        return type(self)(self.score, epsilon)
+
+    @staticmethod
+    @abstractmethod
+    def curve(x: NDArray[np.float64], /) -> NDArray[np.float64]:
+        """The shares of scores, in portable doubles."""
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        shares = self.curve(self.score.on_set(domain).values)
+        return Columns(domain, _RESPONSES, one_bit_weights(shares, self.epsilon))
+
+    def _on_box(self, domain: Box) -> BoxLikelihood:
+        return self.likelihood(domain, _RESPONSES, self.score.on_box(domain), self.epsilon)

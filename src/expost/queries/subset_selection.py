@@ -1,0 +1,185 @@
+"""Subset selection: a random subset of the values, which has the true one with higher odds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import FiniteSet, Point
+from expost.errors import InvalidInput, at
+from expost.queries.base import FiniteLikelihood, Pairwise, Query, read_epsilon
+from expost.queries.lazy import Lazy
+from expost.queries.two_weights import two_weights
+from expost.reading import each, members, number, whole
+from expost.rounding import ExactLike, Nats, decimal_text
+from expost.sampling import Pmf
+
+__all__ = ["SpikedSubsets", "SubsetSelection", "members_of", "rank_of", "subset_selection"]
+
+# A draw takes time that grows with the square of this: near a second at the limit.
+_MOST_VALUES = 10_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SubsetSelection(Query):
+    r"""A subset of fixed size d; one with the true value has odds e^epsilon against one without.
+
+    .. math:: P[S \mid x] = \frac{e^{\varepsilon 1[x \in S]}}
+              {e^\varepsilon \binom{k-1}{d-1} + \binom{k-1}{d}}
+
+    (Wang et al. 2016, Ye and Barg 2018; a size near k/(e^epsilon + 1) is best.)
+    """
+
+    kind: ClassVar[str] = "subset_selection"
+    size: int
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        with at("size"):
+            object.__setattr__(self, "size", whole(self.size, at_least=1))
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def __repr__(self) -> str:
+        return f"SubsetSelection({self.size} values, epsilon={decimal_text(self.epsilon)})"
+
+    def tree(self) -> dict[str, Any]:
+        return {"size": float(self.size), "epsilon": self.epsilon}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> SubsetSelection:
+        return cls(**members(fields, required=("size", "epsilon")))
+
+    def with_epsilon(self, epsilon: Fraction) -> SubsetSelection:
+        return replace(self, epsilon=epsilon)
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        if self.size >= len(domain):
+            raise InvalidInput(f"must be below the number of values, {len(domain)}", "size")
+        if len(domain) > _MOST_VALUES:
+            raise InvalidInput(
+                f"subsets of {len(domain)} values are too many: of at most {_MOST_VALUES}; "
+                "local_hashing has no such limit"
+            )
+        return _SubsetLikelihood(domain, self.size, *two_weights(self.epsilon))
+
+
+class _SubsetLikelihood(Pairwise):
+    """Responses are indices in ascending order; each one speaks for the values it lists."""
+
+    def __init__(self, domain: FiniteSet, size: int, heavy: int, light: int) -> None:
+        super().__init__(domain, heavy, light)
+        self._size = size
+        self.responses = Lazy(math.comb(len(domain), size), self._indices, self.position)
+
+    @property
+    def least_loss(self) -> Nats:
+        return self.epsilon
+
+    def _indices(self, position: int) -> Point:
+        flags = members_of(position, self._size, len(self.domain))
+        return tuple(i for i, flag in enumerate(flags) if flag)
+
+    def position(self, response: Any) -> int | None:
+        try:
+            indices = each(response, number)
+        except InvalidInput:
+            return None
+        flags = [0] * len(self.domain)
+        for index in indices:
+            if not isinstance(index, int) or not 0 <= index < len(flags):
+                return None
+            flags[index] = 1
+        ascending = all(a < b for a, b in pairwise(indices))
+        return rank_of(flags) if ascending and len(indices) == self._size else None
+
+    def pmf(self, place: int) -> Pmf:
+        return SpikedSubsets(len(self.domain), self._size, place, self._heavy, self._light)
+
+    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+        return np.array(members_of(position, self._size, len(self.domain)), dtype=np.bool_)
+
+    def telling(self, value: int, other: int) -> int:
+        # The value and those after it, around the end, without the other one.
+        around = [(value + step) % len(self.domain) for step in range(self._size + 1)]
+        chosen = [index for index in around if index != other][: self._size]
+        flags = [0] * len(self.domain)
+        for index in chosen:
+            flags[index] = 1
+        return rank_of(flags)
+
+
+class SpikedSubsets:
+    """Subsets of one size, heavy with a certain element and light without it.
+
+    A position is the rank in the combinatorial number system, the sum of binom(c_j, j) over the
+    elements c_1 < c_2 < …. The subsets with the last element are the last ones in this order, and
+    turning all elements around takes the last element to any other.
+    """
+
+    __slots__ = ("_count", "_heavy", "_light", "_size", "_turn", "_without", "total")
+
+    def __init__(self, count: int, size: int, spike: int, heavy: int, light: int) -> None:
+        self._count, self._size = count, size
+        self._heavy, self._light = heavy, light
+        self._turn = spike + 1
+        self._without = math.comb(count - 1, size)
+        self.total = self._without * light + math.comb(count - 1, size - 1) * heavy
+
+    def pick(self, uniform: int) -> int:
+        limit = self._without * self._light
+        without = uniform // self._light
+        having = self._without + (uniform - limit) // self._heavy
+        # Products, not branches: both candidates are worked out.
+        rank = (uniform < limit) * without + (uniform >= limit) * having
+        flags = members_of(rank, self._size, self._count)
+        start = self._count - self._turn
+        return rank_of(flags[start:] + flags[:start])
+
+    def probability(self, position: int) -> Fraction:
+        flags = members_of(position, self._size, self._count)
+        return Fraction(self._heavy if flags[self._turn - 1] else self._light, self.total)
+
+
+def members_of(rank: int, size: int, count: int) -> list[int]:
+    """For each of ``count`` elements, 1 if it is in the subset of this rank, else 0."""
+    flags = [0] * count
+    # Of the subsets of what is left, those without the largest element come first.
+    first = math.comb(count - 1, size)
+    for element in range(count - 1, -1, -1):
+        taken = int(rank >= first)
+        flags[element] = taken
+        rank -= taken * first
+        # From binom(element, size) to binom(element - 1, size - taken).
+        if element:
+            first = first * (taken * size + (1 - taken) * (element - size)) // element
+        size -= taken
+    return flags
+
+
+def rank_of(flags: Sequence[int]) -> int:
+    """The rank of a subset among those of its size; the inverse of :func:`members_of`."""
+    rank, size = 0, sum(flags)
+    first = math.comb(len(flags) - 1, size)
+    for element in range(len(flags) - 1, -1, -1):
+        taken = flags[element]
+        rank += taken * first
+        if element:
+            first = first * (taken * size + (1 - taken) * (element - size)) // element
+        size -= taken
+    return rank
+
+
+def subset_selection(*, size: int, epsilon: ExactLike) -> SubsetSelection:
+    """A subset of the values by their indices, which has the true value with higher odds.
+
+    >>> subset_selection(size=3, epsilon="1")
+    SubsetSelection(3 values, epsilon=1)
+    """
+    return SubsetSelection(size, read_epsilon(epsilon))

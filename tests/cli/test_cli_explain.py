@@ -1,0 +1,158 @@
+"""``expost explain``: what it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import expost as xp
+
+Run = Callable[..., tuple[int, str, str]]
+
+YES = xp.randomized_response(epsilon="0.5")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "transcript.json"
+
+
+def test_an_account_for_people(run: Run, file: Path) -> None:
+    guard = xp.BayesianFilter(epsilon=1)
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), guard.spec)
+    transcript.add(YES, "yes").add(YES, "no").add(YES, "yes").save(file)
+    code, out, err = run("explain", file)
+    assert (code, err) == (0, "")
+    assert out == """\
+The subject's value is one of 2: no or yes.
+3 queries were answered:
+
+    asked                             response  loss
+1.  the value itself, at epsilon 0.5  yes       0.5   up
+2.  the value itself, at epsilon 0.5  no        0     down
+3.  the value itself, at epsilon 0.5  yes       0.5   up
+
+An analyst has learned at most 0.5 from these responses; basic composition says 1.5.
+Of the budget of 1 (bayesian filter), 0.5 is used: 50 %.
+Most apart now: the responses are 1.649 times as likely for yes as for no.
+"""  # fmt: skip
+
+
+def test_an_account_for_programs(run: Run, file: Path) -> None:
+    guard = xp.BayesianFilter(epsilon=2)
+    transcript = xp.Transcript(xp.FiniteSet(list("abc")), guard.spec)
+    transcript.add(YES, "b").add(YES, "b").save(file)
+    code, out, err = run("explain", file, "--json")
+    result = json.loads(out)
+    assert (code, err) == (0, "")
+    assert list(result) == [
+        "exchanges", "left_out", "steps", "loss", "basic", "budget", "used", "within_budget",
+        "most_apart",
+    ]  # fmt: skip
+    assert [step["change"] for step in result["steps"]] == ["up", "up"]
+    assert list(result["steps"][0]) == ["number", "asked", "response", "loss", "change"]
+    assert (result["basic"], result["budget"], result["within_budget"]) == (1, 2, True)
+    assert result["used"]["lower"] <= 0.5 <= result["used"]["upper"] + 1e-9
+    pair = result["most_apart"]
+    assert (pair["likeliest"], pair["unlikeliest"], pair["others"]) == ("b", "a", [0, 1])
+    assert pair["difference"] == pytest.approx(1)
+    assert pair["example"] is False
+
+
+def test_a_long_transcript_is_told_by_its_ends(run: Run, file: Path) -> None:
+    transcript = xp.Transcript(xp.FiniteSet(range(3)))
+    for i in range(1234):
+        transcript = transcript.add(YES, i % 3)
+    transcript.save(file)
+    out = run("explain", file)[1]
+    rows = out.splitlines()[3:15]
+    assert [row.split()[0] for row in rows[1:]] == [
+        "1.", "2.", "3.", "4.", "5.", "…", "1230.", "1231.", "1232.", "1233.", "1234.",
+    ]  # fmt: skip
+    assert rows[6] == "…      1,224 more"
+    assert json.loads(run("explain", file, "--json")[1])["left_out"] == 1224
+
+
+def test_nothing_asked_so_far(run: Run, file: Path) -> None:
+    xp.Transcript(xp.FiniteSet(range(3))).save(file)
+    assert run("explain", file)[1] == (
+        "The subject's value is one of 3: 0, 1 or 2.\n"
+        "Nothing was asked so far.\n"
+        "The transcript names no filter, so there is no budget.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "responses", "sentence"),
+    [
+        ([[1, 0], ["1/2", "1/2"], ["1/2", "1/2"]], [1], "impossible for a."),
+        ([[1, 0], [0, 1], [0, 1]], [0, 1], "No value can have given all of these responses."),
+        ([["1/2", "1/2"]] * 3, [0], "Nothing was found that tells two values apart."),
+        ([["1/2", "1/2"], ["1/4", "3/4"], ["1/4", "3/4"]], [0],
+         "the responses are 2 times as likely for a as for b (and 1 more)."),
+    ],
+)  # fmt: skip
+def test_degenerate_accounts(
+    run: Run, file: Path, rows: list[list[object]], responses: list[int], sentence: str
+) -> None:
+    transcript = xp.Transcript(xp.FiniteSet(list("abc")), xp.BayesianFilter(epsilon=1).spec)
+    for response in responses:
+        transcript = transcript.add(xp.channel(rows), response)
+    transcript.save(file)
+    code, out, _ = run("explain", file)
+    assert code == 0
+    assert out.splitlines()[-1].endswith(sentence)
+    assert ("is exceeded" in out) == (sentence[0] in "iN" and "found" not in sentence)
+    json.loads(run("explain", file, "--json")[1])
+
+
+def test_factors_beyond_doubles_are_powers(run: Run, file: Path) -> None:
+    query = xp.randomized_response(epsilon=500)
+    xp.Transcript(xp.FiniteSet(["a", "b"])).add(query, "a").add(query, "a").save(file)
+    assert "are e^1000 times as likely for a as for b." in run("explain", file)[1]
+
+
+def test_on_a_box_the_pair_is_an_example(run: Run, file: Path) -> None:
+    box = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
+    query = xp.logistic({"age": 0.1}, intercept=-5, epsilon=1)
+    xp.Transcript(box, xp.BayesianFilter(epsilon=2).spec).add(query, 1).save(file)
+    code, out, err = run("explain", file, "--gap", "0.001")
+    assert (code, err) == (0, "")
+    *_, first, second = out.splitlines()
+    assert first.startswith("Far apart now, for example: the responses are 2.")
+    assert first[:-1].endswith("times as likely at age=100, sex=")
+    assert second.startswith("as at age=10, sex=")
+    pair = json.loads(run("explain", file, "--json")[1])["most_apart"]
+    assert pair["example"] is True
+    assert pair["others"] is None
+    assert box.locate(pair["likeliest"]) is not None
+
+
+def test_labels_cannot_write_to_the_terminal(run: Run, file: Path) -> None:
+    hostile = "a\n\x1b[31m" + "x" * 500
+    transcript = xp.Transcript(xp.FiniteSet([hostile, "b"]))
+    query = xp.channel([[1, 0], ["1/2", "1/2"]], responses=[hostile, "c"])
+    transcript.add(YES, hostile).add(query, hostile).save(file)
+    code, out, _ = run("explain", file)
+    assert code == 0
+    assert "\x1b" not in out
+    assert all(len(line) < 200 for line in out.splitlines())
+    assert out.count("\n") == 10
+
+
+def test_points_and_subsets_as_responses(run: Run, file: Path) -> None:
+    points = xp.FiniteSet([{"age": 34, "sex": 0}, {"age": 52, "sex": 1}, {"age": 60, "sex": 1}])
+    subset = xp.subset_selection(size=2, epsilon=1)
+    xp.Transcript(points).add(YES, [52, 1]).add(subset, [0, 2]).save(file)
+    out = run("explain", file)[1]
+    assert "age=52, sex=1  0.5" in out
+    assert "0, 2 " in out
+
+
+def test_bad_input_is_one_line(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("explain", tmp_path / "missing.json")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1

@@ -1,0 +1,169 @@
+"""``expost loss --many``: a table of answers in, a loss per subject out."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import expost as xp
+
+Run = Callable[..., tuple[int, str, str]]
+
+QUERIES: dict[str, Any] = {
+    "version": 1,
+    "domain": {"values": ["no", "yes"]},
+    "queries": {
+        "smokes": {"kind": "randomized_response", "epsilon": "0.5"},
+        "drinks": {"kind": "randomized_response", "epsilon": "1"},
+    },
+}
+DATA = """subject,query,response
+ann,smokes,yes
+ann,drinks,no
+bob,smokes,yes
+ann,smokes,yes
+"""
+
+
+@pytest.fixture
+def queries(tmp_path: Path) -> Path:
+    path = tmp_path / "queries.json"
+    path.write_text(json.dumps(QUERIES))
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "data.csv"
+    path.write_text(DATA)
+    return path
+
+
+def test_losses_as_json(run: Run, data: Path, queries: Path) -> None:
+    code, out, err = run("loss", "--many", data, "--queries", queries, "--json")
+    result = json.loads(out)
+    assert (code, err) == (0, "")
+    assert [row["subject"] for row in result["losses"]] == ["ann", "bob"]
+    assert [row["exchanges"] for row in result["losses"]] == [3, 1]
+    losses = xp.realized_losses(xp.load_answers(data, queries))
+    assert result["losses"] == list(losses.rows())
+    assert result["largest"] == losses.upper.max()
+    assert (result["subjects"], result["exchanges"], result["basic"]) == (2, 4, 1.25)
+
+
+def test_losses_for_people(run: Run, data: Path, queries: Path) -> None:
+    code, out, _ = run("loss", "--many", data, "--queries", queries)
+    assert code == 0
+    assert [line.split("  ")[-1].strip() for line in out.splitlines()] == [
+        "2", "4", "0.25", "0.25", "0.5", "0.5 to 2",
+    ]  # fmt: skip
+
+
+def test_losses_go_to_a_file(run: Run, data: Path, queries: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "losses.csv"
+    code, out, _ = run("loss", "--many", data, "--queries", queries, "-o", saved, "--json")
+    assert code == 0
+    assert "losses" not in json.loads(out)
+    with saved.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["subject"] for row in rows] == ["ann", "bob"]
+    assert 0 <= float(rows[0]["lower"]) <= float(rows[0]["upper"]) < 1e-12
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_a_histogram_is_drawn(
+    run: Run, data: Path, queries: Path, tmp_path: Path, suffix: str
+) -> None:
+    picture = tmp_path / f"losses.{suffix}"
+    code, _, _ = run("loss", "--many", data, "--queries", queries, "--plot", picture)
+    assert code == 0
+    assert picture.read_bytes().lstrip()[:5] in (b"\x89PNG\r", b"<?xml")
+
+
+def test_infinite_losses_are_counted_and_drawn_beside(
+    run: Run, tmp_path: Path, queries: Path
+) -> None:
+    hard = {"kind": "channel", "responses": [0, 1], "probabilities": [[1, 0], [0, 1]]}
+    queries.write_text(json.dumps({**QUERIES, "queries": {"hard": hard}}))
+    data, picture = tmp_path / "data.csv", tmp_path / "losses.png"
+    data.write_text("subject,query,response\nann,hard,1\nbob,hard,0\n")
+    code, out, _ = run("loss", "--many", data, "--queries", queries, "--plot", picture)
+    assert code == 0
+    assert "infinite           2 subjects" in out
+    code, out, _ = run("loss", "--many", data, "--queries", queries, "--json")
+    assert json.loads(out)["losses"][0]["upper"] == "inf"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (DATA + "eve,sleeps,no\n", "row 5: query: there is no query with this id; there are smo"),
+        (DATA + "eve,smokes,\n", "row 5: response: is not a response of this query; it has 'no'"),
+        ("subject,response\nann,no\n", "column 'query' is missing; there are subject, response"),
+        ("", "is empty"),
+    ],
+)
+def test_bad_rows_are_one_line_and_nothing_is_lost(
+    run: Run, data: Path, queries: Path, tmp_path: Path, text: str, message: str
+) -> None:
+    data.write_text(text)
+    saved = tmp_path / "losses.csv"
+    saved.write_text("what was there")
+    picture = tmp_path / "losses.png"
+    code, out, err = run(
+        "loss", "--many", data, "--queries", queries, "-o", saved, "--plot", picture
+    )
+    assert (code, out) == (2, "")
+    assert err.startswith(f"expost: {data}: {message}")
+    assert err.count("\n") == 1
+    assert saved.read_text() == "what was there"
+    assert data.read_text() == text
+    assert not picture.exists()
+
+
+def test_arguments_that_do_not_go_together_are_one_line(
+    run: Run, data: Path, queries: Path, tmp_path: Path
+) -> None:
+    message = "expost: give either FILE, or --many DATA with --queries QUERIES\n"
+    for arguments in [
+        [],
+        ["--many", data],
+        ["--queries", queries],
+        [queries, "--many", data, "--queries", queries],
+        [queries, "-o", tmp_path / "x.csv"],
+        [queries, "--plot", tmp_path / "x.png"],
+    ]:
+        assert run("loss", *arguments) == (2, "", message)
+    code, _, err = run("loss", "--many", data, "--queries", queries, "-o", tmp_path / "x.txt")
+    assert code == 2
+    assert err.endswith("x.txt: the name of a table ends in .csv, .jsonl, .parquet\n")
+    code, _, err = run(
+        "loss", "--many", data, "--queries", queries, "-o", tmp_path / "no" / "x.csv"
+    )
+    assert (code, err) == (2, "expost: cannot write: No such file or directory\n")
+    code, _, err = run("loss", "--many", data, "--queries", queries, "--plot", tmp_path / "x.exe")
+    assert code == 2
+    assert "the picture cannot be saved" in err
+    assert err.count("\n") == 1
+
+
+def test_many_subjects_who_take_long_get_a_bar(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from expost.cli import progress
+
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    queries, data = tmp_path / "queries.json", tmp_path / "data.csv"
+    question = {"kind": "logistic", "weights": [1, -2], "epsilon": "1"}
+    box = {"version": 1, "domain": {"box": [[-1, 1]] * 2}, "queries": {"q": question}}
+    queries.write_text(json.dumps(box))
+    data.write_text("subject,query,response\n" + "".join(f"{i},q,{i % 2}\n" for i in range(9)))
+    code, out, err = run("loss", "--many", data, "--queries", queries)
+    assert code == 0
+    assert err.splitlines()[0] == "[################..............] 5 of 9 subjects"
+    assert "subjects" in out

@@ -1,0 +1,82 @@
+"""``expost certify`` and ``expost verify``."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+import expost as xp
+from conftest import Run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    box = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
+    heart = xp.logistic({"age": -0.059, "sex": -1.456}, intercept=3, epsilon=1)
+    sleep = xp.linear({"age": 0.1}, range=(2, 9), clip=True, epsilon=1)
+    transcript = xp.Transcript(box, xp.BayesianFilter(epsilon=4).spec).add(heart, 1).add(sleep, 9)
+    path = tmp_path / "transcript.json"
+    transcript.save(path)
+    return path
+
+
+def test_a_proof_is_written_and_verified(run: Run, file: Path, tmp_path: Path) -> None:
+    proof = tmp_path / "proof.json"
+    code, out, _ = run("certify", file, "-o", proof)
+    assert code == 0
+    assert "the realized loss is at most" in out
+    code, out, err = run("verify", file, proof)
+    assert (code, err) == (0, "")
+    assert "within it" in out
+
+
+def test_programs_get_json(run: Run, file: Path, tmp_path: Path) -> None:
+    proof = tmp_path / "proof.json"
+    code, out, _ = run("certify", file, "-o", proof, "--gap", "0.001", "--json")
+    made = json.loads(out)
+    assert code == 0
+    code, out, _ = run("verify", file, proof, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["verified"]
+    assert found["within_budget"]
+    assert found["leaves"] == made["leaves"] > 1
+    assert found["loss"] == pytest.approx(made["loss"], abs=2e-9)
+
+
+def test_a_proof_that_fails_is_exit_code_one_with_the_place(
+    run: Run, file: Path, tmp_path: Path
+) -> None:
+    proof = tmp_path / "proof.json"
+    run("certify", file, "-o", proof)
+    document = json.loads(proof.read_text())
+    document["groups"][0]["smallest"][-1]["multipliers"][0] += 1
+    proof.write_text(json.dumps(document))
+    code, out, err = run("verify", file, proof)
+    assert (code, out) == (1, "")
+    assert err.startswith("expost: the proof fails at groups.0.smallest.")
+    assert err.count("\n") == 1
+    code, out, _ = run("verify", file, proof, "--json")
+    assert code == 1
+    assert json.loads(out)["verified"] is False
+
+
+def test_a_compressed_proof_is_read(run: Run, file: Path, tmp_path: Path) -> None:
+    proof = tmp_path / "proof.json"
+    run("certify", file, "-o", proof)
+    proof.write_bytes(gzip.compress(proof.read_bytes()))
+    assert run("verify", file, proof)[0] == 0
+
+
+def test_what_cannot_be_read_is_bad_input_or_no_proof(run: Run, file: Path, tmp_path: Path) -> None:
+    code, _, err = run("verify", file, tmp_path / "nowhere.json")
+    assert (code, err.count("\n")) == (2, 1)
+    junk = tmp_path / "junk"
+    junk.write_bytes(b"\x1f\x8bxxxx")
+    code, _, err = run("verify", file, junk)
+    assert (code, err.count("\n")) == (1, 1)
+    code, _, err = run("certify", file, "-o", tmp_path / "no" / "such" / "folder")
+    assert (code, err.count("\n")) == (2, 1)
