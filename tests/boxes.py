@@ -24,6 +24,7 @@ Point = tuple[float, ...]
 
 EPSILONS = ["1e-3", "0.01", "0.1", "1/3", "0.5", "1", "1", "2", "2.5", "4", "8"]
 NODES = [1, 2, 5, 50]
+CELLS = 8
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,20 @@ class Ask:
     high: bool
     ends: tuple[float, float] | None = None
     clip: bool = False
+    cell: int = 0
+    """The response with Laplace noise, in steps from the lower end; the range has 8."""
 
     @property
     def query(self) -> xp.Query:
+        if self.kind == "laplace":
+            assert self.ends is not None
+            return xp.laplace(
+                self.weights,
+                intercept=self.intercept,
+                range=self.ends,
+                grid=(Fraction(self.ends[1]) - Fraction(self.ends[0])) / CELLS,
+                epsilon=self.epsilon,
+            )
         if self.kind == "logistic":
             return xp.logistic(self.weights, intercept=self.intercept, epsilon=self.epsilon)
         if self.kind == "probit":
@@ -51,6 +63,12 @@ class Ask:
             clip=self.clip,
             epsilon=self.epsilon,
         )
+
+    def position(self, likelihood: Any) -> int:
+        """Where the response is among those of its query."""
+        if self.kind == "laplace":
+            return int(likelihood.sufficient[0]) + self.cell
+        return int(self.high)
 
 
 @dataclass(frozen=True)
@@ -80,15 +98,15 @@ class Case:
         transcript = xp.Transcript(self.box)
         for ask in self.asks:
             query = ask.query
-            transcript = transcript.add(query, query.on(self.box).responses[int(ask.high)])
+            likelihood = query.on(self.box)
+            transcript = transcript.add(query, likelihood.responses[ask.position(likelihood)])
         return transcript
 
     @property
     def terms(self) -> list[ScoreTerm]:
-        return [
-            exchange.query.on(self.box).term(int(ask.high))
-            for exchange, ask in zip(self.transcript.exchanges, self.asks, strict=True)
-        ]
+        likelihoods = [exchange.query.on(self.box) for exchange in self.transcript.exchanges]
+        pairs = zip(likelihoods, self.asks, strict=True)
+        return [likelihood.term(ask.position(likelihood)) for likelihood, ask in pairs]
 
     @cached_property
     def oracle(self) -> oracles.OnBox:
@@ -106,7 +124,10 @@ class Case:
         elif ask.kind == "linear":
             ends = exact_range(self.sides, ask.weights, ask.intercept)
         epsilon, normal = Fraction(ask.epsilon), ask.kind == "probit"
-        return oracles.OneBit(ask.weights, ask.intercept, ends, epsilon, ask.high, normal)
+        spot = None
+        if ask.kind == "laplace":
+            spot = Fraction(min(CELLS, max(0, ask.cell)), CELLS)
+        return oracles.OneBit(ask.weights, ask.intercept, ends, epsilon, ask.high, normal, spot)
 
     @property
     def spent(self) -> Fraction:
@@ -127,7 +148,8 @@ class Case:
         """What the weights say that are really sampled at two points."""
         ratio = Fraction(1)
         for exchange, ask in zip(self.transcript.exchanges, self.asks, strict=True):
-            likelihood, response = exchange.query.on(self.box), int(ask.high)
+            likelihood = exchange.query.on(self.box)
+            response = ask.position(likelihood)
             ratio *= likelihood.pmf(highest).probability(response)
             ratio /= likelihood.pmf(lowest).probability(response)
         return rounded_down(oracles.log(ratio))
@@ -221,6 +243,11 @@ def some_ask(
     if ends == 0 and low < top:
         return Ask("linear", weights, intercept, epsilon, high)
     margin = generator.choice([0.001, 0.1, 1.0, 20.0]) * (top - low + 1e-3 * steepness)
+    if generator.random() < 0.15 and Fraction(epsilon) >= Fraction(1, 10):
+        # Ends that are multiples of the grid, as powers of two are of smaller ones.
+        end = 2.0 ** math.ceil(math.log2(max(abs(low), abs(top), 1e-6)) + 0.1)
+        cell = generator.randint(-2, CELLS + 2)
+        return Ask("laplace", weights, intercept, epsilon, high, (-end, end), cell=cell)
     if ends == 1:
         around = low - margin, top + margin * generator.random()
         return Ask("linear", weights, intercept, epsilon, high, around)

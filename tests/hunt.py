@@ -1,17 +1,23 @@
 """A long hunt for a loss that a point exceeds: ``make hunt``, or ``make hunt SEED=7``.
 
+Every fifth case is certified too, and its certificate verified.
+
 Runs until it is stopped, and says what to run again where something is found.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import time
+from fractions import Fraction
 from typing import Any
 
 import expost as xp
 from boxes import NODES, Ask, Case, Side, complaints, exact_range, some_case
+from expost.rounding import double_above
+from expost.verify import Failed, verify
 
 
 def clipped(generator: random.Random) -> Case:
@@ -39,11 +45,19 @@ KINDS = {
 }
 
 
+def proved(case: Case, options: dict[str, Any]) -> xp.Enclosure:
+    """What the checker makes of a certificate."""
+    nodes = min(500, options["nodes"])
+    proof = xp.certificate(case.transcript, gap=max(1e-3, options["gap"]), nodes=nodes)
+    verdict = verify(case.transcript.to_json(), json.dumps(proof.document))
+    return xp.Enclosure(0.0, double_above(Fraction(verdict.loss)))
+
+
 def hunt(seed: int) -> None:
     print(f"seed {seed}", flush=True)
     counts, found, start = dict.fromkeys(KINDS, 0), 0, time.monotonic()
     told = start
-    step = 0
+    step = certified = 0
     while True:
         # Each case has a generator of its own, so that it can be had again without the others.
         generator = random.Random(f"{seed}/{step}")
@@ -57,7 +71,12 @@ def hunt(seed: int) -> None:
         }
         try:
             wrong = complaints(case, xp.realized_loss(case.transcript, **options), step)
-        except ValueError as error:
+            if step % 5 == 0 and kind != "many":
+                wrong += [
+                    f"certified: {said}" for said in complaints(case, proved(case, options), step)
+                ]
+                certified += 1
+        except (ValueError, Failed) as error:
             wrong = [repr(error)]
         if wrong:
             found += 1
@@ -67,7 +86,8 @@ def hunt(seed: int) -> None:
         if time.monotonic() - told > 10:
             told = time.monotonic()
             listed = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-            print(f"{told - start:6.0f} s  {step} cases ({listed}), {found} found", flush=True)
+            checked = f"{certified} certificates, {found} found"
+            print(f"{told - start:6.0f} s  {step} cases ({listed}), {checked}", flush=True)
 
 
 if __name__ == "__main__":

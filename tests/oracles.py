@@ -242,6 +242,8 @@ class OneBit:
     high: bool
     normal: bool = False
     """Whether the regression is a probit one."""
+    spot: Fraction | None = None
+    """Of a response with Laplace noise: where it is between the ends."""
 
     def log_likelihood(self, point: Sequence[float]) -> mpmath.mpf:
         """The logarithm of equation (2), in the working precision."""
@@ -251,6 +253,8 @@ class OneBit:
         else:
             low, top = self.ends
             share = _mpf(min(Fraction(1), max(Fraction(0), (score - low) / (top - low))))
+        if self.spot is not None:
+            return -abs(share - _mpf(self.spot)) * _mpf(self.epsilon)  # up to a constant
         p = one_bit(share, self.epsilon)
         return mpmath.log(p if self.high else 1 - p)
 
@@ -285,6 +289,9 @@ class OnBox:
             else:
                 low, top = map(float, bit.ends)
                 share = np.clip((column - low) / (top - low), 0.0, 1.0)
+                if bit.spot is not None:
+                    total -= np.abs(share - float(bit.spot)) * float(bit.epsilon)
+                    continue
                 share = share if bit.high else 1 - share
             total += np.log1p(share * growth)
         return total

@@ -28,6 +28,8 @@ from expost.extrema.kernels import (
     MIRRORED,
     PROBIT,
     RISING,
+    TENT,
+    VALLEY,
     PackedSide,
     Side,
     Work,
@@ -95,10 +97,15 @@ def make_packed(
 
 def single(kind: int, epsilon: float, times: int = 1) -> Side:
     """A side of one term, whose score is its only coordinate."""
-    link = {LOGISTIC: Link.LOGISTIC, PROBIT: Link.PROBIT, MIRRORED: Link.PROBIT}.get(kind)
-    term = ScoreTerm(Link.CLIPPED if link is None else link, epsilon, (1.0,), 0.0, 0.0)
-    pair = make_sides([term] * times, [-1.0], [1.0])
-    return pair[1] if kind in (FALLING, MIRRORED) else pair[0]
+    link = {
+        LOGISTIC: Link.LOGISTIC,
+        PROBIT: Link.PROBIT,
+        MIRRORED: Link.PROBIT,
+        TENT: Link.TENT,
+        VALLEY: Link.TENT,
+    }.get(kind, Link.CLIPPED)
+    pair = make_sides([ScoreTerm(link, epsilon, (1.0,), 0.0, 0.0)] * times, [-1.0], [1.0])
+    return pair[1] if kind in (FALLING, MIRRORED, VALLEY) else pair[0]
 
 
 def make_node(side: Side, lo: Floats | None = None, hi: Floats | None = None) -> Work:
@@ -158,6 +165,8 @@ def exact_link(kind: int, t: Fraction, epsilon: float) -> mpmath.mpf:
     if kind == LOGISTIC:
         # Beyond that it is level, to hundreds of digits, and the logarithms would only cancel.
         return oracles.logistic_link(min(Fraction(2000), max(Fraction(-2000), t)), epsilon)
+    if kind in (TENT, VALLEY):
+        return abs(oracles._mpf(t)) * (-1 if kind == TENT else 1)
     if kind in (PROBIT, MIRRORED):
         sign = 1 if kind == PROBIT else -1
         return sign * oracles.probit_link(sign * t, epsilon)

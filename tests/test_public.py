@@ -17,7 +17,7 @@ NAMES = [
     "FiniteSet", "HALT", "Halt", "InsecureSource", "InvalidInput", "Losses", "Nats", "Odometer",
     "OutsideDomain", "Progress", "Query", "Session", "SimplifiedFilter", "Source", "Transcript",
     "certificate", "channel", "duchi", "exponential_mechanism", "from_sklearn", "geometric",
-    "hadamard_response", "integers", "interact", "linear", "load", "load_answers",
+    "hadamard_response", "integers", "interact", "laplace", "linear", "load", "load_answers",
     "local_hashing", "logistic", "perturbation", "probit", "randomized_response",
     "realized_loss", "realized_losses", "subset_selection", "unary_encoding", "utilization",
     "worst_case_loss",

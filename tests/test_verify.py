@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import random
 import subprocess
 import sys
@@ -33,6 +34,8 @@ def exact_value(term: verify.Term, t: Fraction) -> mpmath.mpf:
     epsilon = mpmath.mpf(str(term.epsilon))
     if term.link == "logistic":
         return oracles.logistic_link(t, epsilon)
+    if term.link == "tent":
+        return -term.sign * abs(mpmath.mpf(t.numerator) / t.denominator)
     if term.link == "probit":
         return term.sign * oracles.probit_link(term.sign * t, epsilon)
     return term.sign * oracles.rising_link(term.sign * t, epsilon)
@@ -163,3 +166,142 @@ def test_it_is_a_program_that_needs_nothing_but_the_standard_library(tmp_path: P
     assert bad.stderr.startswith("verify: the proof fails at loss: it is 0.8")
     assert run("t.json", "nowhere.json").returncode == 2
     assert run().returncode == 2
+
+
+# -- claims that are false -----------------------------------------------------------------------
+
+
+def claimed(tree: dict[str, Any], groups: list[dict[str, Any]]) -> Decimal:
+    """The loss that a proof with these groups would prove, if the checker believed it."""
+    text = json.dumps(tree)
+    xp.Transcript.from_json(text)
+    statement, parsed = verify.read(text, "transcript"), verify.read(json.dumps(groups), "proof")
+    with localcontext(Context(prec=verify.DIGITS)):
+        return verify.loss_on_box(statement, parsed, lambda *_: None)
+
+
+def true_loss(tree: dict[str, Any], first: list[float], second: list[float]) -> float:
+    """What two points say, by the probabilities that are sampled."""
+    transcript = xp.Transcript.from_json(json.dumps(tree))
+    ratio = Fraction(1)
+    for exchange in transcript.exchanges:
+        likelihood = exchange.query.on(transcript.domain)
+        place = likelihood.position(exchange.response)
+        assert place is not None
+        for point, power in ((first, 1), (second, -1)):
+            ratio *= likelihood.pmf(tuple(point)).probability(place) ** power
+    return float(oracles.log(ratio))
+
+
+def on_box(sides: list[list[float]], *exchanges: tuple[dict[str, Any], float]) -> dict[str, Any]:
+    asked = [{"query": query, "response": response} for query, response in exchanges]
+    return {"version": 1, "domain": {"box": sides}, "exchanges": asked}
+
+
+def test_a_far_away_centre_does_not_hide_what_cancels() -> None:
+    query = {"kind": "logistic", "weights": [1, 1, 1], "epsilon": 4}
+    tree = on_box([[0, 0.5]] * 3, ({**query, "intercept": -1}, 1), ({**query, "intercept": 1}, 1))
+    leaf: dict[str, Any] = {"multipliers": [0, 0], "bound": ""}
+    curved = {"curvatures": [-0.1, 0.1], "centre": [1e45, -1e45, -1e3], "diagonal": [0, 0, 0]}
+    group = {"terms": [[0], [1]], "largest": [{**leaf, **curved}], "smallest": [leaf]}
+    assert claimed(tree, [group]) >= true_loss(tree, [0.5] * 3, [0.0] * 3) > 1
+
+
+def test_a_score_that_drowns_in_its_rounding_is_a_constant() -> None:
+    options = {"kind": "linear", "weights": [1, 1, 1], "clip": True, "epsilon": 0.01}
+    far = {**options, "intercept": 1e16, "range": [1e16, 1e16 + 2]}
+    near = {**options, "range": [0, 2]}
+    tree = on_box([[-0.9, 0.9], [-0.9, 0.9], [0, 2]], (far, 1e16 + 2), (near, 0))
+    true = true_loss(tree, [-0.9, -0.9, 2.0], [0.9, 0.9, 0.0])
+    assert true > 0.017
+    proof = xp.certificate(xp.Transcript.from_json(json.dumps(tree)))
+    assert proof.loss >= true
+    leaf = {"multipliers": [0.0], "bound": ""}
+    group = {"terms": [[0]], "largest": [leaf], "smallest": [leaf]}
+    assert claimed(tree, [group]) >= true
+
+
+def test_corners_beyond_where_a_sum_is_convex_are_refused() -> None:
+    epsilon = 0.1
+    foot = 2 / math.expm1(epsilon)
+    falling = {"kind": "linear", "weights": [-1], "range": [-1, 0], "clip": True}
+    rising = {"kind": "linear", "weights": [1], "range": [1, 1 + foot], "clip": True}
+    asked = [({**falling, "epsilon": epsilon}, 0.0)] * 2
+    asked += [({**rising, "epsilon": epsilon}, 1 + foot)] * 2
+    tree = on_box([[0, 1 + foot]], *asked)
+    leaf = {"multipliers": [0, 0], "bound": ""}
+    cut = {"split": "score", "of": 0, "at": 1 + 0.99999 * foot}
+    smallest = [cut, {"corners": True, "bound": ""}, leaf]
+    group = {"terms": [[0, 1], [2, 3]], "largest": [leaf], "smallest": smallest}
+    with pytest.raises(verify.Failed, match="beyond where the sum is convex"):
+        claimed(tree, [group])
+
+
+@pytest.mark.parametrize("response", [0, 3, 500, 1000])
+def test_noise_in_no_group_is_charged_both_ways(response: int) -> None:
+    query = {"kind": "laplace", "weights": [1], "range": [0, 1], "grid": "0.001", "epsilon": 1}
+    tree = on_box([[0, 1]], (query, response))
+    centre, far = response / 1000, 1.0 if response <= 500 else 0.0
+    assert claimed(tree, []) >= true_loss(tree, [centre], [far])
+
+
+def test_a_loss_may_not_be_stated_below_what_is_proved() -> None:
+    transcript = xp.Transcript(xp.FiniteSet([0, 1])).add(xp.randomized_response(epsilon="1e-9"), 1)
+    proof = xp.certificate(transcript)
+    text = transcript.to_json()
+    verify.verify(text, json.dumps(proof.document))
+    with pytest.raises(verify.Failed, match="loss"):
+        verify.verify(text, json.dumps({**proof.document, "loss": "0"}))
+
+
+def test_weights_next_to_an_integer_have_the_right_one() -> None:
+    """An epsilon just above a logarithm, by less than 440 digits tell."""
+    with localcontext(Context(prec=1200)):
+        below = (
+            (Decimal(3 * 2**40 + 1) / 2**40)
+            .ln()
+            .quantize(Decimal(10) ** -700, rounding="ROUND_CEILING")
+        )
+    domain = xp.FiniteSet([0, 1])
+    query = xp.randomized_response(epsilon=str(below))
+    heavy = int(query.on(domain).weights(0)[0])
+    assert verify.two_weights(Fraction(below)) == (heavy, 2**40) == (3 * 2**40 + 1, 2**40)
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "1e999999999", "1e-20000", "501", "1/0", "x"])
+def test_absurd_epsilons_fail_at_once(epsilon: str) -> None:
+    tree = {"version": 1, "domain": {"values": [0, 1]}, "exchanges": []}
+    query = {"kind": "randomized_response", "epsilon": epsilon}
+    tree["exchanges"] = [{"query": query, "response": 1}]
+    proof = {"version": 1, "statement": tree, "loss": "1"}
+    with pytest.raises(verify.Failed):
+        verify.verify(json.dumps(tree), json.dumps(proof))
+
+
+def test_a_proof_that_is_nested_too_deep_fails() -> None:
+    with pytest.raises(verify.Failed):
+        verify.verify("{}", "[" * 900 + "]" * 900)
+
+
+def test_tiny_epsilons_have_certificates_too() -> None:
+    box = xp.Box([(-1, 1)])
+    transcript = xp.Transcript(box)
+    for query in (
+        xp.logistic([1], epsilon="1e-45"),
+        xp.linear([1], range=(-1, 1), epsilon="1e-41"),
+        xp.probit([1], epsilon="1e-30"),
+    ):
+        transcript = transcript.add(query, 1)
+    proof = xp.certificate(transcript)
+    assert verify.verify(transcript.to_json(), json.dumps(proof.document)).loss < Decimal("1e-9")
+
+
+def test_names_that_look_like_fields_and_seeds_in_capitals_are_read_alike() -> None:
+    box = xp.Box(epsilon=(0, 0.1), utility=(-1, 1))
+    transcript = xp.Transcript(box).add(xp.logistic({"epsilon": 0.1, "utility": 1}, epsilon=1), 1)
+    text = transcript.to_json().replace("0.1", "0.10000000000000000555")
+    assert verify.verify(text, json.dumps(xp.certificate(transcript).document)).loss < 1
+    hashed = xp.Transcript(xp.FiniteSet([0, 1]))
+    hashed = hashed.add(xp.local_hashing(seed="00ff", buckets=2, epsilon=1), 1)
+    proof = json.dumps(xp.certificate(hashed).document)
+    assert verify.verify(hashed.to_json().replace("00ff", "00FF"), proof).loss <= 1

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from expost.queries import exponential_mechanism as exponential_mechanism
     from expost.queries import geometric as geometric
     from expost.queries import hadamard_response as hadamard_response
+    from expost.queries import laplace as laplace
     from expost.queries import linear as linear
     from expost.queries import local_hashing as local_hashing
     from expost.queries import logistic as logistic
@@ -100,6 +101,7 @@ __all__ = [
     "hadamard_response",
     "integers",
     "interact",
+    "laplace",
     "linear",
     "load",
     "load_answers",
@@ -155,6 +157,7 @@ _HOME = {
     "hadamard_response": "queries",
     "integers": "domains",
     "interact": "session",
+    "laplace": "queries",
     "linear": "queries",
     "load": "transcript",
     "load_answers": "interop.tables",

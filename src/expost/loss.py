@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import overload
 
 from expost.domains import Box, Domain, FiniteSet
@@ -86,17 +86,17 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
     expect(domain, Domain, "a FiniteSet or a Box")
     if isinstance(domain, FiniteSet):
         return query.on(domain).epsilon.enclosure
-    losses = _response_losses(query, domain)
+    losses = _response_losses(query, domain, query.on(domain).sufficient)
     return Enclosure(max(loss.lower for loss in losses), max(loss.upper for loss in losses))
 
 
-def _response_losses(query: Query, box: Box) -> list[Enclosure]:
-    """The loss that each response realizes on its own."""
+def _response_losses(query: Query, box: Box, positions: Sequence[int]) -> list[Enclosure]:
+    """The loss that each of some responses realizes on its own."""
     start, most = BoxLogLikelihood.flat(box), query.charge(box).enclosure
-    effort = Effort(gap=1e-6)
+    effort, responses = Effort(gap=1e-6), query.on(box).responses
     return [
-        realized_spread(start.add(Exchange(query, response)), most, effort)
-        for response in query.on(box).responses
+        realized_spread(start.add(Exchange(query, responses[position])), most, effort)
+        for position in positions
     ]
 
 
@@ -138,7 +138,7 @@ def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Encl
     if isinstance(domain, FiniteSet):
         likelihood = asked.on(domain)
         return share_of(likelihood.least_loss, likelihood.epsilon)
-    losses = _response_losses(asked, domain)
+    losses = _response_losses(asked, domain, asked.on(domain).quietest)
     least = Enclosure(min(loss.lower for loss in losses), min(loss.upper for loss in losses))
     return share_between(least, worst_case_loss(asked, domain))
 

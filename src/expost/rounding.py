@@ -183,15 +183,25 @@ def _log_bounds(number: Fraction, digits: int) -> tuple[Fraction, Fraction]:
 def scaled_exp(exponent: Fraction, bits: int) -> int:
     """The integer ⌊2^bits · e^exponent⌋, for a rational exponent other than zero."""
     # The result has about bits + exponent/ln 2 bits, and a decimal digit is worth three at least.
-    digits = 30 + max(0, bits + int(exponent * Fraction(3, 2))) // 3
+    digits = 30 + max(0, bits + int(exponent * Fraction("1.4427"))) // 3
     while True:
         context = _context(digits, decimal.ROUND_HALF_EVEN)
         below, above = _decimals(exponent, digits)
-        lower = math.floor(Fraction(context.next_minus(context.exp(below))) * (1 << bits))
-        upper = math.floor(Fraction(context.next_plus(context.exp(above))) * (1 << bits))
+        lower = _scaled_floor(context.next_minus(context.exp(below)), bits)
+        upper = _scaled_floor(context.next_plus(context.exp(above)), bits)
         if lower == upper:
             return lower
         digits *= 2  # e^exponent is irrational, so some number of digits tells it from an integer
+
+
+def _scaled_floor(number: Decimal, bits: int) -> int:
+    """⌊2^bits · number⌋ of a positive number, without a fraction in lowest terms."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    coefficient = int(number.scaleb(-exponent, _context(len(digits), decimal.ROUND_FLOOR)))
+    if exponent >= 0:
+        return coefficient * int(10**exponent) << bits
+    return int((coefficient << bits) // 10**-exponent)
 
 
 def double_below(number: Fraction) -> float:

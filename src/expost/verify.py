@@ -33,7 +33,7 @@ __all__ = ["Failed", "Verdict", "verify"]
 
 DIGITS = 40
 SLACK = Decimal("1e-30")
-AGREE = Decimal("1e-9")  # how far a bound may be from what the proof says it is
+AGREE = Decimal("1e-9")  # how far a bound may be below what the proof says it is
 UNIT = Decimal(2) ** -53
 NO, ONE, TWO = Decimal(0), Decimal(1), Decimal(2)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620900")
@@ -86,7 +86,14 @@ def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: 
                 loss = loss_on_values(statement)
             close(loss, claim["loss"], "loss")
             return Verdict(loss, budget(statement.get("filter")), leaves)
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            AttributeError,
+            RecursionError,
+        ):
             raise Failed("a place that has not the shape of a proof") from None
 
 
@@ -126,23 +133,27 @@ def meaning(tree: Any, inside: str = "") -> Any:
         defaults = DEFAULTS.get(str(tree.get("kind")), {})
         entries = {**defaults, **tree}
         return {
-            name: meaning(entry, inside if inside in EXACT else name)
+            name: meaning(entry, inside if inside in INNER else name)
             for name, entry in entries.items()
         }
     if isinstance(tree, list):
         return [meaning(entry, inside) for entry in tree]
     if inside in EXACT:
         return exact(tree)
+    if inside == "seed" and isinstance(tree, str):
+        return tree.lower()
     return double(tree) if isinstance(tree, Number) else tree
 
 
 # Numbers that are exact as written; all others are doubles.
-EXACT = {"epsilon", "ratio", "delta", "probabilities", "utility", "sensitivity"}
+EXACT = {"epsilon", "ratio", "delta", "probabilities", "utility", "sensitivity", "grid"}
+INNER = EXACT | {"box", "weights"}  # what is in these goes by names that a person chose
 DEFAULTS: dict[str, dict[str, Any]] = {
     "linear": {"intercept": Number(0), "clip": False},
     "logistic": {"intercept": Number(0)},
     "probit": {"intercept": Number(0)},
     "duchi": {"intercept": Number(0)},
+    "laplace": {"intercept": Number(0)},
 }
 
 
@@ -165,8 +176,11 @@ def same(ours: Any, theirs: Any, place: str) -> None:
 def exact(number: Any) -> Fraction:
     """A number or a text such as "0.1" or "2/3", as the fraction that was written."""
     try:
+        # Nobody writes more digits, or larger exponents; and they would take for ever.
+        if len(number) > 2000 or abs(int(number.lower().partition("e")[2] or 0)) > 600:
+            raise ValueError
         return Fraction(number)
-    except (TypeError, ValueError, ZeroDivisionError):
+    except (TypeError, ValueError, AttributeError, ZeroDivisionError):
         raise Failed("a number is not written as one") from None
 
 
@@ -192,8 +206,8 @@ def close(found: Decimal, stated: Any, place: str) -> None:
     try:
         claimed = Decimal(str(stated))
     except InvalidOperation:
-        claimed = ENDLESS
-    if not (found == claimed or (found.is_finite() and abs(found - claimed) <= AGREE)):
+        raise Failed(f"{place}: not a number") from None
+    if not (found == claimed or (found.is_finite() and 0 <= claimed - found <= AGREE)):
         raise Failed(f"{place}: it is {found:.10f}, not {str(stated)[:40]} as stated")
 
 
@@ -210,8 +224,11 @@ def budget(guard: Any) -> Decimal | None:
 # -- integer weights -------------------------------------------------------------------------------
 
 
+@cache
 def two_weights(epsilon: Fraction) -> tuple[int, int]:
     """(⌊2^B e^epsilon⌋, 2^B) with B = 40 + max(0, ⌈log₂ 1/epsilon⌉)."""
+    if not 0 < epsilon <= 500:
+        raise Failed("an epsilon is not above 0, or above 500")
     bits = 40
     while epsilon * 2 ** (bits - 40) < 1:
         bits += 1
@@ -219,9 +236,15 @@ def two_weights(epsilon: Fraction) -> tuple[int, int]:
 
 
 def scaled_exp(exponent: Fraction, bits: int) -> int:
-    """⌊2^bits e^exponent⌋, with digits to spare."""
-    with localcontext(Context(prec=bits + 400)):
-        return int(decimal(exponent).exp() * 2**bits)
+    """⌊2^bits e^exponent⌋, with as many digits as it takes to tell it from an integer."""
+    digits = bits + 40
+    while True:
+        with localcontext(Context(prec=digits)):
+            number = decimal(exponent).exp() * 2**bits
+            off = number.scaleb(10 - digits)
+            if not exponent or int(number - off) == int(number + off):
+                return int(number)
+        digits *= 2
 
 
 def below(fraction: Fraction) -> float:
@@ -267,7 +290,14 @@ def loss_on_values(statement: Any) -> Decimal:
     for index, exchange in enumerate(statement["exchanges"]):
         query, response = exchange["query"], exchange["response"]
         try:
-            if query["kind"] in ("linear", "duchi", "logistic", "probit", "perturbation"):
+            if query["kind"] in (
+                "linear",
+                "duchi",
+                "logistic",
+                "probit",
+                "laplace",
+                "perturbation",
+            ):
                 logs, own = logs_of_scores(query, response, values)
             else:
                 logs, own = [ln(w) for w in FAMILIES[query["kind"]](query, response, values)], NO
@@ -447,7 +477,7 @@ class Term:
     The link is increasing: for "logistic" 2 artanh(tanh(ε/4) tanh(z/2)), for "linear"
     log(1 + tanh(ε/2) clip(z, -1, 1)), for "probit" log(1 + (e^ε - 1) Φ(z)), up to a constant.
     ``sign`` is -1 where the smallest sum is looked for: then what is maximized is -link(-t) of
-    t = -z. All are convex left of ``bend`` and concave right of it.
+    t = -z. All are convex left of ``bend`` and concave right of it; but a "tent" is -|z|.
     """
 
     link: str
@@ -475,6 +505,8 @@ class Term:
         return 2 / (self.half**2 - 1)
 
     def at(self, t: Decimal) -> Decimal:
+        if self.link == "tent":
+            return -self.sign * abs(t)
         if self.link == "logistic":  # odd, so the sign makes no difference
             y = min(FAR, max(-FAR, t)).exp()
             return ((self.half * y + 1) / (y + self.half)).ln()
@@ -536,25 +568,27 @@ def term_of(query: Any, response: Any, box: Box, points: list[list[Decimal]] | N
     sides = list(zip(w, box.lower, box.upper, strict=True))
     epsilon = exact(query["epsilon"])
     eps, used = decimal(epsilon), sum(x != 0 for x in w)
+    if eps < Decimal("1e-25"):
+        return constant(eps, len(w))  # too little to tell from roundings
     reach = sum((abs(x) * max(abs(a), abs(b)) for x, a, b in sides), abs(c))
     rounding = (used + 2) * UNIT * reach + used * TWO**-1074
     light, heavy, span = span_of(epsilon)
     growth = decimal(Fraction(span, light))
+    corners = points or [[a if x * sign > 0 else b for x, a, b in sides] for sign in (1, -1)]
+    scores = [exact_score(w, c, corner) for corner in corners]
+    if query["kind"] == "laplace":
+        return tent(query, response, scores, w, c, rounding)
     if query["kind"] in ("logistic", "probit"):
         sign = 1 if is_high(response, 0, 1) else -1
         scale, shift, share, slope = Decimal(sign), eps / 2, 10 * UNIT, min(eps / 4, ONE)
         if query["kind"] == "probit":
             shift, slope = NO, growth * 2 / 5
     elif query["kind"] in ("linear", "duchi"):
-        corners = points or [[a if x * sign > 0 else b for x, a, b in sides] for sign in (1, -1)]
-        low, high = ends_of(query, [exact_score(w, c, corner) for corner in corners])
+        low, high = ends_of(query, scores)
         answers = low, high
         if query["kind"] == "duchi":
-            middle, stretch = (
-                Fraction(low) / 2 + Fraction(high) / 2,
-                Fraction(2 * light + span, span),
-            )
-            half = (Fraction(high) - Fraction(low)) / 2 * stretch
+            middle = Fraction(low) / 2 + Fraction(high) / 2
+            half = (Fraction(high) - Fraction(low)) / 2 * Fraction(2 * light + span, span)
             answers = float(middle - half), float(middle + half)
         sign = 1 if is_high(response, *answers) else -1
         width, sum_of_ends = decimal(high) - decimal(low), decimal(high) + decimal(low)
@@ -568,8 +602,44 @@ def term_of(query: Any, response: Any, box: Box, points: list[list[Decimal]] | N
     error = slope * abs(scale) * rounding + share
     error += ONE / (2 * light) + ONE / heavy + Decimal(heavy - light - span) / (light + span)
     a = tuple(scale * x for x in w)
+    if error >= eps / 2:
+        return constant(eps, len(w))
     link = "linear" if query["kind"] == "duchi" else query["kind"]
-    return Term(link, eps, a, scale * c + shift, min(error, eps / 2))
+    return Term(link, eps, a, scale * c + shift, error)
+
+
+def constant(eps: Decimal, size: int) -> Term:
+    """All weights are within epsilon of each other, so within half of it of a constant."""
+    return Term("logistic", eps, (NO,) * size, NO, eps / 2)
+
+
+def tent(
+    query: Any,
+    response: Any,
+    scores: list[Fraction],
+    w: list[Decimal],
+    c: Decimal,
+    rounding: Decimal,
+) -> Term:
+    """Noise on a grid: the logarithm falls by epsilon per width of the range, on either side."""
+    low, high = map(double, query["range"])
+    steps = [exact(repr(end)) / exact(query["grid"]) for end in (low, high)]
+    width, cells = Fraction(high) - Fraction(low), steps[1] - steps[0]
+    expect(all(step.denominator == 1 for step in steps) and cells > 0)
+    # What leaves the range by more than is forgiven would be another query.
+    forgiven = Fraction(1, 10**12)
+    if min(scores) < low - forgiven * width or max(scores) > high + forgiven * width:
+        raise Failed("the score leaves its range")
+    cell = min(cells, max(Fraction(0), int(response) - steps[0]))
+    eps = decimal(exact(query["epsilon"]))
+    scale = eps / decimal(width)
+    shift = -scale * decimal(low) - eps * decimal(cell / cells)
+    # Half a step of the grid, what is forgiven, roundings, and weights just below e^(ε/cells).
+    off = decimal(1 / (2 * cells) + forgiven) + 8 * UNIT + TWO**-40
+    error = scale * rounding + eps * off
+    if error >= eps / 2:
+        return constant(eps, len(w))
+    return Term("tent", eps, tuple(scale * x for x in w), scale * c + shift, error)
 
 
 def is_high(response: Any, low: float, high: float) -> bool:
@@ -626,8 +696,11 @@ def loss_on_box(statement: Any, groups: Any, seen: Callable[[Any, Decimal, str],
         # In no group: what its own likelihood can vary by.
         term = terms[index]
         low, high = score_range(term, box.lower, box.upper)
-        total += min(term.epsilon, term.at(high) - term.at(low) + 2 * term.error)
-    return max(NO, min(total, sum((term.epsilon for term in terms), NO)))
+        range_of_it = top(term, 1, NO, low, high) + top(term.negated(), 1, NO, -high, -low)
+        total += min(term.epsilon, range_of_it + 2 * term.error + SLACK)
+    with localcontext(Context(prec=DIGITS, rounding=ROUND_CEILING)):
+        charges = [exact(exchange["query"]["epsilon"]) for exchange in statement["exchanges"]]
+        return max(NO, min(total, decimal(sum(charges, Fraction(0)))))
 
 
 def score_range(term: Term, lower: list[Decimal], upper: list[Decimal]) -> tuple[Decimal, Decimal]:
@@ -707,7 +780,7 @@ def bound_of_leaf(terms: list[tuple[Term, int]], part: Part, leaf: Any, place: s
         return -ENDLESS  # there is no such point
     if "corners" in leaf:
         fields(leaf, place, "corners", "bound")
-        return best_corner(terms, part, low, high, place)
+        return best_corner(terms, part, low, place)
     fields(leaf, place, "multipliers", "bound", optional=("curvatures", "centre", "diagonal"))
     n, d = len(terms), len(part.lower)
     lam = vector(leaf["multipliers"], n, f"{place}.multipliers")
@@ -729,7 +802,9 @@ def bound_of_leaf(terms: list[tuple[Term, int]], part: Part, leaf: Any, place: s
             largest = top(term, m, lam[i], low[i], high[i])
         total += largest + lam[i] * term.c
         size += abs(largest) + abs(lam[i]) * (abs(term.c) + abs(low[i]) + abs(high[i]))
-        size += m * term.epsilon + abs(q[i]) * (abs(low[i]) + abs(high[i]) + abs(middle)) ** 2
+        # Not |middle|: what cancels in it was rounded all the same.
+        far = sum((abs(a * x) for a, x in zip(term.a, centre, strict=True)), abs(term.c))
+        size += m * term.epsilon + abs(q[i]) * (abs(low[i]) + abs(high[i]) + far) ** 2
         for j in range(d):
             slopes[j] += lam[i] * term.a[j]
             weight[j] += abs(lam[i] * term.a[j])
@@ -782,6 +857,8 @@ def top(term: Term, m: int, lam: Decimal, low: Decimal, high: Decimal) -> Decima
     def f(t: Decimal) -> Decimal:
         return m * term.at(t) - lam * t
 
+    if term.link == "tent":  # straight on either side of 0
+        return max(f(low), f(high), f(min(high, max(low, NO))))
     if term.link == "linear":
         # Level beyond -1 and 1, so the ends of all three pieces are looked at.
         left, right = max(low, -ONE), min(high, ONE)
@@ -891,28 +968,33 @@ def check_diagonal(
 
 
 def best_corner(
-    terms: list[tuple[Term, int]], part: Part, low: list[Decimal], high: list[Decimal], place: str
+    terms: list[tuple[Term, int]], part: Part, low: list[Decimal], place: str
 ) -> Decimal:
     """The largest of Σ m (ε/2 - log((1 - t + foot)/foot)), which is convex, is at a corner.
 
     Left of -1 the link is level and this is not; what it lacks there is added.
     """
-    shift = NO
-    for (term, m), least, most in zip(terms, low, high, strict=True):
-        if term.link != "linear" or term.sign > 0 or most >= 1 + term.foot:
+    shift, slack = NO, NO
+    for (term, m), least in zip(terms, low, strict=True):
+        if term.link != "linear" or term.sign > 0:
             raise Failed(f"{place}: only sums of linear terms, at their smallest, are convex")
         shift += m * term.epsilon / 2
+        slack += m * (1 + term.epsilon)
         if least < -1:
             shift += m * ((1 - least + term.foot) / (2 + term.foot)).ln()
+    sides = [sorted({*ends}) for ends in zip(part.lower, part.upper, strict=True)]
+    if math.prod(map(len, sides)) > 1 << 16:
+        raise Failed(f"{place}: too many corners")
     best = -ENDLESS
-    for corner in itertools.product(
-        *(sorted({*ends}) for ends in zip(part.lower, part.upper, strict=True))
-    ):
+    for corner in itertools.product(*sides):
         product = ONE
         for term, m in terms:
-            product *= ((1 - term.score(corner) + term.foot) / term.foot) ** m
+            factor = (1 - term.score(corner) + term.foot) / term.foot
+            if factor <= 0:
+                raise Failed(f"{place}: a corner is beyond where the sum is convex")
+            product *= factor**m
         best = max(best, -product.ln())
-    return best + shift + SLACK * sum(m * (1 + term.epsilon) for term, m in terms)
+    return best + shift + SLACK * slack
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -920,7 +1002,7 @@ def best_corner(
 
 def rounded_up(loss: Decimal) -> str:
     """For people, with nine digits behind the point."""
-    return str(loss.quantize(AGREE, rounding=ROUND_CEILING)) if loss.is_finite() else "inf"
+    return f"{loss.quantize(AGREE, rounding=ROUND_CEILING):f}" if loss.is_finite() else "inf"
 
 
 def unpacked(data: bytes) -> str:

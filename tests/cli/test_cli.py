@@ -92,7 +92,7 @@ def test_decide_accepts_and_refuses_with_exit_code_0(
     ("content", "message"),
     [
         ("{", "expost: query.json: line 1 column 2: not JSON"),
-        ({"kind": "laplace"}, "expost: query.json: kind: unknown query"),
+        ({"kind": "nonsense"}, "expost: query.json: kind: unknown query"),
         ({"kind": "channel"}, "expost: query.json: 'responses' is missing"),
         ({**RR, "epsilon": -1}, "expost: query.json: epsilon: must be greater than 0"),
         ({"kind": "perturbation", "scores": [0], "range": [0, 1], "epsilon": 1},

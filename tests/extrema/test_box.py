@@ -13,8 +13,10 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -219,23 +221,14 @@ def test_the_unit_of_a_coordinate_changes_nothing_that_matters(exponent: int) ->
 
 
 def named(case: Case, order: list[int], names: list[str]) -> xp.Transcript:
+    """The same transcript with names for the coordinates, in another order."""
     box = xp.Box(**{names[j]: case.sides[j].argument for j in order})
     transcript = xp.Transcript(box)
-    for ask in case.asks:
-        weights = {names[j]: ask.weights[j] for j in order}
-        plain = ask.query
-        curve = xp.probit if ask.kind == "probit" else xp.logistic
-        query: xp.Query = curve(weights, intercept=ask.intercept, epsilon=ask.epsilon)
-        if ask.kind == "linear":
-            query = xp.linear(
-                weights,
-                intercept=ask.intercept,
-                range=ask.ends,
-                clip=ask.clip,
-                epsilon=ask.epsilon,
-            )
-        assert type(query) is type(plain)
-        transcript = transcript.add(query, query.on(box).responses[int(ask.high)])
+    for exchange in case.transcript.exchanges:
+        plain: Any = exchange.query
+        weights = tuple(plain.score.weights[j] for j in order)
+        score = replace(plain.score, names=tuple(names[j] for j in order), weights=weights)
+        transcript = transcript.add(replace(plain, score=score), exchange.response)
     return transcript
 
 

@@ -19,7 +19,17 @@ import pytest
 import oracles
 from boxes import EPSILONS, some_case
 from expost.extrema import kernels
-from expost.extrema.kernels import FALLING, LOGISTIC, MIRRORED, PROBIT, RISING, Side, Work
+from expost.extrema.kernels import (
+    FALLING,
+    LOGISTIC,
+    MIRRORED,
+    PROBIT,
+    RISING,
+    TENT,
+    VALLEY,
+    Side,
+    Work,
+)
 from expost.queries.score_term import Link, ScoreTerm
 from parts import (
     UNIT,
@@ -47,6 +57,8 @@ KINDS = {
     "falling": FALLING,
     "probit": PROBIT,
     "mirrored": MIRRORED,
+    "tent": TENT,
+    "valley": VALLEY,
 }
 SHARP = [1e-9, 1e-3, 0.1, 1.0, 2.5, 8.0, 30.0, 100.0]
 

@@ -32,7 +32,7 @@ tables = st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(
 
 
 def sensitivity_of(utility: list[list[Fraction]]) -> Fraction:
-    least = max(max(row) - min(row) for row in utility) / 100
+    least = max(max(row) - min(row) for row in utility) / 20
     ranges = (max(column) - min(column) for column in zip(*utility, strict=True))
     return max(*ranges, least) or Fraction(1)
 
@@ -105,7 +105,7 @@ def test_numbers_mean_what_they_say() -> None:
         ({"utility": [[1, "x"]]}, r"utility\[0\]\[1\]: must be a decimal"),
         ({"utility": [[1, float("nan")]]}, r"utility\[0\]\[1\]: must be a finite number"),
         ({"utility": [[0, 1], [0, "2.5"]]}, "column 1 differs between values by 0.5 more than the"),
-        ({"utility": [[0, 101]]}, r"utility\[0\]: .* more than 100 sensitivities"),
+        ({"utility": [[0, 21]]}, r"utility\[0\]: .* more than 20 sensitivities"),
         ({"sensitivity": 0}, "sensitivity: must be greater than 0"),
         ({"epsilon": 501}, "epsilon: must be at most 500"),
         ({"responses": ["a"]}, "responses: 1 responses for 2 columns"),

@@ -1,4 +1,4 @@
-"""What all families have in common: files that are read strictly, and content ids."""
+"""What families on finite domains have in common: strict files, and content ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.queries import FAMILIES, query_from_json
+from expost.queries import query_from_json
 from expost.reading import parse
 from strategies import read_back
 
@@ -100,8 +100,3 @@ def test_every_response_survives_a_file_and_moves_the_content_id(file: dict[str,
 def test_a_box_is_not_a_domain_for_them(file: dict[str, Any]) -> None:
     with pytest.raises(xp.InvalidInput, match="needs a finite domain"):
         query_from_json(parse(json.dumps(file))).on(xp.Box(x=(0, 1)))
-
-
-def test_every_family_without_scores_is_here() -> None:
-    scored = {"channel", "perturbation", "linear", "logistic", "probit", "duchi"}
-    assert {file["kind"] for file in FILES} == set(FAMILIES) - scored

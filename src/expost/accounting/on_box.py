@@ -49,7 +49,8 @@ def loss_after_response(odometer: Odometer, query: Query, budget: Nats) -> Worst
         return WorstCase(Enclosure(lower, simple.loss.upper), exact=simple.exact)
     most = odometer.spent + query.charge(total.domain).enclosure
     limit = budget.enclosure.lower
-    responses = query.on(total.domain).responses
+    likelihood = query.on(total.domain)
+    responses = [likelihood.responses[position] for position in likelihood.sufficient]
     losses: list[Enclosure] = []
     for response in responses:
         after = total.add(Exchange(query, response))

@@ -27,7 +27,6 @@ __all__ = ["BoxSpread", "blocks"]
 
 _GLANCE = 4
 _FINE = 1e-4
-_FINEST = 1e-9
 
 
 class Maximum(Protocol):
@@ -73,6 +72,11 @@ class BoxSpread:
         return first, second
 
     @property
+    def unsettled(self) -> float:
+        """What more of a search could narrow."""
+        return math.fsum(search.upper - search.lower for side in self._sides for search in side)
+
+    @property
     def nodes(self) -> int:
         return sum(search.nodes for side in self._sides for search in side)
 
@@ -80,8 +84,9 @@ class BoxSpread:
         """Search until the gap is reached or the nodes are used up."""
 
         def one(side: list[Maximum]) -> None:
-            # A little less than half of it, for the errors that are added in the end.
-            left = max(_FINEST, 0.4995 * effort.gap - self.error)
+            # A little less than half of it, for the errors that are added in the end; but where
+            # they are as large as the gap, no search can make up for them.
+            left = max(0.1 * effort.gap, 0.4995 * effort.gap - self.error)
             for place, search in enumerate(side):
                 tolerance = left / (len(side) - place)
                 search.pursue(tolerance, effort.nodes, tick=self._tick(effort))

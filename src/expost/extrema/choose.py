@@ -40,7 +40,7 @@ def realized_spread(
     joint = _start(total.terms, total.domain)
     joint.narrow(effort)
     loss = joint.enclosure
-    if loss.width > effort.gap and len(total.terms) > _GROUP:
+    if joint.unsettled > effort.gap and len(total.terms) > _GROUP:
         loss = _together([[joint], _in_groups(total, _GROUP, effort)])
     return capped(loss, most)
 

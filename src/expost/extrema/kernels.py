@@ -1,7 +1,8 @@
 """Compiled kernels of the branch and bound: arrays in, arrays out, nothing of queries.
 
 A *side* is always to maximize Σ m_i ψ_i(t_i), t = A x + c, over a box with real and integer
-coordinates. Every ψ is increasing, convex left of τ and concave right of it. A *node* is a box
+coordinates. Every ψ is increasing, convex left of τ and concave right of it; or it is a TENT or a
+VALLEY, straight on either side of τ. A *node* is a box
 [l, u] on x and intervals [L, U] on t. For any multipliers λ, curvatures q, centre x̂ and diagonal
 D ≥ 0 with D - Σ q_i a_i a_iᵀ positive semidefinite,
 
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LOGISTIC, RISING, FALLING, PROBIT, MIRRORED = 0, 1, 2, 3, 4
+LOGISTIC, RISING, FALLING, PROBIT, MIRRORED, TENT, VALLEY = 0, 1, 2, 3, 4, 5, 6
 # Columns of Side.par. With h = ε/2: h, sinh h, cosh h, e^-h, e^h, 2/(e^ε - 1), argmax of -ψ''.
 H, SINH, COSH, SHRINK, GROW, FOOT, PEAK = 0, 1, 2, 3, 4, 5, 6
 PARAMETERS = 7
@@ -250,7 +251,7 @@ def pack(
         # A score is within its slack, a link within ``error`` units of roundoff, and the sum of n
         # terms loses n units of the sum of their sizes.
         floats[0] += min(steepness * side.slack[i], 2.0 * m[i] * h)
-        floats[0] += UNIT * (side.error[i] + (n + 4) * m[i] * h)
+        floats[0] += UNIT * (side.error[i] + (n + 4) * m[i] * 2.0 * h)
     floats[0] *= 1.01
     for i in range(n):
         side.wall[i] = 50.0 * steepest + TINY
@@ -330,6 +331,8 @@ def value(link: Ints, par: Floats, i: int, t: float) -> float:
         high = e * par[i, GROW] if a >= h else par[i, SHRINK] / e
         r = min(a, h) + math.log((1.0 + low) / (1.0 + high))
         return r if t >= 0.0 else -r
+    if link[i] >= TENT:
+        return abs(t) if link[i] == VALLEY else -abs(t)
     s = 1.0 if link[i] == RISING or link[i] == PROBIT else -1.0
     if link[i] == PROBIT or link[i] == MIRRORED:
         return s * (math.log1p(math.erfc(-s * t * ROOT_HALF) / par[i, FOOT]) - h)
@@ -346,6 +349,8 @@ def slope(link: Ints, par: Floats, i: int, t: float) -> float:
         u = t if link[i] == PROBIT else -t
         density = 2.0 * ROOT_HALF * ROOT_PI * math.exp(-0.5 * t * t)
         return density / (par[i, FOOT] + math.erfc(-u * ROOT_HALF))
+    if link[i] >= TENT:
+        return 1.0 if (t > 0.0) == (link[i] == VALLEY) else -1.0
     if abs(t) > 1.0:
         return 0.0
     return 1.0 / (par[i, FOOT] + 1.0 + (t if link[i] == RISING else -t))
@@ -403,6 +408,10 @@ def plain_bound(links: Links, i: int, lam: float, lo: float, hi: float) -> float
     """An upper bound on m ψ(t) - λt over [lo, hi], but for the rounding of its largest parts."""
     link, par, m = links.link, links.par, links.m[i]
     left, right = max(lo, links.tau[i]), hi
+    if link[i] >= TENT:
+        # Straight on either side of 0.
+        ends = max(height(links, i, lam, lo), height(links, i, lam, hi))
+        return max(ends, height(links, i, lam, min(hi, left)))
     best = -math.inf
     if lo < links.tau[i]:
         best = height(links, i, lam, lo)  # convex from here to left, where the rest begins
@@ -623,7 +632,7 @@ def tighten(side: Side, work: Work, bound: float, cut: float) -> None:
         enough = work.part[i] - (bound - cut) - blur
         low = height(links, i, lam, lo)
         high = height(links, i, lam, hi)
-        if lo >= hi or (low > enough and high > enough):
+        if lo >= hi or (low > enough and high > enough) or side.link[i] >= TENT:
             continue
         # From its best point a term falls towards both ends, or is convex there.
         best = lo if low > high else hi

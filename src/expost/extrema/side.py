@@ -3,7 +3,7 @@
 The response and the side (largest or smallest log-likelihood) are folded into signs. The link of
 a logistic query is odd, so its smallest value is the largest one with the affine form negated;
 that of a linear query, RISING, becomes FALLING(t) = -RISING(-t), and PROBIT becomes MIRRORED
-likewise.
+likewise. A TENT, -|t|, becomes a VALLEY.
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box, Integers
-from expost.extrema.kernels import FALLING, LOGISTIC, MIRRORED, PROBIT, RISING, PackedSide, pack
+from expost.extrema.kernels import (
+    FALLING,
+    LOGISTIC,
+    MIRRORED,
+    PROBIT,
+    RISING,
+    TENT,
+    VALLEY,
+    PackedSide,
+    pack,
+)
 from expost.queries.score_term import Link, ScoreTerm
 
 __all__ = ["Sides", "Terms", "both_sides"]
@@ -81,6 +91,7 @@ _KINDS = {
     Link.LOGISTIC: (LOGISTIC, LOGISTIC),
     Link.CLIPPED: (RISING, FALLING),
     Link.PROBIT: (PROBIT, MIRRORED),
+    Link.TENT: (TENT, VALLEY),
 }
 
 
@@ -108,6 +119,8 @@ def _shape(kind: int, epsilon: float) -> tuple[float, float, float]:
         return math.tanh(h / 2), 0.0, 32 + 24 * h
     if kind in (RISING, FALLING):
         return 1 / foot, -1.0 if kind == RISING else 1.0, 32 + 24 * h
+    if kind in (TENT, VALLEY):
+        return 1.0, 0.0, 32 + 24 * h
     bend = _probit_bend(foot)
     # ψ'' = -ψ'(t + ψ'), so the slope is largest where it is -t.
     return -bend, bend if kind == PROBIT else -bend, 128 + 64 * h
@@ -157,6 +170,8 @@ def _table(kind: int, epsilon: float) -> tuple[Floats, Floats]:
         points = np.geomspace(foot, foot + 2, _CELLS + 1) - foot - 1
         points = np.linspace(-1, 1, _CELLS + 1) if foot > 1 else points
         return points, np.log1p((1 + points) / foot) - h
+    if kind in (TENT, VALLEY):
+        return (np.zeros(1), np.zeros(1)) if kind == TENT else (np.empty(0), np.empty(0))
     if kind in (PROBIT, MIRRORED):
         sign, bend = (1 if kind == PROBIT else -1), _probit_bend(foot)
         u = np.linspace(bend, 8.0 if kind == PROBIT else -9.0 - math.sqrt(2 * epsilon), 2001)

@@ -14,6 +14,7 @@ from expost.queries.exponential_mechanism import (
 )
 from expost.queries.geometric import Geometric, geometric
 from expost.queries.hadamard_response import HadamardResponse, hadamard_response
+from expost.queries.laplace import Laplace, laplace
 from expost.queries.linear import Linear, linear
 from expost.queries.local_hashing import LocalHashing, local_hashing
 from expost.queries.logistic import Logistic, logistic
@@ -33,6 +34,7 @@ __all__ = [
     "FiniteLikelihood",
     "Geometric",
     "HadamardResponse",
+    "Laplace",
     "Likelihood",
     "Linear",
     "LocalHashing",
@@ -49,6 +51,7 @@ __all__ = [
     "exponential_mechanism",
     "geometric",
     "hadamard_response",
+    "laplace",
     "linear",
     "local_hashing",
     "logistic",
@@ -76,6 +79,7 @@ FAMILIES: dict[str, type[Query]] = {
         Logistic,
         Probit,
         Duchi,
+        Laplace,
     )
 }
 

@@ -87,6 +87,16 @@ class BoxLikelihood(Likelihood[Point]):
         """The logarithm of the weight of one response, as a function on the box."""
 
     @property
+    def sufficient(self) -> Sequence[int]:
+        """Responses one of which tells two values apart as well as any other does."""
+        return range(len(self.responses))
+
+    @property
+    def quietest(self) -> Sequence[int]:
+        """Responses one of which realizes the smallest loss on its own."""
+        return range(len(self.responses))
+
+    @property
     def footprint(self) -> int:
         # Exact numbers weigh more than the few doubles that a value of a finite set takes.
         return 64 * len(self.domain.sides)

@@ -19,8 +19,8 @@ __all__ = ["ExponentialMechanism", "exponential_mechanism"]
 
 _LARGEST_SENSITIVITY = 10**300
 
-# So that weights stay below some forty thousand bits, whatever epsilon is.
-_MOST_SPREAD = 100
+# So that weights stay below some eight thousand bits, whatever epsilon is.
+_MOST_SPREAD = 20
 
 Utility = tuple[tuple[Fraction, ...], ...]
 

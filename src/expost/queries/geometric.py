@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, repeat
-from operator import mul
 from typing import Any, ClassVar
 
 from expost.domains import FiniteSet
@@ -75,7 +73,7 @@ class Geometric(Query):
         low, high = self.range
         heavy, light = two_weights(self.epsilon / self.sensitivity)
         noise = ClampedNoise(low, high, self._reach(min(values), max(values)), heavy, light)
-        return _GeometricLikelihood(domain, values, noise)
+        return GeometricLikelihood(domain, values, noise)
 
     def _reach(self, smallest: int, largest: int) -> int:
         """The largest distance of a value between these from an end of the range."""
@@ -97,6 +95,17 @@ class Geometric(Query):
         return reach
 
 
+class Powers(dict[int, int]):
+    """Powers of a number, each worked out when it is first needed."""
+
+    def __init__(self, base: int) -> None:
+        self._base = base
+
+    def __missing__(self, exponent: int) -> int:
+        self[exponent] = self._base**exponent
+        return self[exponent]
+
+
 @dataclass(frozen=True)
 class ClampedNoise:
     """Two-sided geometric noise with α = light/heavy, clamped to a range of integers.
@@ -112,9 +121,9 @@ class ClampedNoise:
     light: int
 
     @cached_property
-    def powers(self) -> list[int]:
-        """The powers of ``heavy``, up to ``reach``."""
-        return list(accumulate(repeat(self.heavy, self.reach), mul, initial=1))
+    def powers(self) -> Powers:
+        """The powers of ``heavy``."""
+        return Powers(self.heavy)
 
     @cached_property
     def total(self) -> int:
@@ -134,7 +143,7 @@ class ClampedNoise:
         return int(self.light**light) * self.powers[heavy]
 
 
-class _GeometricLikelihood(BySufficientTerms):
+class GeometricLikelihood(BySufficientTerms):
     """Responses are the integers of the range. Their likelihood ratios are monotone in them."""
 
     def __init__(self, domain: FiniteSet, values: Sequence[int], noise: ClampedNoise) -> None:

@@ -21,12 +21,12 @@ from expost.queries.score_term import Link
 from expost.reading import array, members, number
 from expost.rounding import ExactLike, decimal_text, double_above, double_below
 
-__all__ = ["Linear", "linear"]
+__all__ = ["FORGIVEN", "Linear", "check_within", "linear", "shares"]
 
 
 # What decimals lose on their way to doubles is not worth an error: 0.1 times 100 is 5.6e-16 above
 # 10. Scores are clipped to the range in any case, and accounted as such.
-_FORGIVEN = Fraction(1, 10**12)
+FORGIVEN = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,7 +82,7 @@ class Linear(Query):
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         score = self.score.on_set(domain)
         ends = self._ends(score)
-        columns = one_bit_weights(_shares(score.values, ends), self.epsilon)
+        columns = one_bit_weights(shares(score.values, ends), self.epsilon)
         return Columns(domain, self._answers(ends), columns)
 
     def _on_box(self, domain: Box) -> BoxLikelihood:
@@ -98,24 +98,30 @@ class Linear(Query):
         """The range on a domain, which holds all scores unless they are clipped."""
         if self.range is not None and self.clip:
             return self.range
+        if self.range is not None:
+            check_within(score, self.range)
+            return self.range
         lowest, highest = score.extreme(-1), score.extreme(1)
-        with at("range"):
-            if self.range is None:
-                if lowest.value == highest.value:
-                    raise InvalidInput("the score is the same everywhere")
-                return number(double_below(lowest.value)), number(double_above(highest.value))
-            low, high = map(Fraction, self.range)
-            for extreme, excess, side in [
-                (highest, highest.value - high, "above"),
-                (lowest, low - lowest.value, "below"),
-            ]:
-                if excess > _FORGIVEN * (high - low):
-                    reached = f"the score reaches {float(extreme.value):.10g} at {extreme.where}"
-                    raise InvalidInput(f"{reached}, {float(excess):.3g} {side} the range")
-        return self.range
+        if lowest.value == highest.value:
+            raise InvalidInput("the score is the same everywhere", "range")
+        return number(double_below(lowest.value)), number(double_above(highest.value))
 
 
-def _shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
+def check_within(score: AlignedScore, ends: Ends) -> None:
+    """Refuse a score that leaves its range, and say where."""
+    lowest, highest = score.extreme(-1), score.extreme(1)
+    low, high = map(Fraction, ends)
+    for extreme, excess, side in [
+        (highest, highest.value - high, "above"),
+        (lowest, low - lowest.value, "below"),
+    ]:
+        if excess > FORGIVEN * (high - low):
+            reached = f"the score reaches {float(extreme.value):.10g} at {extreme.where}"
+            raise InvalidInput(f"{reached}, {float(excess):.3g} {side} the range", "range")
+
+
+def shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
+    """How far up a range scores are, from 0 to 1."""
     low, high = map(float, ends)
     # What overflows is beyond the range by far, and clipped like the rest.
     with np.errstate(over="ignore"):
@@ -136,7 +142,7 @@ class _LinearOnBox(ScoreLikelihood):
         return relative_share(Fraction(5, 2**53), position, growth)
 
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _shares(scores, self._ends)
+        return shares(scores, self._ends)
 
     def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
         low, high = map(Fraction, self._ends)

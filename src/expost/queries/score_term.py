@@ -14,12 +14,14 @@ class Link(IntEnum):
     .. math:: \text{LOGISTIC:} \quad & 2 \operatorname{artanh}(\tanh(\varepsilon/4) \tanh(z/2)) \\
               \text{CLIPPED:} \quad & \log(1 + \tanh(\varepsilon/2)
                   \operatorname{clip}(z, -1, 1)) \\
-              \text{PROBIT:} \quad & \log(1 + (e^\varepsilon - 1) \Phi(z))
+              \text{PROBIT:} \quad & \log(1 + (e^\varepsilon - 1) \Phi(z)) \\
+              \text{TENT:} \quad & -|z|
     """
 
     LOGISTIC = 0
     CLIPPED = 1
     PROBIT = 2
+    TENT = 3
 
 
 @dataclass(frozen=True, slots=True)
