@@ -227,6 +227,7 @@ def some_ask(
     steepness: float,
     epsilon: str,
     zeros: float = 0.2,
+    noise: bool = True,
 ) -> Ask:
     """A query whose score ranges over some units of ``steepness`` on the box."""
     reach = [max(abs(side.lo), abs(side.hi), 1e-9) for side in sides]
@@ -243,7 +244,7 @@ def some_ask(
     if ends == 0 and low < top:
         return Ask("linear", weights, intercept, epsilon, high)
     margin = generator.choice([0.001, 0.1, 1.0, 20.0]) * (top - low + 1e-3 * steepness)
-    if generator.random() < 0.15 and Fraction(epsilon) >= Fraction(1, 10):
+    if noise and generator.random() < 0.15 and Fraction(epsilon) >= Fraction(1, 10):
         # Ends that are multiples of the grid, as powers of two are of smaller ones.
         end = 2.0 ** math.ceil(math.log2(max(abs(low), abs(top), 1e-6)) + 0.1)
         cell = generator.randint(-2, CELLS + 2)
@@ -258,9 +259,17 @@ def some_ask(
 
 
 def some_case(
-    generator: random.Random, *, coordinates: int = 6, queries: int = 14, epsilon: str | None = None
+    generator: random.Random,
+    *,
+    coordinates: int = 6,
+    queries: int = 14,
+    epsilon: str | None = None,
+    noise: bool = True,
 ) -> Case:
-    """All kinds mixed: steep and flat, repeated and contradictory."""
+    """All kinds mixed: steep and flat, repeated and contradictory.
+
+    Without ``noise`` none has Laplace noise, whose coarse grid widens every loss.
+    """
     sides = some_sides(generator, coordinates)
     steepness = generator.choice([0.1, 1.0, 1.0, 3.0, 10.0, 100.0])
     same = generator.random() < 0.3
@@ -276,5 +285,5 @@ def some_case(
             asks.append(Ask(**{**old.__dict__, "high": not old.high}))
         else:
             chosen = common if same else epsilon or generator.choice(EPSILONS)
-            asks.append(some_ask(generator, sides, steepness, chosen, zeros))
+            asks.append(some_ask(generator, sides, steepness, chosen, zeros, noise))
     return Case(sides, tuple(asks))

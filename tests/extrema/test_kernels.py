@@ -435,7 +435,7 @@ def test_tightening_never_cuts_off_a_point_above_the_cut() -> None:
     assert smaller > 50
 
 
-@every_kind
+@pytest.mark.parametrize("kind", [LOGISTIC, RISING, FALLING, PROBIT, MIRRORED])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_tightening_drops_no_score_that_may_be_above_the_cut(kind: int, epsilon: float) -> None:
     generator = random.Random(11)
