@@ -25,7 +25,7 @@ _PATIENCE = 3.0  # seconds; from the disk they come sooner
 @cache
 def ready() -> None:
     """Compile or load all kernels, and say so if it takes long."""
-    message = "compiling the optimizer, once; this takes about half a minute"
+    message = "compiling the optimizer, once; this takes about a minute"
     timer = threading.Timer(_PATIENCE, logging.getLogger("expost").warning, [message])
     timer.daemon = True
     timer.start()
