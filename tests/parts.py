@@ -30,6 +30,7 @@ from expost.extrema.kernels import (
     RISING,
     TENT,
     VALLEY,
+    Links,
     PackedSide,
     Side,
     Work,
@@ -106,6 +107,10 @@ def single(kind: int, epsilon: float, times: int = 1) -> Side:
     }.get(kind, Link.CLIPPED)
     pair = make_sides([ScoreTerm(link, epsilon, (1.0,), 0.0, 0.0)] * times, [-1.0], [1.0])
     return pair[1] if kind in (FALLING, MIRRORED, VALLEY) else pair[0]
+
+
+def links_of(side: Side) -> Links:
+    return Links(side.link, side.par, side.m, side.tau)
 
 
 def make_node(side: Side, lo: Floats | None = None, hi: Floats | None = None) -> Work:

@@ -39,6 +39,7 @@ from parts import (
     exact_sum,
     highest,
     is_positive_semidefinite,
+    links_of,
     make_node,
     make_sides,
     plain_kernels,
@@ -126,10 +127,9 @@ def allowance(side: Side, lam: float, lo: float, hi: float, q: float, mid: float
     work.knot[0, 0] = lo
     if q == 0:
         return float(
-            kernels.dual_bound(side, work)
-            - kernels.plain_bound(kernels.links_of(side), 0, lam, lo, hi)
+            kernels.dual_bound(side, work) - kernels.plain_bound(links_of(side), 0, lam, lo, hi)
         )
-    bound = kernels.curved_bound(kernels.links_of(side), 0, lam, q, mid, lo, hi, lo)
+    bound = kernels.curved_bound(links_of(side), 0, lam, q, mid, lo, hi, lo)
     return float(kernels.dual_bound(side, work) - bound)
 
 
@@ -160,7 +160,7 @@ def test_a_plain_bound_is_above_the_largest_value(kind: int, epsilon: float) -> 
         side = single(kind, epsilon, generator.choice([1, 1, 7]))
         lo, hi = some_interval(generator)
         lam = some_multiplier(generator, side, lo, hi)
-        bound = float(kernels.plain_bound(kernels.links_of(side), 0, lam, lo, hi))
+        bound = float(kernels.plain_bound(links_of(side), 0, lam, lo, hi))
         allowed = allowance(side, lam, lo, hi, 0.0, 0.0)
         assert bound + mpmath.mpf(allowed) >= highest(side, 0, lam, lo, hi), (lam, lo, hi)
 
@@ -183,7 +183,7 @@ def test_a_curved_bound_is_above_the_largest_value(epsilon: float) -> None:
         mid = generator.choice([lo, hi, generator.uniform(lo, hi)])
         lam = some_multiplier(generator, side, lo, hi) - q * (generator.uniform(lo, hi) - mid)
         start = generator.choice([lo, hi, generator.uniform(lo, hi)])
-        bound = float(kernels.curved_bound(kernels.links_of(side), 0, lam, q, mid, lo, hi, start))
+        bound = float(kernels.curved_bound(links_of(side), 0, lam, q, mid, lo, hi, start))
         allowed = allowance(side, lam, lo, hi, q, mid)
         most_there = highest(side, 0, lam, lo, hi, q, mid)
         assert bound + mpmath.mpf(allowed) >= most_there, (lam, q, mid, lo, hi)

@@ -159,13 +159,21 @@ def node_size(n: int, d: int) -> int:
     return 4 * d + 3 * n + CANDIDATE + 2
 
 
-def compiled(function: Any) -> Any:
-    """Compile, and keep the result on disk where there is a place for it."""
-    options = {"nogil": True, "error_model": "numpy"}
+def compiled(function: Any, *, counted: bool = False) -> Any:
+    """Compile, and keep the result on disk where there is a place for it.
+
+    Without counts of references, which cost a third of the time: arrays belong to the caller.
+    """
+    options = {"nogil": True, "error_model": "numpy", "_nrt": counted}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # no writable place for the cache
         return njit(**options)(function)
+
+
+def handing_out(function: Any) -> Any:
+    """Compile a function that makes arrays, or views of them, or calls one that does."""
+    return compiled(function, counted=True)
 
 
 class PackedSide(NamedTuple):
@@ -185,7 +193,7 @@ class PackedSide(NamedTuple):
         return float(self.floats[0])
 
 
-@compiled
+@handing_out
 def unpack(floats: Floats, ints: Ints) -> Side:
     """Views of the two buffers of a side."""
     n, d, tables, width = ints[0], ints[1], ints[2], ints[3]
@@ -213,7 +221,7 @@ def unpack(floats: Floats, ints: Ints) -> Side:
     )  # fmt: skip
 
 
-@compiled
+@handing_out
 def pack(
     rows: Floats, c: Floats, m: Floats, lo: Floats, hi: Floats, integer: Ints, sign: int,
     constants: Floats, link: Ints, table: Ints, grid: Floats, heights: Floats, sizes: Ints,
@@ -271,7 +279,7 @@ def pack(
     return floats, ints
 
 
-@compiled
+@handing_out
 def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
     """Views of two buffers: a call with dozens of arrays would take longer than the work."""
     f = 0
@@ -363,11 +371,6 @@ def bend(par: Floats, i: int, t: float) -> float:
     y = e * (e + 2.0 * par[i, COSH]) + 1.0
     r = 2.0 * par[i, SINH] * e * (1.0 - e * e) / (y * y)
     return -r if t > 0.0 else r
-
-
-@compiled
-def links_of(side: Side) -> Links:
-    return Links(side.link, side.par, side.m, side.tau)
 
 
 @compiled
@@ -510,7 +513,7 @@ def dual_bound(side: Side, work: Work) -> float:
     Leaves Aᵀλ in ``w`` and Σ|λ_i a_ij| in ``weight``.
     """
     A, lam, w, weight = side.A, work.lam, work.w, work.weight
-    links = links_of(side)
+    links = Links(side.link, side.par, side.m, side.tau)
     n, d = A.shape
     for j in range(d):
         w[j] = 0.0
@@ -609,7 +612,7 @@ def tighten(side: Side, work: Work, bound: float, cut: float) -> None:
     loses against its best one.
     """
     l, u, w = work.l, work.u, work.w
-    links = links_of(side)
+    links = Links(side.link, side.par, side.m, side.tau)
     n, d = side.A.shape
     for j in range(d):
         sure = abs(w[j]) - (n + 4) * UNIT * work.weight[j]
@@ -1326,7 +1329,7 @@ def learn(side: Side, work: Work, pool: Floats, parent: int, half: int, gain: fl
 
 @compiled
 def note(work: Work) -> None:
-    """Keep what the bound at hand was made of."""
+    """Keep what the bound at hand was made of, for a proof."""
     for i in range(len(work.lam)):
         work.best_lam[i] = work.lam[i]
         work.best_q[i] = work.q[i]
@@ -1336,10 +1339,9 @@ def note(work: Work) -> None:
 
 
 @compiled
-def grow(
-    side_floats: Floats, side_ints: Ints, floats: Floats, ints: Ints, pool: Floats, basis: Ints,
-    parent: int, half: int, slot: int, rule: int, cutting: bool, level: int,
-    lower: float, cut: float, tolerance: float, above: float,
+def grow_node(
+    side: Side, work: Work, pool: Floats, basis: Ints, parent: int, half: int, slot: int,
+    rule: int, cutting: bool, level: int, lower: float, cut: float, tolerance: float, above: float,
 ) -> float:  # fmt: skip
     """Make one half of a node, or its root, a node of its own in ``slot``; returns its bound.
 
@@ -1349,9 +1351,7 @@ def grow(
     leaves out of the half is at most ``cut`` too. The value of a point that was found is left in
     ``found``.
     """
-    side = unpack(side_floats, side_ints)
     n, d = side.A.shape
-    work = make_work(floats, ints, n, d)
     work.found[VALUE] = -math.inf
     work.found[TIGHTENED] = 0.0
     mode = load(side, work, pool, basis, parent, half)
@@ -1380,7 +1380,7 @@ def grow(
         seat(work)
         simplex(side, work, 400 if level == 0 else 60)
         bound = dual_bound(side, work)
-        if bound < best:
+        if bound < best and not cutting:
             note(work)
         # What tightening dropped from the box is at most cut, and that is all that is known of it.
         best = min(best, max(bound, cut) if work.found[TIGHTENED] else bound)
@@ -1420,10 +1420,25 @@ def grow(
     return best
 
 
+@handing_out
+def grow(
+    side_floats: Floats, side_ints: Ints, floats: Floats, ints: Ints, pool: Floats, basis: Ints,
+    parent: int, half: int, slot: int, rule: int, cutting: bool, level: int,
+    lower: float, cut: float, tolerance: float, above: float,
+) -> float:  # fmt: skip
+    """:func:`grow_node` for a side and scratch that are given as buffers."""
+    side = unpack(side_floats, side_ints)
+    work = make_work(floats, ints, *side.A.shape)
+    return grow_node(
+        side, work, pool, basis, parent, half, slot, rule, cutting, level, lower, cut,
+        tolerance, above,
+    )  # fmt: skip
+
+
 # -- convex and concave sums ---------------------------------------------------------------------
 
 
-@compiled
+@handing_out
 def moving(floats: Floats, ints: Ints) -> tuple[int, int]:
     """How many coordinates are not fixed, and how many are integers."""
     side = unpack(floats, ints)
@@ -1435,7 +1450,7 @@ def moving(floats: Floats, ints: Ints) -> tuple[int, int]:
     return free, whole
 
 
-@compiled
+@handing_out
 def clipping(floats: Floats, ints: Ints, kind: int) -> float:
     """What clipping can change in a sum of RISING or FALLING terms that rounding alone clips.
 
@@ -1457,7 +1472,7 @@ def clipping(floats: Floats, ints: Ints, kind: int) -> float:
     return total * 1.01
 
 
-@compiled
+@handing_out
 def best_corner(floats: Floats, ints: Ints) -> float:
     """The largest sum of FALLING terms, unclipped, over all corners.
 
@@ -1511,7 +1526,7 @@ def best_corner(floats: Floats, ints: Ints) -> float:
     return best + shift
 
 
-@compiled
+@handing_out
 def climb(
     floats: Floats, ints: Ints, signs: Floats, tolerance: float, values: Floats, gaps: Floats
 ) -> None:  # fmt: skip
