@@ -29,7 +29,7 @@ Codes = NDArray[np.int64]
 
 
 def run() -> bool:
-    return all([_finite(), _linear(), _logistic()])
+    return all([_finite(), _linear(), _logistic("steep", 10), _logistic("smooth", 1)])
 
 
 def table(responses: NDArray[Any], keys: list[str]) -> dict[str, Any]:
@@ -85,15 +85,15 @@ def _linear(subjects: int = 10_000) -> bool:
     return ours < LINEAR_LIMIT
 
 
-def _logistic(subjects: int = 1000) -> bool:
-    asked = draw("smooth", "logistic", n=10, d=9, scale=1, seed=1)
+def _logistic(name: str, scale: float, subjects: int = 1000) -> bool:
+    asked = draw(name, "logistic", n=10, d=9, scale=scale, seed=1)
     _, responses = _responses(asked, subjects)
     answers = _answers(asked, responses)
     transcripts = [answers.transcript(subject) for subject in answers.subjects]
     ours = best(partial(xp.realized_losses, answers), runs=3)
     single = once(lambda: [xp.realized_loss(transcript) for transcript in transcripts])
     patterns = len(np.unique(responses, axis=0))
-    print(f"{subjects:,} subjects, 10 logistic queries each, d = 9: {patterns} patterns")
+    print(f"{subjects:,} subjects, 10 {name} logistic queries each, d = 9: {patterns} patterns")
     print(f"  {1000 * ours / subjects:.2f} ms a subject, ", end="")
     print(f"{ours / single:.2f} × one at a time (limit {LOGISTIC_LIMIT:g})")
     return ours <= LOGISTIC_LIMIT * single

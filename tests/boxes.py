@@ -39,19 +39,25 @@ class Ask:
     ends: tuple[float, float] | None = None
     clip: bool = False
     cell: int = 0
-    """The response with Laplace noise, in steps from the lower end; the range has 8."""
+    """The response with Laplace noise, in steps from the lower end; the range has 8.
+
+    Of the piecewise mechanism it is the response itself.
+    """
+    window: int = 0
 
     @property
     def query(self) -> xp.Query:
-        if self.kind == "laplace":
+        if self.kind in ("laplace", "piecewise"):
             assert self.ends is not None
-            return xp.laplace(
-                self.weights,
-                intercept=self.intercept,
-                range=self.ends,
-                grid=(Fraction(self.ends[1]) - Fraction(self.ends[0])) / CELLS,
-                epsilon=self.epsilon,
-            )
+            options: dict[str, Any] = {
+                "intercept": self.intercept,
+                "range": self.ends,
+                "grid": (Fraction(self.ends[1]) - Fraction(self.ends[0])) / CELLS,
+                "epsilon": self.epsilon,
+            }
+            if self.kind == "piecewise":
+                return xp.piecewise(self.weights, window=self.window, **options)
+            return xp.laplace(self.weights, **options)
         if self.kind == "logistic":
             return xp.logistic(self.weights, intercept=self.intercept, epsilon=self.epsilon)
         if self.kind == "probit":
@@ -68,6 +74,8 @@ class Ask:
         """Where the response is among those of its query."""
         if self.kind == "laplace":
             return int(likelihood.sufficient[0]) + self.cell
+        if self.kind == "piecewise":
+            return self.cell
         return int(self.high)
 
 
@@ -127,7 +135,12 @@ class Case:
         spot = None
         if ask.kind == "laplace":
             spot = Fraction(min(CELLS, max(0, ask.cell)), CELLS)
-        return oracles.OneBit(ask.weights, ask.intercept, ends, epsilon, ask.high, normal, spot)
+        window = None
+        if ask.kind == "piecewise":
+            window = ask.cell - ask.window + 1, ask.cell
+        return oracles.OneBit(
+            ask.weights, ask.intercept, ends, epsilon, ask.high, normal, spot, window, CELLS
+        )
 
     @property
     def spent(self) -> Fraction:
@@ -247,6 +260,12 @@ def some_ask(
     if noise and generator.random() < 0.15 and Fraction(epsilon) >= Fraction(1, 10):
         # Ends that are multiples of the grid, as powers of two are of smaller ones.
         end = 2.0 ** math.ceil(math.log2(max(abs(low), abs(top), 1e-6)) + 0.1)
+        if generator.random() < 0.5:
+            end *= generator.choice([0.25, 0.5, 1.0, 2.0])
+            window = generator.choice([1, 3, 5, 9])
+            cell = generator.randrange(CELLS + window)
+            between = -end, end
+            return Ask("piecewise", weights, intercept, epsilon, high, between, True, cell, window)
         cell = generator.randint(-2, CELLS + 2)
         return Ask("laplace", weights, intercept, epsilon, high, (-end, end), cell=cell)
     if ends == 1:
@@ -268,7 +287,7 @@ def some_case(
 ) -> Case:
     """All kinds mixed: steep and flat, repeated and contradictory.
 
-    Without ``noise`` none has Laplace noise, whose coarse grid widens every loss.
+    Without ``noise`` none is on a grid, which is coarse here and widens every loss.
     """
     sides = some_sides(generator, coordinates)
     steepness = generator.choice([0.1, 1.0, 1.0, 3.0, 10.0, 100.0])

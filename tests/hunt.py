@@ -11,11 +11,12 @@ import json
 import random
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import expost as xp
-from boxes import NODES, Ask, Case, Side, complaints, exact_range, some_case
+from boxes import CELLS, NODES, Ask, Case, Side, complaints, exact_range, some_case
 from expost.rounding import double_above
 from expost.verify import Failed, verify
 
@@ -37,11 +38,37 @@ def clipped(generator: random.Random) -> Case:
     return Case(sides, tuple(asks))
 
 
+def windows(generator: random.Random) -> Case:
+    """The piecewise mechanism, some of it asked again, among logistic queries."""
+    sides = tuple(Side(-1.0, 1.0) for _ in range(generator.randint(1, 4)))
+    asks: list[Ask] = []
+    for _ in range(generator.randint(2, 12)):
+        weights = tuple(generator.choice([0.5, 1.0, generator.gauss(0, 1)]) for _ in sides)
+        epsilon, end = generator.choice(["0.5", "1", "2"]), generator.choice([0.5, 1.0, 2.0])
+        intercept = generator.choice([0.0, generator.gauss(0, 1)])
+        again = [ask for ask in asks if ask.kind == "piecewise"]
+        if generator.random() < 0.3:
+            high = generator.random() < 0.5
+            asks.append(Ask("logistic", weights, intercept, epsilon, high))
+        elif again and generator.random() < 0.5:
+            ask = generator.choice(again)
+            asks.append(replace(ask, cell=generator.randrange(CELLS + ask.window)))
+        else:
+            window = generator.randint(1, CELLS)
+            cell = generator.randrange(CELLS + window)
+            ends = -end, end
+            asks.append(
+                Ask("piecewise", weights, intercept, epsilon, True, ends, True, cell, window)
+            )
+    return Case(sides, tuple(asks))
+
+
 KINDS = {
     "mixed": some_case,
     "small": lambda generator: some_case(generator, coordinates=2, queries=5),
     "many": lambda generator: some_case(generator, queries=300),
     "clipped": clipped,
+    "windows": windows,
 }
 
 
@@ -61,7 +88,7 @@ def hunt(seed: int) -> None:
     while True:
         # Each case has a generator of its own, so that it can be had again without the others.
         generator = random.Random(f"{seed}/{step}")
-        (kind,) = generator.choices(list(KINDS), [10, 5, 1, 10])
+        (kind,) = generator.choices(list(KINDS), [10, 5, 1, 10, 10])
         case = KINDS[kind](generator)
         options: dict[str, Any] = {
             "gap": generator.choice([1e-5, 1e-3, 0.01, 0.1, 0.5]),

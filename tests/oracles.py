@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import mpmath
@@ -87,6 +88,7 @@ Table = dict[Any, list[Fraction]]
 """Pr(response | value) by response, for each value."""
 
 
+@cache
 def odds(epsilon: Fraction) -> Fraction:
     """e^epsilon rounded down to a multiple of 2^-B, B = 40 + max(0, ⌈log₂ 1/epsilon⌉)."""
     bits = 40
@@ -132,6 +134,14 @@ def local_hashing(hashes: Sequence[int], buckets: int, odds: Fraction) -> Table:
     """Randomized response about a bucket (Wang et al. 2017)."""
     return _normalized(
         {y: [odds if h == y else Fraction(1) for h in hashes] for y in range(buckets)}
+    )
+
+
+def piecewise(steps: Sequence[int], cells: int, window: int, odds: Fraction) -> Table:
+    """Responses in a window that starts at the step of a value are likelier (Wang et al. 2019)."""
+    responses = range(cells + window)
+    return _normalized(
+        {k: [odds if j <= k < j + window else Fraction(1) for j in steps] for k in responses}
     )
 
 
@@ -244,6 +254,10 @@ class OneBit:
     """Whether the regression is a probit one."""
     spot: Fraction | None = None
     """Of a response with Laplace noise: where it is between the ends."""
+    window: tuple[int, int] | None = None
+    """Of a response of the piecewise mechanism: the first and the last step it speaks for."""
+    cells: int = 0
+    """How many steps there are between the ends."""
 
     def log_likelihood(self, point: Sequence[float]) -> mpmath.mpf:
         """The logarithm of equation (2), in the working precision."""
@@ -253,6 +267,10 @@ class OneBit:
         else:
             low, top = self.ends
             share = _mpf(min(Fraction(1), max(Fraction(0), (score - low) / (top - low))))
+        if self.window is not None:
+            # Losses are multiples of what is sampled, which is a little less than epsilon.
+            inside = self.window[0] <= mpmath.nint(share * self.cells) <= self.window[1]
+            return log(odds(self.epsilon)) if inside else mpmath.mpf(0)
         if self.spot is not None:
             return -abs(share - _mpf(self.spot)) * _mpf(self.epsilon)  # up to a constant
         p = one_bit(share, self.epsilon)
@@ -289,6 +307,11 @@ class OnBox:
             else:
                 low, top = map(float, bit.ends)
                 share = np.clip((column - low) / (top - low), 0.0, 1.0)
+                if bit.window is not None:
+                    step = np.rint(share * bit.cells)
+                    inside = (bit.window[0] <= step) & (step <= bit.window[1])
+                    total += float(bit.epsilon) * inside
+                    continue
                 if bit.spot is not None:
                     total -= np.abs(share - float(bit.spot)) * float(bit.epsilon)
                     continue

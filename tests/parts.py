@@ -24,12 +24,15 @@ from boxes import Case, Point
 from expost.extrema import kernels
 from expost.extrema.kernels import (
     FALLING,
+    FLAT,
+    HOLE,
     LOGISTIC,
     MIRRORED,
     PROBIT,
     RISING,
     TENT,
     VALLEY,
+    WINDOW,
     Links,
     PackedSide,
     Side,
@@ -87,8 +90,7 @@ def make_packed(
     box = Sides(np.array(lo, dtype=np.float64), np.array(hi, dtype=np.float64), whole)
     counted = Counter(terms)
     arrays = Terms(
-        links=tuple(term.link for term in counted),
-        epsilon=tuple(term.epsilon for term in counted),
+        shapes=tuple((term.link, term.epsilon, term.window) for term in counted),
         m=np.array(list(counted.values()), dtype=np.float64),
         A=np.array([term.weights for term in counted], dtype=np.float64),
         c=np.array([term.offset for term in counted], dtype=np.float64),
@@ -104,9 +106,12 @@ def single(kind: int, epsilon: float, times: int = 1) -> Side:
         MIRRORED: Link.PROBIT,
         TENT: Link.TENT,
         VALLEY: Link.TENT,
+        WINDOW: Link.WINDOW,
+        HOLE: Link.WINDOW,
     }.get(kind, Link.CLIPPED)
-    pair = make_sides([ScoreTerm(link, epsilon, (1.0,), 0.0, 0.0)] * times, [-1.0], [1.0])
-    return pair[1] if kind in (FALLING, MIRRORED, VALLEY) else pair[0]
+    term = ScoreTerm(link, epsilon, (1.0,), 0.0, 0.0, (-1.0, 1.0))
+    pair = make_sides([term] * times, [-1.0], [1.0])
+    return pair[1] if kind in (FALLING, MIRRORED, VALLEY, HOLE) else pair[0]
 
 
 def links_of(side: Side) -> Links:
@@ -166,7 +171,15 @@ def score(side: Side, i: int, point: Sequence[float]) -> Fraction:
     return oracles.affine(side.A[i].tolist(), float(side.c[i]), point)
 
 
-def exact_link(kind: int, t: Fraction, epsilon: float) -> mpmath.mpf:
+def exact_link(side: Side, i: int, t: Fraction) -> mpmath.mpf:
+    """ψ of a term; where a jump is left open by rounding, the larger of its values."""
+    kind, epsilon = int(side.link[i]), epsilon_of(side, i)
+    if kind in (WINDOW, HOLE):
+        left, right = jumps(side, i)
+        high = left <= t <= right if kind == WINDOW else not left < t < right
+        return mpmath.mpf(epsilon) / 2 * (1 if high else -1)
+    if kind == FLAT:
+        return mpmath.mpf(0)
     if kind == LOGISTIC:
         # Beyond that it is level, to hundreds of digits, and the logarithms would only cancel.
         return oracles.logistic_link(min(Fraction(2000), max(Fraction(-2000), t)), epsilon)
@@ -180,6 +193,10 @@ def exact_link(kind: int, t: Fraction, epsilon: float) -> mpmath.mpf:
     return -oracles.rising_link(-t, epsilon)
 
 
+def jumps(side: Side, i: int) -> tuple[float, float]:
+    return float(side.par[i, kernels.LEFT]), float(side.par[i, kernels.RIGHT])
+
+
 def epsilon_of(side: Side, i: int) -> float:
     return 2.0 * float(side.par[i, kernels.H])
 
@@ -189,7 +206,7 @@ def exact_sum(side: Side, point: Sequence[float]) -> mpmath.mpf:
     total = mpmath.mpf(0)
     for i, m in enumerate(side.m):
         t = score(side, i, point)
-        total += int(m) * exact_link(int(side.link[i]), t, epsilon_of(side, i))
+        total += int(m) * exact_link(side, i, t)
     return total
 
 
@@ -203,9 +220,10 @@ def highest(
         at = Fraction(*map(int, mpmath.mpf(t).as_integer_ratio()))
         at = min(Fraction(hi), max(Fraction(lo), at))
         square = (at - Fraction(mid)) ** 2 * Fraction(q) / 2
-        return m * exact_link(kind, at, epsilon) - oracles._mpf(Fraction(lam) * at + square)
+        return m * exact_link(side, i, at) - oracles._mpf(Fraction(lam) * at + square)
 
     candidates = [mpmath.mpf(lo), mpmath.mpf(hi), *map(mpmath.mpf, (-1, 0, 1))]
+    candidates += [mpmath.mpf(t) for t in jumps(side, i) if abs(t) < float("inf")]
     h, mu = mpmath.mpf(epsilon) / 2, mpmath.mpf(lam) / m
     if q == 0.0 and mu > 0:
         if kind == RISING:

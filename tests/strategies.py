@@ -47,6 +47,7 @@ def queries(size: int, responses: int = 32) -> st.SearchStrategy[Query]:
         noisy_integers(size, min(5, responses), epsilons),
         useful(size, epsilons),
         hashed(min(4, responses), epsilons),
+        windows(min(8, responses), epsilons),
     ]
     if size <= responses:
         families.append(st.builds(lambda e: xp.randomized_response(epsilon=e), epsilons))
@@ -81,6 +82,24 @@ def hashed(most: int, epsilons: Epsilons) -> st.SearchStrategy[Query]:
         lambda s, g, e: xp.local_hashing(seed=s, buckets=g, epsilon=e),
         seeds,
         st.integers(2, most),
+        epsilons,
+    )
+
+
+def windows(most: int, epsilons: Epsilons) -> st.SearchStrategy[Query]:
+    """The piecewise mechanism with so few steps that values share them, and some are clipped."""
+    return st.builds(
+        lambda cells, window, shift, e: xp.piecewise(
+            {"value": 1},
+            intercept=shift,
+            range=(0, 1.5 * cells),
+            grid="1.5",
+            window=min(window, most - cells),
+            epsilon=e,
+        ),
+        st.integers(1, most - 1),
+        st.integers(1, 4),
+        st.sampled_from([0, -1, 0.5]),
         epsilons,
     )
 

@@ -77,11 +77,9 @@ def test_on_a_box_the_two_points_are_as_far_apart_as_it_says(seed: int) -> None:
     if apart is None:
         assert xp.realized_loss(case.transcript).lower < 1e-6
         return
-    above, below = apart.likeliest, apart.unlikeliest
-    assert isinstance(above, tuple)
-    assert isinstance(below, tuple)
-    assert case.box.locate(above) is not None
-    assert case.box.locate(below) is not None
+    above, below = case.box.locate(apart.likeliest), case.box.locate(apart.unlikeliest)
+    assert above is not None
+    assert below is not None
     assert math.isclose(case.sampled_loss(above, below), apart.difference, abs_tol=2e-7)
     assert apart.difference <= xp.realized_loss(case.transcript).upper + 1e-9
 

@@ -162,3 +162,102 @@ class Hostile:
 def test_no_value_makes_locate_raise(value: Any) -> None:
     for domain in (xp.FiniteSet([0, 1]), xp.FiniteSet([[1]], names=["a"]), xp.Box(a=(0, 0.5))):
         assert domain.locate(value) is None or isinstance(value, np.ndarray)
+
+
+# -- categories ----------------------------------------------------------------------------------
+
+REGION = xp.categories("north", "south", "islands")
+
+
+def test_a_category_is_a_column_of_its_own() -> None:
+    box = xp.Box(age=(0, 90), region=REGION, sex=xp.categories("f"))
+    assert (
+        repr(box) == "Box(age=[0, 90], region=categories[north, south, islands], sex=categories[f])"
+    )
+    assert box.locate({"region": "south", "age": 34, "sex": "f"}) == (34, 0, 1, 0, 1)
+    assert box.locate([34, "islands", "f"]) == (34, 0, 0, 1, 1)
+    assert box.value((34, 0, 0, 1, 1)) == (34, "islands", "f")
+    assert [len(place) for place in box.places] == [1, 3, 1]
+    assert [list(group) for group in box.groups] == [[1, 2, 3], [4]]
+
+
+@pytest.mark.parametrize("region", ["west", "", 0, None, True, ["north"], {"north": 1}, "North"])
+def test_no_other_category_is_inside(region: Any) -> None:
+    assert xp.Box(region=REGION).locate({"region": region}) is None
+
+
+def test_categories_in_a_file() -> None:
+    document = '{"box": {"age": [0, 90], "region": {"categories": ["north", "south", "islands"]}}}'
+    box = xp.Box(region=REGION, age=(0, 90))
+    assert domain_from_json(parse(document)) == box
+    assert hash(domain_from_json(parse(document))) == hash(box)
+    assert box != xp.Box(region=xp.categories("south", "north", "islands"), age=(0, 90))
+    plain = domain_from_json(parse('{"box": [[0, 1], {"categories": ["a", "b"]}]}'))
+    assert plain == xp.Box([(0, 1), xp.categories("a", "b")])
+    query = xp.logistic({"age": 0.1, "region": {"south": 2}}, epsilon="1")
+    transcript = xp.Transcript(box).add(query, 1)
+    again = xp.Transcript.from_json(transcript.to_json())
+    assert again == transcript
+    assert again.content_id == transcript.content_id
+
+
+@pytest.mark.parametrize(
+    ("side", "message"),
+    [
+        ('{"categories": []}', "must have labels, and none that is empty"),
+        ('{"categories": ["a", ""]}', "must have labels, and none that is empty"),
+        ('{"categories": ["a", "b", "a"]}', "a category is named twice"),
+        ('{"categories": ["a", 1]}', "[1]: must be a string"),
+        ('{"categories": "ab"}', "must be a list"),
+    ],
+)
+def test_bad_categories_are_one_line(side: str, message: str) -> None:
+    with pytest.raises(xp.InvalidInput) as caught:
+        domain_from_json(parse(f'{{"box": {{"region": {side}}}}}'))
+    place = "box.region.categories"
+    assert str(caught.value) == (
+        f"{place}{message}" if message[0] == "[" else f"{place}: {message}"
+    )
+
+
+def test_a_side_is_of_one_kind() -> None:
+    with pytest.raises(xp.InvalidInput, match="exactly one of integers, categories"):
+        domain_from_json(parse('{"box": [{"integers": [0, 1], "categories": ["a"]}]}'))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"region": 2}, "weights.region: needs a weight for each category: north, south, islands"),
+        ({"age": {"old": 1}}, "weights.age: this coordinate has no categories"),
+        (
+            {"region": {"west": 1}},
+            "weights.region.west: the domain has no such category; it has north, south, islands",
+        ),
+        ({"region": {}}, "weights.region: must not be empty"),
+        ({"region": {"north": "2"}}, "weights.region.north: must be a number"),
+        ({"region": {"north": float("nan")}}, "weights.region.north: must be a finite number"),
+    ],
+)
+def test_weights_that_do_not_fit_categories_are_one_line(weights: Any, message: str) -> None:
+    box = xp.Box(age=(0, 90), region=REGION)
+    with pytest.raises(xp.InvalidInput) as caught:
+        xp.logistic(weights, epsilon=1).on(box)
+    assert str(caught.value) == message
+
+
+def test_where_a_score_leaves_its_range_is_said_by_category() -> None:
+    box = xp.Box(age=(0, 90), region=REGION)
+    query = xp.linear({"age": 0.1, "region": {"south": 2}}, range=(0, 10), epsilon=1)
+    with pytest.raises(xp.InvalidInput, match=r"reaches 11 at age=90, region=south, 1 above the r"):
+        query.on(box)
+
+
+def test_a_session_with_a_category_and_its_account() -> None:
+    box = xp.Box(age=(0, 90), region=REGION)
+    query = xp.logistic({"age": 0.1, "region": {"south": 2}}, intercept=-4, epsilon="1")
+    session = xp.Session(box, {"age": 61, "region": "islands"}, filter=xp.BayesianFilter("3"))
+    for _ in range(2):
+        session.ask(query)
+    with pytest.raises(xp.OutsideDomain):
+        xp.Session(box, {"age": 61, "region": "west"}, filter=xp.BayesianFilter("3"))

@@ -39,6 +39,8 @@ def told(domain: xp.FiniteSet | xp.Box, *exchanges: tuple[xp.Query, object]) -> 
          "a yes-or-no prediction from 1 of 2 coordinates, at epsilon 1"),
         (xp.logistic({"age": 0}, epsilon=1), BOX,
          "a yes-or-no prediction from no coordinate, at epsilon 1"),
+        (xp.piecewise({"age": 1}, range=(0, 100), grid=1, epsilon=1), BOX,
+         "a score from 0 to 100 of age, with noise, at epsilon 1"),
         (xp.unary_encoding(epsilon=1), DOMAIN, "a noisy bit for each value, at epsilon 1"),
     ],
 )  # fmt: skip

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import mpmath
 import numpy as np
+import pandas
+import polars
 import pytest
 
 import expost as xp
@@ -231,9 +235,6 @@ def test_progress_counts_subjects_up_to_all(domain: Domain) -> None:
 
 
 def test_losses_become_frames() -> None:
-    import pandas
-    import polars
-
     table = {"subject": ["a", "b"], "query": ["q"] * 2, "response": [0, 1]}
     answers = xp.Answers(xp.FiniteSet([0, 1]), {"q": xp.randomized_response(epsilon=1)}, table)
     losses = xp.realized_losses(answers)
@@ -245,5 +246,22 @@ def test_losses_become_frames() -> None:
 
 
 def test_what_is_not_answers_is_refused() -> None:
-    with pytest.raises(xp.InvalidInput, match=r"must be Answers\(domain, queries, table\), not l"):
-        xp.realized_losses([[0, 1]])  # type: ignore[arg-type]
+    with pytest.raises(xp.InvalidInput, match=r"must be Answers\(domain, queries, table\), or a f"):
+        xp.realized_losses([[0, 1]])
+
+
+@pytest.mark.parametrize("frame", [polars.DataFrame, pandas.DataFrame, dict])
+def test_a_frame_goes_with_a_file_of_queries(frame: Any, tmp_path: Path) -> None:
+    path = tmp_path / "queries.json"
+    queries = {"q": {"kind": "randomized_response", "epsilon": "0.5"}}
+    study = {"version": 1, "domain": {"values": [0, 1]}, "queries": queries}
+    path.write_text(json.dumps(study))
+    columns = {"subject": ["a", "b", "a"], "query": ["q"] * 3, "response": [0, 1, 1]}
+    losses = xp.realized_losses(frame(columns), path)
+    assert losses.subjects == ("a", "b")
+    assert losses.upper.tolist() == pytest.approx([0, 0.5], abs=1e-12)
+    path.write_text(json.dumps({**study, "queries": {}}))
+    with pytest.raises(xp.InvalidInput, match=r"queries\.json: queries: must not be empty"):
+        xp.realized_losses(frame(columns), path)
+    with pytest.raises(xp.InvalidInput, match="must be the name of a file"):
+        xp.realized_losses(frame(columns), queries)  # type: ignore[arg-type]

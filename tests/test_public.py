@@ -16,11 +16,11 @@ NAMES = [
     "Decision", "Effort", "Enclosure", "Exchange", "ExpostError", "FileSession", "Filter",
     "FiniteSet", "HALT", "Halt", "InsecureSource", "InvalidInput", "Losses", "Nats", "Odometer",
     "OutsideDomain", "Progress", "Query", "Session", "SimplifiedFilter", "Source", "Transcript",
-    "certificate", "channel", "duchi", "exponential_mechanism", "from_sklearn", "geometric",
-    "hadamard_response", "integers", "interact", "laplace", "linear", "load", "load_answers",
-    "local_hashing", "logistic", "perturbation", "probit", "randomized_response",
-    "realized_loss", "realized_losses", "subset_selection", "unary_encoding", "utilization",
-    "worst_case_loss",
+    "categories", "certificate", "channel", "duchi", "exponential_mechanism", "from_sklearn",
+    "geometric", "hadamard_response", "integers", "interact", "laplace", "linear", "load",
+    "load_answers", "local_hashing", "logistic", "perturbation", "piecewise", "probit",
+    "randomized_response", "realized_loss", "realized_losses", "subset_selection",
+    "unary_encoding", "utilization", "worst_case_loss",
 ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ import expost as xp
 from expost.queries import Query
 from expost.queries.geometric import ClampedNoise, NoisyInteger
 from expost.queries.hadamard_response import SignedColumns
+from expost.queries.piecewise import Plateau
 from expost.queries.subset_selection import SpikedSubsets
 from expost.queries.unary_encoding import NoisyBits
 from expost.sampling import (
@@ -42,6 +43,14 @@ def test_a_spiked_draw_has_exactly_the_declared_probabilities(
     spike = data.draw(st.integers(0, size - 1))
     heavy, light = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 5))
     _check_every_outcome(Spiked(size, spike, heavy, light), size)
+
+
+@given(st.integers(1, 4), st.integers(0, 4), st.integers(1, 9), st.integers(1, 5), st.data())
+def test_a_draw_from_a_plateau_has_exactly_the_declared_probabilities(
+    width: int, others: int, heavy: int, light: int, data: st.DataObject
+) -> None:
+    start = data.draw(st.integers(0, others))
+    _check_every_outcome(Plateau(width + others, start, width, heavy, light), width + others)
 
 
 def _check_every_outcome(pmf: Pmf, size: int) -> None:
@@ -79,6 +88,7 @@ FAMILIES = [
     xp.local_hashing(seed="5eed", buckets=3, epsilon="0.7"),
     xp.hadamard_response(order=8, epsilon="0.7"),
     xp.geometric(range=(1, 5), sensitivity=3, epsilon="0.7"),
+    xp.piecewise({"value": 1}, range=(0, 2), grid=1, window=3, epsilon="0.7"),
     xp.exponential_mechanism(
         [[0, 1, "1/2"], [1, "1/3", 0], [0, 0, 0], [1, 1, 0]], sensitivity=1, epsilon="0.7"
     ),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from expost.certificates import certificate as certificate
     from expost.domains import Box as Box
     from expost.domains import FiniteSet as FiniteSet
+    from expost.domains import categories as categories
     from expost.domains import integers as integers
     from expost.errors import BudgetExceeded as BudgetExceeded
     from expost.errors import ExpostError as ExpostError
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from expost.queries import local_hashing as local_hashing
     from expost.queries import logistic as logistic
     from expost.queries import perturbation as perturbation
+    from expost.queries import piecewise as piecewise
     from expost.queries import probit as probit
     from expost.queries import randomized_response as randomized_response
     from expost.queries import subset_selection as subset_selection
@@ -92,6 +94,7 @@ __all__ = [
     "SimplifiedFilter",
     "Source",
     "Transcript",
+    "categories",
     "certificate",
     "channel",
     "duchi",
@@ -108,6 +111,7 @@ __all__ = [
     "local_hashing",
     "logistic",
     "perturbation",
+    "piecewise",
     "probit",
     "randomized_response",
     "realized_loss",
@@ -148,6 +152,7 @@ _HOME = {
     "SimplifiedFilter": "accounting",
     "Source": "sampling",
     "Transcript": "transcript",
+    "categories": "domains",
     "certificate": "certificates",
     "channel": "queries",
     "duchi": "queries",
@@ -164,6 +169,7 @@ _HOME = {
     "local_hashing": "queries",
     "logistic": "queries",
     "perturbation": "queries",
+    "piecewise": "queries",
     "probit": "queries",
     "randomized_response": "queries",
     "realized_loss": "loss",

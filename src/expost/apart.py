@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.accounting import Odometer
-from expost.domains import Box, Integers, Value
+from expost.domains import Box, Categories, Integers, Value
 from expost.likelihood import LogLikelihood
 from expost.queries import BoxLikelihood, Query
 from expost.transcript import Transcript
@@ -83,18 +83,23 @@ class _Surface:
 
     def __init__(self, transcript: Transcript, box: Box) -> None:
         self._box = box
-        self._lower = np.array([float(side.lower) for side in box.sides])
-        self._upper = np.array([float(side.upper) for side in box.sides])
+        # Categories go by their number.
+        sides = [
+            Integers(0, len(side.labels) - 1) if isinstance(side, Categories) else side
+            for side in box.sides
+        ]
+        self._lower = np.array([float(side.lower) for side in sides])
+        self._upper = np.array([float(side.upper) for side in sides])
         # How many steps an integer coordinate has; none for a real one, or one that is fixed.
         self._steps = np.array(
-            [side.upper - side.lower if isinstance(side, Integers) else 0 for side in box.sides],
+            [side.upper - side.lower if isinstance(side, Integers) else 0 for side in sides],
             dtype=float,
         )
         self._summands = _summands(transcript, box)
 
     def at(self, points: Doubles) -> Doubles:
         """The log-likelihood of rows of scaled coordinates."""
-        columns = list(self._unscaled(points).T)
+        columns = self._columns(points)
         result = np.zeros(len(points))
         for likelihood, position, times in self._summands:
             result += times * np.log(likelihood.weights(position, columns).astype(float))
@@ -122,12 +127,21 @@ class _Surface:
         top = int(values.argmax())
         return points[top], sign * float(values[top])
 
-    def point(self, scaled: Doubles) -> tuple[int | float, ...]:
+    def point(self, scaled: Doubles) -> tuple[int | float | str, ...]:
         """The coordinates of a point, as a value of the box has them."""
-        return tuple(
-            int(x) if isinstance(side, Integers) else x
-            for side, x in zip(self._box.sides, self._unscaled(scaled).tolist(), strict=True)
+        columns = zip(self._box.columns, self._columns(scaled[np.newaxis]), strict=True)
+        return self._box.value(
+            [int(x[0]) if isinstance(column, Integers) else float(x[0]) for column, x in columns]
         )
+
+    def _columns(self, points: Doubles) -> list[Doubles]:
+        result: list[Doubles] = []
+        for side, x in zip(self._box.sides, self._unscaled(points).T, strict=True):
+            if isinstance(side, Categories):
+                result += [(x == k).astype(float) for k in range(len(side.labels))]
+            else:
+                result.append(x)
+        return result
 
     def _unscaled(self, points: Doubles) -> Doubles:
         # Not lower + share · (upper - lower): that difference may be too large for a double.

@@ -1,4 +1,4 @@
-"""The values a subject may have: a finite set, or a box of real and integer coordinates."""
+"""The values a subject may have: a finite set, or a box of numbers and categories."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from expost.reading import array, double, each, items, members, number, scalar, 
 
 __all__ = [
     "Box",
+    "Categories",
     "Domain",
     "FiniteSet",
     "Integers",
     "Point",
     "Real",
     "Scalar",
+    "Side",
     "Value",
+    "categories",
     "domain_from_json",
     "integers",
 ]
 
 Scalar = int | float | str
 Point = tuple[int | float, ...]
-Value = Scalar | Point
+Value = Scalar | tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, init=False)
@@ -117,6 +120,10 @@ def _names(names: Any) -> tuple[str, ...]:
 
 
 def _point(row: Any, names: tuple[str, ...]) -> Point:
+    return tuple(number(x) for x in _coordinates(row, names))
+
+
+def _coordinates(row: Any, names: tuple[str, ...]) -> list[Any]:
     if isinstance(row, Mapping):
         if set(row) != set(names):
             raise InvalidInput(f"must have the coordinates {', '.join(names)}")
@@ -124,7 +131,7 @@ def _point(row: Any, names: tuple[str, ...]) -> Point:
     coordinates = items(row)
     if len(coordinates) != len(names):
         raise InvalidInput(f"must have {len(names)} coordinates")
-    return tuple(number(x) for x in coordinates)
+    return coordinates
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +147,9 @@ class Real:
         if self.lower > self.upper:
             raise InvalidInput("the lower bound is above the upper one")
 
-    def holds(self, x: float) -> bool:
-        return self.lower <= x <= self.upper
+    def locate(self, value: Any) -> Point | None:
+        x = number(value)
+        return (x,) if self.lower <= x <= self.upper else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +169,37 @@ class Integers:
         if self.lower > self.upper:
             raise InvalidInput("there is no integer between the bounds")
 
-    def holds(self, x: float) -> bool:
-        return self.lower <= x <= self.upper and x == math.floor(x)
+    def locate(self, value: Any) -> Point | None:
+        x = number(value)
+        return (x,) if self.lower <= x <= self.upper and x == math.floor(x) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """A coordinate that is one of several labels."""
+
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        labels = tuple(each(self.labels, text))
+        object.__setattr__(self, "labels", labels)
+        if not labels or "" in labels:
+            raise InvalidInput("must have labels, and none that is empty")
+        if len(set(labels)) < len(labels):
+            raise InvalidInput("a category is named twice")
+
+    def locate(self, value: Any) -> Point | None:
+        """A one for the label, and zeros for all others."""
+        place = self.labels.index(text(value))  # an error if there is none
+        return tuple(int(k == place) for k in range(len(self.labels)))
+
+
+def categories(*labels: str) -> Categories:
+    """A coordinate of a :class:`Box` that is one of several labels.
+
+    ``region=categories("north", "south")``
+    """
+    return Categories(labels)
 
 
 def integers(lower: int, upper: int) -> Integers:
@@ -170,19 +207,22 @@ def integers(lower: int, upper: int) -> Integers:
     return Integers(lower, upper)
 
 
+Side = Real | Integers | Categories
+
+
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Box:
-    """Vectors with real and integer coordinates between bounds, named or plain.
+    """Vectors with real and integer coordinates between bounds and with categories.
 
-    The order of named coordinates does not matter.
+    Coordinates are named or plain. The order of named ones does not matter.
 
-    >>> Box(age=(10, 100), sex=integers(0, 1))
-    Box(age=[10, 100], sex=integers[0, 1])
+    >>> Box(age=(10, 100), sex=integers(0, 1), region=categories("north", "south"))
+    Box(age=[10, 100], sex=integers[0, 1], region=categories[north, south])
     >>> Box([(-1, 1), (-1, 1)])
     Box([-1, 1], [-1, 1])
     """
 
-    sides: tuple[Real | Integers, ...]
+    sides: tuple[Side, ...]
     names: tuple[str, ...] | None
 
     def __init__(self, sides: Any = None, /, **named: Any) -> None:
@@ -192,7 +232,7 @@ class Box:
         entries = list(named.values()) if sides is None else items(sides)
         if not entries:
             raise InvalidInput("a box needs at least one coordinate")
-        checked: list[Real | Integers] = []
+        checked: list[Side] = []
         for index, side in enumerate(entries):
             with at(names[index] if names else f"[{index}]"):
                 checked.append(_side(side))
@@ -200,10 +240,7 @@ class Box:
         object.__setattr__(self, "names", names)
 
     def __repr__(self) -> str:
-        shown = [
-            f"{'integers' if isinstance(side, Integers) else ''}[{side.lower:g}, {side.upper:g}]"
-            for side in self.sides
-        ]
+        shown = [_shown(side) for side in self.sides]
         if self.names is not None:
             shown = [f"{name}={side}" for name, side in zip(self.names, shown, strict=True)]
         return f"Box({', '.join(shown)})"
@@ -214,30 +251,84 @@ class Box:
     def __hash__(self) -> int:
         return hash(frozenset(self.sides))
 
+    @cached_property
+    def columns(self) -> tuple[Real | Integers, ...]:
+        """The coordinates as numbers: categories have a column each, of which exactly one is 1."""
+        result: list[Real | Integers] = []
+        for side in self.sides:
+            if isinstance(side, Categories):
+                alone = len(side.labels) == 1
+                result += [Integers(int(alone), 1)] * len(side.labels)
+            else:
+                result.append(side)
+        return tuple(result)
+
+    @cached_property
+    def places(self) -> tuple[range, ...]:
+        """The columns of each coordinate."""
+        result, start = [], 0
+        for side in self.sides:
+            size = len(side.labels) if isinstance(side, Categories) else 1
+            result.append(range(start, start + size))
+            start += size
+        return tuple(result)
+
+    @cached_property
+    def groups(self) -> tuple[range, ...]:
+        """The columns of each coordinate with categories."""
+        pairs = zip(self.sides, self.places, strict=True)
+        return tuple(place for side, place in pairs if isinstance(side, Categories))
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The columns by name: boxes are equal whatever the order of their coordinates."""
+        names = range(len(self.sides)) if self.names is None else self.names
+        by_name = sorted(range(len(self.sides)), key=names.__getitem__)
+        return tuple(column for side in by_name for column in self.places[side])
+
     def locate(self, value: Any) -> Point | None:
-        """The value as a tuple of coordinates, or None if it is outside. It never raises."""
+        """The value as a tuple of columns, or None if it is outside. It never raises."""
         names = self.names or tuple(str(i) for i in range(len(self.sides)))
         try:
-            point = _point(value, names)
+            coordinates = _coordinates(value, names)
+            parts = [side.locate(x) for side, x in zip(self.sides, coordinates, strict=True)]
         except Exception:  # as above: no error, no leak
             return None
-        inside = all(side.holds(x) for side, x in zip(self.sides, point, strict=True))
-        return point if inside else None
+        inside = [part for part in parts if part is not None]
+        return sum(inside, ()) if len(inside) == len(parts) else None
+
+    def value(self, point: Sequence[float]) -> tuple[Scalar, ...]:
+        """The coordinates of a point that is given by its columns."""
+        return tuple(
+            side.labels[[point[j] for j in place].index(1)]
+            if isinstance(side, Categories)
+            else point[place[0]]
+            for side, place in zip(self.sides, self.places, strict=True)
+        )
 
     def tree(self) -> dict[str, Any]:
         """The JSON shape, with bounds as doubles."""
         shapes: list[Any] = []
         for side in self.sides:
+            if isinstance(side, Categories):
+                shapes.append({"categories": list(side.labels)})
+                continue
             bounds = [float(side.lower), float(side.upper)]
             shapes.append({"integers": bounds} if isinstance(side, Integers) else bounds)
         return {"box": shapes if self.names is None else dict(zip(self.names, shapes, strict=True))}
 
 
-def _side(side: Any) -> Real | Integers:
-    if isinstance(side, (Real, Integers)):
+def _shown(side: Side) -> str:
+    if isinstance(side, Categories):
+        return f"categories[{', '.join(side.labels)}]"
+    return f"{'integers' if isinstance(side, Integers) else ''}[{side.lower:g}, {side.upper:g}]"
+
+
+def _side(side: Any) -> Side:
+    if isinstance(side, (Real, Integers, Categories)):
         return side
     if not isinstance(side, (tuple, list)) or len(side) != 2:
-        raise InvalidInput("must be a pair of bounds, or integers(lower, upper)")
+        raise InvalidInput("must be a pair of bounds, integers(lower, upper) or categories(...)")
     return Real(side[0], side[1])
 
 
@@ -269,11 +360,17 @@ def domain_from_json(value: Any) -> Domain:
         return Box(**{name: _side_from_json(side, name) for name, side in named.items()})
 
 
-def _side_from_json(value: Any, place: str) -> Real | Integers:
+def _side_from_json(value: Any, place: str) -> Side:
     with at(place):
-        if isinstance(value, dict):
-            return Integers(*_pair(members(value, required=("integers",))["integers"]))
-        return Real(*_pair(value))
+        if not isinstance(value, dict):
+            return Real(*_pair(value))
+        fields = members(value, optional=("integers", "categories"))
+        if len(fields) != 1:
+            raise InvalidInput("must have exactly one of integers, categories")
+        if "categories" in fields:
+            with at("categories"):
+                return Categories(tuple(array(fields["categories"])))
+        return Integers(*_pair(fields["integers"]))
 
 
 def _pair(value: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from expost.accounting import Filter, Odometer, filter_of
 from expost.apart import Apart, most_apart
-from expost.domains import Box, Domain, Integers
+from expost.domains import Box, Categories, Domain, Integers, Side
 from expost.loss import share_between
 from expost.queries import (
     Channel,
@@ -25,6 +25,7 @@ from expost.queries import (
 )
 from expost.queries.regression import Regression
 from expost.queries.score import Score
+from expost.queries.score_grid import GridQuery
 from expost.rounding import Enclosure
 from expost.transcript import Exchange
 
@@ -176,24 +177,35 @@ def _(query: Linear) -> str:
 
 
 @_subject_of.register
+def _(query: GridQuery) -> str:
+    ends = f"from {query.range[0]:g} to {query.range[1]:g}"
+    return f"a score {ends} of {_coordinates(query.score)}, with noise"
+
+
+@_subject_of.register
 def _(query: Regression) -> str:
     return f"a yes-or-no prediction from {_coordinates(query.score)}"
 
 
 def _coordinates(score: Score) -> str:
-    used = [j for j, weight in enumerate(score.weights) if weight]
+    used = [j for j, weight in enumerate(score.weights) if weight not in (0.0, {})]
     if score.names is None:
         return f"{len(used)} of {len(score.weights)} coordinates"
     return listed([score.names[j] for j in used]) or "no coordinate"
+
+
+def _side_in_words(side: Side) -> str:
+    if isinstance(side, Categories):
+        return f"one of {listed(side.labels, 'or')}"
+    kind = "an integer " if isinstance(side, Integers) else ""
+    return f"{kind}from {side.lower:g} to {side.upper:g}"
 
 
 def _domain_in_words(domain: Domain) -> str:
     if isinstance(domain, Box):
         names = domain.names or [f"[{index}]" for index in range(len(domain.sides))]
         sides = [
-            f"{name} {'an integer ' if isinstance(side, Integers) else ''}"
-            f"from {side.lower:g} to {side.upper:g}"
-            for name, side in zip(names, domain.sides, strict=True)
+            f"{name} {_side_in_words(side)}" for name, side in zip(names, domain.sides, strict=True)
         ]
         return f"a point of a box: {listed(sides)}"
     if domain.names is not None:

@@ -86,7 +86,7 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
     expect(domain, Domain, "a FiniteSet or a Box")
     if isinstance(domain, FiniteSet):
         return query.on(domain).epsilon.enclosure
-    losses = _response_losses(query, domain, query.on(domain).sufficient)
+    losses = _response_losses(query, domain, query.on(domain).loudest)
     return Enclosure(max(loss.lower for loss in losses), max(loss.upper for loss in losses))
 
 
@@ -138,9 +138,12 @@ def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Encl
     if isinstance(domain, FiniteSet):
         likelihood = asked.on(domain)
         return share_of(likelihood.least_loss, likelihood.epsilon)
-    losses = _response_losses(asked, domain, asked.on(domain).quietest)
+    worst, quietest = worst_case_loss(asked, domain), asked.on(domain).quietest
+    if quietest is None:
+        return share_between(Enclosure(0.0, worst.upper), worst)
+    losses = _response_losses(asked, domain, quietest)
     least = Enclosure(min(loss.lower for loss in losses), min(loss.upper for loss in losses))
-    return share_between(least, worst_case_loss(asked, domain))
+    return share_between(least, worst)
 
 
 def share_of(used: Nats, whole: Nats) -> Enclosure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.answers import Answers, Subject
+from expost.answers import Answers, Subject, queries_from_json
 from expost.domains import Box, FiniteSet
-from expost.errors import expect
+from expost.errors import at, expect
 from expost.extrema import GAP, NODES, Effort, concave_spreads
 from expost.extrema.many_finite import finite_spreads
 from expost.loss import realized_loss, total_charge
 from expost.rounding import Nats
+from expost.transcript import read_text
 
 __all__ = ["Losses", "realized_losses"]
 
@@ -67,7 +69,8 @@ class Losses:
 
 
 def realized_losses(
-    answers: Answers,
+    answers: Any,
+    queries: str | os.PathLike[str] | None = None,
     *,
     gap: float = GAP,
     nodes: int = NODES,
@@ -75,14 +78,23 @@ def realized_losses(
 ) -> Losses:
     """The realized loss of every subject, as :func:`realized_loss` has it for one.
 
+    ``answers`` are :class:`Answers`; or a frame of them, and ``queries`` the name of the file that
+    has the queries, as for :func:`load_answers`.
+
     Finite domains, and unclipped linear queries on a box of real coordinates, are worked out all
     at once; otherwise every pattern of responses once. ``progress`` is told how many subjects
     are done, and how many there are.
     """
-    expect(answers, Answers, "Answers(domain, queries, table)")
-    effort = Effort(gap, nodes)
-    told = progress or (lambda done, total: None)
+    if queries is not None:
+        expect(queries, (str, os.PathLike), "the name of a file")
+        with at(os.fspath(queries), ": "):
+            domain, by_id = queries_from_json(read_text(queries))
+        answers = Answers(domain, by_id, answers)
+    expect(answers, Answers, "Answers(domain, queries, table), or a frame with a file of queries")
+    return _losses(answers, Effort(gap, nodes), progress or (lambda done, total: None))
 
+
+def _losses(answers: Answers, effort: Effort, told: Callable[[int, int], None]) -> Losses:
     def tell(done: int) -> None:
         told(done, len(answers))
 

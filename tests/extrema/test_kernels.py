@@ -21,16 +21,19 @@ from boxes import EPSILONS, some_case
 from expost.extrema import kernels
 from expost.extrema.kernels import (
     FALLING,
+    HOLE,
     LOGISTIC,
     MIRRORED,
     PROBIT,
     RISING,
     TENT,
     VALLEY,
+    WINDOW,
     Side,
     Work,
 )
-from expost.queries.score_term import Link, ScoreTerm
+from expost.extrema.side import Sides, Terms, both_sides
+from expost.queries.score_term import BLUR, Link, ScoreTerm
 from parts import (
     UNIT,
     curvature_left,
@@ -60,6 +63,8 @@ KINDS = {
     "mirrored": MIRRORED,
     "tent": TENT,
     "valley": VALLEY,
+    "window": WINDOW,
+    "hole": HOLE,
 }
 SHARP = [1e-9, 1e-3, 0.1, 1.0, 2.5, 8.0, 30.0, 100.0]
 
@@ -88,7 +93,7 @@ def test_links_are_within_their_error(kind: int, epsilon: float) -> None:
     side = single(kind, epsilon)
     for t in arguments(random.Random(1), epsilon, 60):
         given = kernels.value(side.link, side.par, 0, t)
-        assert abs(given - exact_link(kind, Fraction(t), epsilon)) <= UNIT * side.error[0]
+        assert abs(given - exact_link(side, 0, Fraction(t))) <= UNIT * side.error[0]
 
 
 @pytest.mark.parametrize("epsilon", SHARP)
@@ -453,7 +458,7 @@ def test_tightening_drops_no_score_that_may_be_above_the_cut(kind: int, epsilon:
         # With the score at t the bound is less by what t loses against the best score.
         for t in [*np.linspace(*before, 60), 0.0, 1.0, -1.0]:
             if before[0] <= t <= before[1] and not work.L[0] <= t <= work.U[0]:
-                there = side.m[0] * exact_link(kind, Fraction(float(t)), epsilon) - lam * float(t)
+                there = side.m[0] * exact_link(side, 0, Fraction(float(t))) - lam * float(t)
                 assert bound - best + there <= cut, (lam, before, bound - cut, t)
     assert smaller > 20
 
@@ -516,3 +521,35 @@ def test_without_a_place_for_the_cache_kernels_are_compiled_all_the_same(
         return x + x
 
     assert kernels.compiled(double)(2.0) == 4.0
+
+
+# -- jumps and categories ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [WINDOW, HOLE])
+def test_points_that_are_found_count_for_no_more_than_is_sure(kind: int) -> None:
+    side = single(kind, 1.0)
+    gradient = np.empty(1)
+    slack = float(side.slack[0])
+    for edge in (-1.0, 1.0):
+        for off in (0.0, BLUR, -BLUR, BLUR + slack, -BLUR - slack, 3 * BLUR, -3 * BLUR):
+            t = edge + off
+            given = float(kernels.evaluate(side, np.array([t]), gradient))
+            assert given <= float(kernels.value(side.link, side.par, 0, t))
+            # Within the blur of a jump a response may be the likelier one, or not.
+            if abs(off) <= BLUR + slack / 2:
+                assert given == -0.5
+            if abs(off) == 3 * BLUR:
+                assert given == float(exact_link(side, 0, Fraction(t)))
+
+
+def test_one_category_is_chosen_and_only_one() -> None:
+    groups = np.array([[1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 1.0]])
+    term = ScoreTerm(Link.LOGISTIC, 1.0, (1.0, 2.0, 3.0, 4.0, 5.0), 0.0, 0.0)
+    zeros, ones = np.zeros(5), np.ones(5)
+    whole = np.array([1, 1, 0, 1, 1])
+    packed, _ = both_sides(Terms.of([(term, 1)], range(5)), Sides(zeros, ones, whole, groups))
+    side = kernels.unpack(*packed)
+    point = np.array([1.0, 1.0, 0.25, 0.0, 0.0])
+    kernels.choose_categories(side, np.array([0.4, 0.6, 0.25, 0.5, 0.5]), point)
+    assert point.tolist() == [0, 1, 0.25, 1, 0]

@@ -13,11 +13,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 import expost as xp
 from expost.domains import Domain
@@ -226,7 +226,7 @@ def multinomial() -> Any:
 
 SUPPORTED = (
     "model: must be a fitted LinearRegression, Ridge, Lasso or binary LogisticRegression, "
-    "alone or behind StandardScaler in a Pipeline"
+    "alone or in a Pipeline behind OneHotEncoder, StandardScaler, or a ColumnTransformer of these"
 )
 
 
@@ -250,9 +250,19 @@ SUPPORTED = (
         ),
         (
             make_pipeline(ColumnTransformer([("s", StandardScaler(), [0])]), Ridge()),
-            f"{SUPPORTED}; it has a step ColumnTransformer",
+            "model: this ColumnTransformer is not fitted",
         ),
-        (make_pipeline("passthrough", Ridge()), f"{SUPPORTED}; it has a step str"),
+        (
+            make_pipeline(ColumnTransformer([("s", MinMaxScaler(), [0])]), Ridge()).fit(
+                POINTS, HOURS
+            ),
+            f"{SUPPORTED}; it has a step MinMaxScaler",
+        ),
+        (make_pipeline("passthrough", Ridge()), "model: this Ridge is not fitted"),
+        (
+            make_pipeline(OneHotEncoder(), Ridge()).fit(POINTS[:, 1:2], HOURS),
+            "model: encodes 0, which has no categories in the domain",
+        ),
         (make_pipeline(make_pipeline(StandardScaler()), Ridge()), f"{SUPPORTED}; it has a step Pi"),
         (make_pipeline(StandardScaler()), f"{SUPPORTED}, not StandardScaler"),
         (Pipeline([]), f"{SUPPORTED}, not Pipeline"),
@@ -310,6 +320,105 @@ def test_what_does_not_fit_together_is_one_line(
     with pytest.raises(xp.InvalidInput) as caught:
         xp.from_sklearn(model, domain, 1, **options)
     assert str(caught.value).startswith(message)
+
+
+PATIENTS = pd.DataFrame(
+    {
+        "age": POINTS[:, 0],
+        "region": np.array(["north", "south", "islands"])[np.arange(300) % 3],
+        "sex": np.where(POINTS[:, 1] == 1, "m", "f"),
+    }
+)
+PATIENT = xp.Box(
+    sex=xp.categories("m", "f"),
+    age=(10, 100),
+    region=xp.categories("north", "south", "islands"),
+)
+ENCODERS = {
+    "all of them": [(OneHotEncoder(), ["region", "sex"]), (StandardScaler(), ["age"])],
+    "without the first": [
+        ("passthrough", ["age"]),
+        (OneHotEncoder(drop="first"), ["region"]),
+        (OneHotEncoder(drop="if_binary"), ["sex"]),
+    ],
+    "by place": [(OneHotEncoder(), slice(1, 3)), ("passthrough", [0])],
+    "age left out": [(OneHotEncoder(), ["sex"]), ("drop", ["age"])],
+    "age twice": [("passthrough", ["age"]), (StandardScaler(), ["age"])],
+    "by a mask": [(OneHotEncoder(), [False, True, True]), (StandardScaler(), ["age"])],
+}
+
+
+def categorical_scores(query: Any, box: xp.Box, table: pd.DataFrame) -> list[float]:
+    own = query.score.on_box(box)
+    return [own.at(box.locate(row)) for row in table.to_dict("records")]
+
+
+@pytest.mark.parametrize("encoders", ENCODERS.values(), ids=ENCODERS)
+@pytest.mark.parametrize("scalers", [[], [StandardScaler(with_mean=False)]], ids=["", "scaled"])
+def test_categories_get_the_weights_of_their_columns(encoders: Any, scalers: list[Any]) -> None:
+    columns = make_column_transformer(*encoders, sparse_threshold=0)
+    model = make_pipeline(columns, *scalers, LogisticRegression(max_iter=5000))
+    model.fit(PATIENTS, LONG)
+    query = xp.from_sklearn(model, PATIENT, 1)
+    expected = model.decision_function(PATIENTS)
+    given = categorical_scores(query, PATIENT, PATIENTS)
+    np.testing.assert_allclose(given, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_what_remains_is_passed_through() -> None:
+    columns = make_column_transformer((OneHotEncoder(), ["region", "sex"]), remainder="passthrough")
+    model = make_pipeline(columns, Ridge()).fit(PATIENTS, HOURS)
+    query = xp.from_sklearn(model, PATIENT, 1)
+    given = categorical_scores(query, PATIENT, PATIENTS)
+    np.testing.assert_allclose(given, model.predict(PATIENTS), rtol=1e-9)
+
+
+@pytest.mark.parametrize("drop_first", [False, True])
+def test_columns_of_dummies_are_matched_by_name(drop_first: bool) -> None:
+    dummies = pd.get_dummies(PATIENTS, drop_first=drop_first)
+    model = Ridge().fit(dummies, HOURS)
+    query = xp.from_sklearn(model, PATIENT, 1)
+    given = categorical_scores(query, PATIENT, PATIENTS)
+    np.testing.assert_allclose(given, model.predict(dummies), rtol=1e-9)
+
+
+def test_an_encoder_alone_in_a_plain_box() -> None:
+    table = PATIENTS[["region", "sex"]].to_numpy()
+    model = make_pipeline(OneHotEncoder(drop="first"), Ridge()).fit(table, HOURS)
+    box = xp.Box([xp.categories("islands", "north"), xp.categories("f", "m")])
+    query = xp.from_sklearn(model, box, 1)
+    own = query.score.on_box(box)
+    rows = [["islands", "f"], ["north", "m"], ["north", "f"]]
+    given = [own.at(box.locate(row) or ()) for row in rows]
+    np.testing.assert_allclose(given, model.predict(np.array(rows, dtype=object)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "sides", "message"),
+    [
+        (
+            OneHotEncoder(),
+            {"region": xp.categories("north", "west")},
+            "model: was fitted without the category 'west' of the domain",
+        ),
+        (
+            OneHotEncoder(),
+            {"region": (0, 1)},
+            "model: encodes 'region', which has no categories in the domain",
+        ),
+        (
+            OneHotEncoder(min_frequency=200),
+            {"region": xp.categories("north", "south")},
+            "model: its OneHotEncoder puts rare categories together",
+        ),
+    ],
+)
+def test_categories_that_do_not_fit_are_one_line(encoder: Any, sides: Any, message: str) -> None:
+    columns = make_column_transformer((encoder, ["region"]))
+    model = make_pipeline(columns, Ridge()).fit(PATIENTS, HOURS)
+    with pytest.raises(xp.InvalidInput) as caught:
+        xp.from_sklearn(model, xp.Box(**sides), 1)
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "nan", 501])

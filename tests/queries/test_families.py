@@ -1,4 +1,4 @@
-"""What families on finite domains have in common: strict files, and content ids."""
+"""What families have in common on finite domains: strict files, and content ids."""
 
 from __future__ import annotations
 
@@ -30,6 +30,16 @@ FILES: list[dict[str, Any]] = [
         "epsilon": "1",
     },
 ]
+EVERYWHERE: list[dict[str, Any]] = [
+    {
+        "kind": "piecewise",
+        "weights": {"value": 1},
+        "range": [0, 2],
+        "grid": "0.5",
+        "window": 3,
+        "epsilon": "1",
+    },
+]
 JUNK: list[Any] = [
     None, True, 0, -1, 1.5, "", "x", "0x1", "1/2", "1/0", [], {}, [[]], [1, 2, 3], 1e300, -1e-300,
     float("nan"), float("inf"), 2**53, 2**70, 10**400, "9" * 5000,
@@ -56,7 +66,7 @@ def edited(file: dict[str, Any], place: tuple[Any, ...], value: Any) -> str:
     return json.dumps(document)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file["kind"]))
+@pytest.mark.parametrize("file", [*FILES, *EVERYWHERE], ids=lambda file: str(file["kind"]))
 def test_junk_in_any_place_is_refused_with_one_line_or_makes_a_query(file: dict[str, Any]) -> None:
     refused = 0
     for place, junk in itertools.product(places(file), [*JUNK, ...]):
@@ -73,7 +83,7 @@ def test_junk_in_any_place_is_refused_with_one_line_or_makes_a_query(file: dict[
     assert refused > 20
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file["kind"]))
+@pytest.mark.parametrize("file", [*FILES, *EVERYWHERE], ids=lambda file: str(file["kind"]))
 def test_what_is_unknown_or_missing_is_named(file: dict[str, Any]) -> None:
     with pytest.raises(xp.InvalidInput, match="more: unknown field"):
         query_from_json(parse(json.dumps({**file, "more": 1})))
@@ -83,7 +93,7 @@ def test_what_is_unknown_or_missing_is_named(file: dict[str, Any]) -> None:
             query_from_json(parse(document))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file["kind"]))
+@pytest.mark.parametrize("file", [*FILES, *EVERYWHERE], ids=lambda file: str(file["kind"]))
 def test_every_response_survives_a_file_and_moves_the_content_id(file: dict[str, Any]) -> None:
     query = query_from_json(parse(json.dumps(file)))
     ids = set()

@@ -55,10 +55,10 @@ def some_points(generator: random.Random, box: xp.Box, count: int) -> list[Point
         inside = generator.uniform(low, high), up(low), down(high)
         return generator.choice([low, high, *(min(high, max(low, x)) for x in inside)])
 
-    points = [tuple(coordinate(side) for side in box.sides) for _ in range(count)]
+    points = [tuple(coordinate(side) for side in box.columns) for _ in range(count)]
     return [
-        tuple(side.lower for side in box.sides),
-        tuple(side.upper for side in box.sides),
+        tuple(side.lower for side in box.columns),
+        tuple(side.upper for side in box.columns),
         *points,
     ]
 
@@ -87,7 +87,7 @@ def some_box(generator: random.Random) -> xp.Box:
 def some_query(generator: random.Random, box: xp.Box) -> xp.Query:
     scale = 10.0 ** generator.choice([-300, -3, 0, 0, 0, 1, 4, 8, 150])
     weights = [
-        generator.choice([0.0, 1.0, 1.0, 1.0]) * generator.gauss(0, 1) * scale for _ in box.sides
+        generator.choice([0.0, 1.0, 1.0, 1.0]) * generator.gauss(0, 1) * scale for _ in box.columns
     ]
     intercept = generator.choice([0.0, 1.0, 1e3, -1e8]) * generator.gauss(0, 1)
     epsilon = generator.choice(EPSILONS)
@@ -284,7 +284,7 @@ def test_scores_in_doubles_are_within_their_rounding_and_extreme_at_the_corners(
     for _ in range(300):
         box = some_box(generator)
         scale = 10.0 ** generator.choice([-310, -3, 0, 8])
-        weights = tuple(generator.gauss(0, 1) * scale for _ in box.sides)
+        weights = tuple(generator.gauss(0, 1) * scale for _ in box.columns)
         score = BoxScore(weights, generator.choice([0.0, -1.0, 1e5]), box)
         low, high = score.at(score.corner(-1)), score.at(score.corner(1))
         for point in some_points(generator, box, 8):

@@ -41,6 +41,9 @@ def loss_after_response(odometer: Odometer, query: Query, budget: Nats) -> Worst
     """The realized loss after the query, at worst over its responses, against a budget."""
     total = odometer.log_likelihood
     assert isinstance(total, BoxLogLikelihood)
+    likelihood = query.on(total.domain)
+    if likelihood.sufficient is None:
+        return loss_plus_epsilon(odometer, query, budget)
     # No response adds more than epsilon, and that is often enough.
     simple = loss_plus_epsilon(odometer, query, budget, _GLANCE)
     if simple.within(budget):
@@ -49,7 +52,6 @@ def loss_after_response(odometer: Odometer, query: Query, budget: Nats) -> Worst
         return WorstCase(Enclosure(lower, simple.loss.upper), exact=simple.exact)
     most = odometer.spent + query.charge(total.domain).enclosure
     limit = budget.enclosure.lower
-    likelihood = query.on(total.domain)
     responses = [likelihood.responses[position] for position in likelihood.sufficient]
     losses: list[Enclosure] = []
     for response in responses:

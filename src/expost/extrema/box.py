@@ -20,8 +20,9 @@ from expost.extrema.effort import Effort, Progress
 from expost.extrema.kernels import PackedSide
 from expost.extrema.side import Sides, Terms, both_sides
 from expost.extrema.summit import Summit
+from expost.extrema.windows import joined
 from expost.queries.score_term import ScoreTerm
-from expost.rounding import Enclosure, down, up
+from expost.rounding import Enclosure, double_above, down, up
 
 __all__ = ["BoxSpread", "blocks"]
 
@@ -50,7 +51,9 @@ class BoxSpread:
         counted = Counter(given)
         # Each weight that is sampled is within its error of its term, at both ends of the spread.
         self.error = up(2 * math.fsum(up(term.error * n) for term, n in counted.items()))
-        terms = list(counted.items())
+        together, constant = joined(counted)
+        self._constants = double_above(constant), double_above(-constant)
+        terms = list(together.items())
         pairs = [
             both_sides(Terms.of([terms[i] for i in block], columns), Sides.of(box, columns))
             for columns, block in blocks(terms, box)
@@ -68,7 +71,10 @@ class BoxSpread:
     @property
     def uppers(self) -> tuple[float, float]:
         """Bounds on the largest sum and on the largest of its negative, without the error."""
-        first, second = (up(math.fsum(search.upper for search in side)) for side in self._sides)
+        first, second = (
+            up(up(math.fsum(search.upper for search in side)) + constant)
+            for side, constant in zip(self._sides, self._constants, strict=True)
+        )
         return first, second
 
     @property
@@ -140,20 +146,19 @@ def blocks(
 
     Both by index. Terms that are constant belong to no block.
     """
-    free = [side.lower < side.upper for side in box.sides]
-    # Boxes are equal whatever the order of their names, and so are their enclosures.
-    keys = range(len(free)) if box.names is None else box.names
-    order = sorted(range(len(free)), key=keys.__getitem__)
-    moving = [j for j in order if free[j]]
+    free = [side.lower < side.upper for side in box.columns]
+    # Not as they come: equal boxes have equal enclosures.
+    moving = [j for j in box.order if free[j]]
     if any(all(term.weights[j] for j in moving) for term, _ in terms):
         # One term with all coordinates links all others, but for those that are constant.
         linked = [i for i, (term, _) in enumerate(terms) if any(term.weights[j] for j in moving)]
         if linked:
-            yield order, linked
+            yield list(box.order), linked
         return
     found: list[tuple[set[int], list[int]]] = []
     for index, (term, _) in enumerate(terms):
         used = {j for j, weight in enumerate(term.weights) if weight}
+        used.update(*(group for group in box.groups if not used.isdisjoint(group)))
         varying = {j for j in used if free[j]}
         joined = [block for block in found if not varying.isdisjoint(block[0])]
         if joined:
@@ -167,4 +172,4 @@ def blocks(
         elif varying:
             found.append((used, [index]))
     for used, block in found:
-        yield [j for j in order if j in used], block
+        yield [j for j in box.order if j in used], block

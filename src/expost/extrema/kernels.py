@@ -1,8 +1,9 @@
 """Compiled kernels of the branch and bound: arrays in, arrays out, nothing of queries.
 
 A *side* is always to maximize Σ m_i ψ_i(t_i), t = A x + c, over a box with real and integer
-coordinates. Every ψ is increasing, convex left of τ and concave right of it; or it is a TENT or a
-VALLEY, straight on either side of τ. A *node* is a box
+coordinates. Every ψ is increasing, convex left of τ and concave right of it; or it is straight
+but for a kink or two jumps: TENT, VALLEY, WINDOW, HOLE. One that is FLAT is zero, and its t has to
+be 1, as the number of categories that somebody is in. A *node* is a box
 [l, u] on x and intervals [L, U] on t. For any multipliers λ, curvatures q, centre x̂ and diagonal
 D ≥ 0 with D - Σ q_i a_i a_iᵀ positive semidefinite,
 
@@ -33,10 +34,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LOGISTIC, RISING, FALLING, PROBIT, MIRRORED, TENT, VALLEY = 0, 1, 2, 3, 4, 5, 6
+LOGISTIC, RISING, FALLING, PROBIT, MIRRORED = 0, 1, 2, 3, 4
+TENT, VALLEY, WINDOW, HOLE, FLAT = 5, 6, 7, 8, 9  # those from TENT on are straight in parts
 # Columns of Side.par. With h = ε/2: h, sinh h, cosh h, e^-h, e^h, 2/(e^ε - 1), argmax of -ψ''.
 H, SINH, COSH, SHRINK, GROW, FOOT, PEAK = 0, 1, 2, 3, 4, 5, 6
 PARAMETERS = 7
+# Of straight ones: where they bend or jump, with as much room for rounding as makes them larger;
+# and of those that jump also with as much as makes them smaller.
+LEFT, RIGHT, SURE_LEFT, SURE_RIGHT = SINH, COSH, SHRINK, GROW
 # More columns of what a side is made of: the largest slope, τ, and the rounding of ψ in units.
 STEEPEST, TAU, ERROR = PARAMETERS, PARAMETERS + 1, PARAMETERS + 2
 
@@ -45,6 +50,7 @@ ROOT_HALF, ROOT_PI = math.sqrt(0.5), 1.0 / math.sqrt(math.pi)
 TINY = 1e-300  # what products too small for doubles can lose, and more
 KNOTS = 64
 _CLOSER = 8
+_EDGE = 2.0**-22  # how far from a jump to split
 CANDIDATE = 2  # a variable and a point
 PLAIN, CURVED = 0, 1
 VALUE, TIGHTENED = 0, 1  # in Work.found
@@ -268,6 +274,10 @@ def pack(
         for i in range(n):
             size += 2.0 * abs(side.A[i, j])
         side.wall[n + j] = side.wall[0] * size
+    for i in range(n):
+        for j in range(d):
+            if link[i] == FLAT and side.A[i, j] != 0.0:
+                side.wall[i] = max(side.wall[i], side.wall[n + j])
     for k in range(tables):
         side.sizes[k] = sizes[k]
         for s in range(width):
@@ -328,6 +338,18 @@ def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
 
 
 @compiled
+def straight(kind: int, h: float, left: float, right: float, t: float) -> float:
+    """ψ(t) of those from TENT on, whose jumps are at left and right; there the larger value."""
+    if kind <= VALLEY:
+        return abs(t) if kind == VALLEY else -abs(t)
+    if kind == WINDOW:
+        return h if left <= t <= right else -h
+    if kind == HOLE:
+        return -h if left < t < right else h
+    return 0.0
+
+
+@compiled
 def value(link: Ints, par: Floats, i: int, t: float) -> float:
     """ψ_i(t), within 32 + 24h units of roundoff; PROBIT and MIRRORED within 128 + 64h."""
     h = par[i, H]
@@ -340,7 +362,7 @@ def value(link: Ints, par: Floats, i: int, t: float) -> float:
         r = min(a, h) + math.log((1.0 + low) / (1.0 + high))
         return r if t >= 0.0 else -r
     if link[i] >= TENT:
-        return abs(t) if link[i] == VALLEY else -abs(t)
+        return straight(link[i], h, par[i, LEFT], par[i, RIGHT], t)
     s = 1.0 if link[i] == RISING or link[i] == PROBIT else -1.0
     if link[i] == PROBIT or link[i] == MIRRORED:
         return s * (math.log1p(math.erfc(-s * t * ROOT_HALF) / par[i, FOOT]) - h)
@@ -357,6 +379,8 @@ def slope(link: Ints, par: Floats, i: int, t: float) -> float:
         u = t if link[i] == PROBIT else -t
         density = 2.0 * ROOT_HALF * ROOT_PI * math.exp(-0.5 * t * t)
         return density / (par[i, FOOT] + math.erfc(-u * ROOT_HALF))
+    if link[i] > VALLEY:
+        return 0.0
     if link[i] >= TENT:
         return 1.0 if (t > 0.0) == (link[i] == VALLEY) else -1.0
     if abs(t) > 1.0:
@@ -412,9 +436,9 @@ def plain_bound(links: Links, i: int, lam: float, lo: float, hi: float) -> float
     link, par, m = links.link, links.par, links.m[i]
     left, right = max(lo, links.tau[i]), hi
     if link[i] >= TENT:
-        # Straight on either side of 0.
         ends = max(height(links, i, lam, lo), height(links, i, lam, hi))
-        return max(ends, height(links, i, lam, min(hi, left)))
+        first = height(links, i, lam, min(hi, max(lo, par[i, LEFT])))
+        return max(ends, first, height(links, i, lam, min(hi, max(lo, par[i, RIGHT]))))
     best = -math.inf
     if lo < links.tau[i]:
         best = height(links, i, lam, lo)  # convex from here to left, where the rest begins
@@ -422,8 +446,8 @@ def plain_bound(links: Links, i: int, lam: float, lo: float, hi: float) -> float
         best = max(best, height(links, i, lam, hi))
     if left >= right:
         return best
-    if link[i] == FALLING:
-        return max(best, height(links, i, lam, left))  # level beyond τ
+    if link[i] == FALLING or (link[i] == RISING and left >= 1.0):
+        return max(best, height(links, i, lam, left))  # level from here on
     if link[i] == RISING:
         right = min(right, 1.0)  # level beyond 1, and both ends of that are looked at
     t = min(right, max(left, crest(links, i, lam)))
@@ -1110,6 +1134,31 @@ def simplex(side: Side, work: Work, limit: int) -> None:
 
 
 @compiled
+def sure(kind: int, par: Floats, i: int, t: float, slack: float) -> float:
+    """ψ_i of a WINDOW or a HOLE, wherever near t; the smaller value if its jump is as near."""
+    left, right = par[i, SURE_LEFT], par[i, SURE_RIGHT]
+    if kind == WINDOW:
+        return par[i, H] if left + slack <= t <= right - slack else -par[i, H]
+    return par[i, H] if t <= left - slack or t >= right + slack else -par[i, H]
+
+
+@compiled
+def choose_categories(side: Side, x: Floats, point: Floats) -> None:
+    """Where exactly one of some coordinates is 1, let it be that of the largest x."""
+    n, d = side.A.shape
+    for i in range(n):
+        if side.link[i] != FLAT:
+            continue
+        best = -1
+        for j in range(d):
+            if side.A[i, j] != 0.0:
+                point[j] = 0.0
+                if best < 0 or x[j] > x[best]:
+                    best = j
+        point[best] = 1.0
+
+
+@compiled
 def evaluate(side: Side, x: Floats, grad: Floats) -> float:
     """Σ m ψ(a·x + c), and its gradient."""
     n, d = side.A.shape
@@ -1120,6 +1169,9 @@ def evaluate(side: Side, x: Floats, grad: Floats) -> float:
         t = side.c[i]
         for j in range(d):
             t += side.A[i, j] * x[j]
+        if side.link[i] == WINDOW or side.link[i] == HOLE:
+            total += side.m[i] * sure(side.link[i], side.par, i, t, side.slack[i])
+            continue
         total += side.m[i] * value(side.link, side.par, i, t)
         s = side.m[i] * slope(side.link, side.par, i, t)
         for j in range(d):
@@ -1177,14 +1229,27 @@ def ascend(side: Side, work: Work, from_here: float, worth: float) -> float:
 
 
 @compiled
-def choose_branch(side: Side, work: Work, rule: int) -> float:
+def beside_jump(kind: int, par: Floats, i: int, lo: float, t: float, hi: float) -> float:
+    """Next to the jump that is nearest to t, on its lower side, so that one part has no jump."""
+    out = _EDGE if kind == WINDOW else -_EDGE
+    left, right = par[i, LEFT] - out, par[i, RIGHT] + out
+    if not lo < left or (right < hi and abs(right - t) < abs(left - t)):
+        return right
+    return left
+
+
+@compiled
+def choose_branch(side: Side, work: Work, rule: int, lower: float) -> float:
     """Set where to split next, as (variable, point), or -1 if nothing is left to split.
+
+    ``lower`` is the value of a point.
 
     Returns the sum of the hulls at the relaxed optimum.
     """
     l, u, L, U, x, gap = work.l, work.u, work.L, work.U, work.x, work.gap
     n, d = side.A.shape
     total = 0.0
+    missed = 0.0
     most = 0.0
     work.branch[0] = -1.0
     for i in range(n):
@@ -1207,6 +1272,7 @@ def choose_branch(side: Side, work: Work, rule: int) -> float:
         f += curve * (t - work.middle[i]) ** 2
         gap[i] = max(0.0, f - side.m[i] * value(side.link, side.par, i, t))
         total += f
+        missed += gap[i]
         if rule == SCORES_FIRST and gap[i] > 1e-10:
             # What a split at this score is likely to gain, from the gains of earlier ones.
             gained = work.learned[i]
@@ -1214,12 +1280,19 @@ def choose_branch(side: Side, work: Work, rule: int) -> float:
             above = gap[i] * (gained[2] + 1.0) / (gained[3] + 1.0)
             if (below + 1e-4) * (above + 1e-4) <= most:
                 continue
-            most = (below + 1e-4) * (above + 1e-4)
             margin = 0.05 * (U[i] - L[i])
+            at = min(U[i] - margin, max(L[i] + margin, 0.75 * t + 0.25 * side.tau[i]))
+            if side.link[i] == WINDOW or side.link[i] == HOLE:
+                at = beside_jump(side.link[i], side.par, i, L[i], t, U[i])
+                if not L[i] < at < U[i]:
+                    continue
+            most = (below + 1e-4) * (above + 1e-4)
             work.branch[0] = i
-            work.branch[1] = min(U[i] - margin, max(L[i] + margin, 0.75 * t + 0.25 * side.tau[i]))
-    if work.branch[0] >= 0.0:
+            work.branch[1] = at
+    # Where the hulls are not to blame for most of it, coordinates between integers are.
+    if work.branch[0] >= 0.0 and missed >= 0.5 * (total - lower):
         return total
+    work.branch[0] = -1.0
     best = 0.0
     for j in range(d):
         if l[j] >= u[j]:
@@ -1255,7 +1328,8 @@ def plant(side: Side, work: Work) -> None:
         work.values[j] = side.hi[j] if liked > 0.0 else side.lo[j]
         work.labels[j] = n + j
     for i in range(n):
-        work.L[i], work.U[i] = -math.inf, math.inf
+        flat = side.link[i] == FLAT
+        work.L[i], work.U[i] = 1.0 if flat else -math.inf, 1.0 if flat else math.inf
         work.beta[i] = 0.3
         work.focus[i, 0] = work.focus[i, 1] = work.focus[i, 2] = math.inf
 
@@ -1390,15 +1464,16 @@ def grow_node(
             return best
         if work.found[VALUE] == -math.inf:
             for j in range(d):
-                x = min(side.hi[j], max(side.lo[j], work.x[j]))
+                x = min(work.u[j], max(work.l[j], work.x[j]))
                 work.trial[j] = np.rint(x) if side.integer[j] else x
+            choose_categories(side, work.x, work.trial)
             worth = max(1e-9, 0.02 * tolerance)
             work.found[VALUE] = ascend(side, work, lower - 0.3 * (best - lower), worth)
         if mode == CURVED:
             adapt(side, work)
             if left > 0 or plain <= best < math.inf:
                 continue
-        relaxed = choose_branch(side, work, rule)
+        relaxed = choose_branch(side, work, rule, max(lower, work.found[VALUE]))
         if mode == PLAIN:
             excess = bound - max(cut, max(lower, work.found[VALUE]) + tolerance)
             if closer > 0 and excess > 0.0 and bound - relaxed > 0.2 * excess:

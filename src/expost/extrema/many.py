@@ -29,7 +29,7 @@ _BLOCK = 1024
 
 def concave_side(terms: Sequence[ScoreTerm], box: Box) -> PackedSide | None:
     """The terms as a side, if they are unclipped linear ones and there are not too many corners."""
-    columns = range(len(box.sides))
+    columns = range(len(box.columns))
     sides = Sides.of(box, columns)
     if sides.integer.any() or len(columns) > _MOST_COORDINATES:
         return None

@@ -3,7 +3,7 @@
 The response and the side (largest or smallest log-likelihood) are folded into signs. The link of
 a logistic query is odd, so its smallest value is the largest one with the affine form negated;
 that of a linear query, RISING, becomes FALLING(t) = -RISING(-t), and PROBIT becomes MIRRORED
-likewise. A TENT, -|t|, becomes a VALLEY.
+likewise. A TENT, -|t|, becomes a VALLEY, and a WINDOW a HOLE.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from numpy.typing import NDArray
 from expost.domains import Box, Integers
 from expost.extrema.kernels import (
     FALLING,
+    FLAT,
+    HOLE,
     LOGISTIC,
     MIRRORED,
     PROBIT,
     RISING,
     TENT,
     VALLEY,
+    WINDOW,
     PackedSide,
     pack,
 )
-from expost.queries.score_term import Link, ScoreTerm
+from expost.queries.score_term import BLUR, EVERYWHERE, Link, ScoreTerm
 
 __all__ = ["Sides", "Terms", "both_sides"]
 
@@ -38,11 +41,14 @@ Ints = NDArray[np.int64]
 _CELLS = 24
 
 
+Shape = tuple[Link, float, tuple[float, float]]
+"""A link, its epsilon, and its window."""
+
+
 class Terms(NamedTuple):
     """Score terms as arrays: Σ m · link(A x + c)."""
 
-    links: tuple[Link, ...]
-    epsilon: tuple[float, ...]
+    shapes: tuple[Shape, ...]
     m: Floats
     A: Floats
     c: Floats
@@ -52,8 +58,7 @@ class Terms(NamedTuple):
         """The terms and how often each counts, in some of the coordinates."""
         terms = [term for term, _ in counted]
         return cls(
-            links=tuple([term.link for term in terms]),
-            epsilon=tuple([term.epsilon for term in terms]),
+            shapes=tuple([(term.link, term.epsilon, term.window) for term in terms]),
             m=np.array([times for _, times in counted], dtype=np.float64),
             A=np.array([term.weights for term in terms], dtype=np.float64)[:, columns],
             c=np.array([term.offset for term in terms], dtype=np.float64),
@@ -61,28 +66,44 @@ class Terms(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """Some sides of a box as arrays."""
+    """Some columns of a box as arrays."""
 
     lo: Floats
     hi: Floats
     integer: Ints
+    groups: Floats = np.empty((0, 0))
+    """A row per coordinate with categories: ones for its columns, exactly one of which is 1."""
 
     @classmethod
     def of(cls, box: Box, columns: Sequence[int]) -> Sides:
-        sides = [box.sides[j] for j in columns]
+        sides = [box.columns[j] for j in columns]
+        groups = [group for group in box.groups if group[0] in columns]
         return cls(
             lo=np.array([side.lower for side in sides], dtype=np.float64),
             hi=np.array([side.upper for side in sides], dtype=np.float64),
             integer=np.array([isinstance(side, Integers) for side in sides], dtype=np.int64),
+            groups=np.array([[float(j in group) for j in columns] for group in groups]),
         )
 
 
 def both_sides(terms: Terms, sides: Sides) -> tuple[PackedSide, PackedSide]:
-    """The largest sum of the terms over a box, and the largest of its negative."""
+    """The largest sum of the terms over a box, and the largest of its negative.
+
+    After the terms come what is FLAT, one for each group.
+    """
+    groups = len(sides.groups)
+    A, c, m = terms.A, terms.c, terms.m
 
     def one(sign: int) -> PackedSide:
-        links = _links(terms.epsilon, terms.links, sign)
-        return PackedSide(*pack(terms.A, terms.c, terms.m, *sides, sign, *links))
+        rows, offsets, times = A, c, m
+        if groups:
+            rows = np.vstack([A, sign * sides.groups])
+            offsets = np.concatenate([c, np.zeros(groups)])
+            times = np.concatenate([m, np.ones(groups)])
+        links = _links(terms.shapes, groups, sign)
+        return PackedSide(
+            *pack(rows, offsets, times, sides.lo, sides.hi, sides.integer, sign, *links)
+        )
 
     return one(1), one(-1)
 
@@ -92,23 +113,44 @@ _KINDS = {
     Link.CLIPPED: (RISING, FALLING),
     Link.PROBIT: (PROBIT, MIRRORED),
     Link.TENT: (TENT, VALLEY),
+    Link.WINDOW: (WINDOW, HOLE),
 }
+
+Key = tuple[int, float, float, float]
+"""A kind, its epsilon, and the ends of its window."""
 
 
 @lru_cache(maxsize=256)
 def _links(
-    epsilon: tuple[float, ...], links: tuple[Link, ...], sign: int
+    shapes: tuple[Shape, ...], groups: int, sign: int
 ) -> tuple[Floats, Ints, Ints, Floats, Floats, Ints]:
     """What is constant about every term, its kind, and which of the tables it uses."""
-    kinds = [_KINDS[link][sign < 0] for link in links]
-    keys = list(zip(kinds, epsilon, strict=True))
+    keys: list[Key] = []
+    for link, epsilon, (lo, hi) in shapes:
+        ends = (lo, hi) if sign > 0 else (-hi, -lo)
+        keys.append((_KINDS[link][sign < 0], epsilon, *ends))
+    keys += [(FLAT, 0.0, *EVERYWHERE)] * groups
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     return (
-        np.array([[*_parameters(e), *_shape(kind, e)] for kind, e in keys]),
-        np.array(kinds, dtype=np.int64),
+        np.array([_constants(*key) for key in keys]),
+        np.array([key[0] for key in keys], dtype=np.int64),
         np.array([places[key] for key in keys], dtype=np.int64),
         *_stacked(list(places)),
     )
+
+
+@lru_cache(maxsize=4096)
+def _constants(kind: int, epsilon: float, lo: float, hi: float) -> tuple[float, ...]:
+    """The parameters of a term, and its shape."""
+    if kind < TENT:
+        return *_parameters(epsilon), *_shape(kind, epsilon)
+    h = epsilon / 2
+    if kind in (TENT, VALLEY):
+        return h, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 32 + 24 * h
+    # A jump may be anywhere within the blur: outward where that makes more, inward to be sure.
+    out = BLUR if kind == WINDOW else -BLUR
+    jumps = lo - out, hi + out, lo + out, hi - out
+    return h, *jumps, 0.0, 0.0, 4 * h, -math.inf, 8 * h
 
 
 @lru_cache(maxsize=4096)
@@ -119,8 +161,6 @@ def _shape(kind: int, epsilon: float) -> tuple[float, float, float]:
         return math.tanh(h / 2), 0.0, 32 + 24 * h
     if kind in (RISING, FALLING):
         return 1 / foot, -1.0 if kind == RISING else 1.0, 32 + 24 * h
-    if kind in (TENT, VALLEY):
-        return 1.0, 0.0, 32 + 24 * h
     bend = _probit_bend(foot)
     # ψ'' = -ψ'(t + ψ'), so the slope is largest where it is -t.
     return -bend, bend if kind == PROBIT else -bend, 128 + 64 * h
@@ -148,9 +188,9 @@ def _parameters(epsilon: float) -> tuple[float, ...]:
     return h, math.sinh(h), cosh, math.exp(-h), math.exp(h), 2 / math.expm1(epsilon), peak
 
 
-def _stacked(keys: Sequence[tuple[int, float]]) -> tuple[Floats, Floats, Ints]:
-    """Points and values of every link and epsilon, as rows of one length."""
-    tables = [_table(kind, epsilon) for kind, epsilon in keys]
+def _stacked(keys: Sequence[Key]) -> tuple[Floats, Floats, Ints]:
+    """Points and values of every link, as rows of one length."""
+    tables = [_straight(*key) if key[0] >= TENT else _table(*key[:2]) for key in keys]
     sizes = np.array([len(points) for points, _ in tables], dtype=np.int64)
     grid = np.full((len(tables), int(sizes.max(initial=1))), math.inf)
     heights = np.zeros_like(grid)
@@ -158,6 +198,18 @@ def _stacked(keys: Sequence[tuple[int, float]]) -> tuple[Floats, Floats, Ints]:
         grid[row, : len(points)] = points
         heights[row, : len(points)] = values
     return grid, heights, sizes
+
+
+def _straight(kind: int, epsilon: float, lo: float, hi: float) -> tuple[Floats, Floats]:
+    """Where the hull of a term that is straight in parts has knots, besides its ends."""
+    if kind == TENT:
+        return np.zeros(1), np.zeros(1)
+    if kind not in (WINDOW, HOLE):
+        return np.empty(0), np.empty(0)
+    # Where it is surely high, so that points which are found there count.
+    out = 4 * BLUR if kind == HOLE else -4 * BLUR
+    points = np.array([x for x in (lo - out, hi + out) if math.isfinite(x)])
+    return points, np.full(len(points), epsilon / 2)
 
 
 @lru_cache(maxsize=4096)
@@ -170,8 +222,6 @@ def _table(kind: int, epsilon: float) -> tuple[Floats, Floats]:
         points = np.geomspace(foot, foot + 2, _CELLS + 1) - foot - 1
         points = np.linspace(-1, 1, _CELLS + 1) if foot > 1 else points
         return points, np.log1p((1 + points) / foot) - h
-    if kind in (TENT, VALLEY):
-        return (np.zeros(1), np.zeros(1)) if kind == TENT else (np.empty(0), np.empty(0))
     if kind in (PROBIT, MIRRORED):
         sign, bend = (1 if kind == PROBIT else -1), _probit_bend(foot)
         u = np.linspace(bend, 8.0 if kind == PROBIT else -9.0 - math.sqrt(2 * epsilon), 2001)

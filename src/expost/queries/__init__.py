@@ -19,6 +19,7 @@ from expost.queries.linear import Linear, linear
 from expost.queries.local_hashing import LocalHashing, local_hashing
 from expost.queries.logistic import Logistic, logistic
 from expost.queries.perturbation import Perturbation, perturbation
+from expost.queries.piecewise import Piecewise, piecewise
 from expost.queries.probit import Probit, probit
 from expost.queries.randomized_response import RandomizedResponse, randomized_response
 from expost.queries.subset_selection import SubsetSelection, subset_selection
@@ -40,6 +41,7 @@ __all__ = [
     "LocalHashing",
     "Logistic",
     "Perturbation",
+    "Piecewise",
     "Probit",
     "Query",
     "RandomizedResponse",
@@ -56,6 +58,7 @@ __all__ = [
     "local_hashing",
     "logistic",
     "perturbation",
+    "piecewise",
     "probit",
     "query_from_json",
     "randomized_response",
@@ -80,6 +83,7 @@ FAMILIES: dict[str, type[Query]] = {
         Probit,
         Duchi,
         Laplace,
+        Piecewise,
     )
 }
 

@@ -66,13 +66,11 @@ class AlignedScore(ABC):
         weights: tuple[float, ...],
         intercept: float,
         reach: Sequence[float],
-        names: Sequence[str] | None,
+        order: Sequence[int],
     ) -> None:
         self.weights = weights
         self.intercept = intercept
-        # By name where there are names: boxes are equal whatever the order of their coordinates.
-        keys = range(len(weights)) if names is None else names
-        self._order = sorted(range(len(weights)), key=keys.__getitem__)
+        self._order = order
         self.reach = reach
         if self.magnitude > _LARGEST:
             raise InvalidInput("the score is too large for a double", "weights")
@@ -114,18 +112,24 @@ class BoxScore(AlignedScore):
 
     def __init__(self, weights: tuple[float, ...], intercept: float, box: Box) -> None:
         self._box = box
-        reach = [max(abs(side.lower), abs(side.upper)) for side in box.sides]
-        super().__init__(weights, intercept, reach, box.names)
+        reach = [max(abs(column.lower), abs(column.upper)) for column in box.columns]
+        super().__init__(weights, intercept, reach, box.order)
 
     def corner(self, sign: int) -> tuple[float, ...]:
         """Where the score is extreme: every coordinate on the side that its weight says.
 
-        So are the doubles, for products and sums are monotone in each coordinate when rounded.
+        So are the doubles, for products and sums are monotone in each coordinate when rounded, and
+        in the weight of a category.
         """
-        return tuple(
-            side.upper if sign * weight > 0 else side.lower
-            for side, weight in zip(self._box.sides, self.weights, strict=True)
-        )
+        corner = [
+            column.upper if sign * weight > 0 else column.lower
+            for column, weight in zip(self._box.columns, self.weights, strict=True)
+        ]
+        for group in self._box.groups:
+            best = max(group, key=lambda j: sign * self.weights[j])
+            for j in group:
+                corner[j] = int(j == best)
+        return tuple(corner)
 
     @property
     def is_constant(self) -> bool:
@@ -133,12 +137,12 @@ class BoxScore(AlignedScore):
         return self.at(self.corner(1)) == self.at(self.corner(-1))
 
     def extreme(self, sign: int) -> Extreme:
-        corner = self.corner(sign)
-        names = self._box.names or [f"[{index}]" for index in range(len(corner))]
+        corner, box = self.corner(sign), self._box
+        names = box.names or [f"[{index}]" for index in range(len(box.sides))]
         moved = [
-            f"{name}={x:g}"
-            for name, x, weight in zip(names, corner, self.weights, strict=True)
-            if weight
+            f"{name}={x if isinstance(x, str) else format(x, 'g')}"
+            for name, x, place in zip(names, box.value(corner), box.places, strict=True)
+            if any(self.weights[j] for j in place)
         ]
         return Extreme(self.exactly_at(corner), ", ".join(moved) or "every point")
 
@@ -156,7 +160,8 @@ class SetScore(AlignedScore):
     ) -> None:
         self._columns = columns
         self._kind = kind
-        super().__init__(weights, intercept, np.abs(columns).max(axis=1).tolist(), names)
+        order = sorted(range(len(weights)), key=names.__getitem__)
+        super().__init__(weights, intercept, np.abs(columns).max(axis=1).tolist(), order)
 
     @cached_property
     def values(self) -> NDArray[np.float64]:

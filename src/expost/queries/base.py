@@ -87,19 +87,28 @@ class BoxLikelihood(Likelihood[Point]):
         """The logarithm of the weight of one response, as a function on the box."""
 
     @property
-    def sufficient(self) -> Sequence[int]:
-        """Responses one of which tells two values apart as well as any other does."""
+    def sufficient(self) -> Sequence[int] | None:
+        """Responses one of which tells two values apart as well as any other does.
+
+        None where that takes too many: then a filter adds epsilon to the loss.
+        """
         return range(len(self.responses))
 
     @property
-    def quietest(self) -> Sequence[int]:
-        """Responses one of which realizes the smallest loss on its own."""
+    def loudest(self) -> Sequence[int]:
+        """Responses one of which realizes the largest loss on its own."""
+        assert self.sufficient is not None, "where none are named, these have to be"
+        return self.sufficient
+
+    @property
+    def quietest(self) -> Sequence[int] | None:
+        """Responses one of which realizes the smallest loss on its own; None if not known."""
         return range(len(self.responses))
 
     @property
     def footprint(self) -> int:
         # Exact numbers weigh more than the few doubles that a value of a finite set takes.
-        return 64 * len(self.domain.sides)
+        return 64 * len(self.domain.columns)
 
 
 class FiniteLikelihood(Likelihood[int]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, FiniteSet, Point
 from expost.errors import InvalidInput, at
-from expost.queries.aligned_score import SMALLEST, UNIT, BoxScore
-from expost.queries.base import BoxLikelihood, FiniteLikelihood, Query, read_epsilon
+from expost.queries.aligned_score import UNIT, BoxScore
+from expost.queries.base import BoxLikelihood, FiniteLikelihood, read_epsilon
 from expost.queries.geometric import ClampedNoise, GeometricLikelihood, NoisyInteger
-from expost.queries.linear import FORGIVEN, check_within, shares
-from expost.queries.one_bit import Ends, read_range
-from expost.queries.score import Score, WeightsLike, read_score, weights_from_json
+from expost.queries.linear import FORGIVEN, check_within
+from expost.queries.one_bit import read_range
+from expost.queries.score import WeightsLike, read_score
+from expost.queries.score_grid import GridQuery, affine_form, integer_position, read_grid
 from expost.queries.score_term import Link, ScoreTerm
 from expost.queries.term import Weights, as_weights
 from expost.queries.two_weights import two_weights
-from expost.reading import LARGEST_INTEGER, array, members, number
-from expost.rounding import ExactLike, decimal_text, double_above, exact, positive
+from expost.reading import members
+from expost.rounding import ExactLike, decimal_text, double_above, exact
 from expost.sampling import Pmf
 
 __all__ = ["Laplace", "laplace"]
@@ -34,7 +35,7 @@ _MOST_STEPS = 50_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Laplace(Query):
+class Laplace(GridQuery):
     r"""A score s in [a, b], rounded to a grid of step g, plus noise (Dwork et al. 2006).
 
     .. math:: P[k \mid s] \propto e^{-|k - \operatorname{round}(s/g)|\, g / \beta}, \quad
@@ -45,53 +46,16 @@ class Laplace(Query):
     """
 
     kind: ClassVar[str] = "laplace"
-    score: Score
-    range: Ends
-    grid: Fraction
-    epsilon: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
-        with at("grid"):
-            object.__setattr__(self, "grid", positive(self.grid, at_most=LARGEST_INTEGER))
-            for end in self.range:
-                if exact(end) % self.grid:
-                    raise InvalidInput(f"the end {end:g} of the range is not on the grid")
 
     def __repr__(self) -> str:
         low, high = self.range
         shown = f"{self.score} in [{low}, {high}], grid={decimal_text(self.grid)}"
         return f"Laplace({shown}, epsilon={decimal_text(self.epsilon)})"
 
-    def tree(self) -> dict[str, Any]:
-        ends = [float(end) for end in self.range]
-        return {**self.score.tree(), "range": ends, "grid": self.grid, "epsilon": self.epsilon}
-
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Laplace:
         required = ("weights", "range", "grid", "epsilon")
-        fields = members(fields, required=required, optional=("intercept",))
-        with at("range"):
-            ends = array(fields["range"])
-        score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
-        return cls(score, read_range(ends), fields["grid"], fields["epsilon"])
-
-    def with_epsilon(self, epsilon: Fraction) -> Laplace:
-        return replace(self, epsilon=epsilon)
-
-    @property
-    def first(self) -> int:
-        """The number of the lower end."""
-        return int(exact(self.range[0]) / self.grid)
-
-    @property
-    def cells(self) -> int:
-        """How many steps there are between the ends."""
-        return int(exact(self.range[1]) / self.grid) - self.first
-
-    def steps(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The grid points of scores, by their numbers."""
-        return self.first + np.rint(shares(scores, self.range) * self.cells)
+        return cls(*read_grid(members(fields, required=required, optional=("intercept",))))
 
     def noise(self) -> ClampedNoise:
         beyond = math.ceil(_SCALES * self.cells / self.epsilon)
@@ -106,8 +70,9 @@ class Laplace(Query):
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         score = self.score.on_set(domain)
         check_within(score, self.range)
-        steps = [int(step) for step in self.steps(score.values)]
-        return GeometricLikelihood(domain, steps, self.noise())
+        noise = self.noise()
+        steps = [self.first + step for step in self.steps(score.values).tolist()]
+        return GeometricLikelihood(domain, steps, noise)
 
     def _on_box(self, domain: Box) -> BoxLikelihood:
         score = self.score.on_box(domain)
@@ -123,7 +88,6 @@ class _LaplaceOnBox(BoxLikelihood):
         self._query = query
         self._score = score
         self._noise = query.noise()
-        self._first = self._noise.low
         self.responses = range(self._noise.low, self._noise.high + 1)
 
     @property
@@ -138,21 +102,19 @@ class _LaplaceOnBox(BoxLikelihood):
         return [middle - self._noise.low for middle in {(low + high) // 2, (low + high + 1) // 2}]
 
     def position(self, response: Any) -> int | None:
-        try:
-            integer = number(response)
-        except InvalidInput:
-            return None
-        return self.responses.index(integer) if integer in self.responses else None
+        return integer_position(self.responses, response)
 
     def _step(self, place: Point) -> int:
-        return int(self._query.steps(np.array([self._score.at(place)]))[0])
+        query = self._query
+        return query.first + int(query.steps(np.array([self._score.at(place)]))[0])
 
     def pmf(self, place: Point) -> Pmf:
         return NoisyInteger(self._noise, self._step(place))
 
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
-        steps = self._query.steps(self._score.at(columns))
-        weights = [self._noise.weight(int(step), self._first + position) for step in steps]
+        steps = self._query.steps(self._score.at(columns)).tolist()
+        first, response = self._query.first, self._noise.low + position
+        weights = [self._noise.weight(first + step, response) for step in steps]
         return as_weights(weights, self._noise.total)
 
     def term(self, position: int) -> ScoreTerm:
@@ -160,21 +122,16 @@ class _LaplaceOnBox(BoxLikelihood):
         epsilon, cells = query.epsilon, query.cells
         low, high = map(Fraction, query.range)
         # Beyond the range every response is like the end.
-        cell = min(cells, max(0, self._first + position - query.first))
+        cell = min(cells, max(0, self._noise.low + position - query.first))
         scale = epsilon / (high - low)
         shift = -scale * low - epsilon * cell / cells
         zeros = (0.0,) * len(score.weights)
         flat = ScoreTerm(Link.TENT, float(epsilon), zeros, 0.0, double_above(epsilon / 2))
-        try:
-            weights = tuple(float(scale * Fraction(weight)) + 0.0 for weight in score.weights)
-            offset = float(scale * Fraction(score.intercept) + shift) + 0.0
-        except OverflowError:
+        form = affine_form(score, scale, shift)
+        if form is None:
             return flat
         error = (
-            # The score in doubles, and the doubles of the term.
-            scale * (score.rounding + UNIT * score.magnitude)
-            + UNIT * abs(shift)
-            + SMALLEST * (1 + sum(map(Fraction, score.reach), Fraction(0)))
+            form.moved
             # Half a step for the grid, and a share that is off by some roundings.
             + epsilon * (Fraction(1, 2 * cells) + 8 * UNIT)
             # What the range forgives, and heavy/light, which is just below e^(epsilon/cells).
@@ -182,7 +139,7 @@ class _LaplaceOnBox(BoxLikelihood):
         )
         if error >= epsilon / 2:
             return flat
-        return ScoreTerm(Link.TENT, float(epsilon), weights, offset, double_above(error))
+        return ScoreTerm(Link.TENT, float(epsilon), form.weights, form.offset, double_above(error))
 
 
 def laplace(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-__all__ = ["Link", "ScoreTerm"]
+__all__ = ["BLUR", "EVERYWHERE", "Link", "ScoreTerm"]
+
+# How near to an end of a window a form may be on either side of it.
+BLUR = 2.0**-24
+EVERYWHERE = (-math.inf, math.inf)
 
 
 class Link(IntEnum):
@@ -15,13 +20,16 @@ class Link(IntEnum):
               \text{CLIPPED:} \quad & \log(1 + \tanh(\varepsilon/2)
                   \operatorname{clip}(z, -1, 1)) \\
               \text{PROBIT:} \quad & \log(1 + (e^\varepsilon - 1) \Phi(z)) \\
-              \text{TENT:} \quad & -|z|
+              \text{TENT:} \quad & -|z| \\
+              \text{WINDOW:} \quad & \varepsilon/2 \text{ if } z \in \text{window},
+                  \text{ else } -\varepsilon/2
     """
 
     LOGISTIC = 0
     CLIPPED = 1
     PROBIT = 2
     TENT = 3
+    WINDOW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,8 @@ class ScoreTerm:
 
     The constant is the same at all points. The error adds up what comes from the score and the
     coefficients in doubles, from the share in doubles, from the grid of integer weights, and from
-    epsilon. It is never more than about half of epsilon. Proof: docs/theory/score_terms.md.
+    epsilon. It is never more than about half of epsilon. A form that is less than ``BLUR`` away
+    from an end of the window may count as inside or as outside. Proof: docs/theory/score_terms.md.
     """
 
     link: Link
@@ -43,11 +52,13 @@ class ScoreTerm:
     """One per side of the box."""
     offset: float
     error: float
+    window: tuple[float, float] = EVERYWHERE
+    """Lower and upper end, for ``Link.WINDOW`` only."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Worked out once: equal terms are looked for whenever a loss is.
-        parts = self.link, self.epsilon, self.weights, self.offset, self.error
+        parts = self.link, self.epsilon, self.weights, self.offset, self.error, self.window
         object.__setattr__(self, "_hash", hash(parts))
 
     def __hash__(self) -> int:
