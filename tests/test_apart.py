@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -121,3 +122,13 @@ def test_a_box_beyond_the_differences_of_doubles_has_an_example() -> None:
     assert box.locate(apart.likeliest) is not None
     assert box.locate(apart.unlikeliest) is not None
     assert math.isclose(apart.difference, 1)
+
+
+def test_categories_are_among_the_values_most_apart() -> None:
+    box = xp.Box(age=(0, 90), region=xp.categories("a", "b", "c", "d", "e"))
+    weights: dict[str, Any] = {"age": 0.02, "region": {"b": -4, "d": 5, "e": 0.1}}
+    query = xp.logistic(weights, intercept=-1, epsilon=1)
+    apart = most_apart(xp.Odometer(xp.Transcript(box).add(query, 1).add(query, 1)))
+    assert apart is not None
+    assert apart.likeliest == (90, "d")
+    assert apart.unlikeliest == (0, "b")

@@ -24,6 +24,7 @@ __all__ = [
     "Scalar",
     "Side",
     "Value",
+    "by_name",
     "categories",
     "domain_from_json",
     "integers",
@@ -316,6 +317,14 @@ class Box:
             bounds = [float(side.lower), float(side.upper)]
             shapes.append({"integers": bounds} if isinstance(side, Integers) else bounds)
         return {"box": shapes if self.names is None else dict(zip(self.names, shapes, strict=True))}
+
+
+def by_name(names: Sequence[str], coordinates: Sequence[Scalar]) -> str:
+    """Coordinates on one line, each with its name."""
+    return ", ".join(
+        f"{name}={x if isinstance(x, str) else format(x, 'g')}"
+        for name, x in zip(names, coordinates, strict=True)
+    )
 
 
 def _shown(side: Side) -> str:

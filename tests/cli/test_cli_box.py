@@ -107,7 +107,7 @@ def test_a_search_that_ends_at_its_nodes_says_so(run: Run, tmp_path: Path) -> No
     path.write_text(json.dumps(HARD))
     code, out, _ = run("loss", path, "--nodes", "20")
     assert code == 0
-    assert "more nodes may narrow it (--nodes)" in out
+    assert "more nodes (--nodes), or less coarse grids of noise, may narrow it" in out
     limit = {"kind": "bayesian", "epsilon": "2"}
     path.write_text(json.dumps({**HARD, "filter": limit}))
     query.write_text(json.dumps(HARD["exchanges"][0]["query"]))

@@ -47,7 +47,8 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
         ("utilization", f"{100 * share.upper:.3g} %"),
     ]
     if loss.width > effort.gap:
-        lines.insert(2, ("at least", f"{loss.lower:.6g}; more nodes may narrow it (--nodes)"))
+        narrower = "more nodes (--nodes), or less coarse grids of noise, may narrow it"
+        lines.insert(2, ("at least", f"{loss.lower:.6g}; {narrower}"))
     if guard is not None:
         lines += [("budget", str(guard.budget)), ("remaining", shown(guard.remaining(odometer)))]
     if within is False:

@@ -58,7 +58,7 @@ def run(
         lines.append(("infinite", f"{infinite:,} subjects"))
     wide = int((losses.upper > losses.lower + effort.gap).sum())
     if wide:
-        lines.append(("wider than the gap", f"{wide:,} subjects; more nodes may narrow it"))
+        lines.append(("wider than the gap", f"{wide:,} subjects; more nodes may narrow that"))
     show_lines(lines)
 
 

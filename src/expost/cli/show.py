@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from expost.domains import Domain, Value
+from expost.domains import Domain, Value, by_name
 from expost.errors import printable
 from expost.queries import Query, RandomizedResponse
 from expost.rounding import Enclosure
@@ -51,7 +51,7 @@ def value_text(value: Value, domain: Domain) -> str:
     if not isinstance(value, tuple):
         return _cut(str(value))
     names = domain.names or [f"[{index}]" for index in range(len(value))]
-    return printable(", ".join(f"{name}={x:g}" for name, x in zip(names, value, strict=True)))
+    return printable(by_name(names, value))
 
 
 def response_text(response: Value, query: Query, domain: Domain) -> str:

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box
+from expost.domains import Box, by_name
 from expost.errors import InvalidInput
 from expost.rounding import double_above
 
@@ -139,12 +139,10 @@ class BoxScore(AlignedScore):
     def extreme(self, sign: int) -> Extreme:
         corner, box = self.corner(sign), self._box
         names = box.names or [f"[{index}]" for index in range(len(box.sides))]
-        moved = [
-            f"{name}={x if isinstance(x, str) else format(x, 'g')}"
-            for name, x, place in zip(names, box.value(corner), box.places, strict=True)
-            if any(self.weights[j] for j in place)
-        ]
-        return Extreme(self.exactly_at(corner), ", ".join(moved) or "every point")
+        moved = [k for k, place in enumerate(box.places) if any(self.weights[j] for j in place)]
+        value = box.value(corner)
+        where = by_name([names[k] for k in moved], [value[k] for k in moved])
+        return Extreme(self.exactly_at(corner), where or "every point")
 
 
 class SetScore(AlignedScore):
