@@ -1,8 +1,8 @@
-"""Windows of one score that touch, put together.
+"""Windows that touch and are measured alike, put together.
 
-What is between two windows that touch counts as inside of one of them, and never of both. Terms
-on their own do not know that of each other: whether a score is left or right of a jump is open as
-near to it as rounding goes. So they are put together where they touch, which is exact:
+A score where two windows touch counts as inside of one of them, and never of both. Terms on their
+own do not know that of each other: whether a score is left or right of a jump is open as near to
+it as rounding goes. So they are put together where they touch, which is exact:
 
     WINDOW(a, b) + WINDOW(b, c) = WINDOW(a, c) - ε/2.
 """
@@ -20,10 +20,11 @@ __all__ = ["joined"]
 
 def joined(terms: Counter[ScoreTerm]) -> tuple[Counter[ScoreTerm], Fraction]:
     """The same sum with fewer windows, but for a constant that is to be added."""
-    alike: dict[object, list[ScoreTerm]] = {}
+    # Alike in all but their windows; equal forms are not enough, if they come from other numbers.
+    alike: dict[ScoreTerm, list[ScoreTerm]] = {}
     for term in terms:
         if term.link is Link.WINDOW:
-            alike.setdefault((term.weights, term.offset, term.epsilon), []).append(term)
+            alike.setdefault(replace(term, window=EVERYWHERE), []).append(term)
     if not alike:
         return terms, Fraction(0)
     result, constant = Counter(terms), Fraction(0)

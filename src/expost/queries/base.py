@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet, Point, Value
 from expost.errors import InvalidInput, at, expect
+from expost.queries.meaning import Meaning
 from expost.queries.recent import Recent
 from expost.queries.score_term import ScoreTerm
 from expost.queries.term import Term, Weights, as_weights
@@ -175,6 +176,19 @@ class Pairwise(FiniteLikelihood):
     def telling(self, value: int, other: int) -> int:
         """A response that speaks for a value, and against another one that can be told from it."""
 
+    @property
+    def chances(self) -> tuple[Fraction, Fraction] | None:
+        """How likely a response speaks for the true value, and for one that it is told from.
+
+        None where that is not the same for all values.
+        """
+        return None
+
+    @property
+    def merging(self) -> Fraction:
+        """How likely two values are not told apart, over all seeds that the query could have."""
+        return Fraction(0)
+
     def told_from(self, value: int) -> NDArray[np.bool_]:
         """The values that some response tells from this one: all others, if not said else."""
         others = np.ones(len(self.domain), dtype=np.bool_)
@@ -296,6 +310,10 @@ class Query(ABC):
         if isinstance(domain, Box):
             return _recent.get(self, domain, lambda: self._on_box(domain), _footprint)
         return _recent.get(self, domain, lambda: self._on(domain), _footprint)
+
+    def meaning(self, domain: Domain) -> Meaning:
+        """The score that is asked about, and what each response says of it on average."""
+        raise InvalidInput(f"{self.kind} is not about a score, so it has no mean")
 
     def charge(self, domain: Domain) -> Nats:
         """What basic composition charges: the nominal epsilon, or the worst case if none."""

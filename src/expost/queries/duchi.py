@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+from expost.domains import Domain
 from expost.errors import at
 from expost.queries.base import read_epsilon
 from expost.queries.linear import Linear
+from expost.queries.meaning import Meaning
 from expost.queries.one_bit import Ends, Grid, read_range
 from expost.queries.score import WeightsLike, read_score, weights_from_json
 from expost.reading import array, members, number
@@ -48,11 +50,11 @@ class Duchi(Linear):
 
     def _answers(self, ends: Ends) -> Ends:
         # By the weights that are sampled, so that nothing but a rounding is wrong on average.
-        grid = Grid.at(self.epsilon)
-        stretch = Fraction(2 * grid.light + grid.span, grid.span)
-        low, high = map(Fraction, ends)
-        middle, half = (low + high) / 2, (high - low) / 2 * stretch
-        return number(float(middle - half)), number(float(middle + half))
+        low, high = Grid.at(self.epsilon).means(ends)
+        return number(float(low)), number(float(high))
+
+    def meaning(self, domain: Domain) -> Meaning:
+        return Meaning(self.range, Fraction)
 
 
 def duchi(

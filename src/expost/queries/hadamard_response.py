@@ -73,6 +73,11 @@ class _HadamardLikelihood(Pairwise):
     def least_loss(self) -> Nats:
         return Nats()  # the first column has +1 in every row
 
+    @property
+    def chances(self) -> tuple[Fraction, Fraction]:
+        # Any two rows agree in half of the columns, and in half of those both have +1.
+        return Fraction(self._heavy, self._heavy + self._light), Fraction(1, 2)
+
     def position(self, response: Any) -> int | None:
         try:
             column = number(response)

@@ -11,12 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, FiniteSet, Point
+from expost.domains import Box, Domain, FiniteSet, Point
 from expost.errors import InvalidInput, at
 from expost.queries.aligned_score import UNIT, BoxScore
 from expost.queries.base import BoxLikelihood, FiniteLikelihood, read_epsilon
 from expost.queries.geometric import ClampedNoise, GeometricLikelihood, NoisyInteger
 from expost.queries.linear import FORGIVEN, check_within
+from expost.queries.meaning import Meaning
 from expost.queries.one_bit import read_range
 from expost.queries.score import WeightsLike, read_score
 from expost.queries.score_grid import GridQuery, affine_form, integer_position, read_grid
@@ -78,6 +79,9 @@ class Laplace(GridQuery):
         score = self.score.on_box(domain)
         check_within(score, self.range)
         return _LaplaceOnBox(domain, self, score)
+
+    def meaning(self, domain: Domain) -> Meaning:
+        return Meaning(self.range, lambda response: self.grid * response)
 
 
 class _LaplaceOnBox(BoxLikelihood):

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, FiniteSet
+from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.queries.aligned_score import AlignedScore, BoxScore
 from expost.queries.base import BoxLikelihood, Columns, FiniteLikelihood, Query, read_epsilon
+from expost.queries.meaning import Meaning, one_bit_meaning
 from expost.queries.one_bit import Ends, one_bit_weights, read_range
 from expost.queries.score import Score, WeightsLike, read_score, weights_from_json
 from expost.queries.score_likelihood import ScoreLikelihood, relative_share
@@ -89,6 +90,11 @@ class Linear(Query):
         score = self.score.on_box(domain)
         ends = self._ends(score)
         return _LinearOnBox(domain, self._answers(ends), score, self.epsilon, ends)
+
+    def meaning(self, domain: Domain) -> Meaning:
+        score = self.score.on_box(domain) if isinstance(domain, Box) else self.score.on_set(domain)
+        ends = self._ends(score)
+        return one_bit_meaning(ends, ends, self.epsilon)
 
     def _answers(self, ends: Ends) -> Ends:
         """The two responses of a query with this range."""

@@ -115,6 +115,15 @@ class _HashedLikelihood(Pairwise):
         full = count <= len(self.domain) and len(np.unique(self._buckets)) == count
         return self.epsilon if full else Nats()
 
+    @property
+    def chances(self) -> tuple[Fraction, Fraction]:
+        total = self._heavy + (len(self.responses) - 1) * self._light
+        return Fraction(self._heavy, total), Fraction(self._light, total)
+
+    @property
+    def merging(self) -> Fraction:
+        return Fraction(1, len(self.responses))
+
     def position(self, response: Any) -> int | None:
         try:
             bucket = number(response)

@@ -39,6 +39,15 @@ class Grid:
         # loss.
         return cls(light, heavy, int(double_below(Fraction(heavy - light))))
 
+    def means(self, ends: Ends) -> tuple[Fraction, Fraction]:
+        """What the low and the high response have to stand for to be right on average.
+
+        By the weights that are sampled: the high one has light + share · span of their total.
+        """
+        low, high = map(Fraction, ends)
+        step = (high - low) / self.span
+        return low - self.light * step, high + self.light * step
+
 
 def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weights, Weights]:
     """Weights of the low and the high response, for scores at these shares of the way up.

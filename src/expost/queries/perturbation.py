@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import FiniteSet
+from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.queries.base import Columns, FiniteLikelihood, Query, read_epsilon
+from expost.queries.meaning import Meaning, one_bit_meaning
 from expost.queries.one_bit import Ends, one_bit_weights, read_range
 from expost.reading import array, double, each, members
 from expost.rounding import ExactLike, decimal_text
@@ -69,6 +70,9 @@ class Perturbation(Query):
         low, high = self.range
         share = (self.scores - low) / (high - low)
         return Columns(domain, self.range, one_bit_weights(share, self.epsilon))
+
+    def meaning(self, domain: Domain) -> Meaning:
+        return one_bit_meaning(self.range, self.range, self.epsilon)
 
 
 def perturbation(

@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, FiniteSet, Integers, Point
+from expost.domains import Box, Domain, FiniteSet, Integers, Point
 from expost.errors import InvalidInput, at
 from expost.queries.aligned_score import UNIT, BoxScore
 from expost.queries.base import BoxLikelihood, FiniteLikelihood, Pairwise, read_epsilon
+from expost.queries.meaning import Meaning
 from expost.queries.one_bit import read_range
 from expost.queries.score import WeightsLike, read_score
 from expost.queries.score_grid import GridQuery, affine_form, integer_position, read_grid
@@ -109,6 +110,9 @@ class Piecewise(GridQuery):
 
     def _on_box(self, domain: Box) -> BoxLikelihood:
         return _PiecewiseOnBox(domain, self, self.score.on_box(domain))
+
+    def meaning(self, domain: Domain) -> Meaning:
+        return Meaning(self.range, self.estimate)
 
 
 def _in_window(steps: NDArray[np.int64], position: int, window: int) -> NDArray[np.bool_]:
@@ -222,7 +226,15 @@ class _PiecewiseOnBox(BoxLikelihood):
             zeros = (0.0,) * len(self._score.weights)
             return ScoreTerm(Link.WINDOW, epsilon.upper, zeros, 0.0, up(epsilon.upper / 2))
         error = up(epsilon.width / 2)
-        return ScoreTerm(Link.WINDOW, epsilon.upper, form.weights, form.offset, error)
+        return ScoreTerm(
+            Link.WINDOW,
+            epsilon.upper,
+            form.weights,
+            form.offset,
+            error,
+            # All that a step depends on.
+            ruler=(self._score.weights, self._score.intercept, query.range, query.cells),
+        )
 
     def term(self, position: int) -> ScoreTerm:
         common, query = self._everywhere, self._query
@@ -233,9 +245,7 @@ class _PiecewiseOnBox(BoxLikelihood):
             low = position - query.window + 0.5
         if position < query.cells:
             high = position + 0.5
-        return ScoreTerm(
-            common.link, common.epsilon, common.weights, common.offset, common.error, (low, high)
-        )
+        return replace(common, window=(low, high))
 
 
 def _widest_gap(box: Box, weights: Sequence[float]) -> Fraction:

@@ -60,6 +60,11 @@ class _RandomizedLikelihood(Pairwise):
     def least_loss(self) -> Nats:
         return self.epsilon
 
+    @property
+    def chances(self) -> tuple[Fraction, Fraction]:
+        total = self._heavy + (len(self.domain) - 1) * self._light
+        return Fraction(self._heavy, total), Fraction(self._light, total)
+
     def position(self, response: Any) -> int | None:
         return self.domain.locate(response)
 

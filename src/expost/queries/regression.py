@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, FiniteSet
+from expost.domains import Box, Domain, FiniteSet
 from expost.queries.base import BoxLikelihood, Columns, FiniteLikelihood, Query, read_epsilon
+from expost.queries.meaning import Meaning, one_bit_meaning
 from expost.queries.one_bit import one_bit_weights
 from expost.queries.score import Score, read_score, weights_from_json
 from expost.queries.score_likelihood import ScoreLikelihood
@@ -60,3 +61,6 @@ class Regression(Query):
 
     def _on_box(self, domain: Box) -> BoxLikelihood:
         return self.likelihood(domain, _RESPONSES, self.score.on_box(domain), self.epsilon)
+
+    def meaning(self, domain: Domain) -> Meaning:
+        return one_bit_meaning(_RESPONSES, _RESPONSES, self.epsilon)

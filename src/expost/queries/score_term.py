@@ -54,12 +54,18 @@ class ScoreTerm:
     error: float
     window: tuple[float, float] = EVERYWHERE
     """Lower and upper end, for ``Link.WINDOW`` only."""
+    ruler: tuple[object, ...] = ()
+    """What a window is measured with: where it is equal, scores are rounded alike.
+
+    An equal form alone does not say so. It is rounded itself, and next to an end of a window one
+    query may round up what another one rounds down.
+    """
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Worked out once: equal terms are looked for whenever a loss is.
-        parts = self.link, self.epsilon, self.weights, self.offset, self.error, self.window
-        object.__setattr__(self, "_hash", hash(parts))
+        parts = self.link, self.epsilon, self.weights, self.offset, self.error
+        object.__setattr__(self, "_hash", hash((*parts, self.window, self.ruler)))
 
     def __hash__(self) -> int:
         return self._hash

@@ -82,6 +82,16 @@ class _SubsetLikelihood(Pairwise):
     def least_loss(self) -> Nats:
         return self.epsilon
 
+    @property
+    def chances(self) -> tuple[Fraction, Fraction]:
+        count, size = len(self.domain), self._size
+        having = math.comb(count - 1, size - 1) * self._heavy
+        total = having + math.comb(count - 1, size) * self._light
+        # Of the subsets with another value, some have the true one too.
+        both = math.comb(count - 2, size - 2) * self._heavy if size > 1 else 0
+        alone = math.comb(count - 2, size - 1) * self._light
+        return Fraction(having, total), Fraction(both + alone, total)
+
     def _indices(self, position: int) -> Point:
         flags = members_of(position, self._size, len(self.domain))
         return tuple(i for i, flag in enumerate(flags) if flag)

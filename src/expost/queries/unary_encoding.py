@@ -95,6 +95,11 @@ class _UnaryLikelihood(Pairwise):
     def least_loss(self) -> Nats:
         return Nats()  # all zeros speak for nobody
 
+    @property
+    def chances(self) -> tuple[Fraction, Fraction]:
+        total = sum(self._true)
+        return Fraction(self._true[1], total), Fraction(self._other[1], total)
+
     def _text(self, position: int) -> str:
         return format(position, f"0{len(self.domain)}b")
 
