@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import mpmath
 import numpy as np
@@ -185,7 +185,19 @@ def exact_range(
     return low, high
 
 
-def complaints(case: Case, loss: xp.Enclosure, seed: int, count: int = 300) -> list[str]:
+class Examined(Protocol):
+    """A transcript, and what an oracle knows of it."""
+
+    @property
+    def transcript(self) -> xp.Transcript: ...
+    @property
+    def spent(self) -> Fraction: ...
+    def extremes(self, generator: np.random.Generator, count: int) -> tuple[Any, Any]: ...
+    def formula_loss(self, highest: Any, lowest: Any) -> mpmath.mpf: ...
+    def sampled_loss(self, highest: Any, lowest: Any) -> mpmath.mpf: ...
+
+
+def complaints(case: Examined, loss: xp.Enclosure, seed: int, count: int = 300) -> list[str]:
     """What is wrong with an enclosure of a loss; nothing, if it is any good."""
     highest, lowest = case.extremes(np.random.default_rng(seed), count)
     found = []

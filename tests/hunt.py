@@ -11,14 +11,16 @@ import json
 import random
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import expost as xp
-from boxes import CELLS, NODES, Ask, Case, Side, complaints, exact_range, some_case
+from boxes import CELLS, NODES, Ask, Case, Examined, Side, complaints, exact_range, some_case
 from expost.rounding import double_above
 from expost.verify import Failed, verify
+from studies import some_study
 
 
 def clipped(generator: random.Random) -> Case:
@@ -63,16 +65,17 @@ def windows(generator: random.Random) -> Case:
     return Case(sides, tuple(asks))
 
 
-KINDS = {
+KINDS: dict[str, Callable[[random.Random], Examined]] = {
     "mixed": some_case,
     "small": lambda generator: some_case(generator, coordinates=2, queries=5),
     "many": lambda generator: some_case(generator, queries=300),
     "clipped": clipped,
     "windows": windows,
+    "categories": some_study,
 }
 
 
-def proved(case: Case, options: dict[str, Any]) -> xp.Enclosure:
+def proved(case: Examined, options: dict[str, Any]) -> xp.Enclosure:
     """What the checker makes of a certificate."""
     nodes = min(500, options["nodes"])
     proof = xp.certificate(case.transcript, gap=max(1e-3, options["gap"]), nodes=nodes)
@@ -88,7 +91,7 @@ def hunt(seed: int) -> None:
     while True:
         # Each case has a generator of its own, so that it can be had again without the others.
         generator = random.Random(f"{seed}/{step}")
-        (kind,) = generator.choices(list(KINDS), [10, 5, 1, 10, 10])
+        (kind,) = generator.choices(list(KINDS), [10, 5, 1, 10, 10, 10])
         case = KINDS[kind](generator)
         options: dict[str, Any] = {
             "gap": generator.choice([1e-5, 1e-3, 0.01, 0.1, 0.5]),

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import mpmath
@@ -15,122 +12,22 @@ import pytest
 
 import expost as xp
 import oracles
-from boxes import rounded_down
-from expost.domains import Categories
+from boxes import complaints
+from studies import some_study
 
 SEEDS = range(120)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A query by its weights, an entry per coordinate, and whether the response is the high one."""
-
-    kind: str
-    weights: list[Any]
-    intercept: float
-    epsilon: str
-    high: bool
-
-    @property
-    def query(self) -> xp.Query:
-        if self.kind == "linear":
-            return xp.linear(
-                self.weights,
-                intercept=self.intercept,
-                range=(-2, 2),
-                clip=True,
-                epsilon=self.epsilon,
-            )
-        regression = xp.logistic if self.kind == "logistic" else xp.probit
-        return regression(self.weights, intercept=self.intercept, epsilon=self.epsilon)
-
-    def without(self, combination: dict[int, str]) -> oracles.OneBit:
-        """The same where the categories are known, as a query about the other coordinates."""
-        intercept, weights = Fraction(self.intercept), []
-        for j, weight in enumerate(self.weights):
-            if j in combination:
-                intercept += Fraction(weight.get(combination[j], 0))
-            else:
-                weights.append(weight)
-        ends = (Fraction(-2), Fraction(2)) if self.kind == "linear" else None
-        # What is lost here is far below the tolerance of the comparison.
-        return oracles.OneBit(
-            tuple(weights), float(intercept), ends, Fraction(self.epsilon), self.high,
-            self.kind == "probit",
-        )  # fmt: skip
-
-
-def some_study(generator: random.Random) -> tuple[xp.Box, list[Asked]]:
-    sides: list[Any] = []
-    for _ in range(generator.randint(1, 4)):
-        shape = generator.random()
-        if shape < 0.5:
-            count = generator.choice([1, 2, 2, 3, 5])
-            sides.append(xp.categories(*(f"c{k}" for k in range(count))))
-        elif shape < 0.65:
-            sides.append(xp.integers(0, generator.choice([1, 3])))
-        else:
-            start = generator.uniform(-2, 1)
-            sides.append((start, start + generator.choice([0, 0.5, 3])))
-    asked: list[Asked] = []
-    steepness = generator.choice([0.3, 1, 4])
-    for _ in range(generator.choice([1, 2, 4, 7])):
-        weights = [
-            {label: generator.gauss(0, 1) * steepness for label in side.labels}
-            if isinstance(side, Categories)
-            else generator.choice([0, 1, 1]) * generator.gauss(0, 1) * steepness
-            for side in sides
-        ]
-        kind = generator.choice(["logistic", "logistic", "linear", "probit"])
-        epsilon = generator.choice(["0.1", "1", "2"])
-        high = generator.random() < 0.5
-        asked.append(Asked(kind, weights, generator.gauss(0, 1), epsilon, high))
-    return xp.Box(sides), asked
-
-
-def transcript_of(box: xp.Box, asked: list[Asked]) -> xp.Transcript:
-    transcript = xp.Transcript(box)
-    for ask in asked:
-        transcript = transcript.add(ask.query, ask.query.on(box).responses[ask.high])
-    return transcript
-
-
-def by_combination(box: xp.Box) -> Iterator[dict[int, str]]:
-    labels = {j: side.labels for j, side in enumerate(box.sides) if isinstance(side, Categories)}
-    for chosen in itertools.product(*labels.values()):
-        yield dict(zip(labels, chosen, strict=True))
-
-
-def found(box: xp.Box, asked: list[Asked], seed: int) -> tuple[mpmath.mpf, mpmath.mpf]:
-    """The largest and the smallest log-likelihood that a dense search finds in any combination."""
-    values: list[mpmath.mpf] = []
-    for combination in by_combination(box):
-        numbers: list[Any] = [side for j, side in enumerate(box.sides) if j not in combination]
-        oracle = oracles.OnBox(
-            tuple(float(side.lower) for side in numbers),
-            tuple(float(side.upper) for side in numbers),
-            tuple(isinstance(side.lower, int) for side in numbers),
-            tuple(ask.without(combination) for ask in asked),
-        )
-        for sign in (1, -1):
-            point = np.empty(0)
-            if numbers:
-                point = oracle.extreme(np.random.default_rng(seed), sign, 60)
-            values.append(oracle.log_likelihood(point.tolist()))
-    return max(values), min(values)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_loss_is_that_of_the_two_categories_most_apart(seed: int) -> None:
-    box, asked = some_study(random.Random(seed))
-    transcript = transcript_of(box, asked)
-    loss = xp.realized_loss(transcript, gap=1e-3)
+    study = some_study(random.Random(seed))
+    loss = xp.realized_loss(study.transcript, gap=1e-3)
+    assert not complaints(study, loss, seed, count=60)
     assert loss.upper - loss.lower <= 1.001e-3
+    # The search is dense, and there are few coordinates: it comes close.
     with mpmath.workdps(40):
-        highest, lowest = found(box, asked, seed)
-        assert rounded_down(highest - lowest) <= loss.upper + 1e-12
-        # The search is dense, and there are few coordinates: it comes close.
-        assert highest - lowest >= loss.lower - 0.02
+        pair = study.extremes(np.random.default_rng(seed))
+        assert study.formula_loss(*pair) >= loss.lower - 0.02
 
 
 def test_numbers_between_categories_are_nobody() -> None:
