@@ -8,7 +8,7 @@ UV ?= $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
 SYNC := sync --quiet --locked --all-extras --inexact
 
-.PHONY: setup demo test hunt check format bench docs clean
+.PHONY: setup demo test hunt check format bench coverage docs clean
 
 setup: .venv/.installed .venv/.compiled
 
@@ -53,6 +53,9 @@ format: setup
 
 bench: setup
 	@$(BIN)/python -m benchmarks
+
+coverage: setup
+	@$(BIN)/python -m benchmarks.coverage
 
 docs: setup
 	@$(BIN)/sphinx-build -q -W -b html docs docs/_build/html

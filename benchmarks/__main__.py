@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import consecutive_decisions, many, memory, million_values, scaling, solvers
+from benchmarks import (
+    consecutive_decisions,
+    estimation,
+    many,
+    memory,
+    million_values,
+    scaling,
+    solvers,
+)
 
 if __name__ == "__main__":
     missed = [
         benchmark.__name__
-        for benchmark in (million_values, consecutive_decisions, memory, many, scaling, solvers)
+        for benchmark in (
+            million_values,
+            consecutive_decisions,
+            memory,
+            many,
+            estimation,
+            scaling,
+            solvers,
+        )
         if not benchmark.run()
     ]
     sys.exit(f"missed its limit: {', '.join(missed)}" if missed else 0)

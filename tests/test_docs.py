@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import json
 import re
+import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -53,12 +54,13 @@ def test_the_files_that_a_page_shows_can_be_read(page: Path) -> None:
 
 
 SHOWN = re.compile(
-    r"`(?P<name>\w+\.json)`[^`]*```json\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"`(?P<name>\w+\.(?:json|csv))`[^`]*```(?:json|text)\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 COMMAND = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", ["using.md"])
+@pytest.mark.parametrize("page", ["using.md", "knowledge.md"])
 def test_the_commands_of_a_page_print_what_it_says(
     page: str,
     tmp_path: Path,
@@ -75,7 +77,7 @@ def test_the_commands_of_a_page_print_what_it_says(
         if command["line"] == "echo $?":
             out, err = f"{code}\n", ""
         else:
-            program, *arguments = command["line"].split()
+            program, *arguments = shlex.split(command["line"])
             assert program == "expost"
             code, out, err = run(*arguments)
         assert out + err == command["output"], command["line"]

@@ -12,15 +12,19 @@ import pytest
 import expost as xp
 
 NAMES = [
-    "Answers", "BasicFilter", "BayesianFilter", "Box", "BudgetExceeded", "Certificate",
-    "Decision", "Effort", "Enclosure", "Exchange", "ExpostError", "FileSession", "Filter",
-    "FiniteSet", "HALT", "Halt", "InsecureSource", "InvalidInput", "Losses", "Nats", "Odometer",
-    "OutsideDomain", "Progress", "Query", "Session", "SimplifiedFilter", "Source", "Transcript",
-    "categories", "certificate", "channel", "duchi", "exponential_mechanism", "from_sklearn",
-    "geometric", "hadamard_response", "integers", "interact", "laplace", "linear", "load",
-    "load_answers", "local_hashing", "logistic", "perturbation", "piecewise", "probit",
-    "randomized_response", "realized_loss", "realized_losses", "subset_selection",
-    "unary_encoding", "utilization", "worst_case_loss",
+    "Answers", "BasicFilter", "BayesianFilter", "Belief", "Box", "BudgetExceeded", "Certificate",
+    "ClientCheck", "Composite", "Decision", "Distribution", "Effort", "Enclosure", "Exchange",
+    "ExpostError", "FileSession", "Filter", "FiniteSet", "Frequencies", "GainEstimate", "HALT",
+    "Halt", "InsecureSource", "Intervals", "InvalidInput", "Losses", "Mean", "Nats", "Odometer",
+    "OutsideDomain", "Progress", "Query", "Samples", "Session", "SimplifiedFilter", "Source",
+    "Statement", "Transcript", "Witness", "allowed_confidence", "broken_limit", "categories",
+    "certificate", "channel", "check_belief", "check_client", "confidence", "duchi",
+    "estimate_distribution", "estimate_frequencies", "estimate_mean", "estimated_gain",
+    "exponential_mechanism", "from_sklearn", "gain_ratio", "geometric", "hadamard_response",
+    "integers", "interact", "knowledge_gain", "laplace", "learning_limit", "linear", "load",
+    "load_answers", "load_prior", "local_hashing", "logistic", "perturbation", "piecewise",
+    "probit", "randomized_response", "realized_loss", "realized_losses", "subset_selection",
+    "unary_encoding", "utilization", "witness", "worst_case_loss",
 ]  # fmt: skip
 
 

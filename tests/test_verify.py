@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
-import math
 import random
 import subprocess
 import sys
@@ -18,27 +18,50 @@ import pytest
 
 import expost as xp
 import oracles
-from boxes import Case, some_case
+from boxes import some_case
 from expost import verify
 from expost.transcript import readable
+from studies import some_study
 
 SOURCE = Path(verify.__file__)
 
 
-def statement_of(case: Case) -> Any:
-    return verify.read(json.dumps(readable(case.transcript.tree())), "transcript")
+def parsed(tree: Any) -> Any:
+    return verify.read(json.dumps(tree), "document")
 
 
-def exact_value(term: verify.Term, t: Fraction) -> mpmath.mpf:
-    """What a term is at a score, from the formulas of the paper."""
-    epsilon = mpmath.mpf(str(term.epsilon))
-    if term.link == "logistic":
-        return oracles.logistic_link(t, epsilon)
-    if term.link == "tent":
-        return -term.sign * abs(mpmath.mpf(t.numerator) / t.denominator)
-    if term.link == "probit":
-        return term.sign * oracles.probit_link(term.sign * t, epsilon)
-    return term.sign * oracles.rising_link(term.sign * t, epsilon)
+def columns_and_terms(transcript: xp.Transcript) -> tuple[list[verify.Column], list[verify.Term]]:
+    statement = parsed(readable(transcript.tree()))
+    columns = verify.read_domain(statement["domain"])
+    assert isinstance(columns, list)
+    terms = [
+        verify.read_term(e["query"], verify.plain(e["response"]), columns)
+        for e in statement["exchanges"]
+    ]
+    return columns, terms
+
+
+def real(number: Decimal) -> mpmath.mpf:
+    return mpmath.mpf(str(number).replace("Infinity", "inf"))
+
+
+def exact_value(curve: verify.Curve, m: int, t: Fraction) -> mpmath.mpf:
+    """The largest that m times a curve can be at a score, from the formulas of the paper."""
+    epsilon = mpmath.mpf(curve.epsilon.numerator) / curve.epsilon.denominator
+    growth, z = mpmath.expm1(epsilon), mpmath.mpf(t.numerator) / t.denominator
+    low, high = real(curve.low), real(curve.high)
+    if curve.kind == "laplace":
+        return -m * real(curve.size) * abs(z - low)
+    if curve.kind == "piecewise":
+        wide = real(curve.blur) * (1 - mpmath.mpf(10) ** -9) * (1 if m > 0 else -1)
+        return m * real(curve.size) * (low - wide < z < high + wide)
+    if curve.kind == "logistic":
+        share = 1 / (1 + mpmath.exp(-z))
+    elif curve.kind == "probit":
+        share = mpmath.ncdf(z)
+    else:
+        share = min(1, max(0, (z - low) / (high - low)))
+    return m * mpmath.log1p(growth * share) if curve.size else mpmath.mpf(0)
 
 
 def exact_sum(terms: list[tuple[verify.Term, int]], point: list[Decimal]) -> mpmath.mpf:
@@ -46,89 +69,162 @@ def exact_sum(terms: list[tuple[verify.Term, int]], point: list[Decimal]) -> mpm
     for term, m in terms:
         a = [Fraction(x) for x in term.a]
         t = sum((w * Fraction(x) for w, x in zip(a, point, strict=True)), Fraction(term.c))
-        total += m * exact_value(term, t)
+        total += exact_value(term.curve, m, t)
     return total
 
 
-@pytest.mark.parametrize("seed", range(6))
+def some_part(
+    generator: random.Random, columns: list[verify.Column]
+) -> tuple[list[Decimal], list[Decimal], list[list[Decimal]]]:
+    """A part of a box, and some points of it."""
+    lower, upper = [], []
+    for column in columns:
+        width = column.upper - column.lower
+        cuts = sorted(column.lower + width * Decimal(generator.random()) for _ in range(2))
+        if column.label is not None:
+            cuts = [column.lower, column.upper if generator.random() < 0.8 else column.lower]
+        elif column.whole:
+            cuts = [cut.to_integral_value(context=verify.ROUNDED) for cut in cuts]
+        lower.append(cuts[0])
+        upper.append(cuts[1])
+    points: list[list[Decimal]] = []
+    allowed: dict[Any, list[int]] = {}
+    for j, column in enumerate(columns):
+        if column.label is not None:
+            allowed.setdefault(column.name, []).extend([j] if upper[j] else [])
+    if [] in allowed.values():
+        return lower, upper, []
+    for _ in range(10):
+        ends = list(zip(lower, upper, strict=True))
+        point = [generator.choice(pair) for pair in ends]
+        for j, column in enumerate(columns):
+            if not column.whole and generator.random() < 0.4:
+                point[j] = (lower[j] + upper[j]) / 2
+        for name, places in allowed.items():
+            one = generator.choice(places)
+            for j, column in enumerate(columns):
+                if column.name == name:
+                    point[j] = Decimal(int(j == one))
+        points.append(point)
+    return lower, upper, points
+
+
+def some_leaf(
+    generator: random.Random,
+    columns: list[verify.Column],
+    terms: list[tuple[verify.Term, int]],
+    points: list[list[Decimal]],
+) -> dict[str, Any]:
+    """Multipliers and tangents of about the right size; sometimes curvatures too."""
+    steep, tangents = [], []
+    for term, _ in terms:
+        curve = term.curve
+        middle = float(sum(a * x for a, x in zip(term.a, points[0], strict=True)) + term.c)
+        if curve.kind == "piecewise":
+            steep.append(float(curve.size))
+        else:
+            steep.append(float(curve.at(curve.low)[1]) if curve.kind != "logistic" else 0.2)
+        several = range(generator.choice([0, 1, 2]))
+        tangents.append([middle + generator.gauss(0, 2) for _ in several])
+    leaf: dict[str, Any] = {
+        "multipliers": [generator.gauss(0, 1) * s for s in steep],
+        "tangents": tangents,
+    }
+    if generator.random() < 0.6:
+        q = [
+            generator.random() * 0.05 * float(term.curve.size) * abs(m)
+            if term.curve.kind == "logistic"
+            else 0.0
+            for term, m in terms
+        ]
+        leaf["curvatures"] = q
+        leaf["centre"] = [float(x) for x in generator.choice(points)]
+        # A diagonal that dominates its rows is enough.
+        leaf["diagonal"] = [
+            1e-9
+            + 1.001
+            * sum(
+                c * abs(float(term.a[j])) * sum(abs(float(a)) for a in term.a)
+                for c, (term, _) in zip(q, terms, strict=True)
+            )
+            for j in range(len(columns))
+        ]
+    return leaf
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_no_point_of_a_part_is_above_the_bound_whatever_the_multipliers(seed: int) -> None:
     generator = random.Random(seed)
-    curved = 0
-    with localcontext(Context(prec=verify.DIGITS)), mpmath.workdps(60):
-        for _ in range(40):
-            case = some_case(generator, coordinates=generator.choice([1, 2, 3]), queries=4)
-            statement = statement_of(case)
-            box = verify.read_box(statement["domain"]["box"])
-            terms = [
-                (verify.term_of(e["query"], e["response"], box), generator.choice([1, 1, 3]))
-                for e in statement["exchanges"]
-            ]
-            if generator.random() < 0.5:
-                terms = [(term.negated(), m) for term, m in terms]
-            lower, upper, inside = [], [], []
-            for a, b, whole in zip(box.lower, box.upper, box.whole, strict=True):
-                cuts = sorted(a + (b - a) * Decimal(generator.random()) for _ in range(2))
-                if whole:
-                    cuts = [round(cut, 0) for cut in cuts]
-                lower.append(cuts[0])
-                upper.append(cuts[1])
-                inside.append([cuts[0], cuts[1]] if whole else [*cuts, (cuts[0] + cuts[1]) / 2])
-            part = verify.Part(
-                lower, upper, [-verify.ENDLESS] * len(terms), [verify.ENDLESS] * len(terms)
-            )
-            slopes = [term.slopes(Decimal(0))[0] for term, _ in terms]
-            leaf: dict[str, Any] = {
-                "multipliers": [generator.gauss(0, 1) * float(s) for s in slopes],
-                "bound": "",
-            }
-            if generator.random() < 0.6:
-                curved += 1
-                q = [
-                    float(s) * generator.random() * 0.2 if term.link == "logistic" else 0.0
-                    for s, (term, _) in zip(slopes, terms, strict=True)
-                ]
-                leaf["curvatures"] = q
-                leaf["centre"] = [float(generator.choice(options)) for options in inside]
-                # A diagonal that dominates its rows is enough.
-                leaf["diagonal"] = [
-                    1e-9
-                    + 1.001
-                    * float(
-                        sum(
-                            Decimal(c) * abs(term.a[j]) * sum(map(abs, term.a))
-                            for c, (term, _) in zip(q, terms, strict=True)
-                        )
-                    )
-                    for j in range(len(lower))
-                ]
-            bound = verify.bound_of_leaf(terms, part, leaf, "here")
-            for _ in range(10):
-                point = [generator.choice(options) for options in inside]
-                assert exact_sum(terms, point) <= mpmath.mpf(str(bound))
+    curved = seen = 0
+    with localcontext(verify.EXACT), mpmath.workdps(60):
+        for step in range(50):
+            case: Any = some_case(generator, coordinates=generator.choice([1, 2, 3]), queries=4)
+            if step % 3 == 0:
+                case = some_study(generator)
+            columns, found = columns_and_terms(case.transcript)
+            sign = generator.choice([1, -1])
+            terms = [(term, sign * generator.choice([1, 1, 3])) for term in found]
+            lower, upper, points = some_part(generator, columns)
+            ends = [Decimal("inf")] * len(terms)
+            part = [*lower, *(-x for x in ends)], [*upper, *ends]
+            if not points:
+                assert verify.bound_of_leaf(columns, terms, *part, {}) == -Decimal("inf")
+                continue
+            leaf = parsed(some_leaf(generator, columns, terms, points))
+            bound = verify.bound_of_leaf(columns, terms, *part, leaf)
+            curved += "curvatures" in leaf
+            for point in points:
+                seen += 1
+                assert exact_sum(terms, point) <= real(bound)
     assert curved > 5
+    assert seen > 300
 
 
 @pytest.mark.parametrize("epsilon", ["1e-6", "0.1", "1", "8", "60"])
 def test_integer_weights_are_those_that_are_sampled(epsilon: str) -> None:
     domain = xp.FiniteSet([0, 1, 2])
     weights = xp.randomized_response(epsilon=epsilon).on(domain).weights(1).tolist()
-    values = verify.Values([verify.Number(0), verify.Number(1), verify.Number(2)], ["value"])
-    query = {"kind": "randomized_response", "epsilon": epsilon}
-    assert verify.randomized_response(query, verify.Number(1), values) == weights
+    heavy, light = verify.two_weights(Fraction(epsilon))
+    assert weights == [light, heavy, light]
 
 
-def test_terms_have_errors_as_large_as_those_of_the_solver() -> None:
+def test_what_is_sampled_is_within_the_error_of_a_term() -> None:
     generator = random.Random(11)
-    for _ in range(200):
-        case = some_case(generator, queries=3)
-        statement = statement_of(case)
-        with localcontext(Context(prec=verify.DIGITS)):
-            box = verify.read_box(statement["domain"]["box"])
-            for exchange, term in zip(statement["exchanges"], case.terms, strict=True):
-                ours = verify.term_of(exchange["query"], exchange["response"], box)
-                if any(term.weights):
-                    # The solver's terms have rounded coefficients, which these have not.
-                    assert ours.error <= term.error <= ours.error * 3 + Decimal("1e-14")
+    with localcontext(verify.EXACT), mpmath.workdps(50):
+        for step in range(60):
+            case: Any = some_case(generator, coordinates=2, queries=3)
+            if step % 3 == 0:
+                case = some_study(generator)
+            columns, terms = columns_and_terms(case.transcript)
+            box = case.transcript.domain
+            lower = [column.lower for column in columns]
+            upper = [column.upper for column in columns]
+            for exchange, term in zip(case.transcript.exchanges, terms, strict=True):
+                likelihood = exchange.query.on(box)
+                place = likelihood.position(exchange.response)
+                found = []
+                for _ in range(4):
+                    *_, points = some_part(generator, columns)
+                    if not points:
+                        continue
+                    point = [
+                        Decimal(float(min(u, max(a, x))))
+                        for x, a, u in zip(points[0], lower, upper, strict=True)
+                    ]
+                    located = [0.0] * len(point)
+                    for j, column in enumerate(box.order):
+                        located[column] = float(point[j])
+                    weight = likelihood.pmf(tuple(located)).probability(place)
+                    low, high = (
+                        -exact_value(term.curve, -1, Fraction(term.score(point))),
+                        exact_value(term.curve, 1, Fraction(term.score(point))),
+                    )
+                    found.append((oracles.log(weight) - high, oracles.log(weight) - low))
+                # One constant has to do for all of them.
+                error = real(term.curve.error) + mpmath.mpf(10) ** -30
+                assert max((a for a, _ in found), default=0) <= (
+                    min((b for _, b in found), default=0) + 2 * error
+                )
 
 
 def test_it_is_a_program_that_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
@@ -173,11 +269,9 @@ def test_it_is_a_program_that_needs_nothing_but_the_standard_library(tmp_path: P
 
 def claimed(tree: dict[str, Any], groups: list[dict[str, Any]]) -> Decimal:
     """The loss that a proof with these groups would prove, if the checker believed it."""
-    text = json.dumps(tree)
-    xp.Transcript.from_json(text)
-    statement, parsed = verify.read(text, "transcript"), verify.read(json.dumps(groups), "proof")
-    with localcontext(Context(prec=verify.DIGITS)):
-        return verify.loss_on_box(statement, parsed, lambda *_: None)
+    xp.Transcript.from_json(json.dumps(tree))
+    with localcontext(verify.EXACT):
+        return verify.loss_of(parsed(tree), parsed(groups), lambda *_: None)
 
 
 def true_loss(tree: dict[str, Any], first: list[float], second: list[float]) -> float:
@@ -201,7 +295,7 @@ def on_box(sides: list[list[float]], *exchanges: tuple[dict[str, Any], float]) -
 def test_a_far_away_centre_does_not_hide_what_cancels() -> None:
     query = {"kind": "logistic", "weights": [1, 1, 1], "epsilon": 4}
     tree = on_box([[0, 0.5]] * 3, ({**query, "intercept": -1}, 1), ({**query, "intercept": 1}, 1))
-    leaf: dict[str, Any] = {"multipliers": [0, 0], "bound": ""}
+    leaf: dict[str, Any] = {"multipliers": [0, 0], "tangents": [[], []]}
     curved = {"curvatures": [-0.1, 0.1], "centre": [1e45, -1e45, -1e3], "diagonal": [0, 0, 0]}
     group = {"terms": [[0], [1]], "largest": [{**leaf, **curved}], "smallest": [leaf]}
     assert claimed(tree, [group]) >= true_loss(tree, [0.5] * 3, [0.0] * 3) > 1
@@ -216,25 +310,9 @@ def test_a_score_that_drowns_in_its_rounding_is_a_constant() -> None:
     assert true > 0.017
     proof = xp.certificate(xp.Transcript.from_json(json.dumps(tree)))
     assert proof.loss >= true
-    leaf = {"multipliers": [0.0], "bound": ""}
+    leaf = {"multipliers": [0.0], "tangents": [[]]}
     group = {"terms": [[0]], "largest": [leaf], "smallest": [leaf]}
     assert claimed(tree, [group]) >= true
-
-
-def test_corners_beyond_where_a_sum_is_convex_are_refused() -> None:
-    epsilon = 0.1
-    foot = 2 / math.expm1(epsilon)
-    falling = {"kind": "linear", "weights": [-1], "range": [-1, 0], "clip": True}
-    rising = {"kind": "linear", "weights": [1], "range": [1, 1 + foot], "clip": True}
-    asked = [({**falling, "epsilon": epsilon}, 0.0)] * 2
-    asked += [({**rising, "epsilon": epsilon}, 1 + foot)] * 2
-    tree = on_box([[0, 1 + foot]], *asked)
-    leaf = {"multipliers": [0, 0], "bound": ""}
-    cut = {"split": "score", "of": 0, "at": 1 + 0.99999 * foot}
-    smallest = [cut, {"corners": True, "bound": ""}, leaf]
-    group = {"terms": [[0, 1], [2, 3]], "largest": [leaf], "smallest": smallest}
-    with pytest.raises(verify.Failed, match="beyond where the sum is convex"):
-        claimed(tree, [group])
 
 
 @pytest.mark.parametrize("response", [0, 3, 500, 1000])
@@ -273,7 +351,7 @@ def test_absurd_epsilons_fail_at_once(epsilon: str) -> None:
     tree = {"version": 1, "domain": {"values": [0, 1]}, "exchanges": []}
     query = {"kind": "randomized_response", "epsilon": epsilon}
     tree["exchanges"] = [{"query": query, "response": 1}]
-    proof = {"version": 1, "statement": tree, "loss": "1"}
+    proof = {"version": 1, "responses": [1], "loss": "1"}
     with pytest.raises(verify.Failed):
         verify.verify(json.dumps(tree), json.dumps(proof))
 
@@ -296,7 +374,7 @@ def test_tiny_epsilons_have_certificates_too() -> None:
     assert verify.verify(transcript.to_json(), json.dumps(proof.document)).loss < Decimal("1e-9")
 
 
-def test_names_that_look_like_fields_and_seeds_in_capitals_are_read_alike() -> None:
+def test_transcripts_may_be_written_in_other_words() -> None:
     box = xp.Box(epsilon=(0, 0.1), utility=(-1, 1))
     transcript = xp.Transcript(box).add(xp.logistic({"epsilon": 0.1, "utility": 1}, epsilon=1), 1)
     text = transcript.to_json().replace("0.1", "0.10000000000000000555")
@@ -305,3 +383,155 @@ def test_names_that_look_like_fields_and_seeds_in_capitals_are_read_alike() -> N
     hashed = hashed.add(xp.local_hashing(seed="00ff", buckets=2, epsilon=1), 1)
     proof = json.dumps(xp.certificate(hashed).document)
     assert verify.verify(hashed.to_json().replace("00ff", "00FF"), proof).loss <= 1
+
+
+# -- categories, windows and tangents ------------------------------------------------------------
+
+
+def plain_leaf(terms: int) -> dict[str, Any]:
+    return {"multipliers": [0] * terms, "tangents": [[]] * terms}
+
+
+REGIONS = {"categories": ["north", "south", "east"]}
+ABOUT_REGIONS = {
+    "kind": "logistic",
+    "weights": [1, {"north": 3, "east": -2}],
+    "epsilon": 1,
+}
+
+
+def test_of_categories_exactly_one_is_true() -> None:
+    """Could all of them be, or none, scores would reach further than from -2 to 3."""
+    tree = {**on_box([], (ABOUT_REGIONS, 1)), "domain": {"box": [[0, 0], REGIONS]}}
+    leaves = [{"multipliers": [0], "tangents": [[point]]} for point in (3, -2)]
+    group = {"terms": [[0]], "largest": leaves[:1], "smallest": leaves[1:]}
+    spread = true_loss(tree, [0, 1, 0, 0], [0, 0, 0, 1])
+    assert spread <= claimed(tree, [group]) <= spread + 1e-9
+
+
+def test_a_part_without_a_category_is_empty_and_one_with_two_as_well() -> None:
+    tree = {**on_box([], (ABOUT_REGIONS, 1)), "domain": {"box": [[0, 0], REGIONS]}}
+    none = [{"column": j, "at": 0} for j in (1, 2, 3)]
+    found: list[Decimal] = []
+    leaf = plain_leaf(1)
+    # Below all three cuts no category is left; above one and then above another there are two.
+    largest = [*none, {}, leaf, leaf, {"column": 2, "at": 0}, leaf, {}]
+    group = {"terms": [[0]], "largest": largest, "smallest": [leaf]}
+    with localcontext(verify.EXACT):
+        statement, groups = parsed(tree), parsed([group])
+        verify.loss_of(statement, groups, lambda _leaf, bound, _place: found.append(bound))
+    assert [bound.is_finite() for bound in found] == [False, True, True, True, False, True]
+    # The parts are south (cut second), east (third) and north, which is left when the others go.
+    assert max(found[1:4]) == found[3] > found[2] > found[1]
+
+
+@pytest.mark.parametrize(
+    "labels", [[], ["a", "a"], [None], [1, 2], ["a", ["b"]], "ab", {"a": 1, "b": 2}]
+)
+def test_categories_that_are_no_labels_fail(labels: Any) -> None:
+    tree = {**on_box([], (ABOUT_REGIONS, 1)), "domain": {"box": [[0, 1], {"categories": labels}]}}
+    with pytest.raises(verify.Failed):
+        verify.verify(json.dumps(tree), json.dumps({"version": 1, "responses": [1], "loss": "1"}))
+
+
+WINDOW = {
+    "kind": "piecewise",
+    "weights": [1],
+    "range": [0, 8],
+    "grid": 1,
+    "window": 2,
+    "epsilon": 1,
+}
+
+
+def test_a_window_begins_and_ends_where_scores_are_rounded_to_it() -> None:
+    """Response 4 speaks for the steps 3 and 4, which are scores from 2.5 to 4.5."""
+    nearly = 1e-9
+    for low, high, expected in [
+        (2.6, 4.4, 0), (2.4, 4.4, 1), (3, 4.6, 1), (0, 2.4, 0), (4.6, 9, 0), (2.5, 4.4, 1),
+        (2.5 + nearly, 4.4, 1), (2.5 + 1e-6, 4.5 - 1e-6, 0), (0, 2.5 - nearly, 1),
+        (0, 2.5 - 1e-6, 0),
+    ]:  # fmt: skip
+        tree, leaf = on_box([[low, high]], (WINDOW, 4)), plain_leaf(1)
+        group = {"terms": [[0]], "largest": [leaf], "smallest": [leaf]}
+        found = claimed(tree, [group])
+        assert abs(found - expected) < Decimal("1e-11"), (low, high)
+        if not expected:
+            assert true_loss(tree, [low], [high]) == 0
+
+
+def test_two_windows_are_told_apart_by_a_cut_between_them() -> None:
+    """Without multipliers both seem to be possible at once; a cut shows otherwise."""
+    tree = on_box([[0, 8]], (WINDOW, 2), (WINDOW, 6))
+    leaf = plain_leaf(2)
+    cut = [{"column": 0, "at": 3.5}, leaf, leaf]
+    for largest, expected in (([leaf], 2), (cut, 1)):
+        group = {"terms": [[0], [1]], "largest": largest, "smallest": [leaf]}
+        assert abs(claimed(tree, [group]) - expected) < Decimal("1e-11")
+    assert true_loss(tree, [2.0], [4.0]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("point", [-50, -1.0, 0.3, 2.9, 99, 1e300, -1e300])
+def test_wherever_a_tangent_is_said_to_be_the_bound_holds(point: float) -> None:
+    """In the convex part, outside of the interval, or far beyond."""
+    query = {"kind": "logistic", "weights": [1], "epsilon": 2}
+    tree = on_box([[-3, 3]], (query, 1))
+    tops = []
+    for m, q in itertools.product((1, -1), (0, 0.01, 0.3)):
+        _, (term,) = columns_and_terms(xp.Transcript.from_json(json.dumps(tree)))
+        with localcontext(verify.EXACT):
+            arguments = (Decimal("0.1"), Decimal(str(q)), Decimal(1), Decimal(-3), Decimal(3))
+            bound = verify.top(term.curve, m, *arguments, [Decimal(point)])
+        for t in range(-30, 31):
+            z = Fraction(t, 10)
+            value = exact_value(term.curve, m, z) - 0.1 * z - q / 2 * (z - 1) ** 2
+            assert value <= real(bound) + mpmath.mpf(10) ** -12
+        tops.append(bound)
+    assert len(set(tops)) == 6
+
+
+@pytest.mark.parametrize("kind", ["probit", "linear", "laplace", "piecewise"])
+def test_only_logistic_terms_have_curvatures(kind: str) -> None:
+    query = {**WINDOW, "kind": kind}
+    for name in ("window", "grid", "range"):
+        if kind == "probit" or (name == "window" != kind and kind != "piecewise"):
+            query.pop(name, None)
+    if kind == "linear":
+        query.pop("grid", None)
+        query["clip"] = True
+    tree = on_box([[1, 7]], (query, {"probit": 1, "linear": 8}.get(kind, 4)))
+    leaf = {**plain_leaf(1), "curvatures": [0.1], "centre": [1], "diagonal": [1]}
+    group = {"terms": [[0]], "largest": [leaf], "smallest": [leaf]}
+    with pytest.raises(verify.Failed, match=r"largest\.0\.curvatures: not logistic"):
+        claimed(tree, [group])
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        [[1, 0]], [], [{"integers": [0.5, 0.7]}], [{"integers": [3, 2]}], [[0, 1e400]], [[0]],
+        [[0, "1"]], [{}], [None], [[False, True]], {}, [[0, 1], [0, 1]],
+    ],
+)  # fmt: skip
+def test_boxes_that_are_none_fail(box: Any) -> None:
+    query = {"kind": "logistic", "weights": [1], "epsilon": 1}
+    tree = {**on_box([], (query, 1)), "domain": {"box": box}}
+    leaf = {**plain_leaf(1), "bound": "0"}
+    group = {"terms": [[0]], "largest": [leaf], "smallest": [leaf]}
+    proof = {"version": 1, "responses": [1], "groups": [group], "loss": "0"}
+    with pytest.raises(verify.Failed):
+        verify.verify(json.dumps(tree), json.dumps(proof))
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400", "1e-700", "9" * 2001])
+def test_numbers_that_are_none_fail_at_once(text: str) -> None:
+    query = {"kind": "logistic", "weights": [1], "epsilon": 1}
+    transcript = json.dumps(on_box([[0, 1]], (query, 1)))
+    leaf = {**plain_leaf(1), "bound": "0"}
+    group = {"terms": [[0]], "largest": [leaf], "smallest": [leaf]}
+    proof = json.dumps({"version": 1, "responses": [1], "groups": [group], "loss": "0"})
+    for changed in ('"weights": [1]', '"box": [[0, 1]]'):
+        with pytest.raises(verify.Failed):
+            verify.verify(transcript.replace(changed, changed.replace("1", text)), proof)
+    with pytest.raises(verify.Failed):
+        verify.verify(transcript, proof.replace('"multipliers": [0]', f'"multipliers": [{text}]'))

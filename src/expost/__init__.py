@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from expost.accounting import Odometer as Odometer
     from expost.accounting import SimplifiedFilter as SimplifiedFilter
     from expost.answers import Answers as Answers
+    from expost.belief import Belief as Belief
     from expost.certificates import Certificate as Certificate
     from expost.certificates import certificate as certificate
+    from expost.clients import ClientCheck as ClientCheck
+    from expost.clients import check_client as check_client
     from expost.domains import Box as Box
     from expost.domains import FiniteSet as FiniteSet
     from expost.domains import categories as categories
@@ -27,11 +30,33 @@ if TYPE_CHECKING:
     from expost.errors import ExpostError as ExpostError
     from expost.errors import InvalidInput as InvalidInput
     from expost.errors import OutsideDomain as OutsideDomain
+    from expost.estimation import Distribution as Distribution
+    from expost.estimation import Frequencies as Frequencies
+    from expost.estimation import Intervals as Intervals
+    from expost.estimation import Mean as Mean
+    from expost.estimation import estimate_distribution as estimate_distribution
+    from expost.estimation import estimate_frequencies as estimate_frequencies
+    from expost.estimation import estimate_mean as estimate_mean
     from expost.extrema import Effort as Effort
     from expost.extrema import Progress as Progress
     from expost.file_session import FileSession as FileSession
+    from expost.interop.priors import load_prior as load_prior
     from expost.interop.sklearn import from_sklearn as from_sklearn
     from expost.interop.tables import load_answers as load_answers
+    from expost.knowledge import Composite as Composite
+    from expost.knowledge import GainEstimate as GainEstimate
+    from expost.knowledge import Samples as Samples
+    from expost.knowledge import Statement as Statement
+    from expost.knowledge import Witness as Witness
+    from expost.knowledge import allowed_confidence as allowed_confidence
+    from expost.knowledge import broken_limit as broken_limit
+    from expost.knowledge import check_belief as check_belief
+    from expost.knowledge import confidence as confidence
+    from expost.knowledge import estimated_gain as estimated_gain
+    from expost.knowledge import gain_ratio as gain_ratio
+    from expost.knowledge import knowledge_gain as knowledge_gain
+    from expost.knowledge import learning_limit as learning_limit
+    from expost.knowledge import witness as witness
     from expost.loss import realized_loss as realized_loss
     from expost.loss import utilization as utilization
     from expost.loss import worst_case_loss as worst_case_loss
@@ -70,10 +95,14 @@ __all__ = [
     "Answers",
     "BasicFilter",
     "BayesianFilter",
+    "Belief",
     "Box",
     "BudgetExceeded",
     "Certificate",
+    "ClientCheck",
+    "Composite",
     "Decision",
+    "Distribution",
     "Effort",
     "Enclosure",
     "Exchange",
@@ -81,33 +110,53 @@ __all__ = [
     "FileSession",
     "Filter",
     "FiniteSet",
+    "Frequencies",
+    "GainEstimate",
     "Halt",
     "InsecureSource",
+    "Intervals",
     "InvalidInput",
     "Losses",
+    "Mean",
     "Nats",
     "Odometer",
     "OutsideDomain",
     "Progress",
     "Query",
+    "Samples",
     "Session",
     "SimplifiedFilter",
     "Source",
+    "Statement",
     "Transcript",
+    "Witness",
+    "allowed_confidence",
+    "broken_limit",
     "categories",
     "certificate",
     "channel",
+    "check_belief",
+    "check_client",
+    "confidence",
     "duchi",
+    "estimate_distribution",
+    "estimate_frequencies",
+    "estimate_mean",
+    "estimated_gain",
     "exponential_mechanism",
     "from_sklearn",
+    "gain_ratio",
     "geometric",
     "hadamard_response",
     "integers",
     "interact",
+    "knowledge_gain",
     "laplace",
+    "learning_limit",
     "linear",
     "load",
     "load_answers",
+    "load_prior",
     "local_hashing",
     "logistic",
     "perturbation",
@@ -119,6 +168,7 @@ __all__ = [
     "subset_selection",
     "unary_encoding",
     "utilization",
+    "witness",
     "worst_case_loss",
 ]
 __version__ = "0.1.0"
@@ -127,10 +177,14 @@ _HOME = {
     "Answers": "answers",
     "BasicFilter": "accounting",
     "BayesianFilter": "accounting",
+    "Belief": "belief",
     "Box": "domains",
     "BudgetExceeded": "errors",
     "Certificate": "certificates",
+    "ClientCheck": "clients",
+    "Composite": "knowledge",
     "Decision": "accounting",
+    "Distribution": "estimation",
     "Effort": "extrema",
     "Enclosure": "rounding",
     "Exchange": "transcript",
@@ -138,34 +192,54 @@ _HOME = {
     "FileSession": "file_session",
     "Filter": "accounting",
     "FiniteSet": "domains",
+    "Frequencies": "estimation",
+    "GainEstimate": "knowledge",
     "HALT": "session",
     "Halt": "session",
     "InsecureSource": "sampling",
+    "Intervals": "estimation",
     "InvalidInput": "errors",
     "Losses": "losses",
+    "Mean": "estimation",
     "Nats": "rounding",
     "Odometer": "accounting",
     "OutsideDomain": "errors",
     "Progress": "extrema",
     "Query": "queries",
+    "Samples": "knowledge",
     "Session": "session",
     "SimplifiedFilter": "accounting",
     "Source": "sampling",
+    "Statement": "knowledge",
     "Transcript": "transcript",
+    "Witness": "knowledge",
+    "allowed_confidence": "knowledge",
+    "broken_limit": "knowledge",
     "categories": "domains",
     "certificate": "certificates",
     "channel": "queries",
+    "check_belief": "knowledge",
+    "check_client": "clients",
+    "confidence": "knowledge",
     "duchi": "queries",
+    "estimate_distribution": "estimation",
+    "estimate_frequencies": "estimation",
+    "estimate_mean": "estimation",
+    "estimated_gain": "knowledge",
     "exponential_mechanism": "queries",
     "from_sklearn": "interop.sklearn",
+    "gain_ratio": "knowledge",
     "geometric": "queries",
     "hadamard_response": "queries",
     "integers": "domains",
     "interact": "session",
+    "knowledge_gain": "knowledge",
     "laplace": "queries",
+    "learning_limit": "knowledge",
     "linear": "queries",
     "load": "transcript",
     "load_answers": "interop.tables",
+    "load_prior": "interop.priors",
     "local_hashing": "queries",
     "logistic": "queries",
     "perturbation": "queries",
@@ -177,6 +251,7 @@ _HOME = {
     "subset_selection": "queries",
     "unary_encoding": "queries",
     "utilization": "loss",
+    "witness": "knowledge",
     "worst_case_loss": "loss",
 }
 

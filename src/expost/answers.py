@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -17,7 +18,14 @@ from expost.queries import Likelihood, Query, check_query, query_from_json
 from expost.reading import NumberText, items, members, number, parse
 from expost.transcript import Transcript, check_version, no_such_response
 
-__all__ = ["COLUMNS", "Answers", "Subject", "queries_from_json"]
+__all__ = [
+    "COLUMNS",
+    "Answers",
+    "Subject",
+    "queries_from_json",
+    "response_position",
+    "written",
+]
 
 Subject = int | str
 """How a subject is called: a text or an integer, as in the table."""
@@ -69,7 +77,7 @@ class Answers:
 
         def response_of(pair: int) -> tuple[str, int]:
             key, response = keys[pair // len(responses)], responses[pair % len(responses)]
-            return key, _position(likelihoods[key], response)
+            return key, response_position(likelihoods[key], response)
 
         codes, given = _read(asked * len(responses) + answered, response_of, "response")
         rank = {key: place for place, key in enumerate(likelihoods)}
@@ -105,6 +113,21 @@ class Answers:
         if place is None:
             raise InvalidInput("nobody in the table is called so", "subject")
         return self.transcript_of(self.codes[self.starts[place] : self.starts[place + 1]])
+
+    def patterns(self) -> tuple[Codes, list[Codes]]:
+        """The pattern of each subject, and the patterns: what was given, in ascending order."""
+        subject_of = np.repeat(np.arange(len(self)), self.exchanges)
+        codes = self.codes[np.lexsort((self.codes, subject_of))]
+        patterns: dict[bytes, int] = {}
+        found: list[Codes] = []
+        pattern_of = np.empty(len(self), dtype=np.intp)
+        for subject, (start, stop) in enumerate(pairwise(self.starts.tolist())):
+            key = codes[start:stop].tobytes()
+            place = patterns.setdefault(key, len(found))
+            if place == len(found):
+                found.append(codes[start:stop])
+            pattern_of[subject] = place
+        return pattern_of, found
 
     @cached_property
     def _places(self) -> dict[Subject, int]:
@@ -253,8 +276,9 @@ def _key(key: Any, likelihoods: Mapping[str, Likelihood[Any]]) -> str:
     return name
 
 
-def _position(likelihood: Likelihood[Any], response: Any) -> int:
-    tried = [response, _written(response)] if isinstance(response, str) else [response]
+def response_position(likelihood: Likelihood[Any], response: Any) -> int:
+    """The position of a response as a table has it: itself, or what its text writes."""
+    tried = [response, written(response)] if isinstance(response, str) else [response]
     found = {place for place in map(likelihood.position, tried) if place is not None}
     if len(found) > 1:
         raise InvalidInput("is a label of this query, and also writes a number of it")
@@ -263,7 +287,7 @@ def _position(likelihood: Likelihood[Any], response: Any) -> int:
     return found.pop()
 
 
-def _written(response: str) -> Any:
+def written(response: str) -> Any:
     """The number that a text writes, or the list of numbers; None if it does not."""
     try:
         value = parse(response)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -116,7 +115,7 @@ def _by_pattern(
     answers: Answers, effort: Effort, tell: Callable[[int], None]
 ) -> tuple[Floats, Floats]:
     """Losses by what was answered, whoever it was and in whichever order."""
-    pattern_of, patterns = _patterns(answers)
+    pattern_of, patterns = answers.patterns()
     sizes = np.bincount(pattern_of)
     number = {key: place for place, key in enumerate(answers.queries)}
     asked = np.array([number[key] for key, _ in answers.given])
@@ -148,23 +147,6 @@ def _together(answers: Answers, patterns: list[Codes], gap: float) -> Floats | N
     queries = [answers.queries[answers.given[code][0]] for code in patterns[0]]
     given = [[answers.given[code][1] for code in codes] for codes in patterns]
     return concave_spreads(answers.domain, queries, np.array(given), gap)
-
-
-def _patterns(answers: Answers) -> tuple[Codes, list[Codes]]:
-    """The pattern of each subject, and the patterns: what was given, in ascending order."""
-    subject_of = np.repeat(np.arange(len(answers)), answers.exchanges)
-    codes = answers.codes[np.lexsort((answers.codes, subject_of))]
-    patterns: dict[bytes, int] = {}
-    found: list[Codes] = []
-    pattern_of = np.empty(len(answers), dtype=np.intp)
-    bounds = answers.starts.tolist()
-    for subject, (start, stop) in enumerate(pairwise(bounds)):
-        key = codes[start:stop].tobytes()
-        place = patterns.setdefault(key, len(found))
-        if place == len(found):
-            found.append(codes[start:stop])
-        pattern_of[subject] = place
-    return pattern_of, found
 
 
 def _basic(answers: Answers) -> Floats:

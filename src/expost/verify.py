@@ -3,50 +3,53 @@
     python verify.py TRANSCRIPT.json PROOF.json
 
 This file is a program of its own. It needs Python 3.11 or later and nothing else, and shares no
-code with the solver whose work it checks: it reads the queries, works out every likelihood again,
-and takes from the proof only how to cut the domain into parts and which multipliers to use in
-each. Any multipliers give a bound that holds; the proof is good if those bounds are as stated.
+code with the solver whose work it checks. It works out every likelihood from the queries, and takes
+from the proof only how to cut the domain into parts, and which multipliers and tangents to use in
+each. Whatever those are, the bound that they give holds; the proof is good if it is as stated.
 
-Over a finite domain the loss is worked out exactly from integer weights. Over a box all numbers
-have 40 digits, and every bound is lifted by 1e-30 of the sizes of all that was summed, which is
-far more than their rounding can come to.
+Sums and products are exact here. Quotients, exponentials and logarithms have 40 digits, and every
+bound is lifted by 1e-30 of what it is made of, which is far more than those can lose.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import itertools
 import json
 import math
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from functools import cache, cached_property
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["Failed", "Verdict", "verify"]
 
-DIGITS = 40
-SLACK = Decimal("1e-30")
+EXACT = Context(prec=20_000)
+EXACT.traps[Inexact] = True  # what would have to be rounded is an error
+ROUNDED = Context(prec=40)
+UP = Context(prec=40, rounding=ROUND_CEILING)
+DOWN = Context(prec=40, rounding=ROUND_FLOOR)
+TINY = Decimal("1e-30")
 AGREE = Decimal("1e-9")  # how far a bound may be below what the proof says it is
-UNIT = Decimal(2) ** -53
-NO, ONE, TWO = Decimal(0), Decimal(1), Decimal(2)
-PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620900")
-FAR = Decimal(5000)  # beyond this a logistic link is level to thousands of digits
-ENDLESS = Decimal("inf")
+NO, ONE, TWO, ENDLESS = Decimal(0), Decimal(1), Decimal(2), Decimal("inf")
+UNIT = TWO**-53  # the relative rounding of doubles
+
+Numbers = Sequence[Decimal]
+Seen = Callable[[Any, Decimal, str], None]
+BAD_SHAPE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
 
 class Failed(Exception):
     """The proof does not hold; the message says where."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What was proved: the realized loss is at most ``loss``."""
 
     loss: Decimal
@@ -65,43 +68,51 @@ def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: 
     """
     leaves = 0
 
-    def agree(leaf: Any, found: Decimal, place: str) -> None:
+    def seen(leaf: Any, bound: Decimal, place: str) -> None:
         nonlocal leaves
-        close(found, leaf.get("bound"), f"{place}.bound")
+        agree(bound, leaf["bound"], f"{place}.bound")
         leaves += 1
         tell(leaves)
 
-    with localcontext(Context(prec=DIGITS)):
+    try:
+        with localcontext(EXACT):
+            ours, claim = read(transcript, "transcript"), read(proof, "proof")
+            need(ours["version"] == claim["version"] == 1, "version: only version 1 is known")
+            guard, exchanges = read_filter(ours.get("filter")), ours["exchanges"]
+            need(guard == read_filter(claim.get("filter")), "filter: transcript and proof differ")
+            need(len(exchanges) == len(claim["responses"]), "exchanges: the proof has not as many")
+            for index, response in enumerate(claim["responses"]):
+                same = plain(exchanges[index]["response"]) == plain(response)
+                need(same, f"exchanges.{index}.response: transcript and proof differ")
+            loss = loss_of(ours, claim.get("groups", []), seen)
+            agree(loss, claim["loss"], "loss")
+            return Verdict(loss, guard[1], leaves)
+    except BAD_SHAPE:
+        raise Failed("a place that has not the shape of a proof") from None
+
+
+def agree(found: Decimal, stated: str, place: str) -> None:
+    fits = found == Decimal(stated) or 0 <= Decimal(stated) - found <= AGREE
+    need(fits, f"{place}: it is {found:.10f}, not {stated[:40]} as stated")
+
+
+def loss_of(transcript: Any, groups: Any, seen: Seen) -> Decimal:
+    """The largest log-likelihood less the smallest one, or a bound on that."""
+    domain, found = read_domain(transcript["domain"]), []
+    meaning: Any = logs_on_values if isinstance(domain, Values) else read_term
+    for index, exchange in enumerate(transcript["exchanges"]):
         try:
-            claim, statement = read(proof, "proof"), read(transcript, "transcript")
-            fields(claim, "proof", "version", "statement", "loss", optional=("groups",))
-            same(meaning(statement), meaning(claim["statement"]), "")
-            # The same, but coordinates are numbered as in the proof.
-            statement = claim["statement"]
-            if claim["version"] != "1" or statement.get("version") != "1":
-                raise Failed("version: only version 1 is known")
-            if "box" in statement["domain"]:
-                loss = loss_on_box(statement, claim.get("groups", []), agree)
-            else:
-                loss = loss_on_values(statement)
-            close(loss, claim["loss"], "loss")
-            return Verdict(loss, budget(statement.get("filter")), leaves)
-        except (
-            LookupError,
-            TypeError,
-            ValueError,
-            ArithmeticError,
-            AttributeError,
-            RecursionError,
-        ):
-            raise Failed("a place that has not the shape of a proof") from None
+            found.append(meaning(exchange["query"], plain(exchange["response"]), domain))
+        except (*BAD_SHAPE, Failed) as problem:
+            raise Failed(f"exchanges.{index}: {problem}") from None
+    if not isinstance(domain, Values):
+        return loss_on_box(domain, found, groups, seen)
+    sums = [sum((logs[row] for logs, _ in found), NO) for row in range(len(domain.rows))]
+    error = sum((error for _, error in found), NO)
+    return ENDLESS if -ENDLESS in sums else max(sums) - min(sums) + 2 * error
 
 
 # -- reading ---------------------------------------------------------------------------------------
-
-
-class Number(str):
-    """A number of a file, as it was written."""
 
 
 def read(text: str, what: str) -> Any:
@@ -110,125 +121,121 @@ def read(text: str, what: str) -> Any:
             raise Failed(f"{what}: a field is given twice")
         return dict(pairs)
 
+    hooks: Any = {"parse_float": number, "parse_int": number, "parse_constant": number}
     try:
-        return json.loads(
-            text,
-            parse_float=Number,
-            parse_int=Number,
-            parse_constant=Number,
-            object_pairs_hook=once,
-        )
+        return json.loads(text, object_pairs_hook=once, **hooks)
     except (json.JSONDecodeError, RecursionError):
         raise Failed(f"{what}: not JSON") from None
 
 
-def fields(value: Any, place: str, *required: str, optional: tuple[str, ...] = ()) -> None:
-    if not isinstance(value, dict) or not set(required) <= set(value) <= {*required, *optional}:
-        raise Failed(f"{place}: must have the fields {', '.join(required)}")
+def number(text: str) -> Decimal:
+    """A number exactly as it is written, unless working with it would take for ever."""
+    value = Decimal(text)
+    if len(text) > 2000 or not value.is_finite() or abs(value.adjusted()) > 600:
+        raise Failed(f"a number that is not finite, or has too many digits: {text[:40]}")
+    return value
 
 
-def meaning(tree: Any, inside: str = "") -> Any:
-    """A document whose numbers are what they mean, with defaults written out."""
-    if isinstance(tree, dict):
-        defaults = DEFAULTS.get(str(tree.get("kind")), {})
-        entries = {**defaults, **tree}
-        return {
-            name: meaning(entry, inside if inside in INNER else name)
-            for name, entry in entries.items()
-        }
-    if isinstance(tree, list):
-        return [meaning(entry, inside) for entry in tree]
-    if inside in EXACT:
-        return exact(tree)
-    if inside == "seed" and isinstance(tree, str):
-        return tree.lower()
-    return double(tree) if isinstance(tree, Number) else tree
-
-
-# Numbers that are exact as written; all others are doubles.
-EXACT = {"epsilon", "ratio", "delta", "probabilities", "utility", "sensitivity", "grid"}
-INNER = EXACT | {"box", "weights"}  # what is in these goes by names that a person chose
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "linear": {"intercept": Number(0), "clip": False},
-    "logistic": {"intercept": Number(0)},
-    "probit": {"intercept": Number(0)},
-    "duchi": {"intercept": Number(0)},
-    "laplace": {"intercept": Number(0)},
-}
-
-
-def same(ours: Any, theirs: Any, place: str) -> None:
-    """Whether transcript and proof are about the same."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for name in {**ours, **theirs}:
-            if name not in ours or name not in theirs:
-                raise Failed(f"{place}{name}: only one of transcript and proof has it")
-            same(ours[name], theirs[name], f"{place}{name}.")
-    elif isinstance(ours, list) and isinstance(theirs, list):
-        if len(ours) != len(theirs):
-            raise Failed(f"{place[:-1]}: {len(ours)} entries, and {len(theirs)} in the proof")
-        for index, pair in enumerate(zip(ours, theirs, strict=True)):
-            same(*pair, f"{place}{index}.")
-    elif type(ours) is not type(theirs) or ours != theirs:
-        raise Failed(f"{place[:-1]}: transcript and proof differ")
-
-
-def exact(number: Any) -> Fraction:
+def exact(value: Any) -> Fraction:
     """A number or a text such as "0.1" or "2/3", as the fraction that was written."""
-    try:
-        # Nobody writes more digits, or larger exponents; and they would take for ever.
-        if len(number) > 2000 or abs(int(number.lower().partition("e")[2] or 0)) > 600:
-            raise ValueError
-        return Fraction(number)
-    except (TypeError, ValueError, AttributeError, ZeroDivisionError):
-        raise Failed("a number is not written as one") from None
+    if isinstance(value, Decimal):
+        return Fraction(value)
+    top, _, bottom = value.partition("/")
+    return Fraction(number(top)) / Fraction(number(bottom or "1"))
 
 
-def double(number: Any) -> float:
-    """The double that is nearest to what was written."""
-    try:
-        result = float(number)
-    except (TypeError, ValueError):
-        raise Failed("a number is not written as one") from None
-    if not math.isfinite(result):
-        raise Failed("a number is not finite")
-    return result
+def rounded(fraction: Fraction) -> Decimal:
+    return Decimal(fraction.numerator) / fraction.denominator
 
 
-def decimal(number: Fraction | float) -> Decimal:
-    """A double is a decimal, exactly; a fraction need not be."""
-    if isinstance(number, Fraction):
-        return Decimal(number.numerator) / number.denominator
-    return Decimal(number)
+def double(value: Any) -> Decimal:
+    """The double that is nearest to what was written; it is a decimal, exactly."""
+    need(isinstance(value, Decimal) and math.isfinite(float(value)), "not a number")
+    return Decimal(float(value))
 
 
-def close(found: Decimal, stated: Any, place: str) -> None:
-    try:
-        claimed = Decimal(str(stated))
-    except InvalidOperation:
-        raise Failed(f"{place}: not a number") from None
-    if not (found == claimed or (found.is_finite() and 0 <= claimed - found <= AGREE)):
-        raise Failed(f"{place}: it is {found:.10f}, not {str(stated)[:40]} as stated")
+def integer(value: Any) -> int:
+    need(isinstance(value, Decimal) and value == int(value), "not an integer")
+    return int(value)
 
 
-def budget(guard: Any) -> Decimal | None:
-    if guard is None:
-        return None
-    return (
-        decimal(exact(guard["epsilon"]))
-        if "epsilon" in guard
-        else decimal(exact(guard["ratio"])).ln()
-    )
+def plain(value: Any) -> Any:
+    """A value or a response: 1 and 1.0 are the same, 1 and "1" are not."""
+    if isinstance(value, list):
+        return tuple(plain(entry) for entry in value)
+    return value if isinstance(value, str) else double(value)
 
 
-# -- integer weights -------------------------------------------------------------------------------
+def need(condition: bool, what: str = "no such query here, or no such response") -> None:
+    if not condition:
+        raise Failed(what)
+
+
+def read_filter(given: Any) -> tuple[Any, Decimal | None]:
+    """Its kind and its budget, rounded down."""
+    if given is None:
+        return None, None
+    with localcontext(DOWN):
+        if "epsilon" in given:
+            return given["kind"], rounded(exact(given["epsilon"]))
+        return given["kind"], rounded(exact(given["ratio"])).ln() - TINY
+
+
+class Values(NamedTuple):
+    """A finite domain: labels and numbers, or rows of numbers with names."""
+
+    rows: list[Any]
+    names: list[str]
+
+
+class Column(NamedTuple):
+    """A coordinate of a box, or one category of it: exactly one of its columns is 1 then."""
+
+    name: Any
+    label: str | None
+    lower: Decimal
+    upper: Decimal
+    whole: bool
+
+
+def read_domain(domain: Any) -> Values | list[Column]:
+    if "box" not in domain:
+        points = domain.get("points") or {"rows": domain["values"], "names": ["value"]}
+        need(len(points["rows"]) > 0)
+        return Values([plain(row) for row in points["rows"]], points["names"])
+    box, columns = domain["box"], []
+    # In the order of their names, for that in which they are written means nothing.
+    for name, side in sorted(box.items()) if isinstance(box, dict) else enumerate(box):
+        if isinstance(side, dict) and "categories" in side:
+            labels = side["categories"]
+            need(labels != [] and all(isinstance(label, str) for label in labels))
+            need(len(set(labels)) == len(labels))
+            columns += [Column(name, label, NO, ONE, True) for label in labels]
+        else:
+            whole = isinstance(side, dict)
+            lower, upper = map(double, side["integers"] if whole else side)
+            need(lower <= upper and not (whole and (lower % 1 or upper % 1)))
+            columns.append(Column(name, None, lower, upper, whole))
+    return columns
+
+
+def aligned(weights: Any, columns: list[Column]) -> list[Decimal]:
+    """The weight of every column; one that is not named has weight 0."""
+    given: dict[tuple[Any, str | None], Any] = {}
+    for name, weight in enumerate(weights) if isinstance(weights, list) else weights.items():
+        labelled = weight if isinstance(weight, dict) else {None: weight}
+        given |= {(name, label): entry for label, entry in labelled.items()}
+    need(set(given) <= {column[:2] for column in columns})
+    return [double(given.get(column[:2], NO)) for column in columns]
+
+
+# -- finite domains --------------------------------------------------------------------------------
 
 
 @cache
 def two_weights(epsilon: Fraction) -> tuple[int, int]:
     """(⌊2^B e^epsilon⌋, 2^B) with B = 40 + max(0, ⌈log₂ 1/epsilon⌉)."""
-    if not 0 < epsilon <= 500:
-        raise Failed("an epsilon is not above 0, or above 500")
+    need(0 < epsilon <= 500, "an epsilon is not above 0, or above 500")
     bits = 40
     while epsilon * 2 ** (bits - 40) < 1:
         bits += 1
@@ -240,167 +247,111 @@ def scaled_exp(exponent: Fraction, bits: int) -> int:
     digits = bits + 40
     while True:
         with localcontext(Context(prec=digits)):
-            number = decimal(exponent).exp() * 2**bits
-            off = number.scaleb(10 - digits)
-            if not exponent or int(number - off) == int(number + off):
-                return int(number)
+            value = rounded(exponent).exp() * 2**bits
+            off = value.scaleb(10 - digits)
+            if not exponent or int(value - off) == int(value + off):
+                return int(value)
         digits *= 2
 
 
-def below(fraction: Fraction) -> float:
-    """The largest double that is not above a fraction."""
-    nearest = float(fraction)
-    return nearest if Fraction(nearest) <= fraction else math.nextafter(nearest, -math.inf)
+def logs_on_values(query: Any, response: Any, values: Values) -> tuple[list[Decimal], Decimal]:
+    """The logarithm of the weight of a response at every value, and how far off it can be."""
+    kind, error = query["kind"], NO
+    with localcontext(ROUNDED):
+        if kind == "channel":
+            column = plain(query["responses"]).index(response)
+            rows = [[exact(p) for p in row] for row in query["probabilities"]]
+            need(all(sum(row) == 1 for row in rows))
+            logs = [rounded(row[column]).ln() for row in rows]
+        elif kind == "exponential_mechanism":
+            logs = [Decimal(weight).ln() for weight in exponential(query, response)]
+        elif kind in ("geometric", "laplace"):
+            logs = geometric(query, response, values)
+        elif kind in ("linear", "duchi", "logistic", "probit", "perturbation"):
+            logs, error = one_bit_at_points(query, response, values)
+        else:
+            # Where a response speaks for a value it is e^epsilon times as likely. In a symmetric
+            # encoding two bits differ between values, and each has half of epsilon.
+            bits = 2 if kind == "unary_encoding" and query["variant"] == "symmetric" else 1
+            weights = two_weights(exact(query["epsilon"]) / bits)
+            high, low = (bits * Decimal(weight).ln() for weight in weights)
+            logs = [high if yes else low for yes in spoken_for(query, response, values)]
+    need(len(logs) == len(values.rows))
+    return logs, error + TINY * (1 + max(abs(log) for log in [NO, *logs] if log.is_finite()))
 
 
-def span_of(epsilon: Fraction) -> tuple[int, int, int]:
-    """Light, heavy, and how far the high weight of a one-bit query can rise above light."""
-    heavy, light = two_weights(epsilon)
-    return light, heavy, int(below(Fraction(heavy - light)))
-
-
-# -- finite domains --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Values:
-    """The values of a finite domain: labels and numbers, or rows of numbers with names."""
-
-    rows: list[Any]
-    names: list[str]
-
-    @property
-    def keys(self) -> list[Any]:
-        return [key(row) for row in self.rows]
-
-
-def key(value: Any) -> Any:
-    """What makes two values the same: 1 and 1.0 are, 1 and "1" are not."""
-    if isinstance(value, list):
-        return tuple(key(entry) for entry in value)
-    return double(value) if isinstance(value, Number) else value
-
-
-def loss_on_values(statement: Any) -> Decimal:
-    """max - min over values of the sum of log-weights."""
-    domain = statement["domain"]
-    points = domain.get("points") or {"rows": domain["values"], "names": ["value"]}
-    values = Values(points["rows"], points["names"])
-    sums, error = [NO] * len(values.rows), NO
-    for index, exchange in enumerate(statement["exchanges"]):
-        query, response = exchange["query"], exchange["response"]
-        try:
-            if query["kind"] in (
-                "linear",
-                "duchi",
-                "logistic",
-                "probit",
-                "laplace",
-                "perturbation",
-            ):
-                logs, own = logs_of_scores(query, response, values)
-            else:
-                logs, own = [ln(w) for w in FAMILIES[query["kind"]](query, response, values)], NO
-        except (KeyError, TypeError, ValueError, Failed) as problem:
-            raise Failed(f"exchanges.{index}: {problem}") from None
-        sums = [a + b for a, b in zip(sums, logs, strict=True)]
-        error += 2 * own + SLACK
-    if -ENDLESS in sums:
-        return ENDLESS
-    return max(sums) - min(sums) + error
-
-
-@cache
-def ln(weight: int) -> Decimal:
-    return Decimal(weight).ln()  # minus infinity for 0
-
-
-def expect(condition: bool) -> None:
-    if not condition:
-        raise Failed("the response is none of this query, or the query none of this domain")
-
-
-def two_level(epsilon: Fraction, spoken_for: list[bool]) -> list[int]:
-    """Heavy for the values that a response speaks for, light for the others."""
-    heavy, light = two_weights(epsilon)
-    return [heavy if yes else light for yes in spoken_for]
-
-
-def randomized_response(query: Any, response: Any, values: Values) -> list[int]:
-    expect(key(response) in values.keys)
-    return two_level(exact(query["epsilon"]), [own == key(response) for own in values.keys])
-
-
-def unary_encoding(query: Any, response: Any, values: Values) -> list[int]:
-    expect(len(response) == len(values.rows) and set(response) <= {"0", "1"})
-    ones = [bit == "1" for bit in response]
-    if query["variant"] == "optimized":
-        return two_level(exact(query["epsilon"]), ones)
-    expect(query["variant"] == "symmetric")
-    return [weight**2 for weight in two_level(exact(query["epsilon"]) / 2, ones)]
-
-
-def subset_selection(query: Any, response: Any, values: Values) -> list[int]:
-    chosen = [int(index) for index in response]
-    expect(chosen == sorted({*chosen}) and len(chosen) == int(query["size"]) < len(values.rows))
-    expect(chosen[0] >= 0 and chosen[-1] < len(values.rows))
-    return two_level(exact(query["epsilon"]), [i in chosen for i in range(len(values.rows))])
-
-
-def local_hashing(query: Any, response: Any, values: Values) -> list[int]:
-    seed, buckets = bytes.fromhex(query["seed"]), int(query["buckets"])
-    expect(0 <= int(response) < buckets)
-    digests = [hashlib.sha256(seed + canonical(row)).digest() for row in values.rows]
-    hashed = [int.from_bytes(digest[:8]) % buckets for digest in digests]
-    return two_level(exact(query["epsilon"]), [bucket == int(response) for bucket in hashed])
+def spoken_for(query: Any, response: Any, values: Values) -> list[bool]:
+    kind, count = query["kind"], len(values.rows)
+    if kind == "randomized_response":
+        need(response in values.rows)
+        return [row == response for row in values.rows]
+    if kind == "unary_encoding":
+        need(query["variant"] in ("symmetric", "optimized") and set(response) <= {"0", "1"})
+        return [bit == "1" for bit in response]
+    if kind == "subset_selection":
+        chosen = {integer(index) for index in response}
+        need(len(chosen) == len(response) == integer(query["size"]) < count)
+        need(chosen <= set(range(count)))
+        return [index in chosen for index in range(count)]
+    if kind == "local_hashing":
+        seed, buckets = bytes.fromhex(query["seed"]), integer(query["buckets"])
+        need(0 <= integer(response) < buckets)
+        digests = [hashlib.sha256(seed + canonical(row)).digest() for row in values.rows]
+        return [int.from_bytes(digest[:8]) % buckets == response for digest in digests]
+    if kind == "hadamard_response":
+        column, order = integer(response), integer(query["order"])
+        need(0 <= column < order and count < order and order.bit_count() == 1)
+        return [((index + 1) & column).bit_count() % 2 == 0 for index in range(count)]
+    need(kind == "piecewise")
+    k, window, grid = integer(response), integer(query["window"]), Grid.of(query)
+    need(window >= 1 and 0 <= k < grid.cells + window)
+    return [k - window < step <= k for step in grid.steps(query, values)]
 
 
 def canonical(value: Any) -> bytes:
     """A value as content ids encode it."""
 
     def leaf(entry: Any) -> Any:
-        if isinstance(entry, list):
+        if isinstance(entry, tuple):
             return [leaf(x) for x in entry]
-        if isinstance(entry, Number):
-            return (double(entry) + 0.0).hex()
+        if isinstance(entry, Decimal):
+            return (float(entry) + 0.0).hex()
         return "'" + entry if entry.startswith(("0x", "-0x", "'")) else entry
 
     return json.dumps(leaf(value), separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def hadamard_response(query: Any, response: Any, values: Values) -> list[int]:
-    column, order = int(response), int(query["order"])
-    expect(0 <= column < order and len(values.rows) < order and order.bit_count() == 1)
-    even = [((i + 1) & column).bit_count() % 2 == 0 for i in range(len(values.rows))]
-    return two_level(exact(query["epsilon"]), even)
-
-
-def geometric(query: Any, response: Any, values: Values) -> list[int]:
+def geometric(query: Any, response: Any, values: Values) -> list[Decimal]:
     """Noise z with probability (1 - a)/(1 + a) a^|z|, a = light/heavy, clamped to the range."""
-    low, high = (int(end) for end in query["range"])
-    numbers, y = [int(row) for row in values.rows], int(response)
-    expect(low <= y <= high and max(numbers) - min(numbers) <= exact(query["sensitivity"]))
-    heavy, light = two_weights(exact(query["epsilon"]) / exact(query["sensitivity"]))
-    a, shares = Fraction(light, heavy), []
+    if query["kind"] == "laplace":
+        # On a score, and clamped only far beyond all scores.
+        grid, low, high = Grid.of(query), -ENDLESS, ENDLESS
+        numbers, width = [grid.first + j for j in grid.steps(query, values)], Fraction(grid.cells)
+    else:
+        low, high = (Decimal(integer(end)) for end in query["range"])
+        numbers, width = [integer(row) for row in values.rows], exact(query["sensitivity"])
+    y = integer(response)
+    need(low <= y <= high and max(numbers) - min(numbers) <= width)
+    heavy, light = two_weights(exact(query["epsilon"]) / width)
+    a, logs = Decimal(light) / heavy, []
     for x in numbers:
         if low < y < high:
-            shares.append((1 - a) * a ** abs(y - x))
+            logs.append((1 - a).ln() + abs(y - x) * a.ln())
         elif x < low if y == low else x > high:
-            shares.append(1 + a - a ** (abs(y - x) + 1))
+            logs.append((1 + a - a ** (abs(y - x) + 1)).ln())
         else:
-            shares.append(a ** abs(y - x))
-    return whole(shares)
+            logs.append(abs(y - x) * a.ln())
+    return logs
 
 
-def exponential_mechanism(query: Any, response: Any, values: Values) -> list[int]:
+def exponential(query: Any, response: Any) -> list[int]:
     """Rounded powers of e in every row, and one small weight more for all of them."""
     epsilon, sensitivity = exact(query["epsilon"]), exact(query["sensitivity"])
     rows = [[epsilon * exact(u) / (2 * sensitivity) for u in row] for row in query["utility"]]
-    column = [key(label) for label in query["responses"]].index(key(response))
-    width = len(query["responses"])
-    expect(len(rows) == len(values.rows) and all(len(row) == width for row in rows))
-    mixed = (width + 2) * (1 + math.ceil(2 / epsilon))
+    column, width = plain(query["responses"]).index(response), len(query["responses"])
     spread = max(max(row) - min(row) for row in rows)
+    need(all(len(row) == width for row in rows) and 0 < epsilon <= 500 and spread <= 5000)
+    mixed = (width + 2) * (1 + math.ceil(2 / epsilon))
     bits = 40 + (mixed * width).bit_length() + math.ceil(spread * Fraction(3, 2))
     weights = []
     for row in rows:
@@ -411,590 +362,420 @@ def exponential_mechanism(query: Any, response: Any, values: Values) -> list[int
     return weights
 
 
-def whole(shares: list[Fraction]) -> list[int]:
-    """Fractions as integers, by a common factor."""
-    common = math.lcm(*(share.denominator for share in shares))
-    return [int(share * common) for share in shares]
-
-
-def channel(query: Any, response: Any, values: Values) -> list[int]:
-    column = [key(label) for label in query["responses"]].index(key(response))
-    return whole([exact(row[column]) for row in query["probabilities"]])
-
-
-def logs_of_scores(query: Any, response: Any, values: Values) -> tuple[list[Decimal], Decimal]:
-    """A one-bit query about a score per value, by its formula, and how far off that can be."""
+def one_bit_at_points(query: Any, response: Any, values: Values) -> tuple[list[Decimal], Decimal]:
+    rows, names = values.rows, values.names
     if query["kind"] == "perturbation":
-        rows, names = [[score] for score in query["scores"]], ["value"]
-        query = {**query, "kind": "linear", "weights": {"value": Number(1)}}
-    else:
-        rows, names = [row if isinstance(row, list) else [row] for row in values.rows], values.names
-    points = [[decimal(double(x)) for x in row] for row in rows]
-    columns = list(zip(*points, strict=True))
-    box = Box(names, [min(c) for c in columns], [max(c) for c in columns], [False] * len(names))
-    term = term_of(query, response, box, points)
-    return [term.at(term.score(point)) for point in points], term.error
+        rows, names = plain(query["scores"]), ["value"]
+        query = {**query, "kind": "linear", "weights": {"value": ONE}}
+    points = [row if isinstance(row, tuple) else (row,) for row in rows]
+    sides = zip(names, zip(*points, strict=True), strict=True)
+    box = [Column(name, None, min(side), max(side), False) for name, side in sides]
+    with localcontext(EXACT):
+        term = read_term(query, response, box, points)
+        return [term.curve.at(term.score(point))[0] for point in points], term.curve.error
 
 
-FAMILIES: dict[str, Callable[[Any, Any, Values], list[int]]] = {
-    "channel": channel,
-    "randomized_response": randomized_response,
-    "unary_encoding": unary_encoding,
-    "subset_selection": subset_selection,
-    "local_hashing": local_hashing,
-    "hadamard_response": hadamard_response,
-    "geometric": geometric,
-    "exponential_mechanism": exponential_mechanism,
-}
+class Grid(NamedTuple):
+    """The range of a score with noise, the number of its lower end, and how many steps it has."""
+
+    low: Decimal
+    high: Decimal
+    first: int
+    cells: int
+
+    @classmethod
+    def of(cls, query: Any) -> Grid:
+        low, high = map(double, query["range"])
+        first, last = (exact(repr(float(end))) / exact(query["grid"]) for end in (low, high))
+        need(first.denominator == last.denominator == 1 and first < last)
+        return cls(low, high, int(first), int(last - first))
+
+    def steps(self, query: Any, values: Values) -> list[int]:
+        """How many steps up the score of every value is, in doubles."""
+        given, low, high = query["weights"], float(self.low), float(self.high)
+        need(set(given) <= set(values.names))
+        found = []
+        for row in values.rows:
+            total = float(double(query.get("intercept", NO)))
+            point = row if isinstance(row, tuple) else (row,)
+            for name, x in sorted(zip(values.names, point, strict=True)):
+                total += float(double(given.get(name, NO))) * float(double(x))
+            found.append(round(min(1.0, max(0.0, (total - low) / (high - low))) * self.cells))
+        return found
 
 
-# -- boxes -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Box:
-    names: list[str] | None
-    lower: list[Decimal]
-    upper: list[Decimal]
-    whole: list[bool]
-
-
-def read_box(box: Any) -> Box:
-    sides = list(box.values()) if isinstance(box, dict) else box
-    bounds = [side["integers"] if isinstance(side, dict) else side for side in sides]
-    return Box(
-        names=list(box) if isinstance(box, dict) else None,
-        lower=[decimal(double(low)) for low, _ in bounds],
-        upper=[decimal(double(high)) for _, high in bounds],
-        whole=[isinstance(side, dict) for side in sides],
-    )
+# -- queries about a score -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Term:
-    """log-weight of a response = constant + link(z), z = a·x + c, within ``error``.
+class Curve:
+    """ψ(t), the logarithm of the weight of a response at a score, up to a constant.
 
-    The link is increasing: for "logistic" 2 artanh(tanh(ε/4) tanh(z/2)), for "linear"
-    log(1 + tanh(ε/2) clip(z, -1, 1)), for "probit" log(1 + (e^ε - 1) Φ(z)), up to a constant.
-    ``sign`` is -1 where the smallest sum is looked for: then what is maximized is -link(-t) of
-    t = -z. All are convex left of ``bend`` and concave right of it; but a "tent" is -|z|.
+    One bit: ln(1 + size·share), size = e^ε - 1, where the share rises from 0 at low to 1 at high,
+    if not exactly then to 40 digits. "laplace": -size·|t - low|. "piecewise": size from low to high
+    and 0 elsewhere, but within ``blur`` of these it may be either.
     """
 
-    link: str
-    epsilon: Decimal
-    a: tuple[Decimal, ...]
-    c: Decimal
+    kind: str
+    epsilon: Fraction
+    size: Decimal
+    low: Decimal
+    high: Decimal
     error: Decimal
-    sign: int = 1
+    """How far the logarithm of a sampled weight can be from ψ and a constant."""
+    blur: Decimal = NO
 
-    def score(self, point: Sequence[Decimal]) -> Decimal:
-        return sum((a * x for a, x in zip(self.a, point, strict=True)), self.c)
+    def at(self, t: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+        """ψ(t), its slopes just before and just after t, and its second derivative."""
+        with localcontext(ROUNDED):
+            if self.kind == "laplace":
+                before = self.size if t <= self.low else -self.size
+                after = self.size if t < self.low else -self.size
+                return -self.size * abs(t - self.low), before, after, NO
+            share, first, second = self.share(min(self.high, max(self.low, t)))
+            weight = 1 + self.size * share
+            slope, bend = self.size * first / weight, self.size * second / weight
+            before = slope if self.low <= t <= self.high else NO
+            after = slope if self.low <= t < self.high else NO
+            return weight.ln(), before, after, bend - slope * slope if after else NO
 
-    def negated(self) -> Term:
-        flipped = tuple(-x for x in self.a)
-        return Term(self.link, self.epsilon, flipped, -self.c, self.error, -self.sign)
-
-    @cached_property
-    def half(self) -> Decimal:
-        """e^(ε/2)."""
-        return (self.epsilon / 2).exp()
-
-    @cached_property
-    def foot(self) -> Decimal:
-        """1 + tanh(ε/2) z = (foot + 1 + z) / (foot + 1)."""
-        return 2 / (self.half**2 - 1)
-
-    def at(self, t: Decimal) -> Decimal:
-        if self.link == "tent":
-            return -self.sign * abs(t)
-        if self.link == "logistic":  # odd, so the sign makes no difference
-            y = min(FAR, max(-FAR, t)).exp()
-            return ((self.half * y + 1) / (y + self.half)).ln()
-        z = self.sign * t
-        risen = normal(z)[0] if self.link == "probit" else 1 + min(ONE, max(-ONE, z))
-        return self.sign * (((risen + self.foot) / self.foot).ln() - self.epsilon / 2)
-
-    def slopes(self, t: Decimal) -> tuple[Decimal, Decimal]:
-        """First and second derivative; the second of a logistic link only, and linear ones within
-        [-1, 1]."""
-        if self.link == "linear":
-            return 1 / (1 + self.sign * t + self.foot), NO
-        if self.link == "probit":
-            risen, density = normal(self.sign * t)
-            return density / (risen + self.foot), NO
-        y, e = min(FAR, max(-FAR, t)).exp(), self.half
-        sinh, below_it = (e - 1 / e) / 2, (y + 1 / y + e + 1 / e) / 2
-        return sinh / below_it, -sinh * (y - 1 / y) / 2 / below_it**2
+    def share(self, t: Decimal) -> tuple[Decimal, Decimal, Decimal]:
+        """How far up a score is, from 0 to 1, and the derivatives of that."""
+        if self.kind == "logistic":
+            y = (-t).exp()
+            share = 1 / (1 + y)
+            return share, share**2 * y, share**3 * y * (y - 1)
+        if self.kind == "probit":
+            below, density = normal(t)
+            return below, density, -t * density
+        width = self.high - self.low
+        return (t - self.low) / width, 1 / width, NO
 
     @cached_property
     def bend(self) -> Decimal:
-        if self.link == "logistic":
-            return NO
-        if self.link == "linear":
-            return Decimal(-self.sign)
-        # ψ'' = -ψ'(z + ψ'), so it is where the slope is -z.
-        a, b = Decimal(-50), NO
-        for _ in range(4 * DIGITS):
-            z = (a + b) / 2
-            a, b = (z, b) if z + self.slopes(self.sign * z)[0] < 0 else (a, z)
-        return self.sign * b
+        """ψ is convex up to here and concave from here on."""
+        if self.kind in ("linear", "laplace"):
+            return self.low if self.kind == "linear" else -ENDLESS
+        a, b = self.low, NO
+        with localcontext(ROUNDED):
+            for _ in range(150):
+                t = (a + b) / 2
+                a, b = (t, b) if self.at(t)[3] > 0 else (a, t)
+        return b
 
-    def rough(
-        self, m: int, lam: Decimal, q: Decimal, mid: Decimal
-    ) -> Callable[[float], tuple[float, float]]:
-        """The derivatives of m ψ(t) - λt - q/2 (t - mid)², in doubles."""
-        e, slant, curve, centre = float(self.half), float(lam), float(q), float(mid)
-
-        def slopes(t: float) -> tuple[float, float]:
-            y = math.exp(min(300.0, max(-300.0, t)))
-            sinh, below_it = (e - 1 / e) / 2, (y + 1 / y + e + 1 / e) / 2
-            first, second = sinh / below_it, -sinh * (y - 1 / y) / 2 / below_it / below_it
-            return m * first - slant - curve * (t - centre), m * second - curve
-
-        return slopes
-
-
-def term_of(query: Any, response: Any, box: Box, points: list[list[Decimal]] | None = None) -> Term:
-    """The formula of a one-bit query, and how far from it the sampled weights can be.
-
-    On finitely many points the range of a score is that on those, else that on the box.
-    """
-    given = query["weights"]
-    if isinstance(given, dict) and not set(given) <= set(box.names or []):
-        raise Failed("a weight names no coordinate")
-    if isinstance(given, dict):
-        given = [given.get(name, 0) for name in box.names or []]
-    w, c = [decimal(double(x)) for x in given], decimal(double(query.get("intercept", 0)))
-    sides = list(zip(w, box.lower, box.upper, strict=True))
-    epsilon = exact(query["epsilon"])
-    eps, used = decimal(epsilon), sum(x != 0 for x in w)
-    if eps < Decimal("1e-25"):
-        return constant(eps, len(w))  # too little to tell from roundings
-    reach = sum((abs(x) * max(abs(a), abs(b)) for x, a, b in sides), abs(c))
-    rounding = (used + 2) * UNIT * reach + used * TWO**-1074
-    light, heavy, span = span_of(epsilon)
-    growth = decimal(Fraction(span, light))
-    corners = points or [[a if x * sign > 0 else b for x, a, b in sides] for sign in (1, -1)]
-    scores = [exact_score(w, c, corner) for corner in corners]
-    if query["kind"] == "laplace":
-        return tent(query, response, scores, w, c, rounding)
-    if query["kind"] in ("logistic", "probit"):
-        sign = 1 if is_high(response, 0, 1) else -1
-        scale, shift, share, slope = Decimal(sign), eps / 2, 10 * UNIT, min(eps / 4, ONE)
-        if query["kind"] == "probit":
-            shift, slope = NO, growth * 2 / 5
-    elif query["kind"] in ("linear", "duchi"):
-        low, high = ends_of(query, scores)
-        answers = low, high
-        if query["kind"] == "duchi":
-            middle = Fraction(low) / 2 + Fraction(high) / 2
-            half = (Fraction(high) - Fraction(low)) / 2 * Fraction(2 * light + span, span)
-            answers = float(middle - half), float(middle + half)
-        sign = 1 if is_high(response, *answers) else -1
-        width, sum_of_ends = decimal(high) - decimal(low), decimal(high) + decimal(low)
-        scale, shift = 2 * sign / width, -sign * sum_of_ends / width
-        share, slope = 5 * UNIT, growth / 2
-    else:
-        raise Failed(f"no query about a score: {query['kind']}")
-    share *= min(growth, ONE) if sign > 0 else growth
-    if query["kind"] == "probit":
-        share = 514 * UNIT * growth
-    error = slope * abs(scale) * rounding + share
-    error += ONE / (2 * light) + ONE / heavy + Decimal(heavy - light - span) / (light + span)
-    a = tuple(scale * x for x in w)
-    if error >= eps / 2:
-        return constant(eps, len(w))
-    link = "linear" if query["kind"] == "duchi" else query["kind"]
-    return Term(link, eps, a, scale * c + shift, error)
-
-
-def constant(eps: Decimal, size: int) -> Term:
-    """All weights are within epsilon of each other, so within half of it of a constant."""
-    return Term("logistic", eps, (NO,) * size, NO, eps / 2)
-
-
-def tent(
-    query: Any,
-    response: Any,
-    scores: list[Fraction],
-    w: list[Decimal],
-    c: Decimal,
-    rounding: Decimal,
-) -> Term:
-    """Noise on a grid: the logarithm falls by epsilon per width of the range, on either side."""
-    low, high = map(double, query["range"])
-    steps = [exact(repr(end)) / exact(query["grid"]) for end in (low, high)]
-    width, cells = Fraction(high) - Fraction(low), steps[1] - steps[0]
-    expect(all(step.denominator == 1 for step in steps) and cells > 0)
-    # What leaves the range by more than is forgiven would be another query.
-    forgiven = Fraction(1, 10**12)
-    if min(scores) < low - forgiven * width or max(scores) > high + forgiven * width:
-        raise Failed("the score leaves its range")
-    cell = min(cells, max(Fraction(0), int(response) - steps[0]))
-    eps = decimal(exact(query["epsilon"]))
-    scale = eps / decimal(width)
-    shift = -scale * decimal(low) - eps * decimal(cell / cells)
-    # Half a step of the grid, what is forgiven, roundings, and weights just below e^(ε/cells).
-    off = decimal(1 / (2 * cells) + forgiven) + 8 * UNIT + TWO**-40
-    error = scale * rounding + eps * off
-    if error >= eps / 2:
-        return constant(eps, len(w))
-    return Term("tent", eps, tuple(scale * x for x in w), scale * c + shift, error)
-
-
-def is_high(response: Any, low: float, high: float) -> bool:
-    if double(response) not in (low, high):
-        raise Failed("the response is no end of the range")
-    return double(response) == high
-
-
-def exact_score(w: list[Decimal], c: Decimal, point: list[Decimal]) -> Fraction:
-    return sum((Fraction(a) * Fraction(x) for a, x in zip(w, point, strict=True)), Fraction(c))
-
-
-def ends_of(query: Any, scores: list[Fraction]) -> tuple[float, float]:
-    """The range of a linear query: as written, or the range of its score, rounded outward."""
-    if "range" in query:
-        low, high = map(double, query["range"])
-        return low, high
-    return below(min(scores)), -below(-max(scores))
-
-
-def loss_on_box(statement: Any, groups: Any, seen: Callable[[Any, Decimal, str], None]) -> Decimal:
-    """The sum over groups of their largest and of their largest negative sum; never above Σ ε."""
-    box = read_box(statement["domain"]["box"])
-    terms = []
-    for index, exchange in enumerate(statement["exchanges"]):
-        try:
-            terms.append(term_of(exchange["query"], exchange["response"], box))
-        except (KeyError, TypeError, ValueError, Failed) as error:
-            raise Failed(f"exchanges.{index}: {error}") from None
-    free = set(range(len(terms)))
-    total = NO
-    for g, group in enumerate(groups):
-        place = f"groups.{g}"
-        fields(group, place, "terms", "largest", "smallest")
-        counted: list[tuple[Term, int]] = []
-        for alike in group["terms"]:
-            indices = [int(index) for index in alike]
-            if not indices or not free.issuperset(indices) or len(set(indices)) < len(indices):
-                raise Failed(f"{place}.terms: an exchange is not there, or counted twice")
-            if len({terms[index] for index in indices}) > 1:
-                raise Failed(f"{place}.terms: these exchanges are not alike")
-            free.difference_update(indices)
-            counted.append((terms[indices[0]], len(indices)))
-        total += sum((2 * m * term.error for term, m in counted), NO)
-        for side in ("largest", "smallest"):
-            own = counted if side == "largest" else [(term.negated(), m) for term, m in counted]
-            bound = -ENDLESS
-            for leaf, part, here in leaves_of(box, len(own), group[side], f"{place}.{side}"):
-                found = bound_of_leaf(own, part, leaf, here)
-                seen(leaf, found, here)
-                bound = max(bound, found)
-            total += bound
-    for index in free:
-        # In no group: what its own likelihood can vary by.
-        term = terms[index]
-        low, high = score_range(term, box.lower, box.upper)
-        range_of_it = top(term, 1, NO, low, high) + top(term.negated(), 1, NO, -high, -low)
-        total += min(term.epsilon, range_of_it + 2 * term.error + SLACK)
-    with localcontext(Context(prec=DIGITS, rounding=ROUND_CEILING)):
-        charges = [exact(exchange["query"]["epsilon"]) for exchange in statement["exchanges"]]
-        return max(NO, min(total, decimal(sum(charges, Fraction(0)))))
-
-
-def score_range(term: Term, lower: list[Decimal], upper: list[Decimal]) -> tuple[Decimal, Decimal]:
-    low = high = term.c
-    size = 1 + abs(term.c)
-    for a, least, most in zip(term.a, lower, upper, strict=True):
-        low += min(a * least, a * most)
-        high += max(a * least, a * most)
-        size += abs(a) * max(abs(least), abs(most))
-    return low - SLACK * size, high + SLACK * size
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the domain: a box of coordinates, and intervals of scores."""
-
-    lower: list[Decimal]
-    upper: list[Decimal]
-    low: list[Decimal]
-    high: list[Decimal]
-
-
-def leaves_of(box: Box, terms: int, tree: Any, place: str) -> Iterator[tuple[Any, Part, str]]:
-    """The leaves of a tree and their parts of the domain, which they cover.
-
-    Nodes come parent first, then all that is below its cut, then all that is above.
-    """
-    waiting = [Part(box.lower, box.upper, [-ENDLESS] * terms, [ENDLESS] * terms)]
-    for index, node in enumerate(tree):
-        here = f"{place}.{index}"
-        if not waiting:
-            raise Failed(f"{here}: there is nothing left to cover")
-        part = waiting.pop()
-        if "split" in node:
-            waiting += reversed(cut(part, node, box, here))
-        else:
-            yield node, part, here
-    if waiting:
-        raise Failed(f"{place}: a part of the domain is not covered; leaves are missing")
-
-
-def cut(part: Part, node: Any, box: Box, place: str) -> list[Part]:
-    """What is below and what is above a cut; what lies on it is in both, or is an integer."""
-    fields(node, place, "split", "of", "at")
-    at, kind, index = decimal(double(node["at"])), node["split"], int(node["of"])
-    ends = (part.lower, part.upper) if kind == "coordinate" else (part.low, part.high)
-    if kind not in ("coordinate", "score") or not 0 <= index < len(ends[0]):
-        raise Failed(f"{place}: there is no such {kind}")
-    whole = kind == "coordinate" and box.whole[index]
-    first = Decimal(math.floor(at)) if whole else at
-    second = first + 1 if whole else at
-    below_it, above_it = list(ends[1]), list(ends[0])
-    below_it[index] = min(below_it[index], first)
-    above_it[index] = max(above_it[index], second)
-    if kind == "coordinate":
-        return [
-            Part(part.lower, below_it, part.low, part.high),
-            Part(above_it, part.upper, part.low, part.high),
-        ]
-    return [
-        Part(part.lower, part.upper, part.low, below_it),
-        Part(part.lower, part.upper, above_it, part.high),
-    ]
-
-
-def bound_of_leaf(terms: list[tuple[Term, int]], part: Part, leaf: Any, place: str) -> Decimal:
-    r"""No point of the part has a larger sum than this. For any λ, q, x̂ and D - Σ q a aᵀ ⪰ 0:
-
-    Σ_i max_t (m ψ(t) - λ_i t - q_i/2 (t - t̂_i)²) + λ·c + Σ_j max_x ((Aᵀλ)_j x + D_j/2 (x - x̂_j)²)
-    """
-    low, high = list(part.low), list(part.high)
-    for i, (term, _) in enumerate(terms):
-        least, most = score_range(term, part.lower, part.upper)
-        low[i], high[i] = max(low[i], least), min(high[i], most)
-    pairs = [*zip(low, high, strict=True), *zip(part.lower, part.upper, strict=True)]
-    if any(a > b for a, b in pairs):
-        return -ENDLESS  # there is no such point
-    if "corners" in leaf:
-        fields(leaf, place, "corners", "bound")
-        return best_corner(terms, part, low, place)
-    fields(leaf, place, "multipliers", "bound", optional=("curvatures", "centre", "diagonal"))
-    n, d = len(terms), len(part.lower)
-    lam = vector(leaf["multipliers"], n, f"{place}.multipliers")
-    q, centre, diagonal = [NO] * n, list(part.lower), [NO] * d
-    if "curvatures" in leaf:
-        q = vector(leaf["curvatures"], n, f"{place}.curvatures")
-        centre = vector(leaf.get("centre"), d, f"{place}.centre")
-        diagonal = vector(leaf.get("diagonal"), d, f"{place}.diagonal")
-        check_diagonal(terms, part, q, centre, diagonal, f"{place}.diagonal")
-    total, size = NO, NO
-    slopes, weight = [NO] * d, [NO] * d
-    for i, (term, m) in enumerate(terms):
-        middle = term.score(centre)
-        if q[i]:
-            largest = curved_top(
-                term, m, lam[i], q[i], middle, low[i], high[i], f"{place}.curvatures.{i}"
-            )
-        else:
-            largest = top(term, m, lam[i], low[i], high[i])
-        total += largest + lam[i] * term.c
-        size += abs(largest) + abs(lam[i]) * (abs(term.c) + abs(low[i]) + abs(high[i]))
-        # Not |middle|: what cancels in it was rounded all the same.
-        far = sum((abs(a * x) for a, x in zip(term.a, centre, strict=True)), abs(term.c))
-        size += m * term.epsilon + abs(q[i]) * (abs(low[i]) + abs(high[i]) + far) ** 2
-        for j in range(d):
-            slopes[j] += lam[i] * term.a[j]
-            weight[j] += abs(lam[i] * term.a[j])
-    for j in range(d):
-        total += max(
-            slopes[j] * x + diagonal[j] / 2 * (x - centre[j]) ** 2
-            for x in (part.lower[j], part.upper[j])
-        )
-        reach = abs(part.lower[j]) + abs(part.upper[j]) + abs(centre[j])
-        size += (weight[j] + diagonal[j] * reach) * reach
-    return total + SLACK * (1 + size)
-
-
-def vector(numbers: Any, length: int, place: str) -> list[Decimal]:
-    if not isinstance(numbers, list) or len(numbers) != length:
-        raise Failed(f"{place}: must be {length} numbers")
-    try:
-        return [decimal(double(number)) for number in numbers]
-    except Failed as error:
-        raise Failed(f"{place}: {error}") from None
+    @cached_property
+    def reach(self) -> Decimal:
+        """How far left of the bend ψ'' of a logistic curve is largest; as far right it is least."""
+        with localcontext(ROUNDED):
+            cosh = (self.size + 2) / (2 * (self.size + 1).sqrt())  # of ε/2
+            y = (cosh + (cosh * cosh + 8).sqrt()) / 2
+            return (y + (y * y - 1).sqrt()).ln()
 
 
 @cache
-def normal(z: Decimal) -> tuple[Decimal, Decimal]:
-    """2Φ(z) and its derivative, by 1 + 2φ(z) Σ z^(2n+1)/(1·3·5···(2n+1))."""
-    z = min(Decimal(18), max(Decimal(-18), z))  # beyond this nothing changes in 70 digits
-    with localcontext(Context(prec=2 * DIGITS)):  # twice as many, for 2Φ may be small
-        density = (2 / PI).sqrt() * (-z * z / 2).exp()
-        term, total, n = z, z, 1
-        while abs(term) > abs(total) * Decimal(10) ** (-2 * DIGITS):
-            term *= z * z / (2 * n + 1)
+def normal(t: Decimal) -> tuple[Decimal, Decimal]:
+    """Φ(t) and its derivative φ(t), by 1/2 + φ(t) Σ t^(2n+1)/(1·3·5···(2n+1))."""
+    pi = Decimal("3.141592653589793238462643383279502884197169399375105820974944592307816406286209")
+    with localcontext(Context(prec=80)):
+        density = (-t * t / 2).exp() / (2 * pi).sqrt()
+        term, total, n = t, t, 1
+        while abs(term) > Decimal("1e-80"):
+            term *= t * t / (2 * n + 1)
             total, n = total + term, n + 1
-        return max(NO, 1 + density * total), density
+        return Decimal("0.5") + density * total, density
 
 
-def rough_probit(term: Term, t: float) -> float:
-    """The slope of a probit link, in doubles."""
-    density = math.sqrt(2 / math.pi) * math.exp(-t * t / 2)
-    return density / (float(term.foot) + math.erfc(-term.sign * t / math.sqrt(2)))
+class Term(NamedTuple):
+    """A curve of the score a·x + c; for a low response that is the negative of the query's."""
+
+    a: tuple[Decimal, ...]
+    c: Decimal
+    curve: Curve
+
+    def score(self, point: Numbers) -> Decimal:
+        return sum((a * x for a, x in zip(self.a, point, strict=True)), self.c)
 
 
-def tangent(value: Decimal, slope: Decimal, p: Decimal, low: Decimal, high: Decimal) -> Decimal:
-    """The largest value of a tangent on an interval: above all of a concave function there."""
-    return value + max(slope * (low - p), slope * (high - p))
+def read_term(query: Any, response: Any, box: list[Column], points: Any = None) -> Term:
+    """On finitely many points the range of a score is that on those, else that on the box."""
+    w, c = tuple(aligned(query["weights"], box)), double(query.get("intercept", NO))
+    ends = score_range(w, c, choices(box, [x.lower for x in box], [x.upper for x in box]))
+    if points:
+        scores = [sum((a * x for a, x in zip(w, point, strict=True)), c) for point in points]
+        ends = min(scores), max(scores)
+    # How far a score in doubles can be from the real one.
+    sizes = [abs(a) * max(abs(x.lower), abs(x.upper)) for a, x in zip(w, box, strict=True)]
+    used = sum(a != 0 for a in w)
+    off = (used + 2) * UNIT * sum(sizes, abs(c)) + used * Decimal("5e-324")
+    with localcontext(ROUNDED):
+        noisy = query["kind"] in ("laplace", "piecewise")
+        sign, curve = (noise if noisy else one_bit)(query, response, ends, off)
+        half = rounded(curve.epsilon) / 2
+        if curve.error >= half or 2 * half < AGREE:
+            # All weights are within epsilon of each other, so within half of it of a constant.
+            sign, curve = 0, Curve("linear", curve.epsilon, NO, NO, ONE, half)
+    return Term(tuple(sign * a for a in w), sign * c, curve)
 
 
-def top(term: Term, m: int, lam: Decimal, low: Decimal, high: Decimal) -> Decimal:
-    """An upper bound on m ψ(t) - λt over an interval."""
-
-    def f(t: Decimal) -> Decimal:
-        return m * term.at(t) - lam * t
-
-    if term.link == "tent":  # straight on either side of 0
-        return max(f(low), f(high), f(min(high, max(low, NO))))
-    if term.link == "linear":
-        # Level beyond -1 and 1, so the ends of all three pieces are looked at.
-        left, right = max(low, -ONE), min(high, ONE)
-        ends = {low, high, min(left, high), max(right, low)}
+def one_bit(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    """The curve of a response, and whether it is one of the score (1) or of its negative (-1)."""
+    kind, epsilon = query["kind"], exact(query["epsilon"])
+    need(0 < epsilon <= 500)
+    eps, (low, high) = rounded(epsilon), (NO, ONE)
+    if kind in ("linear", "duchi"):
+        low, high = map(double, query["range"]) if "range" in query else outward(ends)
+    # Duchi's responses are beyond the ends of the range.
+    need(
+        low < high and (response in (low, high) or (kind == "duchi" and not low < response < high))
+    )
+    sign = 1 if response >= high else -1
+    if kind == "logistic":
+        low, high, wrong = -100 - eps, Decimal(100), off / 4 + 10 * UNIT
+    elif kind == "probit":
+        low, high, wrong = Decimal(-18), Decimal(18), off * 2 / 5 + 514 * UNIT
     else:
-        left, right = max(low, term.bend), high
-        ends = {t for t in (low, high) if t <= term.bend}
-    best = max(map(f, ends), default=-ENDLESS)
-    if left >= right or (term.link == "linear" and term.sign < 0):
-        return best  # convex between those
-    # Concave from left to right. The tangent at any point will do, best where it is level.
-    p = right
-    if lam > 0 and term.link == "linear":
-        p = m / lam - term.foot - 1
-    elif lam > 0 and term.link == "probit":
-        p = decimal(bisect(lambda t: rough_probit(term, t) > lam / m, float(left), float(right)))
-    elif lam > 0:
-        y = (term.half - 1 / term.half) / 2 * m / lam - (term.half + 1 / term.half) / 2
-        p = (y + (y * y - 1).sqrt()).ln() if y > 1 else left
-    p = min(right, max(left, p))
-    return max(best, tangent(f(p), m * term.slopes(p)[0] - lam, p, left, right))
+        need(kind in ("linear", "duchi"))
+        kind, wrong = "linear", off / (high - low) + 5 * UNIT
+        low, high = (low, high) if sign > 0 else (high.copy_negate(), low.copy_negate())
+    # A share that is wrong by so much makes a weight wrong by so much of the smallest one. The rest
+    # is for weights that are integers.
+    error = (eps.exp() - 1) * wrong + min(ONE, eps) * TWO**-39
+    return sign, Curve(kind, epsilon, eps.exp() - 1, low, high, error)
 
 
-def curved_top(
-    term: Term,
-    m: int,
-    lam: Decimal,
-    q: Decimal,
-    mid: Decimal,
-    low: Decimal,
-    high: Decimal,
-    place: str,
-) -> Decimal:
-    """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - mid)² over an interval, ψ logistic.
+def outward(ends: Range) -> Range:
+    """The nearest doubles that are not inside."""
+    low, high = map(float, ends)
+    low = low if Decimal(low) <= ends[0] else math.nextafter(low, -math.inf)
+    high = high if Decimal(high) >= ends[1] else math.nextafter(high, math.inf)
+    return Decimal(low), Decimal(high)
 
-    ψ'' rises up to a peak at -u, falls from there to its lowest point at u, and is negative right
-    of 0. So where q ≥ 0, f is convex on a stretch around the peak and concave on either side: each
-    side of the peak is below f at the peak, or below a tangent at a point where f'' ≤ 0.
+
+def noise(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    """The same for a score that is rounded to a grid."""
+    (low, high, first, cells), epsilon, k = (
+        Grid.of(query),
+        exact(query["epsilon"]),
+        integer(response),
+    )
+    (heavy, light), eps, width = two_weights(epsilon), rounded(epsilon), high - low
+    step = width / cells
+    if query["kind"] == "laplace":
+        # A score may leave its range by a rounding, and is moved back then.
+        forgiven = Decimal("1e-12")
+        need(min(ends[0] - low, high - ends[1]) >= -forgiven * width)
+        top = low + step * min(cells, max(0, k - first))
+        error = eps * ((off + step / 2) / width + forgiven + 8 * UNIT + TWO**-40)
+        return 1, Curve("laplace", epsilon, eps / width, top, top, error)
+    window = integer(query["window"])
+    need(window >= 1 and 0 <= k < cells + window)
+    start = low + step * (k - window + ONE / 2) if k >= window else -ENDLESS
+    end = low + step * (k + ONE / 2) if k < cells else ENDLESS
+    # Within this of them, doubles may round a score to either side.
+    blur = step * TWO**-24
+    error = NO if off + 8 * UNIT * width < blur else eps
+    return 1, Curve("piecewise", epsilon, (Decimal(heavy) / light).ln(), start, end, error, blur)
+
+
+# -- proofs over a box -----------------------------------------------------------------------------
+
+Choices = list[list[tuple[int, Decimal]]]
+Range = tuple[Decimal, Decimal]
+Counted = list[tuple[Term, int]]
+
+
+def choices(box: list[Column], lower: Numbers, upper: Numbers) -> Choices:
+    """For every coordinate, where a convex function of it can be largest: a column and its value.
+
+    A number is at an end. Of categories one is 1 that is not ruled out, and all others are 0.
     """
-    if term.link != "logistic":
-        raise Failed(f"{place}: only logistic terms can have a curvature")
+    found = []
+    for _, columns in groupby(range(len(box)), lambda j: box[j].name):
+        first, *others = columns
+        if box[first].label is None:
+            ends = lower[first], upper[first]
+            found.append([(first, x) for x in ends if ends[0] <= ends[1]])
+        else:
+            forced = {j for j in (first, *others) if lower[j] > 0}
+            allowed = [j for j in (first, *others) if upper[j] >= 1 and forced <= {j}]
+            found.append([(j, ONE) for j in allowed])
+    return found
 
-    def f(t: Decimal) -> Decimal:
-        return m * term.at(t) - lam * t - q / 2 * (t - mid) ** 2
 
-    def slopes(t: Decimal) -> tuple[Decimal, Decimal]:
-        first, second = term.slopes(t)
-        return m * first - lam - q * (t - mid), m * second - q
+def score_range(a: Numbers, c: Decimal, options: Choices) -> Range:
+    parts = [[a[j] * x for j, x in option] for option in options]
+    return sum(map(min, parts), c), sum(map(max, parts), c)
 
-    if q < 0 and not (low >= 0 and slopes(low)[1] <= 0 and slopes(high)[1] <= 0):
-        raise Failed(f"{place}: negative, and the term is not concave")
-    cosh = (term.half + 1 / term.half) / 2
-    y = (cosh + (cosh * cosh + 8).sqrt()) / 2
-    peak = min(high, max(low, -(y + (y * y - 1).sqrt()).ln()))
-    best = max(f(low), f(high), f(peak))
-    rough = term.rough(m, lam, q, mid)
-    for outer in (low, high):
-        if outer == peak or slopes(outer)[1] > 0:
-            continue  # convex up to its end
-        # Somewhere from the peak to this end the concave part begins, and in it f' falls. Doubles
-        # will do to find a good point; whether it is concave there is then checked.
-        inner = float(peak)
-        if rough(inner)[1] > 0:
-            inner = bisect(lambda t: rough(t)[1] > 0, inner, float(outer))
-        ends = sorted((inner, float(outer)))
-        p = decimal(bisect(lambda t: rough(t)[0] > 0, *ends))
-        p = min(max(peak, outer), max(min(peak, outer), p))
-        if slopes(p)[1] > 0:
-            p = outer
-        best = max(best, tangent(f(p), slopes(p)[0], p, min(peak, outer), max(peak, outer)))
+
+def loss_on_box(box: list[Column], terms: list[Term], groups: Any, seen: Seen) -> Decimal:
+    """The sum over groups of their largest sum and of their largest negative one.
+
+    Exchanges in no group are charged their epsilons. No loss is above the sum of all epsilons.
+    """
+    free, total = set(range(len(terms))), NO
+    for g, group in enumerate(groups):
+        place, counted = f"groups.{g}", []
+        for alike in group["terms"]:
+            indices = {integer(index) for index in alike}
+            new = indices and indices <= free and len(indices) == len(alike)
+            need(bool(new), f"{place}.terms: an exchange is not there, or counted twice")
+            same = len({terms[index] for index in indices}) == 1
+            need(same, f"{place}.terms: these exchanges are not alike")
+            free -= indices
+            counted.append((terms[min(indices)], len(indices)))
+        total += sum(2 * m * term.curve.error for term, m in counted)
+        for sign, side in ((1, "largest"), (-1, "smallest")):
+            signed = [(term, sign * m) for term, m in counted]
+            total += bound_of_tree(box, signed, group[side], f"{place}.{side}", seen)
+    with localcontext(UP):
+        alone = rounded(sum((terms[index].curve.epsilon for index in free), Fraction(0)))
+        spent = rounded(sum((term.curve.epsilon for term in terms), Fraction(0)))
+    return max(NO, min(total + alone, spent))
+
+
+def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen: Seen) -> Decimal:
+    """The largest bound of a leaf, if the leaves cover the box.
+
+    Nodes come parent first, then all that is below its cut, then all that is above. What lies on a
+    cut is in both, or is an integer. A part has an interval for every column and for every score.
+    """
+    endless, best = [ENDLESS] * len(terms), -ENDLESS
+    whole = [column.whole for column in box] + [False] * len(terms)
+    lower = [column.lower for column in box] + [-x for x in endless]
+    waiting = [(lower, [column.upper for column in box] + endless)]
+    for index, node in enumerate(tree):
+        here = f"{place}.{index}"
+        need(bool(waiting), f"{here}: there is nothing left to cover")
+        lower, upper = waiting.pop()
+        try:
+            if "at" not in node:
+                bound = bound_of_leaf(box, terms, lower, upper, node)
+            else:
+                j = integer(node["column"] if "column" in node else node["score"] + len(box))
+                at = double(node["at"])
+                at = at.to_integral_value(ROUND_FLOOR) if whole[j] else at
+                above = replaced(lower, j, max(lower[j], at + whole[j]))
+                waiting += [(above, upper), (lower, replaced(upper, j, min(upper[j], at)))]
+        except Failed as problem:
+            raise Failed(f"{here}.{problem}") from None
+        except BAD_SHAPE:
+            raise Failed(f"{here}: neither a cut nor a leaf, or not one of these terms") from None
+        if "at" not in node:
+            seen(node, bound, here)
+            best = max(best, bound)
+    need(not waiting, f"{place}: a part of the domain is not covered; leaves are missing")
     return best
 
 
-def bisect(before: Callable[[float], bool], a: float, b: float) -> float:
-    """The end of what comes before, from a (which does) towards b."""
-    for _ in range(60):
-        t = (a + b) / 2
-        a, b = (t, b) if before(t) else (a, t)
-    return b
+def replaced(numbers: list[Decimal], j: int, x: Decimal) -> list[Decimal]:
+    need(j >= 0)
+    return [*numbers[:j], x, *numbers[j + 1 :]]
 
 
-def check_diagonal(
-    terms: list[tuple[Term, int]], part: Part, q: list[Decimal], centre: list[Decimal],
-    diagonal: list[Decimal], place: str,
-) -> None:  # fmt: skip
-    """D - Σ q a aᵀ is positive semidefinite, by elimination. Fixed coordinates do not matter."""
-    loose = [j for j in range(len(centre)) if not part.lower[j] == part.upper[j] == centre[j]]
-    rows = [
-        [
-            (diagonal[j] if j == k else NO)
-            - sum((q[i] * term.a[j] * term.a[k] for i, (term, _) in enumerate(terms)), NO)
-            for k in loose
-        ]
-        for j in loose
-    ]
-    size = sum((abs(rows[j][j]) for j in range(len(loose))), NO)
-    if any(x < 0 for x in diagonal):
-        raise Failed(f"{place}: must not be negative")
-    for j in range(len(loose)):
-        if not any(rows[j]):
-            continue
-        if rows[j][j] <= size * 1000 * SLACK:
-            raise Failed(f"{place}: too small for these curvatures")
-        for k in range(j + 1, len(loose)):
-            factor = rows[k][j] / rows[j][j]
-            rows[k] = [x - factor * y for x, y in zip(rows[k], rows[j], strict=True)]
-
-
-def best_corner(
-    terms: list[tuple[Term, int]], part: Part, low: list[Decimal], place: str
+def bound_of_leaf(
+    box: list[Column], terms: Counted, lower: Numbers, upper: Numbers, leaf: Any
 ) -> Decimal:
-    """The largest of Σ m (ε/2 - log((1 - t + foot)/foot)), which is convex, is at a corner.
+    """No point of a part has a larger sum Σ m ψ(t) than this, for any λ, q, x̂ and D ⪰ Σ q a aᵀ:
 
-    Left of -1 the link is level and this is not; what it lacks there is added.
+    Σ_i max_t (m ψ(t) - λ_i t - q_i/2 (t - t̂_i)²) + λ·c + Σ_j max_x ((Aᵀλ)_j x + D_j/2 (x - x̂_j)²)
     """
-    shift, slack = NO, NO
-    for (term, m), least in zip(terms, low, strict=True):
-        if term.link != "linear" or term.sign > 0:
-            raise Failed(f"{place}: only sums of linear terms, at their smallest, are convex")
-        shift += m * term.epsilon / 2
-        slack += m * (1 + term.epsilon)
-        if least < -1:
-            shift += m * ((1 - least + term.foot) / (2 + term.foot)).ln()
-    sides = [sorted({*ends}) for ends in zip(part.lower, part.upper, strict=True)]
-    if math.prod(map(len, sides)) > 1 << 16:
-        raise Failed(f"{place}: too many corners")
+    options, ends = choices(box, lower, upper), []
+    for (term, _), least, most in zip(terms, lower[len(box) :], upper[len(box) :], strict=True):
+        low, high = score_range(term.a, term.c, options) if all(options) else (ONE, NO)
+        ends.append((max(low, least), min(high, most)))
+    if not all(options) or any(low > high for low, high in ends):
+        return -ENDLESS  # there is no such point
+    lam, q = leaf["multipliers"], leaf.get("curvatures", [NO] * len(terms))
+    centre, diagonal = (leaf.get(name, [NO] * len(box)) for name in ("centre", "diagonal"))
+    check_diagonal(diagonal, q, [term for term, _ in terms])
+    total = sum((D * x * x / 2 for D, x in zip(diagonal, centre, strict=True)), NO)
+    slopes = [NO] * len(box)
+    for i, (term, m) in enumerate(terms):
+        slopes = [slope + lam[i] * a for slope, a in zip(slopes, term.a, strict=True)]
+        middle = term.score(centre)
+        total += top(term.curve, m, lam[i], q[i], middle, *ends[i], leaf["tangents"][i])
+        total += lam[i] * term.c
+    for option in options:
+        # D/2 (x - x̂)², but for D/2 x̂² from above, which stays where a category is 0.
+        total += max(slopes[j] * x + diagonal[j] * x * (x - 2 * centre[j]) / 2 for j, x in option)
+    return total
+
+
+def check_diagonal(diagonal: Numbers, q: Numbers, terms: list[Term]) -> None:
+    """D - Σ q a aᵀ is positive semidefinite, by elimination.
+
+    It is with D less by 1e-15 of itself, and that is far more than elimination loses by rounding.
+    """
+    curved = [(c, term) for c, term in zip(q, terms, strict=True) if c]
+    need(all(term.curve.kind == "logistic" for _, term in curved), "curvatures: not logistic")
+    need(min(diagonal) >= 0, "diagonal: negative")
+    rows = [[NO] * len(diagonal) for _ in diagonal]
+    for j, row in enumerate(rows):
+        row[j] = diagonal[j] * (1 - Decimal("1e-15"))
+        for c, term in curved:
+            row[:] = [x - c * term.a[j] * a for x, a in zip(row, term.a, strict=True)]
+    with localcontext(ROUNDED):
+        for j, row in enumerate(rows):
+            good = row[j] > 0 or not any(row[j:])
+            need(good, "diagonal: too small for these curvatures")
+            for other in rows[j + 1 :]:
+                if other[j]:
+                    factor = other[j] / row[j]
+                    other[:] = [x - factor * y for x, y in zip(other, row, strict=True)]
+
+
+def top(
+    curve: Curve, m: int, lam: Decimal, q: Decimal, middle: Decimal, low: Decimal, high: Decimal,
+    points: Numbers,
+) -> Decimal:  # fmt: skip
+    """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - middle)² from low to high.
+
+    Around ``start`` f is convex; from somewhere on, if at all, it is concave on either side. So on
+    a side it is below f(start), or below the tangent at any point where it is concave.
+    """
+    if curve.kind == "piecewise":
+        return top_of_window(curve, m, lam, low, high)
+    at = cache(curve.at)
+
+    def f(t: Decimal) -> Decimal:
+        return m * at(t)[0] - lam * t - q * (t - middle) ** 2 / 2
+
+    def concave(t: Decimal) -> bool:
+        return m * at(t)[3] <= q if q else m * (t - curve.bend) >= 0
+
+    start = min(high, max(low, curve.bend - (curve.reach.copy_sign(m) if q > 0 else NO)))
+    if q < 0:  # it must be concave everywhere, and is if it is at both ends of a part right of 0
+        right = all(m * (t - curve.bend) >= 0 and concave(t) for t in (low, high))
+        need(right, "curvatures: negative, and a term is not concave")
+    best, steepest = f(start), NO
+    for end in (low, high):
+        if not concave(end):
+            best = max(best, f(end))  # convex up to its end
+            continue
+        tangents = []
+        near, far = sorted((start, end))
+        inside = [min(far, max(near, p)) for p in [double(p) for p in points] or [curve.high]]
+        for p in [p for p in inside if concave(p)] or [end]:
+            least, most = sorted((m * at(p)[1], m * at(p)[2]))
+            level = lam + q * (p - middle)
+            tilt = min(most, max(least, level)) - level  # at a kink any slope between will do
+            tangents.append(f(p) + max(tilt * (start - p), tilt * (end - p)))
+            steepest = max(steepest, abs(least), abs(most))
+        best = max(best, min(tangents))
+    return best + 1000 * TINY * (abs(m) + steepest * (high - low))
+
+
+def top_of_window(curve: Curve, m: int, lam: Decimal, low: Decimal, high: Decimal) -> Decimal:
+    """The largest m ψ(t) - λt: it is straight but where the window begins and ends."""
+    # A window that raises the sum is as wide as it may be, and one that lowers it as narrow.
+    wide = curve.blur.copy_sign(m)
+    first, last = curve.low - wide, curve.high + wide
     best = -ENDLESS
-    for corner in itertools.product(*sides):
-        product = ONE
-        for term, m in terms:
-            factor = (1 - term.score(corner) + term.foot) / term.foot
-            if factor <= 0:
-                raise Failed(f"{place}: a corner is beyond where the sum is convex")
-            product *= factor**m
-        best = max(best, -product.ln())
-    return best + shift + SLACK * slack
+    for t in (low, high, first, last):
+        if low <= t <= high:
+            heavy = first <= t <= last if m > 0 else first < t < last
+            best = max(best, m * curve.size * heavy - lam * t)
+    return best + 1000 * TINY * abs(m)
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -1002,7 +783,7 @@ def best_corner(
 
 def rounded_up(loss: Decimal) -> str:
     """For people, with nine digits behind the point."""
-    return f"{loss.quantize(AGREE, rounding=ROUND_CEILING):f}" if loss.is_finite() else "inf"
+    return f"{loss.quantize(AGREE, ROUND_CEILING):f}" if loss.is_finite() else "inf"
 
 
 def unpacked(data: bytes) -> str:

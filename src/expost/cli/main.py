@@ -132,13 +132,41 @@ def ask(
 
 @app.command()
 def explain(
-    file: File, gap: Gap = 0.01, nodes: Nodes = 100_000, threads: Threads = 1, json: Json = False
+    file: File,
+    prior: Annotated[
+        Path | None,
+        typer.Option(metavar="PRIOR", help="What somebody held likely before (CSV)."),
+    ] = None,
+    statement: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="With --prior: what it is about, as 'age >= 60'."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="With --prior: where to draw it as a page.")
+    ] = None,
+    gap: Gap = 0.01,
+    nodes: Nodes = 100_000,
+    threads: Threads = 1,
+    json: Json = False,
 ) -> None:
-    """What was asked and answered, what it did to the loss and what it means, in plain words."""
-    from expost.cli.explain import run
+    """What was asked and answered, what it did to the loss and what it means, in plain words.
+
+    With a prior and a statement: how sure of it the answers make somebody.
+    """
+    from expost.errors import InvalidInput
     from expost.extrema import Effort
 
-    run(file, Effort(gap, nodes, threads), as_json=json)
+    effort = Effort(gap, nodes, threads)
+    if prior is not None and statement is not None:
+        from expost.cli import learned
+
+        learned.run(file, prior, statement, html, effort, as_json=json)
+    elif prior is None and statement is None and html is None:
+        from expost.cli.explain import run
+
+        run(file, effort, as_json=json)
+    else:
+        raise InvalidInput("give --prior PRIOR and --statement TEXT together")
 
 
 @app.command()
@@ -157,6 +185,29 @@ def plot(
     from expost.extrema import Effort
 
     run(file, out, Effort(gap, nodes, threads), as_json=json)
+
+
+@app.command()
+def check_client(
+    pairs: Annotated[
+        Path, typer.Argument(metavar="PAIRS", help="What a client answered to what (CSV).")
+    ],
+    query: Annotated[Path, typer.Option(metavar="CLAIM", help="What it claims to be (JSON).")],
+    domain: Annotated[
+        Path, typer.Option(metavar="DOMAIN", help="A domain, or a file that has one (JSON).")
+    ],
+    confidence: Annotated[
+        str, typer.Option(help="How sure a refutation is to be, all comparisons together.")
+    ] = "0.95",
+    permanent: Annotated[
+        bool, typer.Option("--permanent", help="A subject's response to an input stays the same.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Whether a client has the probabilities that it claims. Exit code 1 if that is refuted."""
+    from expost.cli.check_client import run
+
+    run(pairs, query, domain, confidence=confidence, permanent=permanent, as_json=json)
 
 
 @app.command()

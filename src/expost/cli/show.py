@@ -21,7 +21,7 @@ _LONGEST = 40
 
 
 def show_json(tree: Any) -> None:
-    """Print a result; infinity becomes ``"inf"``, which JSON can hold."""
+    """Print a result; infinity becomes ``"inf"`` or ``"-inf"``, which JSON can hold."""
     plain = map_leaves(tree, _leaf)
     typer.echo(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2))
 
@@ -29,7 +29,7 @@ def show_json(tree: Any) -> None:
 def _leaf(value: Any) -> Any:
     if isinstance(value, Enclosure):
         return {"lower": _leaf(value.lower), "upper": _leaf(value.upper)}
-    return "inf" if value == math.inf else value
+    return str(value) if value in (math.inf, -math.inf) else value
 
 
 def show_lines(lines: Iterable[tuple[str, str]]) -> None:

@@ -7,50 +7,57 @@ only. That takes more nodes than a search that need not explain itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from expost.domains import Box
+from expost.domains import Box, Integers
 from expost.extrema import kernels
 from expost.extrema.box import blocks
 from expost.extrema.branch_and_bound import Search, Tree
-from expost.extrema.corners import Corners
 from expost.extrema.effort import Effort
 from expost.extrema.kernels import PackedSide
 from expost.extrema.ready import ready
 from expost.extrema.side import Floats, Sides, Terms, both_sides
 from expost.queries.score_term import ScoreTerm
 
-__all__ = ["Block", "Leaf", "Split", "prove"]
-
-_MOST_CORNERS = 12
-_DIGITS = 7
-
-Numbers = tuple[float, ...]
+__all__ = ["Block", "CoordinateSplit", "Leaf", "Proof", "ScoreSplit", "prove"]
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """A cut at a score or at a coordinate of the box; an integer one lies below it up to here."""
+class ScoreSplit:
+    """A cut at a value of the affine form of a term."""
 
-    kind: Literal["score", "coordinate"]
-    index: int
+    term: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinateSplit:
+    """A cut at a column of the box; an integer one lies below it up to here."""
+
+    column: int
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What the bound of a leaf is made of; without multipliers if all its corners are looked at."""
+    """What the bound of a leaf is made of, in terms of affine forms and of columns of the box."""
 
-    multipliers: Numbers | None
-    curvature: tuple[Numbers, Numbers, Numbers] | None = None
-    """Curvatures of the terms, a centre, and a diagonal that is above them."""
+    multipliers: Floats
+    low: Floats
+    """Between these and ``high`` are the affine forms."""
+    high: Floats
+    curvatures: Floats
+    centre: dict[int, float]
+    diagonal: dict[int, float]
+    """Infinite at columns that are fixed, where it may be anything."""
 
 
-Proof = list[Split | Leaf]
+Proof = list[ScoreSplit | CoordinateSplit | Leaf]
 """A tree, parent first, then all that is below its cut, then all that is above."""
 
 
@@ -72,59 +79,55 @@ def prove(terms: Sequence[tuple[ScoreTerm, int]], box: Box, effort: Effort) -> l
     for columns, block in found:
         pairs = [terms[index] for index in block]
         sides = both_sides(Terms.of(pairs, columns), Sides.of(box, columns))
-        frame = _Frame.of(box, columns)
-        largest, smallest = (_prove_side(side, frame, tolerance, effort.nodes) for side in sides)
-        result.append(Block(tuple(block), largest, smallest))
+        proofs = []
+        for side, sign in zip(sides, (1, -1), strict=True):
+            tree = _tree(side, tolerance, effort.nodes)
+            proofs.append(list(tree.steps(_Frame.of(box, columns, len(pairs), sign))))
+        result.append(Block(tuple(block), *proofs))
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Where the coordinates of a block are in its box, and how they were scaled."""
+    """How the normal form of a side was made: by a sign, and by powers of two for coordinates."""
 
     columns: Sequence[int]
     exponents: Sequence[int]
-    fixed: Numbers
-    """The lower ends of all coordinates of the box."""
+    terms: int
+    sign: int
 
     @classmethod
-    def of(cls, box: Box, columns: Sequence[int]) -> _Frame:
-        used = [box.sides[j] for j in columns]
+    def of(cls, box: Box, columns: Sequence[int], terms: int, sign: int) -> _Frame:
+        used = [box.columns[j] for j in columns]
         exponents = [
-            0 if whole else math.frexp(max(abs(side.lower), abs(side.upper)))[1]
-            for side, whole in zip(used, Sides.of(box, columns).integer, strict=True)
+            0
+            if isinstance(side, Integers)
+            else math.frexp(max(abs(side.lower), abs(side.upper)))[1]
+            for side in used
         ]
-        return cls(columns, exponents, tuple(float(side.lower) for side in box.sides))
+        return cls(columns, exponents, terms, sign)
 
-    def point(self, x: Floats) -> Numbers:
-        """A point of the block, with all other coordinates at their lower ends."""
-        whole = list(self.fixed)
-        for j, e, value in zip(self.columns, self.exponents, x.tolist(), strict=True):
-            whole[j] = math.ldexp(value, e)
-        return tuple(whole)
-
-    def diagonal(self, scaled: Floats) -> Numbers:
-        whole = [0.0] * len(self.fixed)
-        for j, e, value in zip(self.columns, self.exponents, scaled.tolist(), strict=True):
-            whole[j] = math.ldexp(value, -2 * e)
-        return tuple(whole)
+    def scaled(self, numbers: Floats, power: int) -> dict[int, float]:
+        """What a number per coordinate is at the columns of the box."""
+        triples = zip(self.columns, self.exponents, numbers.tolist(), strict=True)
+        return {j: math.ldexp(x, power * exponent) for j, exponent, x in triples}
 
 
-def _prove_side(side: PackedSide, frame: _Frame, tolerance: float, nodes: int) -> Proof:
-    free, _ = kernels.moving(*side)
-    if free <= _MOST_CORNERS and Corners.of(side) is not None:
-        return [Leaf(None)]
+def _tree(side: PackedSide, tolerance: float, nodes: int) -> _ProofTree:
     search = Search(side)
     search.pursue(tolerance, nodes)
     tree = _ProofTree(side, search.rule)
     tree.offer(search.reached)
     tree.pursue(tolerance, nodes, math.inf, None)
-    return list(tree.steps(frame))
+    return tree
 
 
 @dataclass(slots=True)
 class _Node:
-    reason: list[Floats] | None
+    reason: list[Floats]
+    low: Floats
+    high: Floats
+    fixed: NDArray[np.bool_]
     split: tuple[int, float] | None = None
     halves: list[int] = field(default_factory=list)
 
@@ -154,21 +157,21 @@ class _ProofTree(Tree):
         bound = super()._grow(parent, half, slot, level, above, cut, tolerance)
         work = self._work
         made_of = work.best_lam, work.best_q, work.best_centre, work.best_diagonal
-        # Without a bound there is nothing in it.
-        reason = [np.array(part) for part in made_of] if bound > -math.inf else None
+        reason = [np.array(part) for part in made_of]
         if half >= 0:
             n, d = self._shape
             whole = self._known[self._place[parent]]
             variable, point = self._pool[parent, 4 * d + 3 * n : 4 * d + 3 * n + 2]
             whole.split = int(variable), float(point)
             whole.halves.append(len(self._known))
-            if bound >= above:
+            if bound >= above or bound == -math.inf:
+                # Nothing better was found, or nothing at all, for there is no such point.
                 reason = whole.reason
         self._place[slot] = len(self._known)
-        self._known.append(_Node(reason))
+        self._known.append(_Node(reason, np.array(work.L), np.array(work.U), work.l == work.u))
         return bound
 
-    def steps(self, frame: _Frame) -> Iterator[Split | Leaf]:
+    def steps(self, frame: _Frame) -> Iterator[ScoreSplit | CoordinateSplit | Leaf]:
         """The tree, parent first."""
         n, _ = self._shape
         waiting = [0]
@@ -177,24 +180,26 @@ class _ProofTree(Tree):
             if node.split is None:
                 yield _leaf(node, frame)
                 continue
-            waiting += reversed(node.halves)
             v, point = node.split
-            if v < n:
-                yield Split("score", v, point)
+            if v >= n:
+                waiting += reversed(node.halves)
+                at = math.ldexp(point, frame.exponents[v - n])
+                yield CoordinateSplit(frame.columns[v - n], at)
             else:
-                column, exponent = frame.columns[v - n], frame.exponents[v - n]
-                yield Split("coordinate", column, math.ldexp(point, exponent))
+                # What is below for the negative of a form is above.
+                waiting += node.halves[:: -frame.sign]
+                yield ScoreSplit(v, frame.sign * point)
 
 
 def _leaf(node: _Node, frame: _Frame) -> Leaf:
-    if node.reason is None:
-        return Leaf(())
+    n, sign = frame.terms, frame.sign
     lam, q, centre, diagonal = node.reason
-    if not q.any():
-        return Leaf(_short(lam))
-    return Leaf(_short(lam), (tuple(q.tolist()), frame.point(centre), frame.diagonal(diagonal)))
-
-
-def _short(numbers: Iterable[float]) -> Numbers:
-    """A few digits: any multipliers will do, and the bound hardly changes."""
-    return tuple(float(f"{x:.{_DIGITS}g}") for x in numbers)
+    low, high = sign * node.low[:n], sign * node.high[:n]
+    return Leaf(
+        multipliers=sign * lam[:n],
+        low=np.minimum(low, high),
+        high=np.maximum(low, high),
+        curvatures=q[:n],
+        centre=frame.scaled(centre, 1),
+        diagonal=frame.scaled(np.where(node.fixed, math.inf, diagonal), -2),
+    )

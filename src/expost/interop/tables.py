@@ -9,8 +9,9 @@ import csv
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from expost.transcript import read_text
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["load_answers", "save_losses", "table_format"]
+__all__ = ["load_answers", "read_csv", "save_losses", "table_format"]
 
 Path_ = str | os.PathLike[str]
 Columns = dict[str, list[Any]]
@@ -70,13 +71,14 @@ def _opened(path: Path) -> Iterator[Any]:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None
 
 
-def _read_csv(path: Path) -> Columns:
+def read_csv(path: Path, names: Sequence[str]) -> Columns:
+    """The columns of a CSV file that have these names, as texts; those that it has not are left."""
     with _opened(path) as file:
         rows = csv.reader(file, strict=True)
         try:
             header = next(rows, [])
             columns: list[list[str]] = [[] for _ in header]
-            wanted = [place for place, name in enumerate(header) if name in COLUMNS]
+            wanted = [place for place, name in enumerate(header) if name in names]
             done = 0
             for row in rows:
                 if not row:
@@ -90,16 +92,12 @@ def _read_csv(path: Path) -> Columns:
                     columns[place].append(row[place])
         except csv.Error as error:
             raise InvalidInput(f"not CSV: {error}", f"line {rows.line_num}") from None
-    _check_header(header)
-    return dict(zip(header, columns, strict=True))
-
-
-def _check_header(header: list[str]) -> None:
     if not header:
         raise InvalidInput("is empty")
-    for name in COLUMNS:
+    for name in names:
         if header.count(name) > 1:
             raise InvalidInput(f"column {name!r} is there twice")
+    return dict(zip(header, columns, strict=True))
 
 
 def _read_json_lines(path: Path) -> Columns:
@@ -170,7 +168,7 @@ def _polars() -> ModuleType:
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {
-    ".csv": _read_csv,
+    ".csv": partial(read_csv, names=COLUMNS),
     ".jsonl": _read_json_lines,
     ".parquet": _read_parquet,
 }

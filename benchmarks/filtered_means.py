@@ -1,0 +1,166 @@
+"""What a filter does to estimates of a group: a table and a picture.
+
+Every subject has a score of 0, 1/2 or 1 and is asked the same one-bit query again and again, until
+a filter refuses. Those who go on are no random part of the group, so that means go astray. What
+the means come to for very many subjects is worked out exactly, response by response; the
+likeliest distribution is simulated:
+
+    python -m benchmarks.filtered_means docs/_static/filtered_means.png
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import expost as xp
+
+SCORES = np.array([0.0, 0.5, 1.0])
+DOMAIN = xp.FiniteSet(range(3))
+QUERY = xp.perturbation(SCORES, epsilon="0.5")
+CASES = ((2, 20, (0.0, 0.5, 0.5)), (4, 80, (0.05, 0.35, 0.6)))
+"""Budgets, rounds, and the shares of the scores."""
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Shares = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Means:
+    """What estimates of the mean come to for very many subjects, after some rounds."""
+
+    last_round: float
+    """It is also the true mean of those who are left."""
+    pooled: float
+    per_subject: float
+
+
+def _chances() -> Floats:
+    """Of the high response, for each score."""
+    likelihood = QUERY.on(DOMAIN)
+    return np.array([float(likelihood.pmf(x).probability(1)) for x in range(len(SCORES))])
+
+
+def accepted(budget: int, rounds: int) -> Flags:
+    """Whether the filter lets the query through after so many high and so many low responses."""
+    guard = xp.BayesianFilter(epsilon=budget)
+    result = np.zeros((rounds + 1, rounds + 1), dtype=np.bool_)
+    after_highs = xp.Odometer(xp.Transcript(DOMAIN))
+    for high in range(rounds):
+        odometer = after_highs
+        for low in range(rounds - high):
+            result[high, low] = bool(guard.decide(odometer, QUERY))
+            odometer = odometer.add(QUERY, 0)
+        after_highs = after_highs.add(QUERY, 1)
+    return result
+
+
+def expected(budget: int, rounds: int, shares: Shares) -> list[Means]:
+    """The means after every round, from the probability of every number of responses."""
+    accepts, chances = accepted(budget, rounds), _chances()[:, None, None]
+    low, high = (float(QUERY.meaning(DOMAIN).estimate(end)) for end in (0, 1))
+    number = np.arange(rounds + 1)
+    given = np.maximum(1, number[:, None] + number)
+    people = np.zeros((3, rounds + 1, rounds + 1))
+    people[:, 0, 0] = shares
+    result, asked, highs = [], 0.0, 0.0
+    for _ in range(rounds):
+        going = people * accepts
+        up = going * chances
+        people = people - going
+        people[:, 1:, :] += up[:, :-1, :]
+        people[:, :, 1:] += (going - up)[:, :, :-1]
+        asked, highs = asked + going.sum(), highs + up.sum()
+        of_each = float((people.sum(axis=0) * number[:, None] / given).sum())
+        shares_of_high = (float(up.sum() / going.sum()), float(highs / asked), of_each)
+        result.append(Means(*(low + (high - low) * share for share in shares_of_high)))
+    return result
+
+
+def simulate(
+    budget: int, rounds: int, shares: Shares, subjects: int, seed: int
+) -> tuple[Flags, Flags]:
+    """Who was asked in each round (a row per round), and who answered with the high response."""
+    generator = np.random.default_rng(seed)
+    chances = _chances()[generator.choice(3, subjects, p=shares)]
+    accepts = accepted(budget, rounds)
+    highs, lows = np.zeros((2, subjects), dtype=np.int64)
+    asked, high = np.zeros((2, rounds, subjects), dtype=np.bool_)
+    for r in range(rounds):
+        asked[r] = accepts[highs, lows]
+        high[r] = asked[r] & (generator.random(subjects) < chances)
+        highs += high[r]
+        lows += asked[r] & ~high[r]
+    return asked, high
+
+
+def likeliest(asked: Flags, high: Flags) -> xp.Distribution:
+    """The distribution that these rounds make likeliest."""
+    place, subject = np.nonzero(asked)
+    table = {
+        "subject": subject,
+        "query": ["q"] * len(subject),
+        "response": high[place, subject].astype(np.int64),
+    }
+    return xp.estimate_distribution(xp.Answers(DOMAIN, {"q": QUERY}, table))
+
+
+def table(subjects: int = 20_000, runs: int = 5) -> None:
+    print("| budget, rounds | truth | last round | pooled | per subject | likeliest | bound |")
+    print("|---|---|---|---|---|---|---|")
+    for budget, rounds, shares in CASES:
+        means = expected(budget, rounds, shares)[-1]
+        found = [
+            likeliest(*simulate(budget, rounds, shares, subjects, seed)).mean(SCORES)
+            for seed in range(runs)
+        ]
+        error = np.std(found, ddof=1) / math.sqrt(runs)
+        naive = f"{means.last_round:.3f} | {means.pooled:.3f} | {means.per_subject:.3f}"
+        simulated = f"{np.mean(found):.4f} ± {error:.4f}"
+        bound = f"± {math.tanh(budget / 4):.3f}"
+        print(f"| {budget}, {rounds} | {SCORES @ shares:.3f} | {naive} | {simulated} | {bound} |")
+
+
+def draw(path: str, subjects: int = 20_000) -> None:
+    from matplotlib.figure import Figure
+
+    budget, rounds, shares = CASES[1]
+    means = expected(budget, rounds, shares)
+    asked, high = simulate(budget, rounds, shares, subjects, seed=1)
+    figure = Figure(figsize=(8, 4.6), layout="constrained")
+    axes = figure.subplots()
+    axes.axhline(
+        float(SCORES @ shares), color="#222222", linewidth=1.2, linestyle="--", label="truth"
+    )
+    for name, label, color in (
+        ("per_subject", "a mean per subject, averaged", "#b4552d"),
+        ("pooled", "all responses so far", "#8a6d0b"),
+        ("last_round", "the responses of the round", "#7a3b8f"),
+    ):
+        line = [getattr(each, name) for each in means]
+        axes.plot(range(1, rounds + 1), line, color=color, linewidth=2, label=label)
+    at = [2, *range(5, rounds + 1, 5)]
+    found = [likeliest(asked[:r], high[:r]) for r in at]
+    errors = [2 * each.intervals(SCORES, repetitions=50).standard_error[0] for each in found]
+    axes.errorbar(
+        at, [each.mean(SCORES) for each in found], errors, color="#0b6e8a", fmt="o", markersize=5,
+        linewidth=1.2, capsize=2, label=f"likeliest distribution, {subjects:,} subjects",
+    )  # fmt: skip
+    axes.set_xlabel("rounds")
+    axes.set_ylabel("estimated mean of the score")
+    axes.set_xlim(0, rounds + 1)
+    axes.set_ylim(0.5, 0.95)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9, loc="lower left")
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    table()
+    for path in sys.argv[1:]:
+        draw(path)

@@ -1,0 +1,111 @@
+"""The pictures of docs/guide/knowledge.md: ``python docs/figures/knowledge.py``."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+import expost as xp
+from expost.scale import drawing, percent
+
+STATIC = Path(__file__).parent.parent / "_static"
+
+AGES = xp.FiniteSet([{"age": age} for age in range(20, 90, 10)])
+HOLDS = xp.Belief.from_counts(AGES, [20, 19, 18, 14, 10, 8, 6])
+OLD = xp.Statement(AGES, "age >= 60")
+SCORES = [[0, 1, 2, 3, 4, 5, 6], [0, 0, 6, 6, 0, 0, 0], [0, 0, 0, 0, 6, 6, 6]]
+ASKED = [xp.perturbation(scores, range=(0, 6), epsilon="0.25") for scores in SCORES]
+"""About age in three ways: the age itself, whether it is around 45, whether it is 60 or more."""
+BUDGET = "2"
+PEOPLE, QUERIES = 2000, 40
+
+
+def scales(rows: list[tuple[str, float, xp.Enclosure]]) -> str:
+    """Some scales, one below the other."""
+    height = 192
+    inner = "".join(
+        f'<g transform="translate(0 {index * height})">'
+        f"{drawing(before, None, allowed.lower, allowed.upper, title=title)}</g>"
+        for index, (title, before, allowed) in enumerate(rows)
+    )
+    total = height * len(rows)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {total}" width="720" '
+        f'height="{total}"><rect width="720" height="{total}" fill="#ffffff"/>{inner}</svg>\n'
+    )
+
+
+def allowed(before: str, epsilon: str) -> xp.Enclosure:
+    return xp.allowed_confidence(Fraction(before), xp.Nats(Fraction(epsilon)))
+
+
+def by_confidence() -> str:
+    """What an epsilon of 2 allows, from where one starts."""
+    starts = ["0.01", "0.23", "0.5", "0.9"]
+    return scales(
+        [(f"somebody who was {percent(float(p))} sure", float(p), allowed(p, "2")) for p in starts]
+    )
+
+
+def by_epsilon() -> str:
+    """What different epsilons allow somebody who was 23 % sure."""
+    epsilons = ["0.1", "0.5", "1", "2", "4"]
+    return scales([(f"an epsilon of {e}", 0.23, allowed("0.23", e)) for e in epsilons])
+
+
+def afterwards() -> tuple[list[float], list[int]]:
+    """How sure of a statement somebody ends up, over many simulated people, and who it is about."""
+    source = np.random.default_rng(5)
+    chosen = source.choice(len(AGES), size=PEOPLE, p=HOLDS.probabilities)
+    result, answered = [], []
+    for number, place in enumerate(chosen):
+        session = xp.Session(
+            AGES,
+            value=AGES.values[place],
+            filter=xp.BayesianFilter(epsilon=BUDGET),
+            source=xp.InsecureSource(number),
+        )
+        for query in itertools.islice(itertools.cycle(ASKED), QUERIES):
+            if session.decide(query).accepted:
+                session.ask(query)
+        answered.append(len(session.transcript))
+        result.append(float(xp.confidence(HOLDS.updated(session.transcript), OLD)))
+    return result, answered
+
+
+def what_happens() -> Figure:
+    """Where confidence really ends up, beside what the budget allows."""
+    after, answered = afterwards()
+    before = xp.confidence(HOLDS, OLD)
+    limits = xp.allowed_confidence(before, xp.Nats(Fraction(BUDGET)))
+    ends = limits.lower, limits.upper
+    figure = Figure(figsize=(8, 3.8), layout="constrained")
+    axes = figure.subplots()
+    axes.axvspan(*ends, color="#cfe3ea", label="allowed by the budget")
+    axes.hist(
+        after, bins=np.linspace(*ends, 36).tolist(), color="#0b6e8a", label="after all answers"
+    )
+    axes.axvline(
+        float(before), color="#b4552d", linewidth=2.5, label=f"before: {percent(float(before))}"
+    )
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_xlabel("confidence that a person is 60 or older")
+    axes.set_ylabel("people")
+    asked = f"{min(answered)} to {max(answered)} queries each"
+    axes.set_title(f"{PEOPLE:,} simulated people, a budget of {BUDGET}, {asked}")
+    axes.legend(frameon=False)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return figure
+
+
+if __name__ == "__main__":
+    (STATIC / "epsilon_of_2.svg").write_text(by_confidence(), encoding="utf-8")
+    (STATIC / "epsilons.svg").write_text(by_epsilon(), encoding="utf-8")
+    what_happens().savefig(STATIC / "learned.png", dpi=110, metadata={"Software": None})

@@ -1,0 +1,134 @@
+"""``expost check-client``: does somebody's client do what it claims?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from expost.cli.show import show_json, show_lines, shown, value_text
+from expost.clients import ClientCheck, Contradiction, check_client, read_confidence
+from expost.clients.reading import input_columns
+from expost.domains import Domain, domain_from_json
+from expost.errors import at
+from expost.interop.tables import read_csv
+from expost.queries import query_from_json
+from expost.reading import parse
+from expost.transcript import read_text
+
+__all__ = ["run"]
+
+
+def run(
+    pairs: Path,
+    query_file: Path,
+    domain_file: Path,
+    *,
+    confidence: str,
+    permanent: bool,
+    as_json: bool,
+) -> None:
+    level = read_confidence(confidence)
+    with at(str(domain_file), ": "):
+        domain = _read_domain(domain_file)
+    with at(str(query_file), ": "):
+        query = query_from_json(parse(read_text(query_file)))
+        query.on(domain)
+    with at(str(pairs), ": "):
+        table = read_csv(pairs, (*input_columns(domain), "output", "subject"))
+        check = check_client(query, domain, table, confidence=level, permanent=permanent)
+    if as_json:
+        show_json(_tree(check))
+    else:
+        show_lines(_lines(check, domain))
+    if check.refuted:
+        raise typer.Exit(1)
+
+
+def _read_domain(path: Path) -> Domain:
+    """A domain, or that of a transcript or of a file of queries."""
+    tree = parse(read_text(path))
+    if isinstance(tree, dict) and "version" in tree and "domain" in tree:
+        with at("domain"):
+            return domain_from_json(tree["domain"])
+    return domain_from_json(tree)
+
+
+def _lines(check: ClientCheck, domain: Domain) -> list[tuple[str, str]]:
+    outcome = "refuted" if check.refuted else "not refuted"
+    lines = [
+        ("claim", outcome),
+        ("reports", f"{check.reports:,} of {check.inputs:,} inputs"),
+        ("claimed epsilon", shown(check.claimed.nearest)),
+        ("shown epsilon", f"at least {shown(check.shown.epsilon)}" if check.shown else "none"),
+    ]
+    if check.shown is not None:
+        hits, trials = check.shown.hits, check.shown.trials
+        lines += [
+            ("  event", check.shown.event),
+            (
+                "  likely for",
+                f"{value_text(check.shown.likely, domain)}  ({hits[0]:,} of {trials[0]:,})",
+            ),
+            (
+                "  unlikely for",
+                f"{value_text(check.shown.unlikely, domain)}  ({hits[1]:,} of {trials[1]:,})",
+            ),
+        ]
+    if check.changed is not None:
+        lines.append(("not permanent", "rows {} and {} differ".format(*check.changed)))
+    for found in check.contradictions[:3]:
+        lines.append(("contradiction", _contradiction(found, domain)))
+    further = len(check.contradictions) - 3
+    if further > 0:
+        lines.append(("", f"and {further} more"))
+    lines.append(
+        (
+            "confidence",
+            f"{float(100 * check.confidence):g} %, all {check.intervals:,} intervals together",
+        )
+    )
+    return lines
+
+
+def _contradiction(found: Contradiction, domain: Domain) -> str:
+    of = "all inputs" if found.input is None else f"input {value_text(found.input, domain)}"
+    return (
+        f"{found.event}, {of}: {found.hits:,} of {found.trials:,}, claimed "
+        f"{shown(float(found.claimed))}, is {shown(found.lower)} to {shown(found.upper)}"
+    )
+
+
+def _tree(check: ClientCheck) -> dict[str, Any]:
+    best = check.shown
+    return {
+        "refuted": check.refuted,
+        "confidence": float(check.confidence),
+        "reports": check.reports,
+        "inputs": check.inputs,
+        "intervals": check.intervals,
+        "claimed_epsilon": check.claimed.nearest,
+        "shown_epsilon": best.epsilon if best else 0.0,
+        "shown_by": best
+        and {
+            "event": best.event,
+            "likely": best.likely,
+            "unlikely": best.unlikely,
+            "hits": list(best.hits),
+            "trials": list(best.trials),
+        },
+        "changed_rows": check.changed and list(check.changed),
+        "contradictions": [
+            {
+                "event": found.event,
+                "input": found.input,
+                "hits": found.hits,
+                "trials": found.trials,
+                "claimed": float(found.claimed),
+                "lower": found.lower,
+                "upper": found.upper,
+            }
+            for found in check.contradictions
+        ],
+    }

@@ -1,0 +1,128 @@
+"""``expost explain --prior``: what the answers did to somebody's confidence in a statement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from expost.accounting import Odometer
+from expost.cli.progress import watched
+from expost.cli.show import show_json, shown
+from expost.errors import printable
+from expost.extrema import Effort
+from expost.interop.priors import load_prior
+from expost.learned import Learned, learned
+from expost.scale import drawing, percent
+from expost.transcript import load
+
+__all__ = ["run"]
+
+
+def run(
+    file: Path, prior: Path, statement: str, html: Path | None, effort: Effort, *, as_json: bool
+) -> None:
+    transcript = load(file)
+    belief = load_prior(prior, transcript.domain)
+    with watched(effort) as watched_effort:
+        found = learned(Odometer(transcript, effort=watched_effort), belief, statement)
+    if html is not None:
+        html.write_text(_page(found), encoding="utf-8")
+    if as_json:
+        show_json(_tree(found))
+        return
+    typer.echo("\n".join(_sentences(found)))
+
+
+def _sentences(found: Learned) -> Iterator[str]:
+    yield _sentence(found)
+    yield from _reasons(found)
+
+
+def _sentence(found: Learned) -> str:
+    floor, ceiling = percent(found.allowed.lower), percent(found.allowed.upper)
+    who = {
+        "kept": "The budget allows",
+        "exceeded": "The budget is exceeded; a loss as large as that of these answers allows",
+        "undecided": "Whether the budget is kept is undecided; the loss of these answers allows",
+        "none": "There is no budget; a loss as large as that of these answers allows",
+    }[found.state]
+    return (
+        f"Before: {percent(float(found.before))}. After these answers: {percent(found.after)}. "
+        f"{who} between {floor} and {ceiling}."
+    )
+
+
+def _reasons(found: Learned) -> Iterator[str]:
+    if found.gain is None:
+        yield "The prior rules the statement out, and no answer changes that."
+    elif found.gain == -math.inf:
+        yield "The answers rule the statement out."
+    else:
+        error = found.standard_error
+        about = "" if error is None else f" (standard error {error:.2g}, from the samples)"
+        yield f"The knowledge gain is {_signed(found.gain)}{about}."
+    loss = found.loss.upper
+    if loss < math.inf:
+        yield f"No statement about this person can have gained or lost more than {shown(loss)}."
+    else:
+        yield "The answers rule some value out, so there are statements that lost everything."
+
+
+def _signed(gain: float) -> str:
+    """Nats, and what they mean."""
+    if abs(gain) > 700:
+        return f"{gain:.6g} nats"
+    factor = math.exp(gain)
+    return f"{gain:.3g} nats: {factor:.3g} times as sure as before"
+
+
+def _tree(found: Learned) -> dict[str, Any]:
+    tree = {
+        "statement": found.statement,
+        "before": float(found.before),
+        "after": found.after,
+        "gain": found.gain,
+        "loss": found.loss,
+        "floor": found.allowed.lower,
+        "ceiling": found.allowed.upper,
+        "budget": None if found.budget is None else found.budget.nearest,
+        "within_budget": {"kept": True, "exceeded": False}.get(found.state),
+    }
+    if found.standard_error is not None:
+        tree["standard_error"] = found.standard_error
+    return tree
+
+
+_STYLE = """
+body { font-family: system-ui, sans-serif; color: #222; max-width: 46rem; margin: 2rem auto;
+  padding: 0 1rem; line-height: 1.5; }
+h1 { font-size: 1.3rem; } svg { max-width: 100%; height: auto; } .first { font-size: 1.1rem; }
+"""
+
+
+def _page(found: Learned) -> str:
+    """A page that needs nothing from anywhere else."""
+    title = escape(printable(found.statement))
+    picture = drawing(float(found.before), found.after, found.allowed.lower, found.allowed.upper)
+    reasons = " ".join(map(escape, _reasons(found)))
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<h1>How sure is somebody of this: {title}</h1>
+<p class="first">{escape(_sentence(found)).replace(" %", "&nbsp;%")}</p>
+{picture}
+<p>{reasons}</p>
+</body>
+</html>
+"""

@@ -1,0 +1,13 @@
+"""Is a client what it claims to be? Exact tests of its responses against a query."""
+
+from __future__ import annotations
+
+from expost.clients.check import (
+    ClientCheck,
+    Contradiction,
+    Shown,
+    check_client,
+    read_confidence,
+)
+
+__all__ = ["ClientCheck", "Contradiction", "Shown", "check_client", "read_confidence"]

@@ -1,0 +1,110 @@
+r"""Exact binomial tails and Clopper-Pearson bounds, rounded to the safe side.
+
+A tail is summed from its largest term on. Every bound here holds for the real numbers: factorials
+come from Stirling's series, whose error is known, and roundings are paid for. Proof:
+docs/theory/clients.md.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from expost.rounding import down, up
+
+__all__ = ["largest_share", "smallest_share", "tail"]
+
+# Of the magnitudes that go into a logarithm: some ten roundings, and logarithms that may be off by
+# four units in the last place, stay below 2^-48.
+_ROUNDING = 2.0**-48
+_FEW = 128
+_NEVER = 1e-300
+
+
+def tail(trials: int, hits: int, probability: float) -> float:
+    """An upper bound on Pr(X >= hits) for X ~ Binomial(trials, probability).
+
+    Tight to about 1e-6 of itself above the mean; 1 up to the mean.
+    """
+    if hits <= 0 or probability >= 1 or hits <= trials * probability * (1 + 1e-15):
+        return 1.0
+    if probability <= 0:
+        return 0.0
+    choices, magnitude = _log_choices(trials, hits)
+    first = hits * math.log(probability)
+    rest = (trials - hits) * math.log1p(-probability)
+    error = _ROUNDING * (magnitude - first - rest)
+    total, terms = _sum_after(trials, hits, probability)
+    # Terms are products of that many rounded factors.
+    share = math.exp(min(0.0, choices + first + rest + error)) * total * (1 + terms * 2.0**-48)
+    return min(1.0, max(_NEVER, up(up(share))))
+
+
+def _sum_after(trials: int, hits: int, probability: float) -> tuple[float, int]:
+    """A bound on Pr(X >= hits) / Pr(X = hits), and how many factors a term has at most."""
+    odds = probability / (1 - probability)
+    deviation = math.sqrt(trials * probability * (1 - probability))
+    count = min(trials - hits, 64 + int(10 * deviation))
+    steps = np.arange(hits, hits + count, dtype=np.float64)
+    terms = np.cumprod((trials - steps) / (steps + 1) * odds)
+    total = 1.0 + float(terms.sum())
+    if count < trials - hits:
+        # The quotients of later terms are smaller still, so a geometric series is above the rest.
+        quotient = (trials - hits - count) / (hits + count + 1) * odds
+        total += float(terms[-1]) * quotient / (1 - quotient) if quotient < 1 else math.inf
+    return total, 8 * (count + 8)
+
+
+@lru_cache(maxsize=1 << 14)
+def _log_choices(trials: int, hits: int) -> tuple[float, float]:
+    """An upper bound on the logarithm of binom(trials, hits), and the magnitudes that went in."""
+    fewer = min(hits, trials - hits)
+    if fewer <= _FEW:
+        exact = math.log(math.comb(trials, fewer))
+        return exact, exact
+    parts = (
+        _log_factorial(trials) + 1 / (1260 * float(trials) ** 5),
+        -_log_factorial(hits),
+        -_log_factorial(trials - hits),
+    )
+    return math.fsum(parts), 2 * math.fsum(map(abs, parts)) + 3 * trials
+
+
+def _log_factorial(number: int) -> float:
+    """A lower bound on log(number!), by less than 1/(1260·number^5), up to rounding."""
+    # Stirling's series is enveloping: the error has the sign of the next term and is below it.
+    return math.fsum(
+        (
+            (number + 0.5) * math.log(number),
+            -number,
+            0.5 * math.log(2 * math.pi),
+            1 / (12 * number),
+            -1 / (360 * float(number) ** 3),
+        )
+    )
+
+
+def smallest_share(trials: int, hits: int, error: float) -> float:
+    """The Clopper-Pearson lower bound on a probability: wrong with probability ``error`` at most.
+
+    Every smaller probability makes so many hits, or more, as unlikely as ``error``.
+    """
+    low, high = 0.0, hits / trials
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2 if low else high / 16
+        if not low < middle < high:
+            break
+        if tail(trials, hits, middle) <= error:
+            low = middle
+        else:
+            high = middle
+        if high < _NEVER:
+            return 0.0
+    return low
+
+
+def largest_share(trials: int, hits: int, error: float) -> float:
+    """The Clopper-Pearson upper bound, which is the lower one of the misses."""
+    return min(1.0, up(1 - down(smallest_share(trials, trials - hits, error))))

@@ -1,0 +1,278 @@
+"""Whether the responses of somebody's client have the probabilities that a query claims.
+
+Every input and event has a Clopper-Pearson interval, and all of them together miss with probability
+1 - confidence at most (Bonferroni). So everything that follows from the intervals holds at once: a
+claimed probability outside its interval refutes the claim, and two intervals that are apart by a
+factor show an epsilon of its logarithm. Proof: docs/theory/clients.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from heapq import nlargest
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.clients.binomial import largest_share, smallest_share, tail
+from expost.clients.events import Event, events
+from expost.clients.reading import read_reports
+from expost.domains import Domain, FiniteSet, Value
+from expost.errors import InvalidInput, at, expect
+from expost.queries import Query, check_query
+from expost.rounding import ExactLike, Nats, double_above, double_below, down, exact
+
+__all__ = ["ClientCheck", "Contradiction", "Shown", "check_client", "read_confidence"]
+
+_CLOSEST = 16
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """An event that was seen too often or too rarely for the claimed probability."""
+
+    event: str
+    input: Value | None
+    """None where it is about all inputs together."""
+    hits: int
+    trials: int
+    claimed: Fraction
+    """The claimed probability; its mean where it is about all inputs together."""
+    lower: float
+    upper: float
+    """Between these the probability is, all intervals of the check taken together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An epsilon that a client shows: one event, likely for one input and not for another."""
+
+    epsilon: float
+    """The client's epsilon is at least this, in nats."""
+    event: str
+    likely: Value
+    unlikely: Value
+    hits: tuple[int, int]
+    trials: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCheck:
+    """What the reports of a client say about a claim."""
+
+    confidence: Fraction
+    """A client that is as claimed is refuted with probability 1 - confidence at most."""
+    reports: int
+    inputs: int
+    intervals: int
+    """How many intervals share the error."""
+    claimed: Nats
+    """The epsilon that the claim has."""
+    shown: Shown | None
+    """The largest epsilon that the reports show; None if they show none."""
+    contradictions: tuple[Contradiction, ...]
+    """The clearest ones first, at most 20 of them."""
+    changed: tuple[int, int] | None
+    """Two rows in which a permanent response is not the same."""
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is refuted."""
+        return bool(self.contradictions) or self.changed is not None
+
+
+def check_client(
+    query: Query,
+    domain: Domain,
+    table: Any,
+    *,
+    confidence: ExactLike = "0.95",
+    permanent: bool = False,
+) -> ClientCheck:
+    """Test whether a client's responses have the probabilities that a query has on a domain.
+
+    ``table`` is a frame or a mapping of columns with a row per report: ``input`` (or a column for
+    each name of the domain, or ``x0``, ``x1``, … on a plain box) and ``output``. Reports must be
+    independent. With ``permanent`` the client claims to repeat its response to an input for good:
+    a column ``subject`` says whose report it is, a change refutes the claim, and only the first
+    report of a subject on an input counts.
+
+    >>> import expost as xp
+    >>> table = {"input": ["no"] * 500 + ["yes"] * 500, "output": ["no"] * 500 + ["yes"] * 500}
+    >>> check = xp.check_client(xp.randomized_response(2), xp.FiniteSet(["no", "yes"]), table)
+    >>> check.refuted, check.shown.epsilon > 2
+    (True, True)
+    """
+    check_query(query)
+    expect(domain, Domain, "a FiniteSet or a Box")
+    level = read_confidence(confidence)
+    likelihood = query.on(domain)
+    reports, changed = read_reports(domain, likelihood, table, permanent=permanent)
+    values = [
+        domain.values[place] if isinstance(domain, FiniteSet) else domain.value(place)
+        for place in reports
+    ]
+    looked_at = list(events(query, likelihood, reports))
+    intervals = sum(map(_intervals, looked_at))
+    error = double_below((1 - level) / (2 * intervals))
+    found = nlargest(_MOST_SHOWN, _contradictions(looked_at, error), key=lambda c: c.clearness)
+    return ClientCheck(
+        confidence=level,
+        reports=sum(counts.total() for counts in reports.values()),
+        inputs=len(reports),
+        intervals=intervals,
+        claimed=query.charge(domain),
+        shown=_shown(looked_at, values, error),
+        contradictions=tuple(_contradiction(cell, values, error) for cell in found),
+        changed=changed,
+    )
+
+
+def read_confidence(confidence: ExactLike) -> Fraction:
+    """A confidence as a person writes it, exactly."""
+    with at("confidence"):
+        level = exact(confidence)
+        if not 0 < level < 1:
+            raise InvalidInput("must be between 0 and 1")
+    return level
+
+
+class _Cell(NamedTuple):
+    """An event for one input, or for all of them."""
+
+    clearness: float
+    event: str
+    input: int | None
+    hits: int
+    trials: int
+    claimed: Fraction
+
+
+def _is_pooled(event: Event) -> bool:
+    return event.pooled or len(event.inputs) > 2
+
+
+def _intervals(event: Event) -> int:
+    return (0 if event.pooled else len(event.inputs)) + _is_pooled(event)
+
+
+def _contradictions(looked_at: Sequence[Event], error: float) -> Iterator[_Cell]:
+    for event in looked_at:
+        if not event.pooled:
+            for cell in zip(event.inputs, event.hits, event.trials, event.claimed, strict=True):
+                found = _compare(event.name, *cell, error)
+                if found is not None:
+                    yield found
+        if _is_pooled(event):
+            trials = sum(event.trials)
+            pairs = zip(event.trials, event.claimed, strict=True)
+            expected = sum((n * p for n, p in pairs), start=Fraction(0))
+            # Hoeffding (1956): from one off the mean on, different probabilities make the tails of
+            # a sum smaller than their mean does.
+            if abs(sum(event.hits) - expected) >= 1 or len(set(event.claimed)) == 1:
+                found = _compare(
+                    event.name, None, sum(event.hits), trials, expected / trials, error
+                )
+                if found is not None:
+                    yield found
+
+
+def _compare(
+    name: str, place: int | None, hits: int, trials: int, claimed: Fraction, error: float
+) -> _Cell | None:
+    """Whether a count is outside of what a probability allows."""
+    share = float(claimed)
+    deviation = math.sqrt(trials * share * (1 - share))
+    # Within a standard deviation nothing is ever refuted, and most counts are there.
+    if abs(hits - trials * share) < deviation:
+        return None
+    above = tail(trials, hits, double_above(claimed))
+    below = tail(trials, trials - hits, double_above(1 - claimed))
+    chance = min(above, below)
+    if chance > error:
+        return None
+    return _Cell(-chance, name, place, hits, trials, claimed)
+
+
+def _contradiction(cell: _Cell, values: Sequence[Value], error: float) -> Contradiction:
+    return Contradiction(
+        cell.event,
+        None if cell.input is None else values[cell.input],
+        cell.hits,
+        cell.trials,
+        cell.claimed,
+        smallest_share(cell.trials, cell.hits, error),
+        largest_share(cell.trials, cell.hits, error),
+    )
+
+
+def _shown(looked_at: Sequence[Event], values: Sequence[Value], error: float) -> Shown | None:
+    """The largest epsilon that is certain, among those that look largest at a glance."""
+    quantile = NormalDist().inv_cdf(1 - max(error, 1e-15))
+    candidates = (
+        candidate
+        for event in looked_at
+        if not event.pooled and len(event.inputs) > 1
+        for candidate in _glances(event, quantile)
+    )
+    best: Shown | None = None
+    for glance in nlargest(_CLOSEST, candidates, key=lambda candidate: candidate.epsilon):
+        low = smallest_share(glance.trials[0], glance.hits[0], error)
+        high = largest_share(glance.trials[1], glance.hits[1], error)
+        epsilon = down(down(math.log(low / high))) if low > high else 0.0
+        if epsilon > (best.epsilon if best else 0.0):
+            best = Shown(
+                epsilon,
+                glance.event,
+                values[glance.likely],
+                values[glance.unlikely],
+                glance.hits,
+                glance.trials,
+            )
+    return best
+
+
+class _Glance(NamedTuple):
+    epsilon: float
+    event: str
+    likely: int
+    unlikely: int
+    hits: tuple[int, int]
+    trials: tuple[int, int]
+
+
+def _glances(event: Event, quantile: float) -> Iterator[_Glance]:
+    """The two inputs for which an event seems to differ most; the same for its opposite."""
+    trials = np.array(event.trials, dtype=np.float64)
+    for name, hits in (
+        (event.name, event.hits),
+        (f"no {event.name}", [n - k for n, k in zip(event.trials, event.hits, strict=True)]),
+    ):
+        low, high = _wilson(np.array(hits, dtype=np.float64), trials, quantile)
+        likely, unlikely = int(low.argmax()), int(high.argmin())
+        if 0 < high[unlikely] < low[likely]:
+            yield _Glance(
+                math.log(low[likely] / high[unlikely]),
+                name,
+                event.inputs[likely],
+                event.inputs[unlikely],
+                (hits[likely], hits[unlikely]),
+                (event.trials[likely], event.trials[unlikely]),
+            )
+
+
+Floats = NDArray[np.float64]
+
+
+def _wilson(hits: Floats, trials: Floats, quantile: float) -> tuple[Floats, Floats]:
+    """Roughly the ends of the intervals, without a search (Wilson 1927)."""
+    square = quantile**2
+    middle = (hits + square / 2) / (trials + square)
+    spread = quantile / (trials + square) * np.sqrt(hits * (trials - hits) / trials + square / 4)
+    return middle - spread, middle + spread

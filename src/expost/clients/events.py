@@ -1,0 +1,198 @@
+"""Which events of a client's responses are looked at, and how likely the claim says they are.
+
+Where a query has few responses: each of them, and where they are numbers also being at most each
+of them. A text of bits or a subset has astronomically many: there each bit is looked at, and for
+two inputs also having the bit of the one without that of the other, which is the event that tells
+the two apart best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, permutations
+from typing import Any, TypeVar
+
+import numpy as np
+
+from expost.errors import InvalidInput
+from expost.queries import Likelihood, Query, SubsetSelection, UnaryEncoding
+from expost.queries.base import Pairwise
+
+__all__ = ["Event", "Reports", "events"]
+
+Reports = Mapping[Any, Counter[int]]
+"""How often each response, by its position, was given for each input, by its place."""
+
+_MOST_CELLS = 1_000_000
+_MANY = 32
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event, and how often it was seen and is claimed to be for some of the inputs."""
+
+    name: str
+    inputs: tuple[int, ...]
+    """Numbers of inputs, in the order of the reports; one entry of the rest for each."""
+    hits: tuple[int, ...]
+    trials: tuple[int, ...]
+    claimed: tuple[Fraction, ...]
+    pooled: bool = False
+    """Whether it is only about all inputs together: what happens has another name for each."""
+
+
+def events(query: Query, likelihood: Likelihood[Any], reports: Reports) -> Iterator[Event]:
+    """All events that are looked at; they depend on the query and on the inputs only."""
+    if isinstance(query, (UnaryEncoding, SubsetSelection)):
+        assert isinstance(likelihood, Pairwise)
+        yield from _events_of_bits(query, likelihood, reports)
+    else:
+        yield from _events_of_responses(likelihood, reports)
+
+
+def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Iterator[Event]:
+    responses = likelihood.responses
+    if len(responses) * len(reports) > _MOST_CELLS:
+        raise InvalidInput(
+            f"{len(reports):,} inputs and {len(responses):,} responses are too many to compare; "
+            f"their product can be at most {_MOST_CELLS:,}"
+        )
+    inputs = tuple(range(len(reports)))
+    trials = tuple(counts.total() for counts in reports.values())
+    pmfs = [likelihood.pmf(place) for place in reports]
+    claimed = [[pmf.probability(y) for y in range(len(responses))] for pmf in pmfs]
+    hits = [[counts[y] for y in range(len(responses))] for counts in reports.values()]
+    for y, response in enumerate(responses):
+        name = f"output {_shown(response)}"
+        yield Event(name, inputs, _at(y, hits), trials, _at(y, claimed))
+    if isinstance(likelihood, Pairwise):
+        yield _own(likelihood, reports, claimed)
+    elif isinstance(responses, range) and len(responses) > _MANY:
+        sums = [list(accumulate(row)) for row in hits]
+        totals = [list(accumulate(row)) for row in claimed]
+        for y in range(len(responses) - 1):
+            name = f"output at most {responses[y]}"
+            yield Event(name, inputs, _at(y, sums), trials, _at(y, totals))
+
+
+def _at(position: int, table: Sequence[Sequence[T]]) -> tuple[T, ...]:
+    return tuple(row[position] for row in table)
+
+
+def _own(likelihood: Pairwise, reports: Reports, claimed: Sequence[Sequence[Fraction]]) -> Event:
+    """The response speaks for the input: for all together, few reports of each will do."""
+    speakers = {
+        position: likelihood.speaks_for(position) for position in range(len(likelihood.responses))
+    }
+    hits, shares = [], []
+    for (place, counts), row in zip(reports.items(), claimed, strict=True):
+        own = [position for position, values in speakers.items() if values[place]]
+        hits.append(sum(counts[position] for position in own))
+        shares.append(sum((row[position] for position in own), start=Fraction(0)))
+    trials = tuple(counts.total() for counts in reports.values())
+    name = "output that speaks for the input"
+    return Event(name, tuple(range(len(reports))), tuple(hits), trials, tuple(shares), pooled=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bits:
+    """How likely bits are claimed to be: the same for all inputs, for values are alike."""
+
+    own: Fraction
+    """The bit of the input."""
+    other: Fraction
+    """Any other bit."""
+    right: Fraction
+    """The bit of the input without that of a certain other value."""
+    wrong: Fraction
+    """The bit of a certain other value without that of the input."""
+    independent: bool
+
+
+def _events_of_bits(query: Query, likelihood: Pairwise, reports: Reports) -> Iterator[Event]:
+    size, places = len(likelihood.domain), list(reports)
+    cells = len(places) * (size + 2 * len(places))
+    if cells > _MOST_CELLS:
+        raise InvalidInput(
+            f"{len(places):,} inputs and {size:,} bits are too many to compare; "
+            f"there can be at most {_MOST_CELLS:,} comparisons"
+        )
+    claim = _bits(query, likelihood, places[0])
+    ones = np.zeros((len(places), size), dtype=np.int64)
+    with_own = np.zeros_like(ones)
+    for index, (place, counts) in enumerate(reports.items()):
+        for position, times in counts.items():
+            bits = likelihood.speaks_for(position)
+            ones[index] += times * bits
+            if bits[place]:
+                with_own[index] += times * bits
+    trials = [counts.total() for counts in reports.values()]
+    names = [_shown(value) for value in likelihood.domain.values]
+    everyone = tuple(range(len(places)))
+    for bit in range(size):
+        shares = tuple(claim.own if place == bit else claim.other for place in places)
+        yield Event(
+            f"bit of {names[bit]}", everyone, tuple(ones[:, bit].tolist()), tuple(trials), shares
+        )
+    for first, second in permutations(range(len(places)), 2):
+        one, other = places[first], places[second]
+        yield Event(
+            f"bit of {names[one]} without that of {names[other]}",
+            (first, second),
+            (
+                int(ones[first, one] - with_own[first, other]),
+                int(ones[second, one] - with_own[second, one]),
+            ),
+            (trials[first], trials[second]),
+            (claim.right, claim.wrong),
+        )
+    own = [int(ones[index, place]) for index, place in enumerate(places)]
+    yield _pool("bit of the input", own, trials, claim.own)
+    if claim.independent and size > 1:
+        others = (ones.sum(axis=1) - own).tolist()
+        yield _pool("other bits", others, [n * (size - 1) for n in trials], claim.other)
+
+
+def _pool(name: str, hits: Sequence[int], trials: Sequence[int], share: Fraction) -> Event:
+    inputs = tuple(range(len(hits)))
+    return Event(name, inputs, tuple(hits), tuple(trials), (share,) * len(hits), pooled=True)
+
+
+def _bits(query: Query, likelihood: Pairwise, place: int) -> _Bits:
+    """From the probabilities of whole responses, which is where the claim has them."""
+    size = len(likelihood.domain)
+    if isinstance(query, SubsetSelection):
+        neighbour = (place + 1) % size
+        telling = likelihood.telling(place, neighbour)
+        having = likelihood.pmf(place).probability(telling)
+        lacking = likelihood.pmf(neighbour).probability(telling)
+        apart = math.comb(size - 2, query.size - 1)
+        both = math.comb(size - 2, query.size - 2) if query.size > 1 else 0
+        return _Bits(
+            own=math.comb(size - 1, query.size - 1) * having,
+            other=both * having + apart * lacking,
+            right=apart * having,
+            wrong=apart * lacking,
+            independent=False,
+        )
+    # Bits are independent, so the odds of one are those of it alone against none at all.
+    pmf = likelihood.pmf(place)
+    none = pmf.probability(0)
+
+    def share(bit: int) -> Fraction:
+        one = pmf.probability(1 << (size - 1 - bit))
+        return one / (one + none)
+
+    own, other = share(place), share((place + 1) % size)
+    return _Bits(own, other, own * (1 - other), other * (1 - own), independent=True)
+
+
+def _shown(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"

@@ -1,0 +1,148 @@
+"""Decoders: what a response says, on average rightly, of how many subjects have each value.
+
+A decoder gives numbers c_j(y) with E[c_j(Y) | x] = 1 if x = j, else 0. Proofs:
+docs/theory/estimates.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.errors import InvalidInput
+from expost.queries import FiniteLikelihood
+from expost.queries.base import Pairwise
+
+__all__ = ["Decoder", "Noise", "SpokenFor", "Table", "decoder"]
+
+Floats = NDArray[np.float64]
+
+# Probabilities of all responses for all values take up to 32 MiB.
+_LARGEST_TABLE = 1 << 22
+
+# How far from unbiased an inverse in doubles may be.
+_BIAS = 1e-8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noise:
+    """The variance of c_j(Y) for a subject with value k."""
+
+    true: Floats
+    """Where j is k: one number, or one per value."""
+    other: Floats
+    """Where j is not k: one number, or a row per j and a column per k."""
+    shared: float = 0.0
+    """What comes on top of ``other``, and is the same for all responses to the same query."""
+
+    typical: float = field(init=False)
+    """A number to compare queries by."""
+
+    def __post_init__(self) -> None:
+        typical = float(self.true.mean() + self.other.mean()) + self.shared
+        object.__setattr__(self, "typical", typical)
+
+
+class Decoder(Protocol):
+    """How the responses of a query are read."""
+
+    @property
+    def noise(self) -> Noise: ...
+
+    def decode(self, position: int) -> Floats:
+        """The numbers c_j of one response, for all values."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenFor:
+    r"""A response counts for the values that it speaks for, and against all others.
+
+    .. math:: c_j(y) = \frac{1[j \in A_y] - q}{p - q}
+
+    p is the chance of speaking for the true value, and q that for any other. If values are merged
+    by a random seed, q is an average over seeds.
+    """
+
+    likelihood: Pairwise
+    pro: Fraction
+    contra: Fraction
+    noise: Noise
+
+    def decode(self, position: int) -> Floats:
+        spoken = self.likelihood.speaks_for(position)
+        return np.where(spoken, float(self.pro), float(self.contra))
+
+
+@lru_cache(maxsize=256)
+def _spoken(true: Fraction, apart: Fraction, merging: Fraction) -> tuple[Fraction, Fraction, Noise]:
+    other = apart + merging * (true - apart)
+    gain = true - other
+    drift = merging * (1 - merging) * (true - apart) ** 2
+    noise = Noise(
+        np.array(float(true * (1 - true) / gain**2)),
+        np.array(float((other * (1 - other) - drift) / gain**2)),
+        float(drift / gain**2),
+    )
+    return (1 - other) / gain, -other / gain, noise
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Every response has numbers of its own: a left inverse of the channel, by least squares.
+
+    Of all of them it is the one with the least variance where all values are equally frequent.
+    """
+
+    numbers: Floats
+    """A row per value, a column per response."""
+    noise: Noise
+
+    def decode(self, position: int) -> Floats:
+        return np.asarray(self.numbers[:, position])
+
+
+def decoder(likelihood: FiniteLikelihood) -> Decoder:
+    """The decoder of a query on a domain, if it has one."""
+    chances = likelihood.chances if isinstance(likelihood, Pairwise) else None
+    if chances is None:
+        return _inverse(likelihood)
+    assert isinstance(likelihood, Pairwise)
+    return SpokenFor(likelihood, *_spoken(*chances, likelihood.merging))
+
+
+def _inverse(likelihood: FiniteLikelihood) -> Table:
+    values, count = len(likelihood.domain), len(likelihood.responses)
+    reason = "cannot be told apart by one response; estimate_distribution takes any mixture"
+    if count < values:
+        raise InvalidInput(f"has {count} responses: {values} values {reason}")
+    if count * values > _LARGEST_TABLE:
+        raise InvalidInput(f"has {count:,} responses, which is too many; see estimate_distribution")
+    channel = _probabilities(likelihood)
+    scale = 1 / np.sqrt(channel.mean(axis=0))
+    inverse: Floats = np.linalg.pinv((channel * scale).T) * scale
+    bias = np.abs(inverse @ channel.T - np.eye(values)).max()
+    if not bias < _BIAS:
+        raise InvalidInput(f"some values {reason}")
+    variance = np.maximum(inverse**2 @ channel.T - np.eye(values), 0.0)
+    true = variance.diagonal().copy()
+    np.fill_diagonal(variance, 0.0)
+    return Table(inverse, Noise(true, variance))
+
+
+def _probabilities(likelihood: FiniteLikelihood) -> Floats:
+    """Pr(response | value): a row per value, a column per response."""
+    pmfs = [likelihood.pmf(place) for place in range(len(likelihood.domain))]
+    count = len(likelihood.responses)
+    if isinstance(likelihood, Pairwise):
+        # Their weights have a factor of each response's own.
+        rows = [[float(pmf.probability(y)) for y in range(count)] for pmf in pmfs]
+        return np.array(rows)
+    total = pmfs[0].total
+    columns = [[int(w) / total for w in likelihood.weights(y)] for y in range(count)]
+    return np.array(columns).T

@@ -1,0 +1,173 @@
+"""How frequent each value is in a group, without bias, from responses of any finite family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Answers
+from expost.domains import FiniteSet
+from expost.errors import at
+from expost.estimation.decoding import Decoder, Noise, decoder
+from expost.estimation.given import as_answers, finite
+from expost.estimation.intervals import normal_reach, read_confidence, score_interval
+from expost.rounding import ExactLike
+
+__all__ = ["Frequencies", "estimate_frequencies"]
+
+Floats = NDArray[np.float64]
+
+# A query without any noise would weigh infinitely much.
+_LEAST_NOISE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Frequencies:
+    """An unbiased estimate per value of the domain, in its order."""
+
+    domain: FiniteSet
+    frequency: Floats
+    """They may be below 0 or above 1, for they are right on average."""
+    standard_error: Floats
+    """As an estimate for those whom the subjects are drawn from."""
+    noise_error: Floats
+    """As an estimate for these very subjects: what the noise of the responses alone does."""
+    lower: Floats
+    upper: Floats
+    confidence: float
+    subjects: int
+
+    def __repr__(self) -> str:
+        return f"Frequencies({len(self.domain)} values, {self.subjects:,} subjects)"
+
+    def columns(self) -> dict[str, Any]:
+        """The table by its columns, as ``polars.DataFrame`` and ``pandas.DataFrame`` take it."""
+        return {
+            "value": list(self.domain.values),
+            "frequency": self.frequency,
+            "standard_error": self.standard_error,
+            "noise_error": self.noise_error,
+            "lower": self.lower,
+            "upper": self.upper,
+        }
+
+
+def estimate_frequencies(
+    answers: Any, *, domain: FiniteSet | None = None, confidence: ExactLike = "0.95"
+) -> Frequencies:
+    r"""The frequency of every value, with an interval for each.
+
+    ``answers`` are :class:`Answers`, or pairs of a query and a response with their ``domain``,
+    each of another subject. Every query must tell all values apart by itself; with local hashing,
+    by seeds that were drawn at random. For a response y with p and q as its chances of speaking for
+    the true value and for another one, a subject counts for value j as
+
+    .. math:: \frac{1[j \in A_y] - q}{p - q}
+
+    Several responses of a subject are averaged, and so are the subjects. Which queries a subject
+    was asked must not depend on responses, as it does under a filter: there
+    :func:`estimate_distribution` is right.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=2)
+    >>> pairs = [(query, "yes")] * 30 + [(query, "no")] * 70
+    >>> result = estimate_frequencies(pairs, domain=xp.FiniteSet(["no", "yes"]))
+    >>> result.frequency.round(3).tolist(), result.lower.round(3).tolist()
+    ([0.763, 0.237], [0.637, 0.131])
+    """
+    level = read_confidence(confidence)
+    answers = as_answers(answers, domain)
+    values = finite(answers)
+    keys = list(answers.queries)
+    asked = {key for key, _ in answers.given}
+    decoders: dict[str, Decoder] = {}
+    for key in keys:
+        if key in asked:
+            with at(f"queries.{key}"):
+                decoders[key] = decoder(answers.queries[key].on(values))
+    weights = _weights(answers, decoders)
+    counted = np.bincount(answers.codes, weights, len(answers.given))
+    total = np.zeros(len(values))
+    for weight, (key, place) in zip(counted.tolist(), answers.given, strict=True):
+        total += weight * decoders[key].decode(place)
+    subjects = len(answers)
+    true, other = _noise(answers, decoders, weights)
+    return _frequencies(values, total / subjects, true, other, subjects, level)
+
+
+def _query_of(answers: Answers, decoders: dict[str, Decoder]) -> NDArray[np.intp]:
+    """Which of the queries each row is about."""
+    number = {key: place for place, key in enumerate(decoders)}
+    return np.array([number[key] for key, _ in answers.given])[answers.codes]
+
+
+def _weights(answers: Answers, decoders: dict[str, Decoder]) -> Floats:
+    """What each response counts for its subject: the less noise the more, and one in all.
+
+    Any weights are right on average that do not depend on responses.
+    """
+    precision = np.array([1 / (each.noise.typical + _LEAST_NOISE) for each in decoders.values()])
+    by_row: Floats = precision[_query_of(answers, decoders)]
+    sums = np.add.reduceat(by_row, answers.starts[:-1])
+    return np.asarray(by_row / np.repeat(sums, answers.exchanges))
+
+
+def _noise(
+    answers: Answers, decoders: dict[str, Decoder], weights: Floats
+) -> tuple[Floats, Floats]:
+    """The mean variance of a subject's estimates: for the true value, and for others."""
+    query_of = _query_of(answers, decoders)
+    squares = np.bincount(query_of, weights**2, len(decoders)) / len(answers)
+    # Responses to one query with a seed err together; different subjects at worst as much.
+    together = np.bincount(query_of, weights, len(decoders)) ** 2 / len(answers)
+    # Queries that differ in their seeds only have the same noise, and there may be very many.
+    sums: dict[Noise, Floats] = {}
+    for each, *pair in zip(decoders.values(), squares, together, strict=True):
+        sums[each.noise] = sums.get(each.noise, np.zeros(2)) + pair
+    true, other = np.zeros(1), np.zeros(1)
+    for noise, (square, joint) in sums.items():
+        true = true + square * noise.true
+        other = other + square * noise.other + joint * noise.shared
+    return true, other
+
+
+def _frequencies(
+    domain: FiniteSet, frequency: Floats, true: Floats, other: Floats, subjects: int, level: float
+) -> Frequencies:
+    size = len(domain)
+    true = np.broadcast_to(true, size)
+    others = _others(np.clip(frequency, 0.0, 1.0), other)
+    lower, upper = score_interval(
+        frequency, others, true - others + 1, subjects, normal_reach(level)
+    )
+    share = np.clip(frequency, 0.0, 1.0)
+    noise = share * true + (1 - share) * others
+    result = Frequencies(
+        domain,
+        frequency,
+        np.sqrt((noise + share * (1 - share)) / subjects),
+        np.sqrt(noise / subjects),
+        lower,
+        upper,
+        level,
+        subjects,
+    )
+    for array in (frequency, result.standard_error, result.noise_error, lower, upper):
+        array.setflags(write=False)
+    return result
+
+
+def _others(shares: Floats, other: Floats) -> Floats:
+    """For each value, the variance that subjects with other values bring, by how many they are."""
+    if other.ndim < 2:
+        return np.broadcast_to(other, shares.shape)
+    size = len(shares)
+    among = np.tile(shares, (size, 1))
+    np.fill_diagonal(among, 0.0)
+    sums = among.sum(axis=1, keepdims=True)
+    even = (1 - np.eye(size)) / max(size - 1, 1)
+    among = np.where(sums > 0, among / np.where(sums > 0, sums, 1.0), even)
+    return np.asarray((among * other).sum(axis=1))

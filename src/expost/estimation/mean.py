@@ -1,0 +1,155 @@
+"""The mean of a score in a group, from responses that are each right on average."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Answers
+from expost.domains import Domain
+from expost.errors import InvalidInput, at, expect
+from expost.estimation.given import as_answers
+from expost.estimation.intervals import (
+    normal_reach,
+    read_confidence,
+    score_interval,
+    student_reach,
+)
+from expost.queries import Query, check_query
+from expost.queries.meaning import Meaning
+from expost.reading import items
+from expost.rounding import ExactLike
+
+__all__ = ["Mean", "estimate_mean"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """An unbiased estimate of a mean, and an interval for it within the range of the score."""
+
+    mean: float
+    """It may be outside of the range, for it is right on average."""
+    standard_error: float
+    """Infinite where there is one subject only."""
+    lower: float
+    upper: float
+    confidence: float
+    subjects: int
+
+
+def estimate_mean(
+    answers: Any,
+    query: Query | str,
+    *,
+    domain: Domain | None = None,
+    confidence: ExactLike = "0.95",
+) -> Mean:
+    r"""The mean of a score among those whom the subjects are drawn from.
+
+    ``answers`` are :class:`Answers` and ``query`` the id of one of their queries; or a list of
+    responses, each of another subject, with the ``query`` and the ``domain``. It takes what asks
+    about a score: perturbation, linear, logistic, probit, duchi, piecewise and laplace. For one bit
+    with a share π of high responses it is
+
+    .. math:: a + (b - a)\, \frac{(e^\varepsilon + 1)\,\pi - 1}{e^\varepsilon - 1}
+
+    with the weights that are sampled in place of e^epsilon. Who was asked must not depend on
+    responses, as it does under a filter: there :func:`estimate_distribution` is right.
+
+    >>> import expost as xp
+    >>> sleep = xp.perturbation([0, 6, 12], range=(0, 12), epsilon=1)
+    >>> result = estimate_mean([0, 12, 12, 12], sleep, domain=xp.FiniteSet(range(3)))
+    >>> round(result.mean, 2), round(result.lower, 2), round(result.upper, 2)
+    (12.49, 0.82, 12.0)
+    """
+    level = read_confidence(confidence)
+    if not isinstance(answers, Answers):
+        with at("query"):
+            check_query(query)
+        with at("answers"):
+            given = [(query, response) for response in items(answers)]
+        answers, key = as_answers(given, domain), "0"
+    else:
+        answers, key = as_answers(answers, domain), _key(answers, query)
+    with at("query"):
+        meaning = answers.queries[key].meaning(answers.domain)
+    rows, estimates = _by_row(answers, key, meaning)
+    if not len(rows):
+        raise InvalidInput("nobody answered it", "query")
+    asked, counts = np.unique(rows, return_counts=True)
+    responses = answers.queries[key].on(answers.domain).responses
+    if len(responses) == 2 and len(asked) == len(rows):
+        ends = sorted(float(meaning.estimate(response)) for response in responses)
+        return _of_bits(estimates, ends[0], ends[1], meaning, level)
+    means = np.bincount(np.searchsorted(asked, rows), estimates) / counts
+    return _of_numbers(means, meaning, level)
+
+
+def _key(answers: Answers, query: Any) -> str:
+    with at("query"):
+        expect(query, str, "the id of a query of the answers")
+        if query not in answers.queries:
+            raise InvalidInput("there is no query with this id")
+        return str(query)
+
+
+def _by_row(answers: Answers, key: str, meaning: Meaning) -> tuple[NDArray[np.intp], Floats]:
+    """The subject of each response to a query, and what the response says."""
+    responses = answers.queries[key].on(answers.domain).responses
+    worth = np.array(
+        [
+            float(meaning.estimate(responses[place])) if asked == key else math.nan
+            for asked, place in answers.given
+        ]
+    )
+    estimates = worth[answers.codes]
+    subjects = np.repeat(np.arange(len(answers)), answers.exchanges)
+    about = ~np.isnan(estimates)
+    return subjects[about], estimates[about]
+
+
+def _of_bits(estimates: Floats, low: float, high: float, meaning: Meaning, level: float) -> Mean:
+    """Each subject gave one of two responses: their number is binomial."""
+    subjects = len(estimates)
+    share = float((estimates > (low + high) / 2).mean())
+    one = np.array([share])
+    lower, upper = score_interval(one, np.zeros(1), np.ones(1), subjects, normal_reach(level))
+    spread = high - low
+    deviation = spread * math.sqrt(share * (1 - share) / (subjects - 1)) if subjects > 1 else None
+    return _mean(
+        low + spread * share,
+        deviation,
+        (low + spread * float(lower[0]), low + spread * float(upper[0])),
+        meaning,
+        level,
+        subjects,
+    )
+
+
+def _of_numbers(means: Floats, meaning: Meaning, level: float) -> Mean:
+    """Each subject stands for a number of unknown variance."""
+    subjects, mean = len(means), float(means.mean())
+    if subjects == 1:
+        return _mean(mean, None, (-math.inf, math.inf), meaning, level, 1)
+    error = float(means.std(ddof=1)) / math.sqrt(subjects)
+    reach = student_reach(level, subjects - 1) * error
+    return _mean(mean, error, (mean - reach, mean + reach), meaning, level, subjects)
+
+
+def _mean(
+    mean: float,
+    error: float | None,
+    interval: tuple[float, float],
+    meaning: Meaning,
+    level: float,
+    subjects: int,
+) -> Mean:
+    low, high = map(float, meaning.range)
+    lower, upper = (min(high, max(low, end)) for end in interval)
+    return Mean(mean, math.inf if error is None else error, lower, upper, level, subjects)

@@ -1,0 +1,140 @@
+"""A belief on a box: points that stand for what somebody holds likely."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Box, Scalar
+from expost.errors import InvalidInput, at, expect
+from expost.grammar import predicate, rows_of
+from expost.reading import items
+from expost.transcript import Transcript
+
+__all__ = ["GainEstimate", "Samples", "estimated_gain"]
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Samples:
+    """Points of a box that are all equally likely: an empirical prior.
+
+    Rows are lists in the order of the coordinates, dictionaries, or a pandas or polars frame.
+    """
+
+    box: Box
+    points: tuple[tuple[Scalar, ...], ...]
+    _columns: Doubles
+    """The points as the queries read them, with a column for each category."""
+
+    def __init__(self, box: Box, rows: Any) -> None:
+        expect(box, Box, "a Box")
+        if hasattr(rows, "columns") and hasattr(rows, "to_numpy"):
+            names = [str(name) for name in rows.columns]
+            rows = [dict(zip(names, row, strict=True)) for row in rows.to_numpy().tolist()]
+        places = []
+        for index, row in enumerate(items(rows)):
+            place = box.locate(row)
+            if place is None:
+                raise InvalidInput("is not a point of the box", f"rows[{index}]")
+            places.append(place)
+        if len(places) < 2:
+            raise InvalidInput("at least two points are needed", "rows")
+        object.__setattr__(self, "box", box)
+        object.__setattr__(self, "points", tuple(map(box.value, places)))
+        object.__setattr__(self, "_columns", np.array(places, dtype=np.float64).T)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        return f"Samples({len(self):,} points)"
+
+    def likelihoods(self, transcript: Transcript) -> Doubles:
+        """Pr(responses | point) of every point, relative to the largest."""
+        expect(transcript, Transcript, "a transcript")
+        if transcript.domain != self.box:
+            raise InvalidInput("the transcript and the samples have different domains")
+        queries = {id(step.query): step.query for step in transcript.exchanges}
+        given = Counter((id(step.query), step.response) for step in transcript.exchanges)
+        total = np.zeros(len(self))
+        for (name, response), times in given.items():
+            likelihood = queries[name].on(self.box)
+            position = likelihood.position(response)
+            assert position is not None, "a transcript holds only responses of its queries"
+            weights = likelihood.weights(position, list(self._columns))
+            total += times * np.log(weights.astype(np.float64))
+        return np.asarray(np.exp(total - total.max()))
+
+
+@dataclass(frozen=True, slots=True)
+class GainEstimate:
+    """What samples say of a statement, before and after some responses.
+
+    For somebody whose belief is these very points ``before`` is exact, and ``after`` and ``gain``
+    are so but for the rounding of doubles. Of the distribution that the points were drawn from
+    they are estimates.
+    """
+
+    before: Fraction
+    after: float
+    gain: float
+    """In nats: log(after / before); minus infinity if the responses leave nothing of it."""
+    standard_error: float
+    """Of ``gain``, as an estimate for the distribution that the points were drawn from."""
+
+
+def estimated_gain(samples: Samples, statement: Any, transcript: Transcript) -> GainEstimate:
+    r"""The knowledge gain about a statement on a box, from samples of the prior.
+
+    .. math:: \log \frac{\overline{f w}}{\overline{f}\;\overline{w}}, \quad w = P[y \mid x]
+
+    ``statement`` is a text such as ``"age >= 60"``, or a function of a dictionary (of a tuple, on a
+    box without names) that gives True or False. The gain is never further from zero than the
+    realized loss. The standard error is that of the delta method, for independent samples. Proof:
+    docs/theory/knowledge.md.
+    """
+    expect(samples, Samples, "Samples")
+    holds = _holds(samples, statement)
+    weights = samples.likelihoods(transcript)
+    count = int(holds.sum())
+    if count == 0:
+        raise InvalidInput("the statement holds for none of the samples")
+    before = Fraction(count, len(samples))
+    after = math.fsum(weights[holds]) / math.fsum(weights)
+    gain = math.log(after / before) if after > 0 else -math.inf
+    return GainEstimate(before, after, gain, _standard_error(holds, weights))
+
+
+def _holds(samples: Samples, statement: Any) -> NDArray[np.bool_]:
+    with at("statement", " "):
+        test: Callable[[Any], Any]
+        arguments: Any = rows_of(samples.box, samples.points)
+        if isinstance(statement, str):
+            test = predicate(statement, samples.box)
+        else:
+            expect(statement, Callable, "a text or a function")  # type: ignore[arg-type]
+            test = statement
+            if samples.box.names is None:
+                arguments = samples.points
+        results = [test(argument) for argument in arguments]
+        if not all(isinstance(result, (bool, np.bool_)) for result in results):
+            raise InvalidInput("must give True or False")
+    return np.array(results, dtype=np.bool_)
+
+
+def _standard_error(holds: NDArray[np.bool_], weights: Doubles) -> float:
+    """Of log mean(fw) - log mean(f) - log mean(w), from the influence of each sample on it."""
+    inside = np.where(holds, weights, 0.0)
+    if not inside.any():
+        return math.inf
+    influence = inside / inside.mean() - holds / holds.mean() - weights / weights.mean()
+    return float(influence.std(ddof=1) / math.sqrt(len(weights)))

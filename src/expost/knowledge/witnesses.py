@@ -1,0 +1,120 @@
+"""Somebody who has learned as much as the loss says: a belief and a statement that show it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from expost.belief import Belief, exact_likelihoods
+from expost.domains import FiniteSet, Value
+from expost.errors import InvalidInput, at, expect
+from expost.knowledge.gain import nats_of
+from expost.knowledge.statement import Statement, confidence
+from expost.queries import Query, check_query
+from expost.queries.base import BySufficientTerms, FiniteLikelihood, Pairwise
+from expost.rounding import INFINITE, Enclosure, ExactLike, Nats, exact, positive
+from expost.transcript import Transcript
+
+__all__ = ["Witness", "broken_limit", "witness"]
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A belief that is all on two values, and the statement that it is one of them."""
+
+    likeliest: Value
+    """A value that makes the responses likeliest."""
+    unlikeliest: Value
+    """A value that makes them least likely."""
+    belief: Belief
+    statement: Statement
+    before: Fraction
+    after: Fraction
+    loss: Nats
+    """The realized loss, exactly."""
+    response: Value | None = None
+    """Of :func:`broken_limit`: the response that breaks it."""
+
+    @property
+    def gain(self) -> Enclosure:
+        """The knowledge gain in nats; minus infinity where the loss is infinite."""
+        return nats_of(self.after / self.before)
+
+
+def witness(transcript: Transcript, delta: ExactLike) -> Witness:
+    r"""A belief and a statement whose gain is within ``delta`` nats of the realized loss.
+
+    The belief holds the likeliest value with a probability p, and the unlikeliest one else. The
+    statement is that it is the likeliest. With the ratio r of their likelihoods
+
+    .. math:: \log r - \text{gain} = \log(1 + p(r - 1)) \le \delta
+              \quad\text{for}\quad p \le \delta / (r - 1) ,
+
+    and p is the largest of 1/2, 1/3, … that is small enough.
+
+    Where the loss is infinite the statement is that it is the unlikeliest value: the responses
+    rule it out, and the gain is minus infinity. (Paper, Lemma 3.2, whose own delta is one of the
+    ratio, and whose p can be above one.) Proof: docs/theory/knowledge.md.
+    """
+    expect(transcript, Transcript, "a transcript")
+    with at("delta"):
+        allowed = positive(delta, at_most=10**6)
+    domain = transcript.domain
+    if not isinstance(domain, FiniteSet):
+        raise InvalidInput("a witness needs a finite domain, not a box")
+    likelihoods = exact_likelihoods(transcript)
+    highest, lowest = max(likelihoods), min(likelihoods)
+    if highest == 0:
+        raise InvalidInput("no value can have given these responses")
+    top, bottom = likelihoods.index(highest), likelihoods.index(lowest)
+    loss, about, parts = INFINITE, bottom, 2
+    if lowest > 0:
+        ratio = Fraction(highest, lowest)
+        loss, about, parts = Nats(ratio=ratio), top, max(2, math.ceil((ratio - 1) / allowed))
+    weights = [0] * len(domain)
+    weights[top] += 1
+    weights[bottom] += parts - 1
+    belief = Belief.from_weights(domain, weights)
+    statement = Statement(domain, {domain.values[about]: 1})
+    return Witness(
+        likeliest=domain.values[top],
+        unlikeliest=domain.values[bottom],
+        belief=belief,
+        statement=statement,
+        before=confidence(belief, statement),
+        after=confidence(belief.given(likelihoods), statement),
+        loss=loss,
+    )
+
+
+def broken_limit(query: Query, domain: FiniteSet, epsilon: ExactLike) -> Witness | None:
+    """Who learns more than ``epsilon`` from a response of a query; None if nobody can.
+
+    Its ``response`` moves the confidence in its ``statement`` by more than a factor of e^epsilon.
+    There is one exactly if the query is not epsilon-LDP. (Paper, Theorem 3.2.)
+    """
+    check_query(query)
+    expect(domain, FiniteSet, "a FiniteSet")
+    with at("epsilon"):
+        limit = Nats(exact(epsilon))
+        if limit < Nats():
+            raise InvalidInput("must not be negative")
+    likelihood = query.on(domain)
+    if likelihood.epsilon <= limit:
+        return None
+    response = likelihood.responses[_loudest(likelihood)]
+    transcript, delta = Transcript(domain).add(query, response), Fraction(1)
+    while True:
+        found = witness(transcript, delta)
+        if found.after == 0 or Nats(ratio=found.after / found.before) > limit:
+            return replace(found, response=response)
+        delta /= 2  # the loss is above the limit, so a gain that is near enough is too
+
+
+def _loudest(likelihood: FiniteLikelihood) -> int:
+    """A response that realizes the largest loss."""
+    if isinstance(likelihood, Pairwise):
+        return likelihood.telling(0, int(likelihood.told_from(0).argmax()))
+    assert isinstance(likelihood, BySufficientTerms), "these are the two kinds"
+    return max(likelihood.sufficient, key=lambda position: likelihood.term(position).loss)

@@ -1,0 +1,83 @@
+"""What somebody has learned about a statement, and how much they could have within the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from expost.accounting import Odometer, filter_of
+from expost.belief import Belief
+from expost.knowledge import (
+    Samples,
+    Statement,
+    allowed_confidence,
+    confidence,
+    estimated_gain,
+    nats_of,
+)
+from expost.rounding import Enclosure, Nats
+
+__all__ = ["Learned", "learned"]
+
+State = Literal["kept", "exceeded", "undecided", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """How sure somebody was of a statement, how sure they are, and what was possible."""
+
+    statement: str
+    before: Fraction
+    after: float
+    gain: float | None
+    """In nats, with the sign of the change; None if the statement was held impossible."""
+    standard_error: float | None
+    """Of the gain, where the prior is a sample."""
+    loss: Enclosure
+    """The realized loss: no confidence in any statement has changed by more."""
+    budget: Nats | None
+    state: State
+    """Whether the transcript is within the budget of its filter."""
+    allowed: Enclosure
+    """Between what the confidence can end up within the budget.
+
+    By the realized loss instead, where the transcript has no filter or may be over its budget.
+    """
+
+
+def learned(odometer: Odometer, prior: Belief | Samples, statement: str) -> Learned:
+    """Tell what the responses did to the confidence of somebody with this prior."""
+    transcript = odometer.transcript
+    gain: float | None
+    if isinstance(prior, Samples):
+        estimate = estimated_gain(prior, statement, transcript)
+        before, after, gain = estimate.before, estimate.after, estimate.gain
+        error: float | None = estimate.standard_error
+    else:
+        claim = Statement(prior.domain, statement)
+        before, exact_after = confidence(prior, claim), confidence(prior.updated(transcript), claim)
+        after, gain, error = float(exact_after), None, None
+        if before:
+            gain = _away_from_zero(nats_of(exact_after / before))
+    guard = None if transcript.filter is None else filter_of(transcript.filter)
+    states: dict[bool | None, State] = {True: "kept", False: "exceeded", None: "undecided"}
+    state: State = "none" if guard is None else states[guard.holds(odometer)]
+    limit: Nats | Enclosure = odometer.loss
+    if guard is not None and state == "kept":
+        limit = guard.budget
+    return Learned(
+        statement=statement,
+        before=before,
+        after=after,
+        gain=gain,
+        standard_error=error,
+        loss=odometer.loss,
+        budget=None if guard is None else guard.budget,
+        state=state,
+        allowed=allowed_confidence(before, limit),
+    )
+
+
+def _away_from_zero(gain: Enclosure) -> float:
+    return gain.upper if gain.upper > 0 else gain.lower

@@ -1,0 +1,244 @@
+"""Distributions of groups: likeliest ones from any mixture of transcripts, also under a filter."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import expost as xp
+from expost.queries import Query
+
+DOMAIN = xp.FiniteSet(range(3))
+RANDOMIZED = xp.randomized_response(epsilon=1)
+SCORES = [0, 0.5, 1]
+ONE_BIT = xp.perturbation(SCORES, epsilon="0.5")
+
+
+def test_inside_the_simplex_it_is_the_unbiased_estimate() -> None:
+    pairs = [(RANDOMIZED, y) for y, count in enumerate([40, 35, 25]) for _ in range(count)]
+    found = xp.estimate_distribution(pairs, domain=DOMAIN)
+    frequencies = xp.estimate_frequencies(pairs, domain=DOMAIN)
+    assert (frequencies.frequency > 0).all()
+    assert found.probabilities == pytest.approx(frequencies.frequency, abs=1e-5)
+    assert found.gap <= 1e-6
+    assert found.identified.all()
+    assert repr(found).startswith("Distribution(3 values, 100 subjects, gap=")
+
+
+def test_the_likelihood_is_that_of_the_transcripts() -> None:
+    queries: dict[str, Query] = {
+        "r": RANDOMIZED,
+        "u": xp.unary_encoding(epsilon=2),
+        "h": xp.local_hashing(seed="01", buckets=2, epsilon=1),
+        "b": ONE_BIT,
+        "g": xp.geometric(range=(0, 2), sensitivity=2, epsilon=1),
+    }
+    table = {
+        "subject": ["a", "b", "a", "b", "c", "c", "d"],
+        "query": ["r", "u", "h", "b", "g", "b", "r"],
+        "response": ["0", "010", "1", "1", "2", "0", "2"],
+    }
+    answers = xp.Answers(DOMAIN, queries, table)
+    found = xp.estimate_distribution(answers, gap=1e-9)
+    rows = []
+    for subject in answers.subjects:
+        row = np.ones(3)
+        for exchange in answers.transcript(subject).exchanges:
+            likelihood = exchange.query.on(DOMAIN)
+            position = likelihood.position(exchange.response)
+            assert position is not None
+            row *= [float(likelihood.pmf(x).probability(position)) for x in range(3)]
+        rows.append(row)
+    # Where it is largest, no value has a slope above the number of subjects.
+    mixed = np.array(rows) @ found.probabilities
+    slopes = (np.array(rows) / mixed[:, None]).sum(axis=0)
+    assert slopes.max() <= 4 + 1e-6
+    assert slopes @ found.probabilities == pytest.approx(4)
+
+
+def test_order_and_names_of_subjects_do_not_matter() -> None:
+    table = {"subject": [1, 1, 2, 2], "query": ["q"] * 4, "response": [0, 1, 1, 0]}
+    other = {"subject": list("xyyx"), "query": ["q"] * 4, "response": [1, 0, 1, 0]}
+    first, second = (
+        xp.estimate_distribution(xp.Answers(DOMAIN, {"q": RANDOMIZED}, t)) for t in (table, other)
+    )
+    assert first.probabilities.tolist() == second.probabilities.tolist()
+
+
+def test_one_subject_or_equal_responses_point_at_one_value() -> None:
+    for count in (1, 1000):
+        found = xp.estimate_distribution([(RANDOMIZED, 1)] * count, domain=DOMAIN)
+        assert found.probabilities == pytest.approx([0, 1, 0], abs=1e-6)
+        assert found.gap <= 1e-6
+    assert found.identified.all()
+    assert found.intervals(repetitions=5).upper == pytest.approx([0, 1, 0], abs=1e-5)
+
+
+def test_responses_that_say_nothing_leave_all_values_alike() -> None:
+    silent = xp.channel([[1, 0], [1, 0], [1, 0]])
+    found = xp.estimate_distribution([(silent, 0)] * 5, domain=DOMAIN)
+    assert found.probabilities == pytest.approx(np.full(3, 1 / 3))
+    assert not found.identified.any()
+
+
+def test_what_responses_do_not_tell_is_said() -> None:
+    pairs = [(ONE_BIT, 1)] * 60 + [(ONE_BIT, 0)] * 40
+    found = xp.estimate_distribution(pairs, domain=DOMAIN)
+    # One bit tells the mean of the scores and nothing else.
+    assert not found.identified.any()
+    assert found.mean(SCORES) == pytest.approx(
+        xp.estimate_mean([y for _, y in pairs], ONE_BIT, domain=DOMAIN).mean, abs=1e-4
+    )
+    wide = found.intervals(repetitions=3)
+    assert wide.lower.tolist() == [0, 0, 0]
+    assert wide.upper.tolist() == [1, 1, 1]
+    told = found.intervals(SCORES, repetitions=200)
+    assert 0.4 < told.lower[0] < found.mean(SCORES) < told.upper[0] <= 1
+    # Some other score is not told.
+    assert found.intervals([1, 0, 0], repetitions=3).upper.tolist() == [1]
+
+
+def test_several_bits_of_a_subject_tell_more() -> None:
+    generator = np.random.default_rng(1)
+    high = generator.integers(0, 2, (50, 6))
+    table = {"subject": np.repeat(np.arange(50), 6), "query": ["q"] * 300, "response": high.ravel()}
+    answers = xp.Answers(DOMAIN, {"q": ONE_BIT}, table)
+    assert xp.estimate_distribution(answers).identified.all()
+
+
+def test_bootstrap_intervals_are_reproducible_and_about_right() -> None:
+    pairs = [(RANDOMIZED, y) for y, count in enumerate([400, 350, 250]) for _ in range(count)]
+    found = xp.estimate_distribution(pairs, domain=DOMAIN)
+    seen: list[tuple[int, int]] = []
+    first = found.intervals(repetitions=300, seed=7, progress=lambda *at: seen.append(at))
+    again = found.intervals(repetitions=300, seed=7)
+    other = found.intervals(repetitions=300, seed=8)
+    assert first.lower.tolist() == again.lower.tolist()
+    assert first.lower.tolist() != other.lower.tolist()
+    assert seen[-1] == (300, 300)
+    exact = xp.estimate_frequencies(pairs, domain=DOMAIN).standard_error
+    assert first.standard_error == pytest.approx(exact, rel=0.15)
+    assert ((first.lower < found.probabilities) & (found.probabilities < first.upper)).all()
+
+
+def survivors(
+    query: Query, budget: int, rounds: int, shares: list[float], subjects: int
+) -> tuple[xp.Answers, NDArray[np.intp], NDArray[np.bool_]]:
+    """Subjects who are asked the same again and again, until the filter refuses."""
+    generator = np.random.default_rng(11)
+    values = generator.choice(len(shares), subjects, p=shares)
+    domain = xp.FiniteSet(range(len(shares)))
+    chances = np.array([float(query.on(domain).pmf(x).probability(1)) for x in range(len(shares))])
+    guard = xp.BayesianFilter(epsilon=budget)
+    accepted: dict[tuple[int, int], bool] = {}
+
+    def accepts(high: int, low: int) -> bool:
+        if (high, low) not in accepted:
+            transcript = xp.Transcript(domain)
+            for response in [1] * high + [0] * low:
+                transcript = transcript.add(query, response)
+            accepted[high, low] = bool(guard.decide(xp.Odometer(transcript), query))
+        return accepted[high, low]
+
+    high, low = np.zeros((2, subjects), dtype=np.intp)
+    rows: list[NDArray[np.intp]] = []
+    given: list[NDArray[np.intp]] = []
+    for _ in range(rounds):
+        states = zip(high.tolist(), low.tolist(), strict=True)
+        staying = np.array([accepts(*state) for state in states])
+        responses = (generator.random(subjects) < chances[values]).astype(np.intp)
+        high += staying & (responses == 1)
+        low += staying & (responses == 0)
+        rows.append(np.flatnonzero(staying))
+        given.append(responses[staying])
+    table = {
+        "subject": np.concatenate(rows),
+        "query": ["q"] * sum(map(len, rows)),
+        "response": np.concatenate(given),
+    }
+    return xp.Answers(domain, {"q": query}, table), values, staying
+
+
+def test_under_a_filter_means_are_wrong_and_the_likeliest_distribution_is_not() -> None:
+    shares = [0.1, 0.3, 0.6]
+    answers, values, staying = survivors(ONE_BIT, 2, 20, shares, subjects=20_000)
+    group = float(np.array(SCORES)[values].mean())
+    per_subject = xp.estimate_mean(answers, "q")
+    found = xp.estimate_distribution(answers)
+    error = float(found.intervals(SCORES, repetitions=50).standard_error[0])
+    assert per_subject.mean - group > 0.08
+    assert abs(found.mean(SCORES) - group) < 4 * error
+    assert error < 0.01
+    # Those who are left differ from all, but by no more than their budget allows.
+    left = float(np.array(SCORES)[values[staying]].mean())
+    assert 0.02 < abs(left - group) <= math.tanh(2 / 4)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_the_bound_on_survivors_is_reached_and_never_passed(epsilon: float) -> None:
+    generator = np.random.default_rng(2)
+    bound = math.tanh(epsilon / 4)
+    # Staying has probabilities within a factor of e^epsilon.
+    for _ in range(2000):
+        shares = generator.dirichlet(np.full(4, 0.5))
+        stay = np.exp(-epsilon * generator.choice([0, 1, generator.random()], 4))
+        scores = generator.choice([0, 1, generator.random()], 4)
+        left = (shares * stay) @ scores / (shares @ stay)
+        assert abs(left - shares @ scores) <= bound + 1e-12
+    share = 1 / (1 + math.exp(epsilon / 2))
+    left = share * math.exp(epsilon) / (share * math.exp(epsilon) + 1 - share)
+    assert left - share == pytest.approx(bound)
+
+
+def test_contradicting_responses_are_refused() -> None:
+    sure = xp.channel([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    table = {"subject": [1, 1, 2], "query": ["q"] * 3, "response": [0, 1, 2]}
+    with pytest.raises(
+        xp.InvalidInput, match="no value could give all that some subjects responded"
+    ):
+        xp.estimate_distribution(xp.Answers(DOMAIN, {"q": sure}, table))
+
+
+FOUND = xp.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN)
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda: xp.estimate_distribution([], domain=DOMAIN), "answers: there are none"),
+        (lambda: xp.estimate_distribution([(RANDOMIZED, 1)]), "domain: must be a FiniteSet"),
+        (
+            lambda: xp.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN, gap=0),
+            "gap: must be above 0",
+        ),
+        (
+            lambda: xp.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN, gap=math.nan),
+            "gap: must be a finite number",
+        ),
+        (
+            lambda: xp.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN, steps=0),
+            "steps: must be at least 1",
+        ),
+        (
+            lambda: xp.estimate_distribution(
+                [(xp.linear([1], epsilon=1), -1)],
+                domain=xp.Box([(-1, 1)]),  # type: ignore[arg-type]
+            ),
+            "domain: must be a finite set",
+        ),
+        (lambda: FOUND.mean([1, 2]), "scores: 2 for 3 values"),
+        (lambda: FOUND.mean([1, 2, "x"]), "scores[2]: must be a number"),
+        (lambda: FOUND.intervals(repetitions=1), "repetitions: must be at least 2"),
+        (lambda: FOUND.intervals(seed=-1), "seed: must be at least 0"),
+        (lambda: FOUND.intervals(confidence=0), "confidence: must be between"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(call: Any, reason: str) -> None:
+    with pytest.raises(xp.InvalidInput) as error:
+        call()
+    assert str(error.value).startswith(reason)
+    assert "\n" not in str(error.value)

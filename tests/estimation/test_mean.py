@@ -1,0 +1,183 @@
+"""Means of scores: right on average by enumeration, and the formula of the paper put right."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.queries import Query
+
+DOMAIN = xp.FiniteSet([0, 1, 2, 3])
+SCORES = [-3.0, -1.0, 0.5, 5.0]
+QUERIES: list[tuple[Query, list[float]]] = [
+    (xp.perturbation(SCORES, range=(-3, 5), epsilon=1), SCORES),
+    (xp.perturbation(SCORES, range=(-4, 9), epsilon="0.01"), SCORES),
+    (xp.linear({"value": 2}, intercept=-1, epsilon="0.5"), [-1, 1, 3, 5]),
+    (xp.linear({"value": 2}, range=(0, 5), clip=True, epsilon="0.5"), [0, 2, 4, 5]),
+    (xp.duchi({"value": 2}, range=(1, 6), epsilon=2), [1, 2, 4, 6]),
+    (xp.logistic({"value": 1}, epsilon=3), [1 / (1 + math.exp(-x)) for x in range(4)]),
+    (
+        xp.probit({"value": 1}, epsilon=3),
+        [(1 + math.erf(x / math.sqrt(2))) / 2 for x in range(4)],
+    ),
+    (xp.piecewise({"value": 2}, range=(-1, 6), grid="0.5", epsilon=1), [0, 2, 4, 6]),
+    (xp.laplace({"value": 2}, range=(0, 6), grid="0.5", epsilon=6), [0, 2, 4, 6]),
+]
+
+
+@pytest.mark.parametrize(("query", "scores"), QUERIES, ids=lambda x: getattr(x, "kind", ""))
+def test_a_response_is_right_on_average(query: Query, scores: list[float]) -> None:
+    likelihood, meaning = query.on(DOMAIN), query.meaning(DOMAIN)
+    for place, score in enumerate(scores):
+        pmf = likelihood.pmf(place)
+        average = sum(
+            (
+                pmf.probability(position) * Fraction(meaning.estimate(response))
+                for position, response in enumerate(likelihood.responses)
+            ),
+            Fraction(0),
+        )
+        spread = float(meaning.range[1]) - float(meaning.range[0])
+        # What is sampled has weights on a grid of 2^-40 or finer.
+        assert abs(float(average) - score) < 2**-39 * spread / min(1, float(query.epsilon or 1))
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
+def test_the_mean_is_that_of_the_paper_with_its_factor_put_right(epsilon: str) -> None:
+    a, b = 2, 5
+    query = xp.perturbation([2, 5], range=(a, b), epsilon=epsilon)
+    found = xp.estimate_mean([a] * 30 + [b] * 70, query, domain=xp.FiniteSet([0, 1]))
+    e, share = math.exp(float(epsilon)), 0.7
+    right = a + (b - a) * ((e + 1) * share - 1) / (e - 1)
+    printed = a + b * ((e + 1) * share - 1) / (e - 1)
+    assert found.mean == pytest.approx(right, rel=1e-9)
+    assert abs(found.mean - printed) > 1
+    spread = (b - a) * (e + 1) / (e - 1)
+    assert found.standard_error == pytest.approx(spread * math.sqrt(0.21 / 99), rel=1e-9)
+
+
+def test_the_estimate_and_its_variance_are_right_over_all_responses_of_a_group() -> None:
+    query = xp.perturbation(SCORES, range=(-3, 5), epsilon=1)
+    likelihood, group = query.on(DOMAIN), [0, 2, 3]
+    mean = variance = expected_variance = 0.0
+    truth = sum(SCORES[x] for x in group) / len(group)
+    for positions in itertools.product(range(2), repeat=len(group)):
+        chance = math.prod(
+            float(likelihood.pmf(x).probability(y)) for x, y in zip(group, positions, strict=True)
+        )
+        responses = [likelihood.responses[y] for y in positions]
+        found = xp.estimate_mean(responses, query, domain=DOMAIN)
+        mean += chance * found.mean
+        variance += chance * (found.mean - truth) ** 2
+        expected_variance += chance * found.standard_error**2
+    assert mean == pytest.approx(truth, abs=1e-9)
+    # Of those drawn at random: the group's own scores are given, and so vary less.
+    assert expected_variance > variance
+
+
+def test_drawn_subjects_have_the_variance_that_is_reported_on_average() -> None:
+    query = xp.perturbation(SCORES, range=(-3, 5), epsilon=1)
+    likelihood, prior = query.on(DOMAIN), [0.1, 0.4, 0.3, 0.2]
+    high = sum(p * float(likelihood.pmf(x).probability(1)) for x, p in enumerate(prior))
+    chances = {0: 1 - high, 1: high}
+    mean = square = reported = 0.0
+    for positions in itertools.product(range(2), repeat=4):
+        chance = math.prod(chances[y] for y in positions)
+        responses = [likelihood.responses[y] for y in positions]
+        found = xp.estimate_mean(responses, query, domain=DOMAIN)
+        mean += chance * found.mean
+        square += chance * found.mean**2
+        reported += chance * found.standard_error**2
+    assert mean == pytest.approx(sum(p * s for p, s in zip(prior, SCORES, strict=True)), abs=1e-9)
+    assert reported == pytest.approx(square - mean**2, rel=1e-9)
+
+
+def test_a_binomial_number_of_bits_has_wilsons_interval() -> None:
+    query = xp.perturbation([0, 1], epsilon=500)  # as good as without noise
+    found = xp.estimate_mean([0] * 6 + [1] * 4, query, domain=xp.FiniteSet([0, 1]))
+    assert (found.lower, found.upper) == pytest.approx((0.1682, 0.6873), abs=1e-4)
+
+
+@pytest.mark.parametrize(("query", "scores"), QUERIES, ids=lambda x: getattr(x, "kind", ""))
+def test_one_subject_and_equal_responses_have_an_interval_within_the_range(
+    query: Query, scores: list[float]
+) -> None:
+    low, high = map(float, query.meaning(DOMAIN).range)
+    for response in [query.on(DOMAIN).responses[0], query.on(DOMAIN).responses[-1]]:
+        alone = xp.estimate_mean([response], query, domain=DOMAIN)
+        assert alone.standard_error == math.inf
+        assert alone.subjects == 1
+        assert low <= alone.lower < alone.upper <= high
+        alike = xp.estimate_mean([response] * 50, query, domain=DOMAIN)
+        assert alike.standard_error == pytest.approx(0, abs=1e-6)
+        assert low <= alike.lower <= alike.upper <= high
+
+
+def test_several_responses_of_a_subject_count_as_one_number() -> None:
+    query = xp.perturbation([0, 1], epsilon=1)
+    table = {
+        "subject": ["a", "a", "b", "b", "b", "c"],
+        "query": ["q", "q", "q", "q", "other", "q"],
+        "response": [0, 1, 1, 1, 0, 0],
+    }
+    answers = xp.Answers(
+        xp.FiniteSet([0, 1]), {"q": query, "other": xp.randomized_response(epsilon=1)}, table
+    )
+    found = xp.estimate_mean(answers, "q")
+    low, high = (float(x) for x in map(query.meaning(answers.domain).estimate, (0, 1)))
+    numbers = np.array([(low + high) / 2, high, low])
+    assert found.mean == pytest.approx(numbers.mean())
+    assert found.standard_error == pytest.approx(numbers.std(ddof=1) / math.sqrt(3))
+    assert found.subjects == 3
+
+
+def test_a_mean_on_a_box_needs_no_list_of_values() -> None:
+    box = xp.Box(age=(10, 100))
+    query = xp.laplace({"age": 1}, range=(0, 100), grid=1, epsilon=1)
+    found = xp.estimate_mean([30, 50, 70], query, domain=box)
+    assert found.mean == pytest.approx(50)
+    # The reach of Student's t with two degrees of freedom is 4.303 standard errors.
+    assert (found.lower, found.upper) == pytest.approx((0.317, 99.683), abs=1e-2)
+
+
+ONE_BIT = xp.perturbation([0, 1], epsilon=1)
+ASKED = xp.Answers(
+    xp.FiniteSet([0, 1]),
+    {"q": ONE_BIT, "never": ONE_BIT},
+    {"subject": [1], "query": ["q"], "response": [0]},
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "reason"),
+    [
+        (([], ONE_BIT), {"domain": DOMAIN}, "answers: there are none"),
+        (("01", ONE_BIT), {"domain": DOMAIN}, "answers: must be a list"),
+        (([0], ONE_BIT), {}, "domain: must be a FiniteSet or a Box, for pairs do not say"),
+        (([0], "q"), {"domain": DOMAIN}, "query: must be a query"),
+        (([0, 7], ONE_BIT), {"domain": xp.FiniteSet([0, 1])}, "row 2: response: is not a response"),
+        ((ASKED, ONE_BIT), {}, "query: must be the id of a query of the answers"),
+        ((ASKED, "x"), {}, "query: there is no query with this id"),
+        ((ASKED, "never"), {}, "query: nobody answered it"),
+        ((ASKED, "q"), {"domain": DOMAIN}, "domain: is not that of the answers"),
+        ((ASKED, "q"), {"confidence": 95}, "confidence: must be between 0 and 1"),
+        (
+            ([0], xp.randomized_response(epsilon=1)),
+            {"domain": DOMAIN},
+            "query: randomized_response is not about a score",
+        ),
+    ],
+)
+def test_bad_input_gets_one_clear_line(
+    arguments: tuple[Any, ...], options: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(xp.InvalidInput) as error:
+        xp.estimate_mean(*arguments, **options)
+    assert str(error.value).startswith(reason)
+    assert "\n" not in str(error.value)
