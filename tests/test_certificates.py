@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 import expost as xp
-from boxes import complaints, some_case
+from boxes import Examined, complaints, some_case
 from expost.rounding import double_above
 from expost.transcript import readable
 from expost.verify import Failed, Verdict, verify
+from studies import some_study
 
 
 def text_of(transcript: xp.Transcript) -> str:
@@ -35,7 +36,9 @@ def checked(transcript: xp.Transcript, proof: xp.Certificate) -> Verdict:
 def test_certificates_over_boxes_verify_and_no_point_exceeds_them(seed: int) -> None:
     generator = random.Random(8000 + seed)
     for step in range(20):
-        case = some_case(generator, coordinates=generator.choice([1, 2, 4]), queries=8)
+        case: Examined = some_case(generator, coordinates=generator.choice([1, 2, 4]), queries=8)
+        if step % 3 == 2:
+            case = some_study(generator)
         gap, nodes = generator.choice([1e-3, 0.01, 0.1]), generator.choice([1, 5, 200])
         proof = xp.certificate(case.transcript, gap=gap, nodes=nodes)
         verdict = checked(case.transcript, proof)

@@ -454,14 +454,16 @@ class Curve:
     @cached_property
     def bend(self) -> Decimal:
         """ψ is convex up to here and concave from here on."""
-        if self.kind in ("linear", "laplace"):
-            return self.low if self.kind == "linear" else -ENDLESS
-        a, b = self.low, NO
         with localcontext(ROUNDED):
+            if self.kind == "logistic":
+                return -rounded(self.epsilon) / 2
+            if self.kind != "probit":
+                return self.low if self.kind == "linear" else -ENDLESS
+            a, b = self.low, NO
             for _ in range(150):
                 t = (a + b) / 2
                 a, b = (t, b) if self.at(t)[3] > 0 else (a, t)
-        return b
+            return b
 
     @cached_property
     def reach(self) -> Decimal:
@@ -472,7 +474,6 @@ class Curve:
             return (y + (y * y - 1).sqrt()).ln()
 
 
-@cache
 def normal(t: Decimal) -> tuple[Decimal, Decimal]:
     """Φ(t) and its derivative φ(t), by 1/2 + φ(t) Σ t^(2n+1)/(1·3·5···(2n+1))."""
     pi = Decimal("3.141592653589793238462643383279502884197169399375105820974944592307816406286209")
@@ -525,9 +526,8 @@ def one_bit(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, 
     if kind in ("linear", "duchi"):
         low, high = map(double, query["range"]) if "range" in query else outward(ends)
     # Duchi's responses are beyond the ends of the range.
-    need(
-        low < high and (response in (low, high) or (kind == "duchi" and not low < response < high))
-    )
+    need(low < high and (response in (low, high) or kind == "duchi"))
+    need(not low < response < high)
     sign = 1 if response >= high else -1
     if kind == "logistic":
         low, high, wrong = -100 - eps, Decimal(100), off / 4 + 10 * UNIT
@@ -553,13 +553,9 @@ def outward(ends: Range) -> Range:
 
 def noise(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
     """The same for a score that is rounded to a grid."""
-    (low, high, first, cells), epsilon, k = (
-        Grid.of(query),
-        exact(query["epsilon"]),
-        integer(response),
-    )
-    (heavy, light), eps, width = two_weights(epsilon), rounded(epsilon), high - low
-    step = width / cells
+    low, high, first, cells = Grid.of(query)
+    epsilon, k, width = exact(query["epsilon"]), integer(response), high - low
+    (heavy, light), eps, step = two_weights(epsilon), rounded(epsilon), width / cells
     if query["kind"] == "laplace":
         # A score may leave its range by a rounding, and is moved back then.
         forgiven = Decimal("1e-12")

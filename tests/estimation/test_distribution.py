@@ -85,6 +85,17 @@ def test_responses_that_say_nothing_leave_all_values_alike() -> None:
     assert not found.identified.any()
 
 
+@pytest.mark.parametrize("epsilon", ["1e-6", "1e-300"])
+def test_hardly_any_epsilon_tells_nothing(epsilon: str) -> None:
+    for query, response in [
+        (xp.randomized_response(epsilon=epsilon), 1),
+        (xp.unary_encoding(epsilon=epsilon), "010"),
+    ]:
+        found = xp.estimate_distribution([(query, response)] * 9, domain=DOMAIN)
+        assert not found.identified.any()
+        assert found.intervals(repetitions=2).upper.tolist() == [1, 1, 1]
+
+
 def test_what_responses_do_not_tell_is_said() -> None:
     pairs = [(ONE_BIT, 1)] * 60 + [(ONE_BIT, 0)] * 40
     found = xp.estimate_distribution(pairs, domain=DOMAIN)

@@ -213,6 +213,11 @@ RANDOMIZED = xp.randomized_response(epsilon=1)
             "queries.0: has 2 responses: 3 values cannot be told apart by one response",
         ),
         (
+            [(xp.randomized_response(epsilon="1e-200"), 0)],
+            {"domain": DOMAIN},
+            "queries.0.epsilon: is too small for an estimate in doubles",
+        ),
+        (
             [(xp.linear({"x": 1}, epsilon=1), 0)],
             {"domain": xp.Box(x=(0, 1))},
             "domain: must be a finite set",

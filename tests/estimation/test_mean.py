@@ -168,6 +168,11 @@ ASKED = xp.Answers(
         ((ASKED, "q"), {"domain": DOMAIN}, "domain: is not that of the answers"),
         ((ASKED, "q"), {"confidence": 95}, "confidence: must be between 0 and 1"),
         (
+            ([0], xp.perturbation([0, 1], epsilon="1e-200")),
+            {"domain": xp.FiniteSet([0, 1])},
+            "query: its estimates are too large for doubles",
+        ),
+        (
             ([0], xp.randomized_response(epsilon=1)),
             {"domain": DOMAIN},
             "query: randomized_response is not about a score",

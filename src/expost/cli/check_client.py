@@ -80,9 +80,8 @@ def _lines(check: ClientCheck, domain: Domain) -> list[tuple[str, str]]:
         lines.append(("not permanent", "rows {} and {} differ".format(*check.changed)))
     for found in check.contradictions[:3]:
         lines.append(("contradiction", _contradiction(found, domain)))
-    further = len(check.contradictions) - 3
-    if further > 0:
-        lines.append(("", f"and {further} more"))
+    if len(check.contradictions) > 3:
+        lines.append(("", "and more (--json)"))
     lines.append(
         (
             "confidence",

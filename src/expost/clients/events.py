@@ -3,7 +3,7 @@
 Where a query has few responses: each of them, and where they are numbers also being at most each
 of them. A text of bits or a subset has astronomically many: there each bit is looked at, and for
 two inputs also having the bit of the one without that of the other, which is the event that tells
-the two apart best.
+the two apart best. What is claimed of an event is summed up from the query's own probabilities.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 from expost.errors import InvalidInput
 from expost.queries import Likelihood, Query, SubsetSelection, UnaryEncoding
 from expost.queries.base import Pairwise
+from expost.queries.lazy import Lazy
 
 __all__ = ["Event", "Reports", "events"]
 
@@ -29,6 +30,7 @@ Reports = Mapping[Any, Counter[int]]
 
 _MOST_CELLS = 1_000_000
 _MANY = 32
+_FEW = 64
 
 T = TypeVar("T")
 
@@ -52,8 +54,10 @@ def events(query: Query, likelihood: Likelihood[Any], reports: Reports) -> Itera
     if isinstance(query, (UnaryEncoding, SubsetSelection)):
         assert isinstance(likelihood, Pairwise)
         yield from _events_of_bits(query, likelihood, reports)
-    else:
-        yield from _events_of_responses(likelihood, reports)
+        responses = likelihood.responses
+        if isinstance(responses, Lazy) and responses.size > _FEW:
+            return
+    yield from _events_of_responses(likelihood, reports)
 
 
 def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Iterator[Event]:
@@ -72,7 +76,8 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
         name = f"output {_shown(response)}"
         yield Event(name, inputs, _at(y, hits), trials, _at(y, claimed))
     if isinstance(likelihood, Pairwise):
-        yield _own(likelihood, reports, claimed)
+        if not isinstance(responses, Lazy):  # else it is the bit of the input
+            yield _own(likelihood, reports, claimed)
     elif isinstance(responses, range) and len(responses) > _MANY:
         sums = [list(accumulate(row)) for row in hits]
         totals = [list(accumulate(row)) for row in claimed]

@@ -113,7 +113,10 @@ def decoder(likelihood: FiniteLikelihood) -> Decoder:
     if chances is None:
         return _inverse(likelihood)
     assert isinstance(likelihood, Pairwise)
-    return SpokenFor(likelihood, *_spoken(*chances, likelihood.merging))
+    try:
+        return SpokenFor(likelihood, *_spoken(*chances, likelihood.merging))
+    except OverflowError:
+        raise InvalidInput("is too small for an estimate in doubles", "epsilon") from None
 
 
 def _inverse(likelihood: FiniteLikelihood) -> Table:

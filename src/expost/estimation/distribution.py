@@ -39,6 +39,7 @@ _BLOCK = 1 << 20
 _FLAT = 1e-10
 _OUTSIDE = 1e-6
 _MOST_POSSIBLE = 1000
+_TELLING = 1e-4
 
 # A replicate that is this close, in nats, is off by a few hundredths of a standard error.
 _ROUGH = 1e-3
@@ -234,13 +235,19 @@ def _basis(answers: Answers, domain: FiniteSet, table: Floats, counts: Floats) -
     for key in dict.fromkeys(key for key, _ in answers.given):
         likelihood = answers.queries[key].on(domain)
         if isinstance(likelihood, Pairwise) and likelihood.chances and not likelihood.merging:
-            return np.eye(size)
+            # It may have astronomically many responses, which together tell all values apart.
+            if likelihood.epsilon.nearest > _TELLING:
+                return np.eye(size)
+            continue
         room = _MOST_POSSIBLE - len(possible)
         possible += [
             np.exp(_logs(likelihood, y)) for y in range(min(room, len(likelihood.responses)))
         ]
     curved = np.ones((size, size))
-    for rows, times in ((table, counts), (np.array(possible), np.ones(len(possible)))):
+    kinds = [(table, counts)]
+    if possible:
+        kinds.append((np.array(possible), np.ones(len(possible))))
+    for rows, times in kinds:
         curved += curvature(rows, times / times.sum(), rows.mean(axis=1), np.arange(size))
     sizes, directions = np.linalg.eigh(curved)
     return np.asarray(directions[:, sizes > _FLAT * sizes[-1]])

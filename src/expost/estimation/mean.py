@@ -28,6 +28,9 @@ __all__ = ["Mean", "estimate_mean"]
 
 Floats = NDArray[np.float64]
 
+# Squares of it can be summed.
+_LARGEST = 1e140
+
 
 @dataclass(frozen=True, slots=True)
 class Mean:
@@ -85,7 +88,7 @@ def estimate_mean(
     asked, counts = np.unique(rows, return_counts=True)
     responses = answers.queries[key].on(answers.domain).responses
     if len(responses) == 2 and len(asked) == len(rows):
-        ends = sorted(float(meaning.estimate(response)) for response in responses)
+        ends = sorted(_worth(meaning, response) for response in responses)
         return _of_bits(estimates, ends[0], ends[1], meaning, level)
     means = np.bincount(np.searchsorted(asked, rows), estimates) / counts
     return _of_numbers(means, meaning, level)
@@ -104,7 +107,7 @@ def _by_row(answers: Answers, key: str, meaning: Meaning) -> tuple[NDArray[np.in
     responses = answers.queries[key].on(answers.domain).responses
     worth = np.array(
         [
-            float(meaning.estimate(responses[place])) if asked == key else math.nan
+            _worth(meaning, responses[place]) if asked == key else math.nan
             for asked, place in answers.given
         ]
     )
@@ -112,6 +115,13 @@ def _by_row(answers: Answers, key: str, meaning: Meaning) -> tuple[NDArray[np.in
     subjects = np.repeat(np.arange(len(answers)), answers.exchanges)
     about = ~np.isnan(estimates)
     return subjects[about], estimates[about]
+
+
+def _worth(meaning: Meaning, response: Any) -> float:
+    value = meaning.estimate(response)
+    if abs(value) > _LARGEST:
+        raise InvalidInput("its estimates are too large for doubles", "query")
+    return float(value)
 
 
 def _of_bits(estimates: Floats, low: float, high: float, meaning: Meaning, level: float) -> Mean:

@@ -12,6 +12,7 @@ import numpy as np
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at, expect
 from expost.queries import Query, check_query
+from expost.queries.lazy import Lazy
 from expost.reading import items
 
 __all__ = ["Columns", "columns"]
@@ -46,8 +47,9 @@ def columns(asked: Query | Sequence[Query], domain: FiniteSet) -> Columns:
 
 def _single(query: Query, domain: FiniteSet) -> Columns:
     likelihood = query.on(domain)
-    # There can be more responses than len() can count.
-    count = int(getattr(likelihood.responses, "size", 0)) or len(likelihood.responses)
+    responses = likelihood.responses
+    # There can be more of them than len() can count.
+    count = responses.size if isinstance(responses, Lazy) else len(responses)
     if count * len(domain) > _MOST_ENTRIES:
         raise InvalidInput(_too_many(count, len(domain)))
     result: Columns = defaultdict(Fraction)
