@@ -128,16 +128,14 @@ def _mean(query: xp.Query) -> Trial:
     return trial
 
 
-def _likeliest(query: xp.Query, *, mean: bool = False) -> Trial:
+def _likeliest(query: xp.Query) -> Trial:
     group = Group(query)
 
     def trial(generator: Any, subjects: int, prior: list[float]) -> Hits:
         found = xp.estimate_distribution(group.answers(generator, subjects, prior))
-        scores = SCORES if mean else None
         seed = int(generator.integers(1 << 30))
-        ends = found.intervals(scores, repetitions=DRAWN_AGAIN, seed=seed)
-        truth = np.array([SCORES @ prior] if mean else prior)
-        return np.asarray((ends.lower <= truth) & (truth <= ends.upper))
+        ends = found.intervals(repetitions=DRAWN_AGAIN, seed=seed)
+        return np.asarray((ends.lower <= prior) & (prior <= ends.upper))
 
     return trial
 
@@ -148,8 +146,7 @@ def _trials() -> Iterator[tuple[str, Callable[[], Trial], dict[int, int]]]:
     for name, query in MEANS.items():
         yield f"mean, {name}", partial(_mean, query), SIZES
     query, fewer = FREQUENCIES["randomized_response"], dict.fromkeys(SIZES, BOOTSTRAPS)
-    yield "bootstrap, probabilities", partial(_likeliest, query), fewer
-    yield "bootstrap, mean", partial(_likeliest, query, mean=True), fewer
+    yield "likeliest distribution, bootstrap", partial(_likeliest, query), fewer
 
 
 def _cell(name: str, trial: Trial, repetitions: int, subjects: int, prior: str) -> str:

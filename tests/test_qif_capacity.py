@@ -164,3 +164,13 @@ def test_bad_input_is_one_line() -> None:
         impossible = impossible.add(xp.channel([[1, 0], [0, 1]]), answer)
     with pytest.raises(xp.InvalidInput, match="no value can have given"):
         qif.capacity(qif.Identity(), impossible)
+
+
+def test_degenerate_programs_of_forty_values_are_survived() -> None:
+    domain = xp.FiniteSet(range(40))
+    query = xp.randomized_response(epsilon=1)
+    capacity = qif.capacity(qif.Nearness(3), query, domain, nodes=400)
+    # An even prior leaks this much about the middle.
+    least = qif.max_case_leakage(Belief.uniform(domain), qif.Nearness(3), query)
+    assert least.lower <= capacity.upper
+    assert capacity.upper <= xp.worst_case_loss(query, domain).upper + 1e-12

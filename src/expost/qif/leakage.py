@@ -134,7 +134,7 @@ def capacity(
     domain: FiniteSet | None = None,
     *,
     gap: float = 0.001,
-    nodes: int = 20_000,
+    nodes: int = 5_000,
 ) -> Enclosure:
     r"""The largest leakage under any prior: the g-capacity.
 

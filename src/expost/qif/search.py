@@ -41,7 +41,7 @@ class Effort:
     """How narrow a capacity is to be, in nats, and after how many nodes a search ends."""
 
     gap: float = 0.001
-    nodes: int = 20_000
+    nodes: int = 5_000
 
     def __post_init__(self) -> None:
         if not double(self.gap) >= 1e-9:
@@ -184,12 +184,13 @@ def simplex(objective: Floats, rows: Floats, limits: Floats) -> tuple[Floats, Fl
         if costs[entering] >= -1e-11:
             break
         column = table[:count, entering]
-        ratios = np.full(count, np.inf)
-        usable = column > 1e-11
-        ratios[usable] = table[:count, -1][usable] / column[usable]
-        if not usable.any():
+        usable = np.flatnonzero(column > 1e-11)
+        if not len(usable):
             break
-        ties = np.flatnonzero(ratios <= ratios.min() * (1 + 1e-12) + 1e-15)
+        ratios = np.maximum(0.0, table[usable, -1]) / column[usable]
+        ties = usable[ratios <= ratios.min() * (1 + 1e-12) + 1e-15]
+        if not len(ties):
+            break  # not a number
         leaving = int(ties[basis[ties].argmin()])
         table[leaving] /= table[leaving, entering]
         others = np.arange(count + 1) != leaving
@@ -197,7 +198,8 @@ def simplex(objective: Floats, rows: Floats, limits: Floats) -> tuple[Floats, Fl
         basis[leaving] = entering
     values = np.zeros(size + count)
     values[basis] = table[:count, -1]
-    return np.maximum(0.0, values[:size]), np.maximum(0.0, table[count, size:-1])
+    clean = np.nan_to_num(np.append(values[:size], table[count, size:-1]), posinf=0.0)
+    return np.maximum(0.0, clean[:size]), np.maximum(0.0, clean[size:])
 
 
 def _first(flags: NDArray[np.bool_]) -> int:
