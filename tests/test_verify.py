@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import itertools
 import json
 import random
@@ -535,3 +536,44 @@ def test_numbers_that_are_none_fail_at_once(text: str) -> None:
             verify.verify(transcript.replace(changed, changed.replace("1", text)), proof)
     with pytest.raises(verify.Failed):
         verify.verify(transcript, proof.replace('"multipliers": [0]', f'"multipliers": [{text}]'))
+
+
+# -- queries that are none -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"kind": "perturbation", "scores": [0, 1], "epsilon": "1"},
+        {"kind": "channel", "responses": [1, 1], "probabilities": [["1/4", "3/4"], ["1/2", "1/2"]]},
+        {"kind": "channel", "responses": [0, 1], "probabilities": [["-1", "2"], ["-1", "2"]]},
+        {
+            "kind": "exponential_mechanism",
+            "responses": [1, 1],
+            "utility": [[0, 1], [1, 0]],
+            "sensitivity": 1,
+            "epsilon": 1,
+        },
+    ],
+)
+def test_a_query_that_is_none_has_no_loss(query: dict[str, Any]) -> None:
+    exchanges = [{"query": query, "response": 1}]
+    transcript = {"version": 1, "domain": {"values": ["a", "b"]}, "exchanges": exchanges}
+    proof = {"version": 1, "responses": [1], "loss": "0"}
+    with pytest.raises(verify.Failed, match=r"^exchanges\.0: "):
+        verify.verify(json.dumps(transcript), json.dumps(proof))
+
+
+def test_what_a_perturbation_does_not_have_changes_nothing() -> None:
+    query = {"kind": "perturbation", "scores": [0, 1], "range": [0, 1], "epsilon": "1"}
+    exchanges = [{"query": {**query, "intercept": 100}, "response": 1}]
+    transcript = {"version": 1, "domain": {"values": ["a", "b"]}, "exchanges": exchanges}
+    with pytest.raises(verify.Failed, match=r"^loss: it is 1\.00"):
+        verify.verify(json.dumps(transcript), '{"version": 1, "responses": [1], "loss": "0"}')
+
+
+def test_a_file_that_unpacks_to_very_much_fails() -> None:
+    with pytest.raises(verify.Failed, match="broken or too large"):
+        verify.unpacked(gzip.compress(bytes(verify.LARGEST + 1)))
+    with pytest.raises(verify.Failed, match="broken or too large"):
+        verify.unpacked(gzip.compress(b"abc")[:-1])

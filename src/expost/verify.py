@@ -13,7 +13,6 @@ bound is lifted by 1e-30 of what it is made of, which is far more than those can
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import math
@@ -37,6 +36,7 @@ UP = Context(prec=40, rounding=ROUND_CEILING)
 DOWN = Context(prec=40, rounding=ROUND_FLOOR)
 TINY = Decimal("1e-30")
 AGREE = Decimal("1e-9")  # how far a bound may be below what the proof says it is
+LARGEST = 1 << 28  # bytes of a file
 NO, ONE, TWO, ENDLESS = Decimal(0), Decimal(1), Decimal(2), Decimal("inf")
 UNIT = TWO**-53  # the relative rounding of doubles
 
@@ -242,9 +242,10 @@ def two_weights(epsilon: Fraction) -> tuple[int, int]:
     return scaled_exp(epsilon, bits), 2**bits
 
 
+@cache
 def scaled_exp(exponent: Fraction, bits: int) -> int:
     """⌊2^bits e^exponent⌋, with as many digits as it takes to tell it from an integer."""
-    digits = bits + 40
+    digits = 40 + max(0, bits + math.ceil(exponent * Fraction(3, 2))) // 3
     while True:
         with localcontext(Context(prec=digits)):
             value = rounded(exponent).exp() * 2**bits
@@ -259,9 +260,9 @@ def logs_on_values(query: Any, response: Any, values: Values) -> tuple[list[Deci
     kind, error = query["kind"], NO
     with localcontext(ROUNDED):
         if kind == "channel":
-            column = plain(query["responses"]).index(response)
+            column = column_of(query, response)
             rows = [[exact(p) for p in row] for row in query["probabilities"]]
-            need(all(sum(row) == 1 for row in rows))
+            need(all(sum(row) == 1 and min(row) >= 0 for row in rows))
             logs = [rounded(row[column]).ln() for row in rows]
         elif kind == "exponential_mechanism":
             logs = [Decimal(weight).ln() for weight in exponential(query, response)]
@@ -344,11 +345,17 @@ def geometric(query: Any, response: Any, values: Values) -> list[Decimal]:
     return logs
 
 
+def column_of(query: Any, response: Any) -> int:
+    responses = plain(query["responses"])
+    need(len(set(responses)) == len(responses))
+    return int(responses.index(response))
+
+
 def exponential(query: Any, response: Any) -> list[int]:
     """Rounded powers of e in every row, and one small weight more for all of them."""
     epsilon, sensitivity = exact(query["epsilon"]), exact(query["sensitivity"])
     rows = [[epsilon * exact(u) / (2 * sensitivity) for u in row] for row in query["utility"]]
-    column, width = plain(query["responses"]).index(response), len(query["responses"])
+    column, width = column_of(query, response), len(query["responses"])
     spread = max(max(row) - min(row) for row in rows)
     need(all(len(row) == width for row in rows) and 0 < epsilon <= 500 and spread <= 5000)
     mixed = (width + 2) * (1 + math.ceil(2 / epsilon))
@@ -366,7 +373,8 @@ def one_bit_at_points(query: Any, response: Any, values: Values) -> tuple[list[D
     rows, names = values.rows, values.names
     if query["kind"] == "perturbation":
         rows, names = plain(query["scores"]), ["value"]
-        query = {**query, "kind": "linear", "weights": {"value": ONE}}
+        query = {name: query[name] for name in ("range", "epsilon")}
+        query |= {"kind": "linear", "weights": {"value": ONE}}
     points = [row if isinstance(row, tuple) else (row,) for row in rows]
     sides = zip(names, zip(*points, strict=True), strict=True)
     box = [Column(name, None, min(side), max(side), False) for name, side in sides]
@@ -785,8 +793,12 @@ def rounded_up(loss: Decimal) -> str:
 def unpacked(data: bytes) -> str:
     """The text of a file that may be compressed."""
     try:
-        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
+        if data[:2] == b"\x1f\x8b":
+            stream = zlib.decompressobj(31)
+            data = stream.decompress(data, LARGEST)
+            need(stream.eof, "the file, which is broken or too large")
+        return data.decode("utf-8-sig")
+    except (zlib.error, UnicodeDecodeError):
         raise Failed("the file, which is neither text nor compressed text") from None
 
 

@@ -534,7 +534,7 @@ def test_points_that_are_found_count_for_no_more_than_is_sure(kind: int) -> None
     for edge in (-1.0, 1.0):
         for off in (0.0, BLUR, -BLUR, BLUR + slack, -BLUR - slack, 3 * BLUR, -3 * BLUR):
             t = edge + off
-            given = float(kernels.evaluate(side, np.array([t]), gradient))
+            given = float(kernels.evaluate(side, np.array([t / side.A[0, 0]]), gradient))
             assert given <= float(kernels.value(side.link, side.par, 0, t))
             # Within the blur of a jump a response may be the likelier one, or not.
             if abs(off) <= BLUR + slack / 2:

@@ -153,3 +153,10 @@ def test_what_is_no_response_is_refused() -> None:
     for response in (0.5, "x", 10**9, None):
         with pytest.raises(xp.InvalidInput, match="response"):
             xp.Transcript(BOX).add(QUERY, response)
+
+
+def test_responses_are_integers_that_a_double_can_hold() -> None:
+    box = xp.Box([(1e15, 1e15 + 1)])
+    query = xp.laplace([1], range=(1e15, 1e15 + 1), grid="0.1", epsilon=1)
+    with pytest.raises(xp.InvalidInput, match=r"^grid: is too fine for responses up to 2\^53$"):
+        query.on(box)

@@ -24,7 +24,7 @@ from expost.queries.score_grid import GridQuery, affine_form, integer_position, 
 from expost.queries.score_term import Link, ScoreTerm
 from expost.queries.term import Weights, as_weights
 from expost.queries.two_weights import two_weights
-from expost.reading import members
+from expost.reading import LARGEST_INTEGER, members
 from expost.rounding import ExactLike, decimal_text, double_above, exact
 from expost.sampling import Pmf
 
@@ -66,6 +66,8 @@ class Laplace(GridQuery):
             raise InvalidInput(f"is too fine for this epsilon, at least {least} times", "grid")
         heavy, light = two_weights(self.epsilon / self.cells)
         last = self.first + self.cells
+        if max(-self.first, last) + beyond > LARGEST_INTEGER:
+            raise InvalidInput("is too fine for responses up to 2^53", "grid")
         return ClampedNoise(self.first - beyond, last + beyond, reach, heavy, light)
 
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
