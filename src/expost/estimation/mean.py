@@ -118,7 +118,7 @@ def _by_row(answers: Answers, key: str, meaning: Meaning) -> tuple[NDArray[np.in
 
 
 def _worth(meaning: Meaning, response: Any) -> float:
-    value = meaning.estimate(response)
+    value: Any = meaning.estimate(response)
     if abs(value) > _LARGEST:
         raise InvalidInput("its estimates are too large for doubles", "query")
     return float(value)
