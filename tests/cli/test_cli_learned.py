@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -50,12 +51,14 @@ def test_numbers_for_programs(run: Run, file: Path, prior: Path) -> None:
     result = json.loads(out)
     assert code == 0
     assert list(result) == [
-        "statement", "before", "after", "gain", "loss", "floor", "ceiling", "budget",
+        "statement", "before", "after", "gain", "gain_nats", "loss", "floor", "ceiling", "budget",
         "within_budget",
     ]  # fmt: skip
     assert result["before"] == 0.23
     assert result["floor"] < result["before"] < result["after"] < result["ceiling"]
-    assert result["gain"] <= result["loss"]["upper"] <= result["budget"] == 1
+    assert result["gain_nats"] <= result["loss"]["upper"] <= result["budget"] == 1
+    assert math.isclose(result["gain"], result["after"] / result["before"])
+    assert math.isclose(math.log(result["gain"]), result["gain_nats"])
     assert result["floor"] == pytest.approx(0.23 / (0.23 + 0.77 * 2.718281828459045))
 
 
@@ -88,7 +91,8 @@ def test_what_is_ruled_out(run: Run, file: Path, prior: Path) -> None:
     assert "After these answers: 0 %." in out
     assert "The answers rule the statement out.\nThe answers rule some value out" in out
     result = json.loads(run(*options, "age < 60", "--json")[1])
-    assert (result["gain"], result["floor"], result["ceiling"]) == ("-inf", 0, 1)
+    assert (result["gain"], result["gain_nats"]) == (0, "-inf")
+    assert (result["floor"], result["ceiling"]) == (0, 1)
     assert result["loss"] == {"lower": "inf", "upper": "inf"}
     assert "The prior rules the statement out" in run(*options, "age > 90")[1]
     assert json.loads(run(*options, "age > 90", "--json")[1])["gain"] is None
