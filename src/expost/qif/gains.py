@@ -111,7 +111,7 @@ class GainMatrix(Gain):
             raise InvalidInput(
                 f"have {len(self.rows[0])} entries for a domain of {len(domain)} values", "rows"
             )
-        return Table.of([list(map(Fraction, row)) for row in self.rows])  # type: ignore[arg-type]
+        return Table.of([list(map(exact, row)) for row in self.rows])
 
 
 @dataclass(frozen=True)
