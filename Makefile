@@ -34,6 +34,9 @@ endif
 demo: setup
 	@mkdir -p build
 	@$(BIN)/expost demo --out build/odometer.png
+	@echo
+	@echo "The paper, reproduced in about a minute:"
+	@$(BIN)/expost reproduce --quick --out build/reproduced
 
 test: setup
 	@$(BIN)/pytest -q -n auto

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 
 from rich.console import Console
@@ -14,11 +13,11 @@ from expost.cli.show import show_json
 from expost.domains import FiniteSet
 from expost.errors import BudgetExceeded
 from expost.plots import odometer_figure, save
-from expost.queries import Channel, channel, randomized_response
+from expost.queries import randomized_response
+from expost.reproduce.examples import running_example
 from expost.rounding import Nats
 from expost.sampling import InsecureSource
 from expost.session import Session
-from expost.transcript import Transcript
 
 __all__ = ["run"]
 
@@ -47,38 +46,25 @@ def run(out: Path, seed: int, *, as_json: bool) -> None:
         )
 
 
-def _power(exponent: int) -> Channel:
-    """The query about X^i of the paper: Pr(1 | x) = 0.2 (x/10)^i + 0.4."""
-    ones = [Fraction(2, 5) + Fraction(1, 5) * Fraction(x, 10) ** exponent for x in range(11)]
-    return channel([[1 - p, p] for p in ones])
-
-
 def _example(console: Console) -> list[bool]:
     console.print("[bold]1. A budget that lasts[/] (Example 3 of the paper)\n")
     console.print(
         "A value between 0 and 10 is asked about X, X², X³, …; every query is ln 3/2-LDP."
     )
     console.print("The budget is 2 ln 3/2: basic composition would stop after two queries.\n")
-    guard = BayesianFilter(ratio=Fraction(9, 4))
-    odometer = Odometer(Transcript(FiniteSet(range(11)), guard.spec))
     table = Table("query", "decision", "response", "e^loss", "budget", box=None, padding=(0, 2))
-    accepted = []
-    for exponent, response in ((1, 1), (2, 0), (3, 1), (4, 1), (5, 1)):
-        decision = guard.decide(odometer, _power(exponent))
-        accepted.append(decision.accepted)
-        if decision.accepted:
-            odometer = odometer.add(_power(exponent), response)
-        ratio = guard.exact_loss(odometer).ratio
+    steps = running_example()
+    for step in steps:
         table.add_row(
-            f"X^{exponent}",
-            "[green]accepted[/]" if decision.accepted else "[red]refused[/]",
-            str(response) if decision.accepted else "",
-            f"{float(ratio or 0):.4f}" if decision.accepted else "",
+            f"X^{step.exponent}",
+            "[green]accepted[/]" if step.accepted else "[red]refused[/]",
+            str(step.response) if step.accepted else "",
+            f"{float(step.ratio):.4f}" if step.accepted else "",
             "2.25",
         )
     console.print(table)
     console.print("\nThe fourth query ends on exactly 2.25 ≤ 2.25, and is accepted.\n")
-    return accepted
+    return [step.accepted for step in steps]
 
 
 def _person(console: Console, seed: int) -> tuple[Odometer, int]:

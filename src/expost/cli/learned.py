@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from expost.errors import printable
 from expost.extrema import Effort
 from expost.interop.priors import load_prior
 from expost.learned import Learned, learned
+from expost.page import page, text
 from expost.scale import drawing, percent
 from expost.transcript import load
 
@@ -99,31 +99,13 @@ def _tree(found: Learned) -> dict[str, Any]:
     return tree
 
 
-_STYLE = """
-body { font-family: system-ui, sans-serif; color: #222; max-width: 46rem; margin: 2rem auto;
-  padding: 0 1rem; line-height: 1.5; }
-h1 { font-size: 1.3rem; } svg { max-width: 100%; height: auto; } .first { font-size: 1.1rem; }
-"""
-
-
 def _page(found: Learned) -> str:
     """A page that needs nothing from anywhere else."""
-    title = escape(printable(found.statement))
+    title = text(printable(found.statement))
     picture = drawing(float(found.before), found.after, found.allowed.lower, found.allowed.upper)
-    reasons = " ".join(map(escape, _reasons(found)))
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<h1>How sure is somebody of this: {title}</h1>
-<p class="first">{escape(_sentence(found)).replace(" %", "&nbsp;%")}</p>
+    reasons = " ".join(map(text, _reasons(found)))
+    body = f"""<h1>How sure is somebody of this: {title}</h1>
+<p class="first">{text(_sentence(found))}</p>
 {picture}
-<p>{reasons}</p>
-</body>
-</html>
-"""
+<p>{reasons}</p>"""
+    return page(printable(found.statement), body)

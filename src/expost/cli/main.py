@@ -211,6 +211,30 @@ def check_client(
 
 
 @app.command()
+def reproduce(
+    experiment: Annotated[
+        str, typer.Argument(help="linear, logistic, health, examples, or all of them.")
+    ] = "all",
+    runs: Annotated[
+        int | None, typer.Option(help="Runs of each experiment; 50 if not said else.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random queries and responses.")] = 0,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write everything.")
+    ] = Path("reproduced"),
+    jobs: Annotated[
+        int | None, typer.Option(help="Runs at the same time; all cores if not said else.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs: about a minute.")] = False,
+    json: Json = False,
+) -> None:
+    """Run the experiments of the paper, and write a report. What was interrupted goes on."""
+    from expost.cli.reproduce import run
+
+    run(experiment, out, runs=runs, seed=seed, jobs=jobs, quick=quick, as_json=json)
+
+
+@app.command()
 def certify(
     file: File,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="PROOF", help="Where to write it.")],

@@ -55,10 +55,11 @@ class Line:
             f"upper {loss.upper:.4f}  gap {loss.width:.2g}"
         )
 
-    def count(self, done: int, total: int, what: str) -> None:
-        """How many of several are done, as a bar."""
+    def count(self, done: int, total: int, what: str, left: float | None = None) -> None:
+        """How many of several are done, as a bar, and about how many seconds are left."""
         full = _BAR * done // total
-        self._show(f"[{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,} {what}")
+        text = f"[{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,} {what}"
+        self._show(text if left is None else f"{text}, about {_duration(left)} left")
 
     def _show(self, text: str) -> None:
         now = time.monotonic()
@@ -75,3 +76,7 @@ class Line:
     def clear(self) -> None:
         if self._width:
             print(f"\r{'':<{self._width}}\r", end="", file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

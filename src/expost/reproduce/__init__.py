@@ -1,1 +1,92 @@
 """The experiments of the paper (section 6 and appendix E), run anew with exact accounting."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from expost.errors import InvalidInput
+from expost.reproduce import figures, results
+from expost.reproduce.composition import Run
+from expost.reproduce.report import report
+from expost.reproduce.runner import PARTS, Plan, Progress, carry_out
+from expost.reproduce.streams import STREAMS
+
+__all__ = ["PARTS", "Plan", "reproduce"]
+
+
+def reproduce(plan: Plan, out: Path, jobs: int, progress: Progress) -> dict[str, Any]:
+    """Run what is not there yet, and write figures, raw results, numbers and the report."""
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        raise InvalidInput("the figures need the extra: pip install 'expost[plot]'") from None
+    pictures = out / "figures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    runs = carry_out(plan, out / "runs", jobs, progress)
+    tree = _tree(plan, runs)
+    drawings = _drawings(tree, runs, pictures)
+    _write(out / "runs.csv", _raw(runs))
+    _write(out / "results.json", json.dumps(tree, indent=1, allow_nan=False) + "\n")
+    _write(out / "report.html", report(tree, drawings))
+    return tree
+
+
+def _tree(plan: Plan, runs: dict[str, list[Run]]) -> dict[str, Any]:
+    tree: dict[str, Any] = {
+        "seed": plan.seed,
+        "runs": dict(plan.runs),
+        "gap": plan.gap,
+        "versions": results.versions(),
+    }
+    found = {name: results.composition(STREAMS[name], each) for name, each in runs.items()}
+    if "linear" in plan.parts:
+        tree["linear"] = found["linear"]
+    if "logistic" in plan.parts:
+        steep = "logistic.steep"
+        found[steep]["proof"] = results.proof(STREAMS[steep], plan.seed, runs[steep])
+        tree["logistic"] = {"steep": found[steep], "smooth": found["logistic.smooth"]}
+    if "health" in plan.parts:
+        tree["health"] = results.health_tree()
+    if "examples" in plan.parts:
+        tree["examples"] = results.examples_tree()
+    return tree
+
+
+def _drawings(tree: dict[str, Any], runs: dict[str, list[Run]], to: Path) -> dict[str, str]:
+    """All figures, saved; as SVG by name."""
+    drawn = {}
+    for name, of_stream in runs.items():
+        numbers = tree
+        for key in name.split("."):
+            numbers = numbers[key]
+        stem = name.replace(".", "-")
+        drawn[f"{stem}-loss"] = figures.loss_figure(numbers, of_stream)
+        for kind in ("simplified", "bayesian"):
+            drawn[f"{stem}-{kind}"] = figures.accepted_figure(numbers, kind)
+    if "health" in tree:
+        drawn["health"] = figures.health_figure(tree["health"])
+    return {name: figures.save(figure, to / name) for name, figure in drawn.items()}
+
+
+def _raw(runs: dict[str, list[Run]]) -> str:
+    """Every loss of every run: the last query of an account has no response, it was refused."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["experiment", "run", "account", "answered", "response", "lower", "upper"])
+    for name, of_stream in runs.items():
+        for number, run in enumerate(of_stream):
+            for account, trace in run.traces.items():
+                for answered, loss in enumerate(trace.losses):
+                    response = run.responses[answered - 1] if answered else ""
+                    rows.writerow(
+                        [name, number, account, answered, response, loss.lower, loss.upper]
+                    )
+    return text.getvalue()
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")

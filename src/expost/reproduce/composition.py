@@ -7,7 +7,7 @@ that they differ in nothing but their decisions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -23,7 +23,7 @@ from expost.rounding import Enclosure
 from expost.sampling import InsecureSource, draw
 from expost.transcript import Transcript
 
-__all__ = ["ACCOUNTS", "BUDGETS", "EFFORT", "FILTERS", "Run", "Trace", "run"]
+__all__ = ["ACCOUNTS", "BUDGETS", "EFFORT", "FILTERS", "Run", "Trace", "asked", "run"]
 
 BUDGETS = tuple(Fraction(tenth, 10) for tenth in range(1, 11))
 EFFORT = Effort(gap=0.01)
@@ -88,15 +88,14 @@ class _Lane:
 
 def run(stream: Stream, seed: int, number: int, effort: Effort = EFFORT) -> Run:
     """The run of this number; a function of its arguments alone."""
-    generator = np.random.default_rng([seed, stream.number, number])
-    source = InsecureSource(int(generator.integers(2**62)))
+    queries, source = _begin(stream, seed, number)
     box = stream.box
     centre = box.locate([0] * stream.dimension)
     assert centre is not None
     start = Odometer(Transcript(box), effort=effort)
     lanes = {"groups": _Lane(Groups.start(start)), "ungrouped": _Lane(Whole(start))}
     responses: list[Any] = []
-    for query in stream.queries(generator):
+    for query in queries:
         running = [lane for lane in lanes.values() if lane.running]
         for lane in running:
             lane.put(query)
@@ -111,3 +110,18 @@ def run(stream: Stream, seed: int, number: int, effort: Effort = EFFORT) -> Run:
         for name, lane in lanes.items()
     }
     return Run(responses, traces)
+
+
+def asked(stream: Stream, seed: int, number: int, responses: Sequence[Any]) -> Transcript:
+    """What was asked in that run and answered with these responses."""
+    queries, _ = _begin(stream, seed, number)
+    transcript = Transcript(stream.box)
+    for query, response in zip(queries, responses, strict=False):
+        transcript = transcript.add(query, response)
+    return transcript
+
+
+def _begin(stream: Stream, seed: int, number: int) -> tuple[Iterator[Query], InsecureSource]:
+    generator = np.random.default_rng([seed, stream.number, number])
+    source = InsecureSource(int(generator.integers(2**62)))
+    return stream.queries(generator), source

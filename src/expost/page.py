@@ -1,0 +1,68 @@
+"""Pages of HTML that need nothing from anywhere else: no script, no font, no other file."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+
+__all__ = ["page", "picture", "table", "text"]
+
+_STYLE = """
+body { font-family: system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto;
+  padding: 0 1rem; line-height: 1.5; overflow-wrap: break-word; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
+h3 { font-size: 1rem; margin-top: 2rem; } p, li, h1, figcaption { max-width: 46rem; }
+.first { font-size: 1.1rem; } .note, figcaption { color: #555; font-size: .9rem; }
+svg, img { max-width: 100%; height: auto; } img { width: 36rem; } figure { margin: 1.2rem 0; }
+.beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 0 1rem; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; margin: .4rem 0; }
+th, td { padding: .15rem .7rem .15rem 0; text-align: right; vertical-align: top; }
+th { border-bottom: 1px solid #999; font-weight: 600; }
+th:first-child, td:first-child { text-align: left; }
+"""
+
+
+def page(title: str, body: str) -> str:
+    """A document; the body is HTML, the title is text."""
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def picture(svg: str, *, alt: str, caption: str) -> str:
+    """A drawing with words for those who do not see it, and a line below it."""
+    data = base64.b64encode(svg.encode()).decode()
+    return (
+        f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}">'
+        f"<figcaption>{text(caption)}</figcaption></figure>"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]], *, caption: str = "") -> str:
+    """A table of text; it scrolls on its own where it is wider than the screen."""
+    lines = "".join(f"<tr>{_cells(row, 'td')}</tr>" for row in rows)
+    above = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
+    return (
+        f'<figure>{above}<div class="wide"><table><thead><tr>{_cells(head, "th")}</tr></thead>'
+        f"<tbody>{lines}</tbody></table></div></figure>"
+    )
+
+
+def text(words: object) -> str:
+    """Text as HTML; a number stays on one line with its sign."""
+    return escape(str(words)).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
+
+
+def _cells(cells: Sequence[object], kind: str) -> str:
+    return "".join(f"<{kind}>{text(cell)}</{kind}>" for cell in cells)

@@ -1,0 +1,135 @@
+"""Four regressions on health data (paper, section 6.3 and appendix E): all sixteen outcomes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+from expost.accounting import BayesianFilter, Odometer, SimplifiedFilter
+from expost.domains import Box, integers
+from expost.extrema import Effort
+from expost.queries import Query, linear, logistic
+from expost.rounding import Enclosure
+from expost.transcript import Transcript
+
+__all__ = [
+    "BOX",
+    "BUDGET",
+    "PEOPLE",
+    "PREDICTED",
+    "REGRESSIONS",
+    "Outcome",
+    "outcomes",
+    "prediction",
+    "weighted_median",
+]
+
+BUDGET = 4
+EFFORT = Effort(gap=1e-4)
+
+BOX = Box(age=(10, 100), sex=integers(0, 1), pressure=(50, 200), bmi=(10, 50))
+
+REGRESSIONS: dict[str, Query] = {
+    "heart": logistic(
+        {"age": -0.059, "sex": -1.456, "pressure": -0.0134}, intercept=6.177, epsilon=1
+    ),
+    "stroke": logistic(
+        {"age": 0.0761, "sex": 0.0952, "bmi": 0.0163}, intercept=-7.989, epsilon=1
+    ),
+    "diabetes": logistic(
+        {"age": 0.0491, "pressure": -0.0091, "bmi": 0.1039}, intercept=-5.07, epsilon=1
+    ),
+    "sleep": linear(
+        {"age": 0.0855, "sex": 0.4617, "pressure": -0.07},
+        intercept=12.323, range=(0, 12), clip=True, epsilon=1,
+    ),
+}  # fmt: skip
+
+PEOPLE = (
+    {"age": 34, "sex": 0, "pressure": 110, "bmi": 18},
+    {"age": 52, "sex": 1, "pressure": 140, "bmi": 23},
+)
+"""The mock data of the paper."""
+
+PREDICTED = (
+    {"heart": "0.94", "stroke": "0.06", "diabetes": "0.094", "sleep": "7.50"},
+    {"heart": "0.45", "stroke": "0.027", "diabetes": "0.24", "sleep": "7.32"},
+)
+"""What is printed for them."""
+
+PRINTED: dict[tuple[int, ...], float] = {
+    (0, 0, 0, 0): 2.4639, (0, 0, 1, 0): 2.4084, (0, 0, 0, 12): 1.8036, (0, 0, 1, 12): 2.7253,
+    (0, 1, 0, 0): 2.6865, (0, 1, 1, 0): 3.1550, (0, 1, 0, 12): 2.4642, (0, 1, 1, 12): 3.7449,
+    (1, 0, 0, 0): 3.4761, (1, 0, 1, 0): 2.2610, (1, 0, 0, 12): 2.7511, (1, 0, 1, 12): 2.1975,
+    (1, 1, 0, 0): 2.3362, (1, 1, 1, 0): 1.6863, (1, 1, 0, 12): 1.9062, (1, 1, 1, 12): 2.4959,
+}  # fmt: skip
+"""Losses by the responses of heart, stroke, diabetes and sleep, in the order of the print."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One of the ways in which the four regressions can be answered."""
+
+    responses: tuple[int, ...]
+    printed: float
+    loss: Enclosure
+    chances: tuple[float, ...]
+    """How likely it is for each of the mock people."""
+    any_fifth: float
+    """The largest epsilon of a fifth regression that is accepted, whatever it asks."""
+    heart_again: float
+    """The same for the first one, asked once more, by the Bayesian filter."""
+
+
+def prediction(name: str, person: dict[str, int]) -> float:
+    """What a regression says of a person, without noise."""
+    tree: dict[str, Any] = REGRESSIONS[name].tree()
+    score = tree["intercept"] + sum(tree["weights"][key] * person[key] for key in tree["weights"])
+    if name == "sleep":
+        return min(12.0, max(0.0, float(score)))
+    return 1 / (1 + math.exp(-score))
+
+
+def outcomes() -> list[Outcome]:
+    """All sixteen, in the order of the print."""
+    return [_outcome(responses) for responses in PRINTED]
+
+
+def _outcome(responses: tuple[int, ...]) -> Outcome:
+    asked = list(zip(REGRESSIONS.values(), responses, strict=True))
+    transcript = Transcript(BOX)
+    for query, response in asked:
+        transcript = transcript.add(query, response)
+    odometer = Odometer(transcript, effort=EFFORT)
+    again = BayesianFilter(BUDGET).decide(odometer, REGRESSIONS["heart"]).largest_epsilon
+    return Outcome(
+        responses,
+        PRINTED[responses],
+        odometer.loss,
+        tuple(_chance(asked, person) for person in PEOPLE),
+        SimplifiedFilter(BUDGET).remaining(odometer),
+        float(again or 0),
+    )
+
+
+def _chance(asked: Sequence[tuple[Query, int]], person: dict[str, int]) -> float:
+    chance, place = Fraction(1), BOX.locate(person)
+    assert place is not None
+    for query, response in asked:
+        likelihood = query.on(BOX)
+        position = likelihood.position(response)
+        assert position is not None
+        chance *= likelihood.pmf(place).probability(position)
+    return float(chance)
+
+
+def weighted_median(values: Sequence[float], weights: Sequence[float]) -> float:
+    """The smallest value up to which half of the weight lies."""
+    pairs = sorted(zip(values, weights, strict=True))
+    sums = accumulate(weight for _, weight in pairs)
+    half = math.fsum(weights) / 2
+    return next(value for (value, _), total in zip(pairs, sums, strict=True) if total >= half)

@@ -1,0 +1,155 @@
+"""Every number of the report, as one tree of plain JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import expost
+from expost.reproduce import examples, health
+from expost.reproduce.composition import ACCOUNTS, BUDGETS, FILTERS, Run, asked
+from expost.reproduce.streams import Stream
+from expost.reproduce.two_points import two_points
+
+__all__ = ["PRINTED", "composition", "examples_tree", "health_tree", "proof", "versions"]
+
+PRINTED = {"linear": 47, "logistic.steep": 21, "logistic.smooth": 21}
+"""The printed medians at a budget of 1: groups of ten, Simplified. The second is for both."""
+
+_PERCENTILES = (10, 50, 90)
+
+
+def versions() -> dict[str, str]:
+    """What the numbers are made with; the code by its digest, since a version has many states."""
+    code = hashlib.sha256()
+    for file in sorted(Path(expost.__file__).parent.rglob("*.py")):
+        code.update(file.read_bytes())
+    packages = ("expost", "numpy", "numba", "matplotlib")
+    return {
+        "python": platform.python_version(),
+        **{name: version(name) for name in packages},
+        "code": code.hexdigest()[:16],
+    }
+
+
+def composition(stream: Stream, runs: Sequence[Run]) -> dict[str, Any]:
+    """The runs of one stream."""
+    basic = [_basic(stream)] * len(runs)
+    ungrouped = [run.traces["ungrouped"] for run in runs]
+    decisions = sum(trace.decisions for trace in ungrouped)
+    undecided = sum(trace.undecided for trace in ungrouped)
+    tree: dict[str, Any] = {
+        "theta": [-stream.scale, stream.scale],
+        "dimension": stream.dimension,
+        "epsilon": float(stream.epsilon),
+        "printed": PRINTED[stream.name],
+        "budgets": [float(budget) for budget in BUDGETS],
+        # It looks at no response, so that there is one number, whichever filter.
+        "basic": {"accepted": basic, **{kind: {"accepted": basic} for kind in FILTERS}},
+    }
+    for account in ACCOUNTS:
+        traces = [run.traces[account] for run in runs]
+        tree[account] = {
+            kind: _counts([trace.accepted[kind] for trace in traces]) for kind in FILTERS
+        }
+    middle = tree["ungrouped"]["simplified"]["percentiles"]["50"][-1]
+    return tree | {
+        "times_printed": middle / tree["printed"],
+        "largest_gap": max(loss.width for trace in ungrouped for loss in trace.losses),
+        "decisions": decisions,
+        "undecided": undecided,
+        "undecided_share": undecided / decisions,
+    }
+
+
+def _basic(stream: Stream) -> int:
+    """How many queries basic composition accepts with the largest budget."""
+    return int(BUDGETS[-1] / Fraction(stream.epsilon))
+
+
+def _counts(counts: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """By run with the largest budget; percentiles over the runs with every budget."""
+    table = np.array(counts)
+    return {
+        "accepted": table[:, -1].tolist(),
+        "percentiles": {
+            str(percentile): np.percentile(table, percentile, axis=0).tolist()
+            for percentile in _PERCENTILES
+        },
+    }
+
+
+def proof(stream: Stream, seed: int, runs: Sequence[Run]) -> dict[str, Any] | None:
+    """Two points of the box that prove that a run had to stop; None if none are found."""
+    room = BUDGETS[-1] - Fraction(stream.epsilon)
+    for number, run in enumerate(runs):
+        trace = run.traces["ungrouped"]
+        count = trace.accepted["simplified"][-1]
+        found = two_points(asked(stream, seed, number, run.responses[:count]), seed)
+        if found.loss > room:
+            bound = trace.losses[count].upper
+            return {"run": number, "queries": count, **asdict(found), "upper": bound}
+    return None
+
+
+def examples_tree() -> list[dict[str, Any]]:
+    """What is printed beside what is exact."""
+    return [asdict(figure) for figure in examples.figures()]
+
+
+def health_tree() -> dict[str, Any]:
+    """The mock people, the sixteen outcomes, and what they leave of the budget."""
+    found = health.outcomes()
+    losses = [outcome.loss.upper for outcome in found]
+    printed = [outcome.printed for outcome in found]
+    people = [
+        {
+            "value": person,
+            "predictions": {
+                name: {"printed": text, "computed": health.prediction(name, person)}
+                for name, text in texts.items()
+            },
+            "median_loss": health.weighted_median(losses, chances),
+            "mean_loss": float(np.dot(losses, chances)),
+        }
+        for person, texts, chances in zip(
+            health.PEOPLE,
+            health.PREDICTED,
+            zip(*(outcome.chances for outcome in found), strict=True),
+            strict=True,
+        )
+    ]
+    return {
+        "budget": health.BUDGET,
+        "people": people,
+        "outcomes": [
+            {
+                "responses": list(outcome.responses),
+                "printed": outcome.printed,
+                "loss": asdict(outcome.loss),
+                "share": outcome.loss.upper / health.BUDGET,
+                "chances": list(outcome.chances),
+                "largest_epsilon": {
+                    "any": outcome.any_fifth,
+                    "heart_again": outcome.heart_again,
+                },
+            }
+            for outcome in found
+        ],
+        "median": {"printed": float(np.median(printed)), "loss": float(np.median(losses))},
+        "largest": {"printed": max(printed), "loss": max(losses)},
+        # What a fifth regression may have: after half of the outcomes, and after all of them.
+        "fifth": {
+            "half": float(np.median([outcome.any_fifth for outcome in found])),
+            "all": min(outcome.any_fifth for outcome in found),
+        },
+        "largest_gap": max(outcome.loss.width for outcome in found),
+    }

@@ -1,0 +1,155 @@
+"""Carry out a plan: several runs at once, each of which is kept, so that nothing is done twice."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from expost.durable import replace
+from expost.extrema import Effort
+from expost.reproduce.composition import EFFORT, Run, Trace, run
+from expost.reproduce.results import versions
+from expost.reproduce.streams import STREAMS, Stream
+from expost.rounding import Enclosure
+
+__all__ = ["PARTS", "Plan", "Progress", "carry_out"]
+
+PARTS = {
+    "linear": ("linear",),
+    "logistic": ("logistic.steep", "logistic.smooth"),
+    "health": (),
+    "examples": (),
+}
+"""The parts of a report, and the streams that they run."""
+
+_RUNS = 50
+_QUICK_RUNS = {"linear": 10, "logistic.steep": 10, "logistic.smooth": 3}
+_QUICK_GAP = 0.02
+
+# How long a run takes beside the others: for the estimate, and to start with the longest.
+_COST = {"linear": 1.0, "logistic.steep": 0.1, "logistic.smooth": 12.0}
+
+Progress = Callable[[int, int, float], None]
+"""Takes how many runs there are by now, of how many, and the share of the work that is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be run. The results are a function of this, and of the versions in use."""
+
+    parts: tuple[str, ...]
+    runs: Mapping[str, int]
+    seed: int
+    gap: float
+
+    @classmethod
+    def of(cls, part: str, *, runs: int | None, seed: int, quick: bool) -> Plan:
+        parts = tuple(PARTS) if part == "all" else (part,)
+        names = [name for each in parts for name in PARTS[each]]
+        usual = _QUICK_RUNS if quick else dict.fromkeys(STREAMS, _RUNS)
+        counts = {name: usual[name] if runs is None else runs for name in names}
+        return cls(parts, counts, seed, _QUICK_GAP if quick else EFFORT.gap)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    stream: Stream
+    seed: int
+    number: int
+    gap: float
+
+    @property
+    def file(self) -> str:
+        return f"{self.stream.name}-{self.seed}-{self.number:04}.json"
+
+
+def carry_out(plan: Plan, kept: Path, jobs: int, progress: Progress) -> dict[str, list[Run]]:
+    """All runs of a plan by stream, from the directory of those that are kept where possible."""
+    kept.mkdir(parents=True, exist_ok=True)
+    settings = versions()
+    tasks = [
+        _Task(STREAMS[name], plan.seed, number, plan.gap)
+        for name, count in plan.runs.items()
+        for number in range(count)
+    ]
+    trees = {task: _known(kept, task, settings) for task in tasks}
+    left = sorted(
+        (task for task, tree in trees.items() if tree is None),
+        key=lambda task: -_COST[task.stream.name],
+    )
+    whole = missing = sum(_COST[task.stream.name] for task in left)
+    with _workers(min(jobs, len(left))) as work:
+        for done, (task, tree) in enumerate(work(_perform, left), len(tasks) - len(left) + 1):
+            text = json.dumps({"settings": _settings(task, settings), "run": tree})
+            replace(kept / task.file, partial(str, text), kept / f".{task.file}.new")
+            trees[task] = tree
+            missing -= _COST[task.stream.name]
+            progress(done, len(tasks), 1 - missing / whole)
+    runs: dict[str, list[Run]] = {name: [] for name in plan.runs}
+    for task, tree in trees.items():
+        assert tree is not None
+        runs[task.stream.name].append(_run_of(tree))
+    return runs
+
+
+def _perform(task: _Task) -> tuple[_Task, dict[str, Any]]:
+    found = run(task.stream, task.seed, task.number, Effort(gap=task.gap))
+    return task, {
+        "responses": list(found.responses),
+        "traces": {
+            name: {
+                "losses": [[loss.lower, loss.upper] for loss in trace.losses],
+                "accepted": trace.accepted,
+                "decisions": trace.decisions,
+                "undecided": trace.undecided,
+            }
+            for name, trace in found.traces.items()
+        },
+    }
+
+
+def _run_of(tree: dict[str, Any]) -> Run:
+    traces = {
+        name: Trace(
+            [Enclosure(*ends) for ends in trace["losses"]],
+            trace["accepted"],
+            trace["decisions"],
+            trace["undecided"],
+        )
+        for name, trace in tree["traces"].items()
+    }
+    return Run(tree["responses"], traces)
+
+
+def _settings(task: _Task, made_with: Mapping[str, str]) -> dict[str, Any]:
+    return {**asdict(task), "versions": made_with}
+
+
+def _known(kept: Path, task: _Task, made_with: Mapping[str, str]) -> dict[str, Any] | None:
+    """A run that was kept, if it was made in the same way."""
+    try:
+        tree = json.loads((kept / task.file).read_text(encoding="utf-8"))
+        found: dict[str, Any] = tree["run"]
+        return found if tree["settings"] == _settings(task, made_with) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@contextmanager
+def _workers(jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Something like ``map``, whose results come as they get ready."""
+    if jobs <= 1:
+        yield map
+        return
+    # An interrupt is for the parent, which ends the workers; they would only complain.
+    with multiprocessing.get_context("spawn").Pool(
+        jobs, signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    ) as pool:
+        yield pool.imap_unordered

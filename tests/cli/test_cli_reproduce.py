@@ -1,0 +1,51 @@
+"""``expost reproduce`` from the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_it_says_where_the_report_is(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "here"
+    code, text, err = run("reproduce", "examples", "--out", str(out))
+    assert (code, err) == (0, "")
+    assert text == f"The report is in {out / 'report.html'}, its numbers in results.json.\n"
+    assert (out / "report.html").exists()
+
+
+def test_json_is_what_the_file_of_results_holds(run: Run, tmp_path: Path) -> None:
+    options = ("--runs", "1", "--jobs", "1", "--seed", "4", "--out", str(tmp_path))
+    code, text, _ = run("reproduce", "linear", *options, "--json")
+    assert code == 0
+    assert json.loads(text) == json.loads((tmp_path / "results.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("quadratic",), "experiment: must be one of linear, logistic, health, examples, all"),
+        (("linear", "--runs", "0"), "runs: must be at least 1"),
+        (("linear", "--jobs", "0"), "jobs: must be at least 1"),
+        (("linear", "--seed", "-1"), "seed: must be at least 0"),
+    ],
+)
+def test_bad_input_is_one_line(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], line: str
+) -> None:
+    code, text, err = run("reproduce", *arguments, "--out", str(tmp_path / "none"))
+    assert (code, text) == (2, "")
+    assert err.strip() == f"expost: {line}"
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_directory_that_cannot_be_made_is_one_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, _, err = run("reproduce", "examples", "--out", str(tmp_path / "file"))
+    assert code == 2
+    assert len(err.splitlines()) == 1

@@ -1,0 +1,161 @@
+"""Everything that ``expost reproduce`` writes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.reproduce import Plan, reproduce
+from expost.reproduce.runner import carry_out
+from expost.reproduce.streams import LINEAR
+
+SEED = 11
+PLAN = Plan.of("linear", runs=2, seed=SEED, quick=True)
+
+
+def written(out: Path, plan: Plan = PLAN, jobs: int = 1) -> dict[str, bytes]:
+    reproduce(plan, out, jobs, lambda done, total, share: None)
+    files = (path for path in out.rglob("*") if path.is_file())
+    return {str(path.relative_to(out)): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("reproduced")
+    plan = Plan.of("all", runs=1, seed=SEED, quick=True)
+    reproduce(plan, directory, 1, lambda done, total, share: None)
+    return directory
+
+
+def test_a_run_of_the_results_can_be_recomputed_from_its_seed(tmp_path: Path) -> None:
+    files = written(tmp_path)
+    tree = json.loads(files["results.json"])
+    number = 1
+    generator = np.random.default_rng([tree["seed"], LINEAR.number, number])
+    source = xp.InsecureSource(int(generator.integers(2**62)))
+    for kind, guard in (("simplified", xp.SimplifiedFilter), ("bayesian", xp.BayesianFilter)):
+        session = xp.Session(LINEAR.box, [0] * 9, filter=guard("1"), source=source)
+        for query in LINEAR.queries(generator):
+            if not session.decide(query).accepted:
+                break
+            session.ask(query)
+        assert tree["linear"]["ungrouped"][kind]["accepted"][number] == len(session.transcript)
+        generator = np.random.default_rng([tree["seed"], LINEAR.number, number])
+        source = xp.InsecureSource(int(generator.integers(2**62)))
+
+
+def test_an_interrupted_run_goes_on_and_writes_the_same_bytes(tmp_path: Path) -> None:
+    whole = written(tmp_path / "whole")
+
+    class Interrupted(Exception): ...
+
+    def interrupt(done: int, total: int, share: float) -> None:
+        if done == 1:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        reproduce(PLAN, tmp_path / "broken", 1, interrupt)
+    assert len(list((tmp_path / "broken" / "runs").iterdir())) == 1
+    assert not (tmp_path / "broken" / "results.json").exists()
+    done: list[int] = []
+    reproduce(PLAN, tmp_path / "broken", 1, lambda count, total, share: done.append(count))
+    assert done == [2]
+    assert written(tmp_path / "broken") == whole
+
+
+def test_two_jobs_find_the_same(tmp_path: Path) -> None:
+    plan = Plan((), {"logistic.steep": 3}, SEED, 0.02)
+    one, two = (carry_out(plan, tmp_path / str(jobs), jobs, lambda *_: None) for jobs in (1, 2))
+    assert one == two
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"settings": {}, "run": {}}', "[]"])
+def test_a_kept_run_that_is_damaged_or_of_another_kind_is_run_again(
+    tmp_path: Path, damage: str
+) -> None:
+    plan = Plan((), {"logistic.steep": 1}, SEED, 0.02)
+    whole = carry_out(plan, tmp_path, 1, lambda *_: None)
+    (kept,) = tmp_path.iterdir()
+    before = kept.read_bytes()
+    kept.write_text(damage)
+    assert carry_out(plan, tmp_path, 1, lambda *_: None) == whole
+    assert kept.read_bytes() == before
+
+
+def test_the_results_have_every_list_over_the_runs(out: Path) -> None:
+    tree = json.loads((out / "results.json").read_text())
+    for numbers in (tree["linear"], tree["logistic"]["steep"], tree["logistic"]["smooth"]):
+        assert numbers["basic"]["accepted"] == [10]
+        for account in ("groups", "ungrouped"):
+            for kind in ("simplified", "bayesian"):
+                (count,) = numbers[account][kind]["accepted"]
+                assert count >= 10
+                assert numbers[account][kind]["percentiles"]["50"][-1] == count
+        assert 0 <= numbers["undecided_share"] <= 1
+        assert numbers["largest_gap"] < 0.1
+    assert {"seed", "versions", "gap", "runs"} <= set(tree)
+    assert len(tree["health"]["outcomes"]) == 16
+    proof = tree["logistic"]["steep"]["proof"]
+    assert 0.9 < proof["loss"] <= proof["upper"]
+
+
+def test_the_raw_results_are_the_losses_of_the_runs(out: Path) -> None:
+    rows = list(csv.DictReader((out / "runs.csv").read_text().splitlines()))
+    tree = json.loads((out / "results.json").read_text())
+    for row in rows:
+        assert float(row["lower"]) <= float(row["upper"])
+    asked = [row for row in rows if row["experiment"] == "linear" and row["account"] == "ungrouped"]
+    (accepted,) = tree["linear"]["ungrouped"]["bayesian"]["accepted"]
+    assert [int(row["answered"]) for row in asked] == list(range(accepted + 1))
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.images: list[dict[str, str | None]] = []
+        self.links: list[str | None] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = dict(attributes)
+        if tag == "img":
+            self.images.append(found)
+        self.links += [found[name] for name in ("src", "href") if name in found]
+
+
+def test_the_report_needs_no_other_file_and_has_words_for_every_picture(out: Path) -> None:
+    text = (out / "report.html").read_text(encoding="utf-8")
+    page = _Page()
+    page.feed(text)
+    assert len(page.images) == 10
+    assert all(len(image["alt"] or "") > 20 for image in page.images)
+    assert all((link or "").startswith("data:") for link in page.links)
+    assert "@import" not in text
+    assert "<script" not in text
+
+
+def test_figures_are_there_as_png_and_svg(out: Path) -> None:
+    names = {path.name for path in (out / "figures").iterdir()}
+    assert {
+        "linear-loss.png",
+        "linear-loss.svg",
+        "health.png",
+        "logistic-steep-bayesian.svg",
+    } <= names
+    assert len(names) == 20
+
+
+@pytest.mark.parametrize("part", ["health", "examples"])
+def test_a_part_can_be_had_alone(tmp_path: Path, part: str) -> None:
+    tree: dict[str, Any] = reproduce(
+        Plan.of(part, runs=None, seed=0, quick=False), tmp_path, 1, lambda *_: None
+    )
+    assert part in tree
+    assert "linear" not in tree
+    assert "<h2>" in (tmp_path / "report.html").read_text(encoding="utf-8")
