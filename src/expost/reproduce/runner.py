@@ -14,6 +14,7 @@ from typing import Any
 
 from expost.durable import replace
 from expost.extrema import Effort
+from expost.extrema.ready import ready
 from expost.reproduce.composition import EFFORT, Run, Trace, run
 from expost.reproduce.results import versions
 from expost.reproduce.streams import STREAMS, Stream
@@ -85,6 +86,8 @@ def carry_out(plan: Plan, kept: Path, jobs: int, progress: Progress) -> dict[str
         key=lambda task: -_COST[task.stream.name],
     )
     whole = missing = sum(_COST[task.stream.name] for task in left)
+    if left:
+        ready()  # once, and not in every worker
     with _workers(min(jobs, len(left))) as work:
         for done, (task, tree) in enumerate(work(_perform, left), len(tasks) - len(left) + 1):
             text = json.dumps({"settings": _settings(task, settings), "run": tree})
