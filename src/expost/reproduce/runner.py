@@ -91,7 +91,9 @@ def carry_out(plan: Plan, kept: Path, jobs: int, progress: Progress) -> dict[str
     with _workers(min(jobs, len(left))) as work:
         for done, (task, tree) in enumerate(work(_perform, left), len(tasks) - len(left) + 1):
             text = json.dumps({"settings": _settings(task, settings), "run": tree})
-            replace(kept / task.file, partial(str, text), kept / f".{task.file}.new")
+            unfinished = kept / f".{task.file}.new"
+            unfinished.unlink(missing_ok=True)  # of a process that was killed
+            replace(kept / task.file, partial(str, text), unfinished)
             trees[task] = tree
             missing -= _COST[task.stream.name]
             progress(done, len(tasks), 1 - missing / whole)
