@@ -10,6 +10,7 @@ from benchmarks import (
     many,
     memory,
     million_values,
+    paper_solver,
     scaling,
     solvers,
 )
@@ -25,6 +26,7 @@ if __name__ == "__main__":
             estimation,
             scaling,
             solvers,
+            paper_solver,
         )
         if not benchmark.run()
     ]

@@ -21,5 +21,8 @@ class Ratio:
 
 def median(ratios: Sequence[Ratio]) -> Ratio:
     """The median of what is known of each, which the true median can only exceed."""
-    middle = statistics.median(ratio.value for ratio in ratios)
-    return Ratio(middle, any(ratio.at_least and ratio.value <= middle for ratio in ratios))
+    values = [ratio.value for ratio in ratios]
+    # Of an even number the two in the middle count, so a stopped one may be the larger of them.
+    highest = statistics.median_high(values)
+    at_least = any(ratio.at_least and ratio.value <= highest for ratio in ratios)
+    return Ratio(statistics.median(values), at_least)
