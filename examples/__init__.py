@@ -1,0 +1,1 @@
+"""Worked examples that use the public API only."""

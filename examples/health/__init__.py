@@ -1,0 +1,1 @@
+"""The paper's four health regressions, trained and asked."""
