@@ -39,7 +39,7 @@ class Ask:
     ends: tuple[float, float] | None = None
     clip: bool = False
     cell: int = 0
-    """The response with Laplace noise, in steps from the lower end; the range has 8.
+    """The response with Laplace or Gaussian noise, in steps from the lower end; the range has 8.
 
     Of the piecewise mechanism it is the response itself.
     """
@@ -47,14 +47,18 @@ class Ask:
 
     @property
     def query(self) -> xp.Query:
-        if self.kind in ("laplace", "piecewise"):
+        if self.kind in ("laplace", "piecewise", "gaussian"):
             assert self.ends is not None
+            width = Fraction(self.ends[1]) - Fraction(self.ends[0])
             options: dict[str, Any] = {
                 "intercept": self.intercept,
                 "range": self.ends,
-                "grid": (Fraction(self.ends[1]) - Fraction(self.ends[0])) / CELLS,
+                "grid": width / CELLS,
                 "epsilon": self.epsilon,
             }
+            if self.kind == "gaussian":
+                del options["epsilon"]
+                return xp.gaussian(self.weights, sigma=width / Fraction(self.epsilon), **options)
             if self.kind == "piecewise":
                 return xp.piecewise(self.weights, window=self.window, **options)
             return xp.laplace(self.weights, **options)
@@ -74,6 +78,10 @@ class Ask:
         """Where the response is among those of its query."""
         if self.kind == "laplace":
             return int(likelihood.sufficient[0]) + self.cell
+        if self.kind == "gaussian":
+            # The ends of the range are in the middle of the responses.
+            beyond = (len(likelihood.responses) - 1 - CELLS) // 2
+            return min(len(likelihood.responses) - 1, max(0, beyond + self.cell))
         if self.kind == "piecewise":
             return self.cell
         return int(self.high)
@@ -138,13 +146,26 @@ class Case:
         window = None
         if ask.kind == "piecewise":
             window = ask.cell - ask.window + 1, ask.cell
+        deviation, clamped = None, False
+        if ask.kind == "gaussian":
+            deviation = CELLS / epsilon
+            beyond = math.ceil(9 * deviation)
+            cell = min(CELLS + beyond, max(-beyond, ask.cell))
+            spot, clamped = Fraction(cell, CELLS), cell in (-beyond, CELLS + beyond)
         return oracles.OneBit(
-            ask.weights, ask.intercept, ends, epsilon, ask.high, normal, spot, window, CELLS
-        )
+            ask.weights, ask.intercept, ends, epsilon, ask.high, normal, spot, window, CELLS,
+            deviation, clamped,
+        )  # fmt: skip
 
     @property
     def spent(self) -> Fraction:
-        return sum((Fraction(ask.epsilon) for ask in self.asks), Fraction(0))
+        return sum((self._most(ask) for ask in self.asks), Fraction(0))
+
+    def _most(self, ask: Ask) -> Fraction:
+        """What a response can realize; of Gaussian noise, as the library says."""
+        if ask.kind == "gaussian":
+            return ask.query.ceiling(self.box).rational
+        return Fraction(ask.epsilon)
 
     def extremes(self, generator: np.random.Generator, count: int = 300) -> tuple[Point, Point]:
         """Where the oracle finds the likelihood to be largest and smallest."""
@@ -317,4 +338,30 @@ def some_case(
         else:
             chosen = common if same else epsilon or generator.choice(EPSILONS)
             asks.append(some_ask(generator, sides, steepness, chosen, zeros, noise))
+    return Case(sides, tuple(asks))
+
+
+def some_hills(generator: random.Random, coordinates: int = 5, queries: int = 12) -> Case:
+    """Gaussian noise, some of it clamped, among queries of all other kinds."""
+    sides = some_sides(generator, coordinates)
+    steepness = generator.choice([0.1, 1.0, 3.0, 100.0])
+    alone = generator.random() < 0.4
+    asks: list[Ask] = []
+    for _ in range(generator.randint(1, queries)):
+        epsilon = generator.choice(["0.1", "1/3", "1", "2", "8", "20"])
+        ask = some_ask(generator, sides, steepness, epsilon)
+        if alone or generator.random() < 0.6:
+            low, top = map(float, exact_range(sides, ask.weights, ask.intercept))
+            end = 2.0 ** math.ceil(math.log2(max(abs(low), abs(top), 1e-6)) + 0.1)
+            far = int(CELLS * 9 / Fraction(epsilon))
+            cell = generator.choice(
+                [
+                    generator.randint(-far - 2, CELLS + far + 2),
+                    generator.randint(0, CELLS),
+                    -far - 2,
+                ]
+            )
+            ends = -end, end
+            ask = Ask("gaussian", ask.weights, ask.intercept, epsilon, True, ends, cell=cell)
+        asks += [ask] * generator.choice([1, 1, 1, 3])
     return Case(sides, tuple(asks))

@@ -240,6 +240,18 @@ def logistic_slopes(z: Fraction, epsilon: float) -> tuple[mpmath.mpf, mpmath.mpf
     return mpmath.sinh(h) / below, -mpmath.sinh(h) * mpmath.sinh(at) / below**2
 
 
+def gaussian_log(distance: mpmath.mpf, deviation: Fraction, clamped: bool) -> mpmath.mpf:
+    """Up to a constant, of discrete Gaussian noise at a distance, or at least at it."""
+    first, spread = -(distance**2), 2 * _mpf(deviation) ** 2
+    if not clamped:
+        return first / spread
+    step, total, last = 0, mpmath.mpf(0), mpmath.mpf(1)
+    while last > mpmath.mpf(10) ** -mpmath.mp.dps:
+        last = mpmath.exp(-((distance + step) ** 2 - distance**2) / spread)
+        total, step = total + last, step + 1
+    return first / spread + mpmath.log(total)
+
+
 @dataclass(frozen=True)
 class OneBit:
     """One response to a one-bit query about an affine score, as the paper writes it."""
@@ -253,11 +265,15 @@ class OneBit:
     normal: bool = False
     """Whether the regression is a probit one."""
     spot: Fraction | None = None
-    """Of a response with Laplace noise: where it is between the ends."""
+    """Of a response with noise: where it is between the ends."""
     window: tuple[int, int] | None = None
     """Of a response of the piecewise mechanism: the first and the last step it speaks for."""
     cells: int = 0
     """How many steps there are between the ends."""
+    deviation: Fraction | None = None
+    """Of a response with Gaussian noise: in steps."""
+    clamped: bool = False
+    """Whether it stands for all noise that goes farther, too."""
 
     def log_likelihood(self, point: Sequence[float]) -> mpmath.mpf:
         """The logarithm of equation (2), in the working precision."""
@@ -271,6 +287,10 @@ class OneBit:
             # Losses are multiples of what is sampled, which is a little less than epsilon.
             inside = self.window[0] <= mpmath.nint(share * self.cells) <= self.window[1]
             return log(odds(self.epsilon)) if inside else mpmath.mpf(0)
+        if self.deviation is not None:
+            assert self.spot is not None
+            distance = abs(mpmath.nint(share * self.cells) - _mpf(self.spot) * self.cells)
+            return gaussian_log(distance, self.deviation, self.clamped)
         if self.spot is not None:
             return -abs(share - _mpf(self.spot)) * _mpf(self.epsilon)  # up to a constant
         p = one_bit(share, self.epsilon)
@@ -311,6 +331,10 @@ class OnBox:
                     step = np.rint(share * bit.cells)
                     inside = (bit.window[0] <= step) & (step <= bit.window[1])
                     total += float(bit.epsilon) * inside
+                    continue
+                if bit.deviation is not None and bit.spot is not None:
+                    distance = (share - float(bit.spot)) * bit.cells / float(bit.deviation)
+                    total -= distance**2 / 2
                     continue
                 if bit.spot is not None:
                     total -= np.abs(share - float(bit.spot)) * float(bit.epsilon)
@@ -367,3 +391,80 @@ class OnBox:
         if math.prod(map(len, ranges)) > most:
             return np.empty((0, len(self.lo)))
         return np.array(list(itertools.product(*ranges)), dtype=np.float64)
+
+
+def cumulant(epsilon: Fraction, exponent: Fraction) -> mpmath.mpf:
+    """log E e^(λL) of randomized response: K(λ) as the issue of Rényi filters writes it."""
+    e, rate = _mpf(epsilon), _mpf(exponent)
+    raised = mpmath.exp((rate + 1) * e) + mpmath.exp(-rate * e)
+    return mpmath.log(raised / (mpmath.exp(e) + 1))
+
+
+def whitehouse_budget(squares: Fraction, delta_prime: Fraction) -> mpmath.mpf:
+    """√(2 log(1/δ′) Σε²) + ½ Σε²."""
+    v = _mpf(squares)
+    return mpmath.sqrt(2 * mpmath.log(1 / _mpf(delta_prime)) * v) + v / 2
+
+
+def rogers_accepts(budget: mpmath.mpf, squares: Fraction, mean: Fraction, delta: Fraction) -> bool:
+    """Theorem 5.1 of Rogers et al. 2016, as printed."""
+    v, log = _mpf(squares), mpmath.log(1 / _mpf(delta))
+    extra = budget**2 / (mpmath.mpf("28.04") * log)
+    inside = 2 * (v + extra) * (1 + mpmath.log(v / extra + 1) / 2) * mpmath.log(2 / _mpf(delta))
+    return bool(_mpf(mean) + mpmath.sqrt(inside) <= budget)
+
+
+Parts = Sequence[tuple[Fraction, Fraction, Fraction]]
+"""Weights, exponents λ and sums of cumulants."""
+
+
+def mixture_accepts(budget: mpmath.mpf, parts: Parts, delta: Fraction) -> bool:
+    """1 - e^-u <= δ Σ w e^(λ(budget + u) - S) for all u >= 0: at the least of the difference."""
+    terms = [
+        (_mpf(delta * weight) * mpmath.exp(_mpf(rate) * budget - _mpf(cumulants)), _mpf(rate))
+        for weight, rate, cumulants in parts
+    ]
+
+    def slope(u: mpmath.mpf) -> mpmath.mpf:
+        return sum(rate * a * mpmath.exp(rate * u) for a, rate in terms) - mpmath.exp(-u)
+
+    low, high = mpmath.mpf(0), mpmath.mpf(1)
+    if slope(low) >= 0:
+        return True  # the difference only grows, and starts above zero
+    while slope(high) < 0:
+        high *= 2
+    while high - low > mpmath.mpf(10) ** (-mpmath.mp.dps // 2):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+    least = sum(a * mpmath.exp(rate * low) for a, rate in terms) + mpmath.expm1(-low)
+    return bool(least >= 0)
+
+
+def optimal_epsilon(epsilon: Fraction, times: int, delta: Fraction) -> mpmath.mpf:
+    """The least ε at which so many randomized responses are (ε, δ)-LDP, in integers.
+
+    With odds m/n, at least j of k truths have the likelihoods Σ C(k,i) m^i n^(k-i) and, for the
+    other value, Σ C(k,i) n^i m^(k-i), over (m + n)^k; the excess is linear in e^ε in between.
+    """
+    m, n = odds(epsilon).as_integer_ratio()
+    whole, likely, unlikely = (m + n) ** times, 0, 0
+    for truths in range(times, 0, -1):
+        count = math.comb(times, truths)
+        likely += count * m**truths * n ** (times - truths)
+        unlikely += count * n**truths * m ** (times - truths)
+        above = likely * delta.denominator - whole * delta.numerator
+        if above > 0:
+            found = mpmath.log(mpmath.mpf(above) / (unlikely * delta.denominator))
+            if found >= (2 * (truths - 1) - times) * mpmath.log(mpmath.mpf(m) / n):
+                return found
+    raise AssertionError("some excess is always below delta")
+
+
+def excess(ratios: Sequence[Fraction], limit: Fraction) -> Fraction:
+    """δ at e^ε = limit of randomized responses with these odds, over all their responses."""
+    total = Fraction(0)
+    for truths in itertools.product((True, False), repeat=len(ratios)):
+        own = math.prod((r if t else Fraction(1) for r, t in zip(ratios, truths, strict=True)))
+        other = math.prod((Fraction(1) if t else r for r, t in zip(ratios, truths, strict=True)))
+        total += max(Fraction(0), own - limit * other)
+    return total / math.prod(1 + r for r in ratios)

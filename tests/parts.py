@@ -23,8 +23,10 @@ import oracles
 from boxes import Case, Point
 from expost.extrema import kernels
 from expost.extrema.kernels import (
+    BOWL,
     FALLING,
     FLAT,
+    HILL,
     HOLE,
     LOGISTIC,
     MIRRORED,
@@ -98,7 +100,9 @@ def make_packed(
     return both_sides(arrays, box)
 
 
-def single(kind: int, epsilon: float, times: int = 1) -> Side:
+def single(
+    kind: int, epsilon: float, times: int = 1, window: tuple[float, float] = (-1.0, 1.0)
+) -> Side:
     """A side of one term, whose score is its only coordinate."""
     link = {
         LOGISTIC: Link.LOGISTIC,
@@ -108,10 +112,12 @@ def single(kind: int, epsilon: float, times: int = 1) -> Side:
         VALLEY: Link.TENT,
         WINDOW: Link.WINDOW,
         HOLE: Link.WINDOW,
+        HILL: Link.HILL,
+        BOWL: Link.HILL,
     }.get(kind, Link.CLIPPED)
-    term = ScoreTerm(link, epsilon, (1.0,), 0.0, 0.0, (-1.0, 1.0))
+    term = ScoreTerm(link, epsilon, (1.0,), 0.0, 0.0, window)
     pair = make_sides([term] * times, [-1.0], [1.0])
-    return pair[1] if kind in (FALLING, MIRRORED, VALLEY, HOLE) else pair[0]
+    return pair[1] if kind in (FALLING, MIRRORED, VALLEY, HOLE, BOWL) else pair[0]
 
 
 def links_of(side: Side) -> Links:
@@ -185,6 +191,8 @@ def exact_link(side: Side, i: int, t: Fraction) -> mpmath.mpf:
         return oracles.logistic_link(min(Fraction(2000), max(Fraction(-2000), t)), epsilon)
     if kind in (TENT, VALLEY):
         return abs(oracles._mpf(t)) * (-1 if kind == TENT else 1)
+    if kind in (HILL, BOWL):
+        return oracles._mpf(t * t / 2) * (-1 if kind == HILL else 1)
     if kind in (PROBIT, MIRRORED):
         sign = 1 if kind == PROBIT else -1
         return sign * oracles.probit_link(sign * t, epsilon)
@@ -225,6 +233,7 @@ def highest(
     candidates = [mpmath.mpf(lo), mpmath.mpf(hi), *map(mpmath.mpf, (-1, 0, 1))]
     candidates += [mpmath.mpf(t) for t in jumps(side, i) if abs(t) < float("inf")]
     h, mu = mpmath.mpf(epsilon) / 2, mpmath.mpf(lam) / m
+    candidates += [-mu] if kind == HILL else []
     if q == 0.0 and mu > 0:
         if kind == RISING:
             candidates.append(1 / mu - 1 - 2 / mpmath.expm1(2 * h))

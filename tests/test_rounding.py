@@ -161,3 +161,14 @@ def test_ratios_next_to_one_are_handled() -> None:
 
 def test_infinite_ends_stay_infinite() -> None:
     assert Enclosure(1.0, 1.0) + INFINITE.enclosure == INFINITE.enclosure
+
+
+@given(st.floats(0, 1e6), st.integers(1, 10**6))
+def test_a_multiple_is_enclosed(x: float, times: int) -> None:
+    assert Fraction(x) * times in Enclosure(x, x) * times
+
+
+def test_multiples_of_nothing_and_of_infinity_are_exact() -> None:
+    assert Enclosure(0.0, 0.0) * 7 == Enclosure(0.0, 0.0)
+    assert INFINITE.enclosure * 7 == INFINITE.enclosure
+    assert Enclosure(0.1, 0.2) * 1 == Enclosure(0.1, 0.2)

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from expost import verify
 from expost.domains import Box
-from expost.errors import expect
+from expost.errors import InvalidInput, expect
 from expost.extrema import GAP, NODES, Effort
 from expost.likelihood import BoxLogLikelihood
+from expost.queries.gaussian import Gaussian
 from expost.queries.score_term import ScoreTerm
 from expost.tangents import tangents
 from expost.transcript import Transcript, canonical, readable
@@ -80,6 +81,10 @@ def certificate(
     proof proves it: docs/theory/certificates.md.
     """
     expect(transcript, Transcript, "a transcript")
+    for index, exchange in enumerate(transcript.exchanges):
+        if isinstance(exchange.query, Gaussian):
+            reason = "there are no certificates for gaussian noise; expost loss has the loss"
+            raise InvalidInput(reason, f"exchanges[{index}].query")
     tree = readable(transcript.tree())
     document: dict[str, Any] = {"version": 1}
     if "filter" in tree:

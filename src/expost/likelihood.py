@@ -98,9 +98,12 @@ class BoxLogLikelihood:
         """ℓ of a whole transcript."""
         return cls(domain, Chain([_box_term(domain, exchange) for exchange in exchanges]))
 
-    def add(self, exchange: Exchange) -> BoxLogLikelihood:
-        """ℓ after one more exchange."""
-        return BoxLogLikelihood(self.domain, self.terms.plus(_box_term(self.domain, exchange)))
+    def add(self, exchange: Exchange, times: int = 1) -> BoxLogLikelihood:
+        """ℓ after one more exchange, or after several that are equal."""
+        term, terms = _box_term(self.domain, exchange), self.terms
+        for _ in range(times):
+            terms = terms.plus(term)
+        return BoxLogLikelihood(self.domain, terms)
 
 
 def flat(domain: Domain) -> LogLikelihood | BoxLogLikelihood:

@@ -92,7 +92,7 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
 
 def _response_losses(query: Query, box: Box, positions: Sequence[int]) -> list[Enclosure]:
     """The loss that each of some responses realizes on its own."""
-    start, most = BoxLogLikelihood.flat(box), query.charge(box).enclosure
+    start, most = BoxLogLikelihood.flat(box), query.ceiling(box).enclosure
     effort, responses = Effort(gap=1e-6), query.on(box).responses
     return [
         realized_spread(start.add(Exchange(query, responses[position])), most, effort)
@@ -103,7 +103,7 @@ def _response_losses(query: Query, box: Box, positions: Sequence[int]) -> list[E
 def basic_loss(transcript: Transcript) -> Nats:
     """What basic composition charges: the sum of the epsilons, exactly."""
     return total_charge(
-        (exchange.query.charge(transcript.domain), 1) for exchange in transcript.exchanges
+        (exchange.query.ceiling(transcript.domain), 1) for exchange in transcript.exchanges
     )
 
 

@@ -154,7 +154,7 @@ def _basic(answers: Answers) -> Floats:
     domain, charges = answers.domain, dict[Nats, int]()
     kind = np.array(
         [
-            charges.setdefault(answers.queries[key].charge(domain), len(charges))
+            charges.setdefault(answers.queries[key].ceiling(domain), len(charges))
             for key, _ in answers.given
         ]
     )

@@ -26,6 +26,7 @@ __all__ = [
     "Enclosure",
     "ExactLike",
     "Nats",
+    "decimal_context",
     "decimal_text",
     "double_above",
     "double_below",
@@ -73,6 +74,11 @@ class Enclosure:
         if math.inf in (self.lower, other.lower):
             return Enclosure(math.inf, math.inf)
         return Enclosure(down(self.lower + other.lower), up(self.upper + other.upper))
+
+    def __mul__(self, times: int) -> Enclosure:
+        if times == 1 or self.lower == math.inf or 0.0 == self.lower == self.upper:
+            return self
+        return Enclosure(down(self.lower * times), up(self.upper * times))
 
     def __contains__(self, x: float | Fraction) -> bool:
         return self.lower <= x <= self.upper
@@ -154,7 +160,8 @@ def decimal_text(number: Fraction) -> str:
     return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
 
 
-def _context(digits: int, rounding: str) -> decimal.Context:
+def decimal_context(digits: int, rounding: str) -> decimal.Context:
+    """Decimals of this many digits, of any size; ``exp`` and ``ln`` are correctly rounded."""
     return decimal.Context(
         prec=digits, rounding=rounding, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[]
     )
@@ -164,14 +171,14 @@ def _decimals(number: Fraction, digits: int) -> tuple[Decimal, Decimal]:
     """Decimals of this many digits on both sides of a rational (equal if it is one)."""
     numerator, denominator = Decimal(number.numerator), Decimal(number.denominator)
     return (
-        _context(digits, decimal.ROUND_FLOOR).divide(numerator, denominator),
-        _context(digits, decimal.ROUND_CEILING).divide(numerator, denominator),
+        decimal_context(digits, decimal.ROUND_FLOOR).divide(numerator, denominator),
+        decimal_context(digits, decimal.ROUND_CEILING).divide(numerator, denominator),
     )
 
 
 def _log_bounds(number: Fraction, digits: int) -> tuple[Fraction, Fraction]:
     """Rationals on both sides of log(number); ``Context.ln`` is documented as correctly rounded."""
-    context = _context(digits, decimal.ROUND_HALF_EVEN)
+    context = decimal_context(digits, decimal.ROUND_HALF_EVEN)
     below, above = _decimals(number, digits)
     # The logarithm of one is exactly zero; the decimal next to zero would have 10^18 digits.
     return (
@@ -185,7 +192,7 @@ def scaled_exp(exponent: Fraction, bits: int) -> int:
     # The result has about bits + exponent/ln 2 bits, and a decimal digit is worth three at least.
     digits = 30 + max(0, bits + int(exponent * Fraction("1.4427"))) // 3
     while True:
-        context = _context(digits, decimal.ROUND_HALF_EVEN)
+        context = decimal_context(digits, decimal.ROUND_HALF_EVEN)
         below, above = _decimals(exponent, digits)
         lower = _scaled_floor(context.next_minus(context.exp(below)), bits)
         upper = _scaled_floor(context.next_plus(context.exp(above)), bits)
@@ -198,7 +205,7 @@ def _scaled_floor(number: Decimal, bits: int) -> int:
     """⌊2^bits · number⌋ of a positive number, without a fraction in lowest terms."""
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
-    coefficient = int(number.scaleb(-exponent, _context(len(digits), decimal.ROUND_FLOOR)))
+    coefficient = int(number.scaleb(-exponent, decimal_context(len(digits), decimal.ROUND_FLOOR)))
     if exponent >= 0:
         return coefficient * int(10**exponent) << bits
     return int((coefficient << bits) // 10**-exponent)

@@ -102,6 +102,7 @@ def loss_of(transcript: Any, groups: Any, seen: Seen) -> Decimal:
     meaning: Any = logs_on_values if isinstance(domain, Values) else read_term
     for index, exchange in enumerate(transcript["exchanges"]):
         try:
+            need(exchange["query"]["kind"] != "gaussian", "gaussian noise is not known here")
             found.append(meaning(exchange["query"], plain(exchange["response"]), domain))
         except (*BAD_SHAPE, Failed) as problem:
             raise Failed(f"exchanges.{index}: {problem}") from None
@@ -172,9 +173,14 @@ def need(condition: bool, what: str = "no such query here, or no such response")
 
 
 def read_filter(given: Any) -> tuple[Any, Decimal | None]:
-    """Its kind and its budget, rounded down."""
+    """Its kind and its budget, rounded down; with a delta, no budget of the loss alone."""
     if given is None:
         return None, None
+    if "delta" in given:
+        numbers = {
+            name: exact(given[name]) for name in ("epsilon", "ratio", "delta") if name in given
+        }
+        return (given["kind"], numbers), None
     with localcontext(DOWN):
         if "epsilon" in given:
             return given["kind"], rounded(exact(given["epsilon"]))

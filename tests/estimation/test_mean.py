@@ -28,6 +28,7 @@ QUERIES: list[tuple[Query, list[float]]] = [
     ),
     (xp.piecewise({"value": 2}, range=(-1, 6), grid="0.5", epsilon=1), [0, 2, 4, 6]),
     (xp.laplace({"value": 2}, range=(0, 6), grid="0.5", epsilon=6), [0, 2, 4, 6]),
+    (xp.gaussian({"value": 2}, range=(0, 6), grid="0.5", sigma=2), [0, 2, 4, 6]),
 ]
 
 

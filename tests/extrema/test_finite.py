@@ -7,8 +7,9 @@ import pytest
 
 import expost as xp
 import oracles
-from expost.extrema import exact_spread, spread
+from expost.extrema import exact_spread, spread, spread_with
 from expost.extrema.finite import _BLOCK
+from expost.likelihood import Summand
 from strategies import finite, nearly_tied
 from test_loss import vectors
 
@@ -50,3 +51,20 @@ def test_a_large_tied_domain_is_compared_by_classes() -> None:
     ratio = query.on(domain).epsilon.ratio
     assert odometer.exact_loss.ratio == ratio
     assert xp.BayesianFilter.of(xp.Nats(ratio=ratio) * 2).decide(odometer, query).accepted
+
+
+@pytest.mark.parametrize("times", [1, 2, 3, 50, 1000])
+def test_a_response_given_many_times_counts_as_often(times: int) -> None:
+    for seed in range(20):
+        transcript = nearly_tied(seed)
+        total, query = finite(xp.Odometer(transcript)), transcript.exchanges[0].query
+        (vector,) = vectors(
+            xp.Transcript(transcript.domain).add(query, query.on(total.domain).responses[0])
+        )
+        likelihoods = oracles.product([*vectors(transcript), [p**times for p in vector]], 6)
+        exact = exact_spread(total, Summand(query, 0, times))
+        assert exact.ratio == oracles.ratio(likelihoods)
+        enclosure = spread_with(total, query.on(total.domain).term(0), times)
+        assert enclosure.lower <= exact.enclosure.lower
+        assert exact.enclosure.upper <= enclosure.upper
+        assert enclosure.width <= 1e-9

@@ -17,10 +17,12 @@ import numpy as np
 import pytest
 
 import oracles
-from boxes import EPSILONS, some_case
+from boxes import EPSILONS, some_case, some_hills
 from expost.extrema import kernels
 from expost.extrema.kernels import (
+    BOWL,
     FALLING,
+    HILL,
     HOLE,
     LOGISTIC,
     MIRRORED,
@@ -170,6 +172,23 @@ def test_a_plain_bound_is_above_the_largest_value(kind: int, epsilon: float) -> 
         assert bound + mpmath.mpf(allowed) >= highest(side, 0, lam, lo, hi), (lam, lo, hi)
 
 
+@pytest.mark.parametrize("kind", [HILL, BOWL])
+def test_a_plain_bound_of_a_parabola_is_above_its_largest_value(kind: int) -> None:
+    generator = random.Random(6)
+    for _ in range(400):
+        lo, hi = some_interval(generator)
+        side = single(kind, 1.0, generator.choice([1, 1, 7]), (lo, hi))
+        for t in (lo, hi, generator.uniform(lo, hi)):
+            given = kernels.value(side.link, side.par, 0, t)
+            assert abs(given - exact_link(side, 0, Fraction(t))) <= UNIT * side.error[0]
+        lam = some_multiplier(generator, side, lo, hi)
+        a, b = sorted(generator.choice([lo, hi, generator.uniform(lo, hi)]) for _ in range(2))
+        bound = float(kernels.plain_bound(links_of(side), 0, lam, a, b))
+        allowed = allowance(side, lam, a, b, 0.0, 0.0)
+        most = highest(side, 0, lam, a, b)
+        assert most <= bound + mpmath.mpf(allowed) <= most + 2 * allowed, (lam, a, b)
+
+
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 2.5, 8.0])
 def test_a_curved_bound_is_above_the_largest_value(epsilon: float) -> None:
     generator = random.Random(5)
@@ -199,7 +218,8 @@ def test_a_curved_bound_is_above_the_largest_value(epsilon: float) -> None:
 
 def some_side(generator: random.Random, queries: int = 5) -> Side:
     while True:
-        case = some_case(generator, coordinates=4, queries=queries)
+        some = some_hills if generator.random() < 0.25 else some_case
+        case = some(generator, coordinates=4, queries=queries)
         if any(any(term.weights) for term in case.terms):
             return sides_of(case)[generator.randrange(2)]
 

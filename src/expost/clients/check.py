@@ -127,7 +127,7 @@ def check_client(
         reports=sum(counts.total() for counts in reports.values()),
         inputs=len(reports),
         intervals=intervals,
-        claimed=query.charge(domain),
+        claimed=query.ceiling(domain),
         shown=_shown(looked_at, values, error),
         contradictions=tuple(_contradiction(cell, values, error) for cell in found),
         changed=changed,

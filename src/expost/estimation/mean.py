@@ -57,8 +57,8 @@ def estimate_mean(
 
     ``answers`` are :class:`Answers` and ``query`` the id of one of their queries; or a list of
     responses, each of another subject, with the ``query`` and the ``domain``. It takes what asks
-    about a score: perturbation, linear, logistic, probit, duchi, piecewise and laplace. For one bit
-    with a share π of high responses it is
+    about a score: perturbation, linear, logistic, probit, duchi, piecewise, laplace and gaussian.
+    For one bit with a share π of high responses it is
 
     .. math:: a + (b - a)\, \frac{(e^\varepsilon + 1)\,\pi - 1}{e^\varepsilon - 1}
 

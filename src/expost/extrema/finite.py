@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from expost.domains import FiniteSet
 from expost.likelihood import LogLikelihood, Summand, rounded_sum_error
 from expost.queries.term import Term, Weights
-from expost.rounding import INFINITE, Enclosure, Nats, down, up
+from expost.rounding import INFINITE, UNIT, Enclosure, Nats, down, up
 
 __all__ = [
     "Candidate",
@@ -40,13 +40,23 @@ def spread(total: LogLikelihood) -> Enclosure:
     return enclose(total.highest, total.lowest, total.error)
 
 
-def spread_with(total: LogLikelihood, term: Term) -> Enclosure:
-    """An enclosure of the spread of ℓ + term, in one pass over the domain."""
+def spread_with(total: LogLikelihood, term: Term, times: int = 1) -> Enclosure:
+    """An enclosure of the spread of ℓ + times · term, in one pass over the domain."""
     if total.lowest == -math.inf:
         return Enclosure(math.inf, math.inf)
-    highest, lowest = _extremes_of_sum(total.values, term.logs)
-    error = rounded_sum_error(total.error, term.error, highest, lowest)
+    logs, error = _repeated(term, times)
+    highest, lowest = _extremes_of_sum(total.values, logs)
+    error = rounded_sum_error(total.error, error, highest, lowest)
     return enclose(highest, lowest, error)
+
+
+def _repeated(term: Term, times: int) -> tuple[NDArray[np.float64], float]:
+    """The logarithms of a response that is given so many times, and their error."""
+    if times == 1 or term.error == 0:  # without an error all logarithms are zero, or none
+        return term.logs, term.error
+    logs = term.logs * times
+    largest = float(np.abs(logs[np.isfinite(logs)]).max())
+    return logs, up(up(term.error * times) + UNIT * largest)
 
 
 def enclose(highest: float, lowest: float, error: float) -> Enclosure:
@@ -75,7 +85,7 @@ def _extremes_of_sum(
 
 
 def exact_spread(total: LogLikelihood, extra: Summand | None = None) -> Nats:
-    """max ℓ - min ℓ as an exact number, after one more response if ``extra`` is given.
+    """max ℓ - min ℓ as an exact number, after some more responses if ``extra`` is given.
 
     Doubles single out the values that can be extreme; of those, one per likelihood class is
     compared exactly.
@@ -83,8 +93,9 @@ def exact_spread(total: LogLikelihood, extra: Summand | None = None) -> Nats:
     sums, error, summands = total.values, total.error, list(total.tally.values())
     if extra is not None:
         term = extra.query.on(total.domain).term(extra.position)
-        sums = sums + term.logs
-        error = rounded_sum_error(error, term.error, float(sums.max()), float(sums.min()))
+        logs, extra_error = _repeated(term, extra.times)
+        sums = sums + logs
+        error = rounded_sum_error(error, extra_error, float(sums.max()), float(sums.min()))
         summands.append(extra)
     if sums.min() == -math.inf:
         return INFINITE

@@ -2,8 +2,8 @@
 
 A *side* is always to maximize Σ m_i ψ_i(t_i), t = A x + c, over a box with real and integer
 coordinates. Every ψ is increasing, convex left of τ and concave right of it; or it is straight
-but for a kink or two jumps: TENT, VALLEY, WINDOW, HOLE. One that is FLAT is zero, and its t has to
-be 1, as the number of categories that somebody is in. A *node* is a box
+but for a kink or two jumps: TENT, VALLEY, WINDOW, HOLE; or a parabola: HILL, BOWL. One that is FLAT
+is zero, and its t has to be 1, as the number of categories that somebody is in. A *node* is a box
 [l, u] on x and intervals [L, U] on t. For any multipliers λ, curvatures q, centre x̂ and diagonal
 D ≥ 0 with D - Σ q_i a_i a_iᵀ positive semidefinite,
 
@@ -35,7 +35,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LOGISTIC, RISING, FALLING, PROBIT, MIRRORED = 0, 1, 2, 3, 4
-TENT, VALLEY, WINDOW, HOLE, FLAT = 5, 6, 7, 8, 9  # those from TENT on are straight in parts
+TENT, VALLEY, WINDOW, HOLE, FLAT = 5, 6, 7, 8, 9  # those from TENT on are straight in parts,
+HILL, BOWL = 10, 11  # and these are -t²/2 and t²/2
 # Columns of Side.par. With h = ε/2: h, sinh h, cosh h, e^-h, e^h, 2/(e^ε - 1), argmax of -ψ''.
 H, SINH, COSH, SHRINK, GROW, FOOT, PEAK = 0, 1, 2, 3, 4, 5, 6
 PARAMETERS = 7
@@ -340,6 +341,8 @@ def make_work(floats: Floats, ints: Ints, n: int, d: int) -> Work:
 @compiled
 def straight(kind: int, h: float, left: float, right: float, t: float) -> float:
     """ψ(t) of those from TENT on, whose jumps are at left and right; there the larger value."""
+    if kind >= HILL:
+        return 0.5 * t * t if kind == BOWL else -0.5 * t * t
     if kind <= VALLEY:
         return abs(t) if kind == VALLEY else -abs(t)
     if kind == WINDOW:
@@ -380,7 +383,7 @@ def slope(link: Ints, par: Floats, i: int, t: float) -> float:
         density = 2.0 * ROOT_HALF * ROOT_PI * math.exp(-0.5 * t * t)
         return density / (par[i, FOOT] + math.erfc(-u * ROOT_HALF))
     if link[i] > VALLEY:
-        return 0.0
+        return 0.0 if link[i] < HILL else t if link[i] == BOWL else -t
     if link[i] >= TENT:
         return 1.0 if (t > 0.0) == (link[i] == VALLEY) else -1.0
     if abs(t) > 1.0:
@@ -437,6 +440,10 @@ def plain_bound(links: Links, i: int, lam: float, lo: float, hi: float) -> float
     left, right = max(lo, links.tau[i]), hi
     if link[i] >= TENT:
         ends = max(height(links, i, lam, lo), height(links, i, lam, hi))
+        if link[i] == BOWL:
+            return ends
+        if link[i] == HILL:
+            return max(ends, height(links, i, lam, min(hi, max(lo, -lam / m))))
         first = height(links, i, lam, min(hi, max(lo, par[i, LEFT])))
         return max(ends, first, height(links, i, lam, min(hi, max(lo, par[i, RIGHT]))))
     best = -math.inf
@@ -1281,7 +1288,8 @@ def choose_branch(side: Side, work: Work, rule: int, lower: float) -> float:
             if (below + 1e-4) * (above + 1e-4) <= most:
                 continue
             margin = 0.05 * (U[i] - L[i])
-            at = min(U[i] - margin, max(L[i] + margin, 0.75 * t + 0.25 * side.tau[i]))
+            at = 0.75 * t + 0.25 * side.tau[i] if side.link[i] < HILL else t
+            at = min(U[i] - margin, max(L[i] + margin, at))
             if side.link[i] == WINDOW or side.link[i] == HOLE:
                 at = beside_jump(side.link[i], side.par, i, L[i], t, U[i])
                 if not L[i] < at < U[i]:

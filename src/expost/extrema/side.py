@@ -3,7 +3,7 @@
 The response and the side (largest or smallest log-likelihood) are folded into signs. The link of
 a logistic query is odd, so its smallest value is the largest one with the affine form negated;
 that of a linear query, RISING, becomes FALLING(t) = -RISING(-t), and PROBIT becomes MIRRORED
-likewise. A TENT, -|t|, becomes a VALLEY, and a WINDOW a HOLE.
+likewise. A TENT, -|t|, becomes a VALLEY, a WINDOW a HOLE, and a HILL, -t²/2, a BOWL.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Integers
 from expost.extrema.kernels import (
+    BOWL,
     FALLING,
     FLAT,
+    HILL,
     HOLE,
     LOGISTIC,
     MIRRORED,
@@ -114,6 +116,7 @@ _KINDS = {
     Link.PROBIT: (PROBIT, MIRRORED),
     Link.TENT: (TENT, VALLEY),
     Link.WINDOW: (WINDOW, HOLE),
+    Link.HILL: (HILL, BOWL),
 }
 
 Key = tuple[int, float, float, float]
@@ -147,6 +150,10 @@ def _constants(kind: int, epsilon: float, lo: float, hi: float) -> tuple[float, 
     h = epsilon / 2
     if kind in (TENT, VALLEY):
         return h, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 32 + 24 * h
+    if kind in (HILL, BOWL):
+        steepest = max(abs(lo), abs(hi))
+        h = steepest**2 / 4  # the largest value is twice that, as it is of a tent
+        return h, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, steepest, -math.inf, 32 + 24 * h
     # A jump may be anywhere within the blur: outward where that makes more, inward to be sure.
     out = BLUR if kind == WINDOW else -BLUR
     jumps = lo - out, hi + out, lo + out, hi - out
@@ -201,9 +208,12 @@ def _stacked(keys: Sequence[Key]) -> tuple[Floats, Floats, Ints]:
 
 
 def _straight(kind: int, epsilon: float, lo: float, hi: float) -> tuple[Floats, Floats]:
-    """Where the hull of a term that is straight in parts has knots, besides its ends."""
+    """Where the hull of a term that is straight in parts, or a parabola, has knots."""
     if kind == TENT:
         return np.zeros(1), np.zeros(1)
+    if kind == HILL:
+        points = np.linspace(lo, hi, _CELLS + 1)
+        return points, -points * points / 2
     if kind not in (WINDOW, HOLE):
         return np.empty(0), np.empty(0)
     # Where it is surely high, so that points which are found there count.

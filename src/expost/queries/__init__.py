@@ -12,6 +12,7 @@ from expost.queries.exponential_mechanism import (
     ExponentialMechanism,
     exponential_mechanism,
 )
+from expost.queries.gaussian import Gaussian, gaussian
 from expost.queries.geometric import Geometric, geometric
 from expost.queries.hadamard_response import HadamardResponse, hadamard_response
 from expost.queries.laplace import Laplace, laplace
@@ -33,6 +34,7 @@ __all__ = [
     "Duchi",
     "ExponentialMechanism",
     "FiniteLikelihood",
+    "Gaussian",
     "Geometric",
     "HadamardResponse",
     "Laplace",
@@ -51,6 +53,7 @@ __all__ = [
     "check_query",
     "duchi",
     "exponential_mechanism",
+    "gaussian",
     "geometric",
     "hadamard_response",
     "laplace",
@@ -83,6 +86,7 @@ FAMILIES: dict[str, type[Query]] = {
         Probit,
         Duchi,
         Laplace,
+        Gaussian,
         Piecewise,
     )
 }

@@ -7,6 +7,7 @@ realized loss and the filters all read. A new family writes those weights once.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
@@ -18,12 +19,15 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet, Point, Value
 from expost.errors import InvalidInput, at, expect
+from expost.queries.cumulant import randomized_response_cumulant
+from expost.queries.excess import largest_excess
+from expost.queries.lazy import Lazy
 from expost.queries.meaning import Meaning
 from expost.queries.recent import Recent
 from expost.queries.score_term import ScoreTerm
 from expost.queries.term import Term, Weights, as_weights
 from expost.reading import scalar
-from expost.rounding import ExactLike, Nats, positive
+from expost.rounding import INFINITE, ExactLike, Nats, exact, positive
 from expost.sampling import Categorical, Pmf
 
 __all__ = [
@@ -36,6 +40,7 @@ __all__ = [
     "Pairwise",
     "Query",
     "check_query",
+    "read_delta",
     "read_epsilon",
 ]
 
@@ -72,6 +77,10 @@ class Likelihood(ABC, Generic[Place]):
     @abstractmethod
     def footprint(self) -> int:
         """How much memory it takes, in units of a few doubles."""
+
+    def delta(self, ratio: Fraction) -> Fraction:
+        """δ at e^ε = ratio, which is at least 1, exactly."""
+        raise InvalidInput("the delta of this query needs a finite domain, not a box")
 
 
 class BoxLikelihood(Likelihood[Point]):
@@ -153,6 +162,14 @@ class FiniteLikelihood(Likelihood[int]):
     def least_loss(self) -> Nats:
         """The smallest loss that a single response can realize."""
 
+    def delta(self, ratio: Fraction) -> Fraction:
+        if len(self.domain) * _size(self.responses) > _MOST_KEPT:
+            raise InvalidInput("this query has too many responses here to work out its delta")
+        pmfs = [self.pmf(place) for place in range(len(self.domain))]
+        places = range(len(self.responses))
+        rows = [[int(pmf.probability(i) * pmf.total) for i in places] for pmf in pmfs]
+        return largest_excess(np.array(rows, dtype=object), ratio) / pmfs[0].total
+
 
 class Pairwise(FiniteLikelihood):
     r"""A likelihood whose responses each speak for some values, and against all others equally.
@@ -203,6 +220,16 @@ class Pairwise(FiniteLikelihood):
     @cached_property
     def epsilon(self) -> Nats:
         return Nats(ratio=Fraction(self._heavy, self._light)) if self.told_from(0).any() else Nats()
+
+    def delta(self, ratio: Fraction) -> Fraction:
+        if self.chances is None:
+            return super().delta(ratio)
+        # Of responses that speak for one value and not for the other, with probability a and
+        # a·light/heavy: a·(1 - light/heavy) is the difference of the chances.
+        own, other = self.chances
+        over = max(Fraction(0), self._heavy - ratio * self._light)
+        apart = self.epsilon > Nats()
+        return (own - other) * over / (self._heavy - self._light) if apart else Fraction(0)
 
 
 class BySufficientTerms(FiniteLikelihood):
@@ -273,6 +300,14 @@ class Query(ABC):
     epsilon: Fraction | None
     """The nominal guarantee in nats; None where only the probabilities say."""
 
+    delta: Fraction = Fraction(0)
+    """The query is (charge, delta)-LDP; where that is 0, no response exceeds the charge."""
+
+    @property
+    def approximate(self) -> bool:
+        """Whether its guarantee takes a delta, so that no filter without one can answer for it."""
+        return self.delta > 0
+
     @property
     def steepness(self) -> Fraction | None:
         """How fast D(x, x') can change with epsilon, at most; None where it never falls."""
@@ -323,6 +358,19 @@ class Query(ABC):
         assert isinstance(likelihood, FiniteLikelihood), "on a box every query has an epsilon"
         return likelihood.epsilon
 
+    def ceiling(self, domain: Domain) -> Nats:
+        """What no response exceeds: the charge, or nothing at all where there is a delta."""
+        return INFINITE if self.delta else self.charge(domain)
+
+    def cumulant(self, domain: Domain, order: Fraction) -> float:
+        r"""An upper bound on the cumulant of the log-likelihood ratio L of any two values.
+
+        .. math:: K(\lambda) \ge \log E\left[e^{\lambda L}\right], \quad \lambda > 0
+
+        That of randomized response, if not said else; infinite where there is a delta.
+        """
+        return math.inf if self.delta else randomized_response_cumulant(self.charge(domain), order)
+
     @cached_property
     def _nominal(self) -> Nats | None:
         return None if self.epsilon is None else Nats(self.epsilon)
@@ -334,6 +382,10 @@ class Query(ABC):
 
     def __hash__(self) -> int:
         return hash((self.kind, self.epsilon))
+
+
+def _size(responses: Sequence[Value]) -> int:
+    return responses.size if isinstance(responses, Lazy) else len(responses)
 
 
 def _footprint(likelihood: Likelihood[Any]) -> int:
@@ -353,3 +405,12 @@ def read_epsilon(epsilon: ExactLike) -> Fraction:
     """A query's epsilon as a person writes it, exactly."""
     with at("epsilon"):
         return positive(epsilon, at_most=LARGEST_EPSILON)
+
+
+def read_delta(delta: ExactLike, place: str = "delta") -> Fraction:
+    """A delta as a person writes it, exactly."""
+    with at(place):
+        value = exact(delta)
+        if not 0 < value < 1:
+            raise InvalidInput("must be between 0 and 1")
+        return value

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from expost.domains import FiniteSet, Scalar
+from expost.domains import Domain, FiniteSet, Scalar
 from expost.errors import InvalidInput, at
-from expost.queries.base import Columns, FiniteLikelihood, Query
+from expost.queries.base import Columns, FiniteLikelihood, Query, read_delta
+from expost.queries.excess import least_ratio
 from expost.queries.table import read_table
 from expost.queries.term import Weights
 from expost.reading import array, each, members, scalar
+from expost.rounding import INFINITE, ExactLike, Nats, decimal_text
 
 __all__ = ["Channel", "channel"]
 
@@ -28,30 +31,46 @@ class Channel(Query):
     responses: tuple[Scalar, ...]
     weights: Weights
     denominator: int
+    delta: Fraction = Fraction(0)
 
     def __repr__(self) -> str:
-        return f"Channel({len(self.weights)} values, {len(self.responses)} responses)"
+        delta = f", delta={decimal_text(self.delta)}" if self.delta else ""
+        return f"Channel({len(self.weights)} values, {len(self.responses)} responses{delta})"
 
     def tree(self) -> dict[str, Any]:
-        return {
+        tree: dict[str, Any] = {
             "responses": [r if isinstance(r, str) else float(r) for r in self.responses],
             "probabilities": [
                 [Fraction(weight, self.denominator) for weight in row]
                 for row in self.weights.tolist()
             ],
         }
+        return {**tree, "delta": self.delta} if self.delta else tree
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Channel:
-        fields = members(fields, required=("responses", "probabilities"))
+        fields = members(fields, required=("responses", "probabilities"), optional=("delta",))
         with at("responses"):
             responses = array(fields["responses"])
         with at("probabilities"):
             rows = each(array(fields["probabilities"]), array)
-        return channel(rows, responses=responses)
+        given = {"delta": read_delta(fields["delta"])} if "delta" in fields else {}
+        return channel(rows, responses=responses, **given)
 
     def with_epsilon(self, epsilon: Fraction) -> None:
         return None
+
+    def charge(self, domain: Domain) -> Nats:
+        """The least epsilon at ``delta``, exactly; without one, the worst case."""
+        return self._least_epsilon if self.delta else super().charge(domain)
+
+    def ceiling(self, domain: Domain) -> Nats:
+        return super().charge(domain)
+
+    @cached_property
+    def _least_epsilon(self) -> Nats:
+        ratio = least_ratio(self.weights, self.delta * self.denominator)
+        return INFINITE if ratio is None else Nats(ratio=ratio)
 
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) != len(self.weights):
@@ -62,7 +81,12 @@ class Channel(Query):
         return Columns(domain, self.responses, columns)
 
 
-def channel(probabilities: Any, *, responses: Sequence[Any] | None = None) -> Channel:
+def channel(
+    probabilities: Any,
+    *,
+    responses: Sequence[Any] | None = None,
+    delta: ExactLike | None = None,
+) -> Channel:
     """A channel from nested lists, a NumPy array, or a pandas or polars frame.
 
     Rows follow the values of the domain, columns the responses (a frame's column names, or 0, 1,
@@ -73,6 +97,8 @@ def channel(probabilities: Any, *, responses: Sequence[Any] | None = None) -> Ch
       exactly one, that is what was meant;
     - otherwise every entry is the double that it is, a row may miss one by up to 1e-9, and its
       largest entry (the first of them) becomes one minus the rest.
+
+    With ``delta`` the channel is charged the least ε at which it is (ε, δ)-LDP.
 
     >>> channel([["2/5", "3/5"], ["1/2", "1/2"]])
     Channel(2 values, 2 responses)
@@ -95,4 +121,5 @@ def channel(probabilities: Any, *, responses: Sequence[Any] | None = None) -> Ch
         raise InvalidInput(f"{len(labels)} responses for {weights.shape[1]} columns", "responses")
     if len(set(labels)) < len(labels):
         raise InvalidInput("a response is listed twice", "responses")
-    return Channel(None, labels, weights, denominator)
+    spared = Fraction(0) if delta is None else read_delta(delta)
+    return Channel(None, labels, weights, denominator, spared)

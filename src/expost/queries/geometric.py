@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.queries.base import BySufficientTerms, FiniteLikelihood, Query, read_epsilon
-from expost.queries.term import Weights, as_weights
+from expost.queries.base import FiniteLikelihood, Query, read_epsilon
+from expost.queries.integer_noise import NoisyLikelihood
 from expost.queries.two_weights import two_weights
-from expost.reading import each, members, number, whole
-from expost.rounding import ExactLike, Nats, decimal_text, exact
+from expost.reading import each, members, whole
+from expost.rounding import ExactLike, decimal_text, exact
 from expost.sampling import Pmf, digits
 
 __all__ = ["ClampedNoise", "Geometric", "NoisyInteger", "geometric"]
@@ -73,7 +73,7 @@ class Geometric(Query):
         low, high = self.range
         heavy, light = two_weights(self.epsilon / self.sensitivity)
         noise = ClampedNoise(low, high, self._reach(min(values), max(values)), heavy, light)
-        return GeometricLikelihood(domain, values, noise)
+        return NoisyLikelihood(domain, values, noise)
 
     def _reach(self, smallest: int, largest: int) -> int:
         """The largest distance of a value between these from an end of the range."""
@@ -139,51 +139,11 @@ class ClampedNoise:
             return self.total - self._mixed(distance + 1, self.reach - 1 - distance)
         return self._mixed(distance, self.reach - distance)
 
+    def pmf(self, value: int) -> Pmf:
+        return NoisyInteger(self, value)
+
     def _mixed(self, light: int, heavy: int) -> int:
         return int(self.light**light) * self.powers[heavy]
-
-
-class GeometricLikelihood(BySufficientTerms):
-    """Responses are the integers of the range. Their likelihood ratios are monotone in them."""
-
-    def __init__(self, domain: FiniteSet, values: Sequence[int], noise: ClampedNoise) -> None:
-        self.domain = domain
-        self._values = values
-        self._noise = noise
-        self.responses = range(noise.low, noise.high + 1)
-
-    @property
-    def footprint(self) -> int:
-        return len(self.domain) * self._noise.total.bit_length() // 64
-
-    @property
-    def sufficient(self) -> Sequence[int]:
-        return 0, len(self.responses) - 1
-
-    @cached_property
-    def least_loss(self) -> Nats:
-        # Between the ends, the response nearest to the middle of the values tells least.
-        ends = min(self._values) + max(self._values)
-        last = len(self.responses) - 1
-        middles = [(ends + odd) // 2 - self._noise.low for odd in (0, 1)]
-        inner = {max(1, min(last - 1, middle)) for middle in middles} if last > 1 else set()
-        return min(self.term(position).loss for position in {0, last, *inner})
-
-    def position(self, response: Any) -> int | None:
-        try:
-            integer = number(response)
-        except InvalidInput:
-            return None
-        inside = isinstance(integer, int) and integer in self.responses
-        return int(integer) - self._noise.low if inside else None
-
-    def pmf(self, place: int) -> Pmf:
-        return NoisyInteger(self._noise, self._values[place])
-
-    def weights(self, position: int) -> Weights:
-        response = self._noise.low + position
-        weights = [self._noise.weight(value, response) for value in self._values]
-        return as_weights(weights, self._noise.total)
 
 
 class NoisyInteger:

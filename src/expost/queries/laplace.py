@@ -8,25 +8,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from expost.domains import Box, Domain, FiniteSet, Point
+from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, at
-from expost.queries.aligned_score import UNIT, BoxScore
+from expost.queries.aligned_score import UNIT
 from expost.queries.base import BoxLikelihood, FiniteLikelihood, read_epsilon
-from expost.queries.geometric import ClampedNoise, GeometricLikelihood, NoisyInteger
-from expost.queries.linear import FORGIVEN, check_within
+from expost.queries.geometric import ClampedNoise
+from expost.queries.integer_noise import NoisyOnBox, noisy_on_set
+from expost.queries.linear import FORGIVEN
 from expost.queries.meaning import Meaning
 from expost.queries.one_bit import read_range
 from expost.queries.score import WeightsLike, read_score
-from expost.queries.score_grid import GridQuery, affine_form, integer_position, read_grid
+from expost.queries.score_grid import GridQuery, affine_form, read_grid
 from expost.queries.score_term import Link, ScoreTerm
-from expost.queries.term import Weights, as_weights
 from expost.queries.two_weights import two_weights
 from expost.reading import LARGEST_INTEGER, members
 from expost.rounding import ExactLike, decimal_text, double_above, exact
-from expost.sampling import Pmf
 
 __all__ = ["Laplace", "laplace"]
 
@@ -56,7 +52,8 @@ class Laplace(GridQuery):
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Laplace:
         required = ("weights", "range", "grid", "epsilon")
-        return cls(*read_grid(members(fields, required=required, optional=("intercept",))))
+        fields = members(fields, required=required, optional=("intercept",))
+        return cls(*read_grid(fields), fields["epsilon"])
 
     def noise(self) -> ClampedNoise:
         beyond = math.ceil(_SCALES * self.cells / self.epsilon)
@@ -71,64 +68,31 @@ class Laplace(GridQuery):
         return ClampedNoise(self.first - beyond, last + beyond, reach, heavy, light)
 
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
-        score = self.score.on_set(domain)
-        check_within(score, self.range)
-        noise = self.noise()
-        steps = [self.first + step for step in self.steps(score.values).tolist()]
-        return GeometricLikelihood(domain, steps, noise)
+        return noisy_on_set(domain, self, self.noise())
 
     def _on_box(self, domain: Box) -> BoxLikelihood:
-        score = self.score.on_box(domain)
-        check_within(score, self.range)
-        return _LaplaceOnBox(domain, self, score)
+        return _LaplaceOnBox(domain, self, self.noise())
 
     def meaning(self, domain: Domain) -> Meaning:
         return Meaning(self.range, lambda response: self.grid * response)
 
 
-class _LaplaceOnBox(BoxLikelihood):
-    """Responses are integers. The two ends of the range tell values apart as well as any other."""
+class _LaplaceOnBox(NoisyOnBox):
+    """The two ends of the range tell values apart as well as any other response."""
 
-    def __init__(self, domain: Box, query: Laplace, score: BoxScore) -> None:
-        self.domain = domain
-        self._query = query
-        self._score = score
-        self._noise = query.noise()
-        self.responses = range(self._noise.low, self._noise.high + 1)
+    query: Laplace
 
     @property
     def sufficient(self) -> Sequence[int]:
-        first = self._query.first - self._noise.low
-        return first, first + self._query.cells
-
-    @property
-    def quietest(self) -> Sequence[int]:
-        # That which is nearest to the middle of all scores.
-        low, high = (self._step(self._score.corner(sign)) for sign in (-1, 1))
-        return [middle - self._noise.low for middle in {(low + high) // 2, (low + high + 1) // 2}]
-
-    def position(self, response: Any) -> int | None:
-        return integer_position(self.responses, response)
-
-    def _step(self, place: Point) -> int:
-        query = self._query
-        return query.first + int(query.steps(np.array([self._score.at(place)]))[0])
-
-    def pmf(self, place: Point) -> Pmf:
-        return NoisyInteger(self._noise, self._step(place))
-
-    def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
-        steps = self._query.steps(self._score.at(columns)).tolist()
-        first, response = self._query.first, self._noise.low + position
-        weights = [self._noise.weight(first + step, response) for step in steps]
-        return as_weights(weights, self._noise.total)
+        first = self.query.first - self.noise.low
+        return first, first + self.query.cells
 
     def term(self, position: int) -> ScoreTerm:
-        query, score = self._query, self._score
+        query, score = self.query, self.score
         epsilon, cells = query.epsilon, query.cells
         low, high = map(Fraction, query.range)
         # Beyond the range every response is like the end.
-        cell = min(cells, max(0, self._noise.low + position - query.first))
+        cell = min(cells, max(0, self.noise.low + position - query.first))
         scale = epsilon / (high - low)
         shift = -scale * low - epsilon * cell / cells
         zeros = (0.0,) * len(score.weights)

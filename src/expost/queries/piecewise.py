@@ -68,7 +68,7 @@ class Piecewise(GridQuery):
     def from_json(cls, fields: dict[str, Any]) -> Piecewise:
         required = ("weights", "range", "grid", "window", "epsilon")
         fields = members(fields, required=required, optional=("intercept",))
-        return cls(*read_grid(fields), fields["window"])
+        return cls(*read_grid(fields), fields["epsilon"], fields["window"])
 
     @property
     def responses(self) -> range:

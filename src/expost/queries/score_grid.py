@@ -21,20 +21,18 @@ from expost.queries.score import Score, read_score, weights_from_json
 from expost.reading import LARGEST_INTEGER, array, number
 from expost.rounding import exact, positive
 
-__all__ = ["Form", "GridQuery", "affine_form", "integer_position", "read_grid"]
+__all__ = ["Form", "GridQuery", "OnGrid", "affine_form", "integer_position", "read_grid"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GridQuery(Query):
+class OnGrid(Query):
     """A query about a score that is rounded to a grid; both ends of its range are on the grid."""
 
     score: Score
     range: Ends
     grid: Fraction
-    epsilon: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
         with at("grid"):
             object.__setattr__(self, "grid", positive(self.grid, at_most=LARGEST_INTEGER))
             for end in self.range:
@@ -43,10 +41,7 @@ class GridQuery(Query):
 
     def tree(self) -> dict[str, Any]:
         ends = [float(end) for end in self.range]
-        return {**self.score.tree(), "range": ends, "grid": self.grid, "epsilon": self.epsilon}
-
-    def with_epsilon(self, epsilon: Fraction) -> Self:
-        return replace(self, epsilon=epsilon)
+        return {**self.score.tree(), "range": ends, "grid": self.grid}
 
     @cached_property
     def first(self) -> int:
@@ -63,12 +58,29 @@ class GridQuery(Query):
         return np.rint(shares(scores, self.range) * self.cells).astype(np.int64)
 
 
-def read_grid(fields: dict[str, Any]) -> tuple[Score, Ends, Any, Any]:
-    """Score, range, grid and epsilon of a file; the last two are yet to be read."""
+@dataclass(frozen=True, eq=False, repr=False)
+class GridQuery(OnGrid):
+    """One that has an epsilon."""
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+        super().__post_init__()
+
+    def tree(self) -> dict[str, Any]:
+        return {**super().tree(), "epsilon": self.epsilon}
+
+    def with_epsilon(self, epsilon: Fraction) -> Self:
+        return replace(self, epsilon=epsilon)
+
+
+def read_grid(fields: dict[str, Any]) -> tuple[Score, Ends, Any]:
+    """Score, range and grid of a file; the last one is yet to be read."""
     with at("range"):
         ends = array(fields["range"])
     score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
-    return score, read_range(ends), fields["grid"], fields["epsilon"]
+    return score, read_range(ends), fields["grid"]
 
 
 def integer_position(responses: Sequence[Value], response: Any) -> int | None:

@@ -22,7 +22,8 @@ class Link(IntEnum):
               \text{PROBIT:} \quad & \log(1 + (e^\varepsilon - 1) \Phi(z)) \\
               \text{TENT:} \quad & -|z| \\
               \text{WINDOW:} \quad & \varepsilon/2 \text{ if } z \in \text{window},
-                  \text{ else } -\varepsilon/2
+                  \text{ else } -\varepsilon/2 \\
+              \text{HILL:} \quad & -z^2/2
     """
 
     LOGISTIC = 0
@@ -30,6 +31,7 @@ class Link(IntEnum):
     PROBIT = 2
     TENT = 3
     WINDOW = 4
+    HILL = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class ScoreTerm:
     offset: float
     error: float
     window: tuple[float, float] = EVERYWHERE
-    """Lower and upper end, for ``Link.WINDOW`` only."""
+    """Lower and upper end of a window; for ``Link.HILL``, between which z is on the whole box."""
     ruler: tuple[object, ...] = ()
     """What a window is measured with: where it is equal, scores are rounded alike.
 
