@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # The redundant aliases tell type checkers that these names are public.
+    from expost.accounting import ApproximateFilter as ApproximateFilter
     from expost.accounting import BasicFilter as BasicFilter
     from expost.accounting import BayesianFilter as BayesianFilter
+    from expost.accounting import CompositionFilter as CompositionFilter
     from expost.accounting import Decision as Decision
     from expost.accounting import Filter as Filter
     from expost.accounting import Odometer as Odometer
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
     from expost.certificates import certificate as certificate
     from expost.clients import ClientCheck as ClientCheck
     from expost.clients import check_client as check_client
+    from expost.comparison import Comparison as Comparison
+    from expost.comparison import compare as compare
+    from expost.composition import Mixture as Mixture
+    from expost.composition import Renyi as Renyi
+    from expost.composition import Rogers as Rogers
+    from expost.composition import Rule as Rule
+    from expost.composition import Sums as Sums
+    from expost.composition import Whitehouse as Whitehouse
+    from expost.delta import delta_at as delta_at
     from expost.domains import Box as Box
     from expost.domains import FiniteSet as FiniteSet
     from expost.domains import categories as categories
@@ -66,6 +77,7 @@ if TYPE_CHECKING:
     from expost.queries import channel as channel
     from expost.queries import duchi as duchi
     from expost.queries import exponential_mechanism as exponential_mechanism
+    from expost.queries import gaussian as gaussian
     from expost.queries import geometric as geometric
     from expost.queries import hadamard_response as hadamard_response
     from expost.queries import laplace as laplace
@@ -93,6 +105,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HALT",
     "Answers",
+    "ApproximateFilter",
     "BasicFilter",
     "BayesianFilter",
     "Belief",
@@ -100,7 +113,9 @@ __all__ = [
     "BudgetExceeded",
     "Certificate",
     "ClientCheck",
+    "Comparison",
     "Composite",
+    "CompositionFilter",
     "Decision",
     "Distribution",
     "Effort",
@@ -118,17 +133,23 @@ __all__ = [
     "InvalidInput",
     "Losses",
     "Mean",
+    "Mixture",
     "Nats",
     "Odometer",
     "OutsideDomain",
     "Progress",
     "Query",
+    "Renyi",
+    "Rogers",
+    "Rule",
     "Samples",
     "Session",
     "SimplifiedFilter",
     "Source",
     "Statement",
+    "Sums",
     "Transcript",
+    "Whitehouse",
     "Witness",
     "allowed_confidence",
     "broken_limit",
@@ -137,7 +158,9 @@ __all__ = [
     "channel",
     "check_belief",
     "check_client",
+    "compare",
     "confidence",
+    "delta_at",
     "duchi",
     "estimate_distribution",
     "estimate_frequencies",
@@ -146,6 +169,7 @@ __all__ = [
     "exponential_mechanism",
     "from_sklearn",
     "gain_ratio",
+    "gaussian",
     "geometric",
     "hadamard_response",
     "integers",
@@ -175,6 +199,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Answers": "answers",
+    "ApproximateFilter": "accounting",
     "BasicFilter": "accounting",
     "BayesianFilter": "accounting",
     "Belief": "belief",
@@ -182,7 +207,9 @@ _HOME = {
     "BudgetExceeded": "errors",
     "Certificate": "certificates",
     "ClientCheck": "clients",
+    "Comparison": "comparison",
     "Composite": "knowledge",
+    "CompositionFilter": "accounting",
     "Decision": "accounting",
     "Distribution": "estimation",
     "Effort": "extrema",
@@ -201,17 +228,23 @@ _HOME = {
     "InvalidInput": "errors",
     "Losses": "losses",
     "Mean": "estimation",
+    "Mixture": "composition",
     "Nats": "rounding",
     "Odometer": "accounting",
     "OutsideDomain": "errors",
     "Progress": "extrema",
     "Query": "queries",
+    "Renyi": "composition",
+    "Rogers": "composition",
+    "Rule": "composition",
     "Samples": "knowledge",
     "Session": "session",
     "SimplifiedFilter": "accounting",
     "Source": "sampling",
     "Statement": "knowledge",
+    "Sums": "composition",
     "Transcript": "transcript",
+    "Whitehouse": "composition",
     "Witness": "knowledge",
     "allowed_confidence": "knowledge",
     "broken_limit": "knowledge",
@@ -220,7 +253,9 @@ _HOME = {
     "channel": "queries",
     "check_belief": "knowledge",
     "check_client": "clients",
+    "compare": "comparison",
     "confidence": "knowledge",
+    "delta_at": "delta",
     "duchi": "queries",
     "estimate_distribution": "estimation",
     "estimate_frequencies": "estimation",
@@ -229,6 +264,7 @@ _HOME = {
     "exponential_mechanism": "queries",
     "from_sklearn": "interop.sklearn",
     "gain_ratio": "knowledge",
+    "gaussian": "queries",
     "geometric": "queries",
     "hadamard_response": "queries",
     "integers": "domains",

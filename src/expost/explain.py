@@ -25,7 +25,7 @@ from expost.queries import (
 )
 from expost.queries.regression import Regression
 from expost.queries.score import Score
-from expost.queries.score_grid import GridQuery
+from expost.queries.score_grid import OnGrid
 from expost.rounding import Enclosure
 from expost.transcript import Exchange
 
@@ -122,7 +122,8 @@ def in_words(query: Query, domain: Domain) -> str:
     """What a query asks, and how much it could give away."""
     epsilon = query.charge(domain)
     amount = str(epsilon) if epsilon.ratio == 1 else f"{epsilon.nearest:.6g}"
-    return f"{_subject_of(query)}, at epsilon {amount}"
+    slip = f" and delta {float(query.delta):.6g}" if query.delta else ""
+    return f"{_subject_of(query)}, at epsilon {amount}{slip}"
 
 
 @singledispatch
@@ -177,7 +178,7 @@ def _(query: Linear) -> str:
 
 
 @_subject_of.register
-def _(query: GridQuery) -> str:
+def _(query: OnGrid) -> str:
     ends = f"from {query.range[0]:g} to {query.range[1]:g}"
     return f"a score {ends} of {_coordinates(query.score)}, with noise"
 

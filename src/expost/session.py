@@ -141,7 +141,7 @@ class Session:
             return "Session(not started)"
         return (
             f"Session({self.transcript.domain!r}, {len(self.transcript)} answered, "
-            f"budget {self._filter.budget})"
+            f"budget {self._filter.limit})"
         )
 
     def _repr_html_(self) -> str:
@@ -149,7 +149,7 @@ class Session:
             "domain": self.transcript.domain,
             "value": "(not shown)",
             "answered": len(self.transcript),
-            "filter": f"{self._filter.kind}, budget {self._filter.budget}",
+            "filter": f"{self._filter.kind}, budget {self._filter.limit}",
         }
         if self._odometer.loss_is_known:
             facts["realized loss"] = nats(self.loss.upper)

@@ -15,11 +15,13 @@ from typing import Any
 
 from expost.canonical import canonical, map_leaves, value_tree
 from expost.chain import Chain
+from expost.composition import Rule, rule_from_json
 from expost.domains import Domain, Value, domain_from_json
 from expost.durable import replace
 from expost.errors import InvalidInput, at, expect
 from expost.notebook import card
 from expost.queries import Likelihood, Query, check_query, query_from_json
+from expost.queries.base import read_delta
 from expost.reading import NumberText, array, members, number, parse, scalar, text
 from expost.rounding import Nats, decimal_text
 
@@ -37,7 +39,10 @@ __all__ = [
 ]
 
 VERSION = 1
-FILTER_KINDS = ("basic", "simplified", "bayesian")
+FILTER_KINDS = ("basic", "simplified", "bayesian", "composition", "approximate")
+
+# Filters with a delta have a composition rule, under this name in a file.
+_RULE_FIELDS = {"composition": "rule", "approximate": "inner"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +55,40 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class FilterSpec:
-    """Which filter guards the subject, and its budget: fixed before the first response."""
+    """Which filter guards the subject, and its budget: fixed before the first response.
+
+    With a delta there is a composition rule, and all that its theorem needs.
+    """
 
     kind: str
     budget: Nats
+    delta: Fraction | None = None
+    rule: Rule | None = None
 
     def __post_init__(self) -> None:
         if not self.budget > Nats() or (self.budget.rational and self.budget.ratio != 1):
             raise InvalidInput("a budget is either an epsilon or a ratio, and positive")
+        field = _RULE_FIELDS.get(self.kind)
+        if (field is None) != (self.delta is None):
+            raise InvalidInput("a budget has a delta if and only if there is a composition rule")
+        if field is None or self.delta is None:
+            return
+        read_delta(self.delta)
+        with at(field):
+            expect(self.rule, Rule, "a composition rule, such as Renyi(order=8)")
+            assert self.rule is not None
+            self.rule.check(self.delta)
 
     def tree(self) -> dict[str, Any]:
+        tree: dict[str, Any] = {"kind": self.kind}
         if self.budget.rational:
-            return {"kind": self.kind, "epsilon": self.budget.rational}
-        return {"kind": self.kind, "ratio": self.budget.ratio}
+            tree["epsilon"] = self.budget.rational
+        else:
+            tree["ratio"] = self.budget.ratio
+        if self.rule is not None:
+            tree["delta"] = self.delta
+            tree[_RULE_FIELDS[self.kind]] = {"kind": self.rule.kind, **self.rule.tree()}
+        return tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +233,28 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 def _filter_from_json(value: Any) -> FilterSpec:
     with at("filter"):
-        fields = members(value, required=("kind",), optional=("epsilon", "ratio"))
-        with at("kind"):
-            kind = text(fields["kind"])
-            if kind not in FILTER_KINDS:
-                raise InvalidInput(f"unknown filter; known: {', '.join(FILTER_KINDS)}")
+        kind = _filter_kind(members(value, required=("kind",), optional=None)["kind"])
+        field = _RULE_FIELDS.get(kind)
+        required = ("kind",) if field is None else ("kind", "delta", field)
+        fields = members(value, required=required, optional=("epsilon", "ratio"))
         for name in ("epsilon", "ratio"):
             if name in fields and fields[name] is None:
                 raise InvalidInput("must be a number", name)
-        return FilterSpec(kind, Nats.budget(fields.get("epsilon"), fields.get("ratio")))
+        budget = Nats.budget(fields.get("epsilon"), fields.get("ratio"))
+        if field is None:
+            return FilterSpec(kind, budget)
+        delta = read_delta(fields["delta"])
+        with at(field):
+            rule = rule_from_json(fields[field])
+        return FilterSpec(kind, budget, delta, rule)
+
+
+def _filter_kind(value: Any) -> str:
+    with at("kind"):
+        kind = text(value)
+        if kind not in FILTER_KINDS:
+            raise InvalidInput(f"unknown filter; known: {', '.join(FILTER_KINDS)}")
+        return kind
 
 
 def _response_from_json(value: Any) -> Any:

@@ -27,10 +27,11 @@ class BasicFilter(Filter):
     def exact_loss(self, odometer: Odometer) -> Nats:
         return odometer.exact_spent
 
-    def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
-        charge = query.charge(odometer.transcript.domain)
+    def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
+        charge = query.ceiling(odometer.transcript.domain)
         return WorstCase(
-            odometer.spent + charge.enclosure, exact=lambda: self.exact_loss(odometer) + charge
+            odometer.spent + charge.enclosure * times,
+            exact=lambda: self.exact_loss(odometer) + charge * times,
         )
 
 

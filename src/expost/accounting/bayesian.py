@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from expost.accounting.filter import Filter, WorstCase
 from expost.accounting.odometer import Odometer
-from expost.accounting.on_box import loss_after_response
+from expost.accounting.on_box import loss_after_responses
 from expost.extrema import (
     capped,
     exact_spread,
@@ -20,7 +20,7 @@ from expost.queries import Query
 from expost.queries.base import BySufficientTerms, Pairwise
 from expost.rounding import Enclosure, Nats
 
-__all__ = ["BayesianFilter"]
+__all__ = ["BayesianFilter", "worst_on_set"]
 
 
 class BayesianFilter(Filter):
@@ -34,37 +34,50 @@ class BayesianFilter(Filter):
 
     kind: ClassVar[str] = "bayesian"
 
-    def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
+    def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
         total = odometer.log_likelihood
         if isinstance(total, BoxLogLikelihood):
-            return loss_after_response(odometer, query, self.budget)
-        likelihood = query.on(total.domain)
-        if isinstance(likelihood, Pairwise):
-            return _by_pairs(odometer.loss, total, likelihood)
-        assert isinstance(likelihood, BySufficientTerms), "there is no third kind"
-        return _by_terms(query, total, likelihood)
+            return loss_after_responses(odometer, query, self.budget, times)
+        return worst_on_set(odometer, query, times)
 
 
-def _by_pairs(now: Enclosure, total: LogLikelihood, likelihood: Pairwise) -> WorstCase:
+def worst_on_set(odometer: Odometer, query: Query, times: int) -> WorstCase:
+    """The realized loss over a finite domain after so many responses, at worst.
+
+    D of several responses is the sum of theirs, so the worst that can happen is one response over
+    and over.
+    """
+    total = odometer.log_likelihood
+    assert isinstance(total, LogLikelihood)
+    likelihood = query.on(total.domain)
+    if isinstance(likelihood, Pairwise):
+        return _by_pairs(odometer.loss, total, likelihood, times)
+    assert isinstance(likelihood, BySufficientTerms), "there is no third kind"
+    return _by_terms(query, total, likelihood, times)
+
+
+def _by_pairs(now: Enclosure, total: LogLikelihood, likelihood: Pairwise, times: int) -> WorstCase:
     # D is epsilon for values that can be told apart, and zero for others.
-    pair = widest_pair(total, likelihood.told_from)
-    apart = capped(spread_of_pair(total, pair), now) + likelihood.epsilon.enclosure
+    pair, epsilon = widest_pair(total, likelihood.told_from), likelihood.epsilon
+    apart = capped(spread_of_pair(total, pair), now) + epsilon.enclosure * times
     return WorstCase(
         Enclosure(max(now.lower, apart.lower), max(now.upper, apart.upper)),
-        exact=lambda: exact_spread_apart(total, likelihood.told_from, likelihood.epsilon),
+        exact=lambda: exact_spread_apart(total, likelihood.told_from, epsilon * times),
         response=likelihood.responses[likelihood.telling(*pair)],
     )
 
 
-def _by_terms(query: Query, total: LogLikelihood, likelihood: BySufficientTerms) -> WorstCase:
-    losses = {i: spread_with(total, likelihood.term(i)) for i in likelihood.sufficient}
+def _by_terms(
+    query: Query, total: LogLikelihood, likelihood: BySufficientTerms, times: int
+) -> WorstCase:
+    losses = {i: spread_with(total, likelihood.term(i), times) for i in likelihood.sufficient}
     lower = max(loss.lower for loss in losses.values())
     upper = max(loss.upper for loss in losses.values())
 
     def exact() -> Nats:
         # A response whose loss is surely below that of another one need not be looked at.
         candidates = [i for i, loss in losses.items() if loss.upper >= lower]
-        return max(exact_spread(total, Summand(query, i)) for i in candidates)
+        return max(exact_spread(total, Summand(query, i, times)) for i in candidates)
 
     worst = next(i for i, loss in losses.items() if loss.upper == upper)
     return WorstCase(Enclosure(lower, upper), exact, likelihood.responses[worst])

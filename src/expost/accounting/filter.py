@@ -11,8 +11,9 @@ from typing import ClassVar, Self
 from expost.accounting.decision import Decision, remaining
 from expost.accounting.largest import Trial, largest_epsilon, nearly_largest_epsilon
 from expost.accounting.odometer import Odometer
+from expost.accounting.repeats import Repeats, most_repeats
 from expost.domains import Value
-from expost.errors import expect
+from expost.errors import InvalidInput, expect
 from expost.likelihood import LogLikelihood
 from expost.queries import Query, check_query
 from expost.rounding import Enclosure, ExactLike, Nats, decimal_text
@@ -55,6 +56,8 @@ class Filter(ABC):
     """
 
     kind: ClassVar[str]
+    pure: ClassVar[bool] = True
+    """Whether there is no delta, neither in the budget nor in what may be asked."""
     budget: Nats
 
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
@@ -67,10 +70,20 @@ class Filter(ABC):
         object.__setattr__(result, "budget", FilterSpec(cls.kind, budget).budget)
         return result
 
+    @classmethod
+    def of_spec(cls, spec: FilterSpec) -> Self:
+        """The filter that a transcript file names."""
+        return cls.of(spec.budget)
+
     @property
     def spec(self) -> FilterSpec:
         """How a transcript file names this filter."""
         return FilterSpec(self.kind, self.budget)
+
+    @property
+    def limit(self) -> str:
+        """The budget for people."""
+        return str(self.budget)
 
     def loss(self, odometer: Odometer) -> Enclosure:
         """What this filter holds against its budget so far; the realized loss, if not said else."""
@@ -92,12 +105,21 @@ class Filter(ABC):
         return None
 
     @abstractmethod
-    def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
-        """What this filter would hold against its budget after the query, at worst."""
+    def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
+        """What this filter would hold against its budget after the query, at worst.
+
+        Asked so many times in a row; it never falls with their number.
+        """
 
     def accepts(self, odometer: Odometer, query: Query) -> bool:
         """Whether the query is accepted, and nothing else."""
         return self.worst_case(odometer, query).within(self.budget)
+
+    def more(self, odometer: Odometer, query: Query) -> Repeats:
+        """How many times in a row the query would be accepted, whatever the responses."""
+        if self.pure and query.approximate:
+            return Repeats(0)
+        return most_repeats(lambda times: self.worst_case(odometer, query, times), self.budget)
 
     def remaining(self, odometer: Odometer) -> float:
         """Budget minus loss, rounded down."""
@@ -107,6 +129,8 @@ class Filter(ABC):
         """Say whether the query is accepted. Changes nothing, and needs no secret."""
         expect(odometer, Odometer, "an odometer: Odometer(transcript)")
         check_query(query)
+        if self.pure and query.approximate:
+            raise InvalidInput("has a delta, which only an ApproximateFilter allows", "query")
         worst = self.worst_case(odometer, query)
         return Decision(
             accepted=worst.within(self.budget),

@@ -92,7 +92,8 @@ def nearly_largest_epsilon(
 
     Where every attempt is a search, the last digits would cost more than they are worth.
     """
-    assert query.epsilon is not None, "on a box every query has an epsilon"
+    if query.epsilon is None:
+        return None
     low, high = Fraction(0), Fraction(LARGEST_EPSILON)
     below, above = -math.inf, math.inf
     guess = min(remaining, LARGEST_EPSILON / 2)

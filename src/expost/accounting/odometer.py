@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from expost.chain import Chain
+from expost.composition import Rule, Total
 from expost.errors import expect
 from expost.extrema import Effort, exact_spread, realized_spread
 from expost.likelihood import BoxLogLikelihood, LogLikelihood, flat
@@ -36,6 +37,8 @@ class Odometer:
     """The sum of the epsilons at the start and after each exchange."""
     _passes: Chain[Enclosure]
     """The realized losses over a finite domain."""
+    _totals: dict[Rule, Total]
+    """What composition rules that were asked for have summed up."""
 
     def __init__(self, transcript: Transcript, *, effort: Effort | None = None) -> None:
         expect(transcript, Transcript, "a transcript")
@@ -45,21 +48,40 @@ class Odometer:
         self._set("log_likelihood", flat(transcript.domain))
         self._set("basic_history", Chain([_ZERO]))
         self._set("_passes", Chain([_ZERO]))
+        self._set("_totals", {})
         for exchange in transcript.exchanges:
             self._absorb(exchange)
 
     def add(self, query: Query, response: Any) -> Odometer:
         """The odometer after one more exchange."""
-        longer = object.__new__(Odometer)
+        longer, domain = object.__new__(Odometer), self.transcript.domain
         longer._set("transcript", self.transcript.add(query, response))
         for name in ("effort", "log_likelihood", "basic_history", "_passes"):
             longer._set(name, getattr(self, name))
-        longer._absorb(longer.transcript.exchanges[-1])
+        latest = longer.transcript.exchanges[-1]
+        longer._set(
+            "_totals",
+            {
+                rule: total + rule.price(latest.query, domain)
+                for rule, total in self._totals.items()
+            },
+        )
+        longer._absorb(latest)
         return longer
+
+    def total(self, rule: Rule) -> Total:
+        """What a composition rule sums up over the transcript; kept up to date once asked for."""
+        total = self._totals.get(rule)
+        if total is None:
+            total, domain = Total(), self.transcript.domain
+            for exchange in self.transcript.exchanges:
+                total += rule.price(exchange.query, domain)
+            self._totals[rule] = total
+        return total
 
     def _absorb(self, exchange: Exchange) -> None:
         total = self.log_likelihood.add(exchange)
-        spent = self.spent + exchange.query.charge(self.transcript.domain).enclosure
+        spent = self.spent + exchange.query.ceiling(self.transcript.domain).enclosure
         self._set("log_likelihood", total)
         self._set("basic_history", self.basic_history.plus(spent))
         if isinstance(total, LogLikelihood):
@@ -98,8 +120,8 @@ class Odometer:
         domain = self.transcript.domain
         if isinstance(self.log_likelihood, LogLikelihood):
             summands = self.log_likelihood.tally.values()
-            return total_charge((part.query.charge(domain), part.times) for part in summands)
-        return total_charge((step.query.charge(domain), 1) for step in self.transcript.exchanges)
+            return total_charge((part.query.ceiling(domain), part.times) for part in summands)
+        return total_charge((step.query.ceiling(domain), 1) for step in self.transcript.exchanges)
 
     @property
     def exact_loss(self) -> Nats:

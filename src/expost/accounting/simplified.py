@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from expost.accounting.bayesian import worst_on_set
 from expost.accounting.filter import Filter, WorstCase
 from expost.accounting.odometer import Odometer
 from expost.accounting.on_box import loss_plus_epsilon
@@ -21,11 +22,14 @@ class SimplifiedFilter(Filter):
 
     kind: ClassVar[str] = "simplified"
 
-    def worst_case(self, odometer: Odometer, query: Query) -> WorstCase:
+    def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
         domain = odometer.transcript.domain
         if isinstance(domain, Box):
-            return loss_plus_epsilon(odometer, query, self.budget)
+            return loss_plus_epsilon(odometer, query, self.budget, times)
         epsilon = query.on(domain).epsilon
-        return WorstCase(
-            odometer.loss + epsilon.enclosure, exact=lambda: self.exact_loss(odometer) + epsilon
-        )
+        before = WorstCase(odometer.loss, exact=lambda: self.exact_loss(odometer))
+        if times > 1:
+            before = worst_on_set(odometer, query, times - 1)
+        exact = before.exact
+        assert exact is not None, "over a finite domain everything is exact"
+        return WorstCase(before.loss + epsilon.enclosure, exact=lambda: exact() + epsilon)

@@ -49,7 +49,7 @@ def run(file: Path, query_file: Path, effort: Effort, *, as_json: bool) -> None:
             ("decision", outcome),
             ("loss now", shown(decision.loss)),
             ("loss at worst", worst),
-            ("budget", str(decision.budget)),
+            ("budget", named_filter(transcript).limit),
             ("remaining", shown(decision.remaining)),
             ("largest epsilon", str(decision.largest_epsilon or "none")),
         ]

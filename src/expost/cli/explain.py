@@ -80,7 +80,7 @@ def _budget(account: Account) -> Iterator[str]:
     if account.guard is None or account.used is None:
         yield "The transcript names no filter, so there is no budget."
         return
-    limit, kind = account.guard.budget, account.guard.kind
+    limit, kind = account.guard.limit, account.guard.kind
     if account.within_budget is False:
         yield f"The budget of {limit} ({kind} filter) is exceeded: {shown(account.held)} is used."
         return

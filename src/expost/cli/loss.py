@@ -50,7 +50,7 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
         narrower = "more nodes (--nodes), or less coarse grids of noise, may narrow it"
         lines.insert(2, ("at least", f"{loss.lower:.6g}; {narrower}"))
     if guard is not None:
-        lines += [("budget", str(guard.budget)), ("remaining", shown(guard.remaining(odometer)))]
+        lines += [("budget", guard.limit), ("remaining", shown(guard.remaining(odometer)))]
     if within is False:
         lines.append(("warning", "this transcript is over its budget"))
     show_lines(lines)

@@ -1,0 +1,64 @@
+"""The (epsilon, delta) filter that goes on where composition ends."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+from expost.accounting.bayesian import BayesianFilter
+from expost.accounting.composition import CompositionFilter
+from expost.accounting.filter import WorstCase
+from expost.accounting.odometer import Odometer
+from expost.composition import Mixture, Rule
+from expost.queries import Query
+from expost.queries.base import read_delta
+from expost.rounding import Enclosure, ExactLike, Nats
+
+__all__ = ["ApproximateFilter"]
+
+
+class ApproximateFilter(CompositionFilter):
+    """Accept what a composition rule or the Bayesian filter accepts (paper, Algorithm 4).
+
+    The rule counts every query that was answered, also those that only the Bayesian filter
+    accepted: from the first such query on the Bayesian filter decides alone. While the rule
+    accepts, losses are its costs; after that they are realized losses. Without ``inner`` the rule
+    is :meth:`Mixture.for_budget`. Proof: docs/theory/approximate.md.
+    """
+
+    kind: ClassVar[str] = "approximate"
+
+    def __init__(
+        self,
+        epsilon: ExactLike | None = None,
+        delta: ExactLike | None = None,
+        inner: Rule | None = None,
+        *,
+        ratio: ExactLike | None = None,
+    ) -> None:
+        if inner is None and delta is not None:
+            inner = Mixture.for_exact_budget(Nats.budget(epsilon, ratio), read_delta(delta))
+        super().__init__(epsilon, delta, inner, ratio=ratio)
+
+    @property
+    def inner(self) -> Rule:
+        """The composition rule."""
+        return self.rule
+
+    @cached_property
+    def _bayesian(self) -> BayesianFilter:
+        return BayesianFilter.of(self.budget)
+
+    def loss(self, odometer: Odometer) -> Enclosure:
+        held = self.held(odometer)
+        return held.loss if held.within(self.budget) else odometer.loss
+
+    def holds(self, odometer: Odometer) -> bool | None:
+        return super().holds(odometer) or self._bayesian.holds(odometer)
+
+    def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
+        # Every sum of the rule only grows, so what fits with the query has always fitted.
+        composed = super().worst_case(odometer, query, times)
+        if composed.within(self.budget):
+            return composed
+        return self._bayesian.worst_case(odometer, query, times)
