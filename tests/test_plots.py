@@ -76,3 +76,16 @@ def test_a_budget_of_many_digits_has_a_short_label(ratio: str) -> None:
     _, lines = drawn(answered("yes"), Nats.budget(ratio=ratio))
     (label,) = [label for label in lines if label.startswith("budget")]
     assert len(label) < 30
+
+
+def test_composition_rules_are_drawn_until_they_stop() -> None:
+    odometer = xp.Odometer(answered("yes", "no", "yes", "yes"))
+    costs = {"basic": [0, 0.5, 1], "whitehouse": [0.0], "renyi": [0, 0.25, 0.5, 0.75, 0.9]}
+    budget = Nats.budget(epsilon=1)
+    (axes,) = odometer_figure(odometer, odometer.history, budget, costs).axes
+    lines = {str(line.get_label()): np.asarray(line.get_ydata()).tolist() for line in axes.lines}
+    assert lines["basic composition: stops after 2"] == costs["basic"]
+    assert lines["Whitehouse: stops after 0"] == costs["whitehouse"]
+    assert lines["Rényi"] == costs["renyi"]
+    assert "realized loss: 4 answered" in lines
+    assert set(lines["budget 1"]) == {1}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["losses_figure", "odometer_figure", "save"]
 
 _REALIZED, _BASIC, _BUDGET = "#0b6e8a", "#b4552d", "#444444"
+_RULES = {"whitehouse": "#b8921a", "renyi": "#6b4a9e", "mixture": "#3d8b4f"}
+_NAMES = {"whitehouse": "Whitehouse", "renyi": "Rényi", "mixture": "mixture"}
 
 # Up to here every response gets a mark of its own.
 _FEW = 40
@@ -28,12 +31,16 @@ _BINS = 60
 
 
 def odometer_figure(
-    odometer: Odometer, losses: Sequence[Enclosure], budget: Nats | None = None
+    odometer: Odometer,
+    losses: Sequence[Enclosure],
+    budget: Nats | None = None,
+    costs: Mapping[str, Sequence[float]] | None = None,
 ) -> Figure:
     """The realized loss after each response, beside what basic composition would charge.
 
     ``losses`` is the history of the odometer: a band from lower to upper ends, which over a finite
     domain is as thin as a line. Basic composition is drawn for as long as it is within the budget.
+    So are other composition rules, by name, whose ``costs`` are given for as long as that.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -41,17 +48,23 @@ def odometer_figure(
     answered = len(odometer)
     finite = [loss for loss in losses if loss.upper < math.inf]
     upper = [loss.upper for loss in finite]
-    stop = answered if budget is None else basic_prefix(odometer.transcript, budget)
-    charges = [charge.upper for charge in odometer.basic_history[: stop + 1]]
-    charges = [charge for charge in charges if charge < math.inf]
+    charged = {"basic": _charges(odometer, budget)} if costs is None else dict(costs)
     mark = "o" if answered <= _FEW else None
 
     figure = Figure(figsize=(8, 4.2), layout="constrained")
     axes = figure.subplots()
-    axes.plot(
-        charges, color=_BASIC, linewidth=3.4, marker=mark, markersize=6, clip_on=False,
-        label="basic composition" + (f": stops after {stop:,}" if stop < answered else ""),
-    )  # fmt: skip
+    for name, charges in charged.items():
+        basic = name == "basic"
+        stop, color = len(charges) - 1, _BASIC if basic else _RULES[name]
+        label = "basic composition" if basic else _NAMES[name]
+        ends = stop < answered and budget is not None
+        axes.plot(
+            charges, color=color, linewidth=3.4 if basic else 1.8, marker=mark,
+            markersize=6 if basic else 3, clip_on=False,
+            label=label + (f": stops after {stop:,}" if ends else ""),
+        )  # fmt: skip
+        if ends:
+            axes.plot([stop], charges[-1:], "o", color=color, clip_on=False)
     axes.fill_between(
         range(len(finite)), [loss.lower for loss in finite], upper, color=_REALIZED, alpha=0.3,
         linewidth=0,
@@ -60,7 +73,7 @@ def odometer_figure(
         upper, color=_REALIZED, linewidth=2, marker=mark, markersize=4, clip_on=False,
         label=f"realized loss: {answered:,} answered",
     )  # fmt: skip
-    top = max(*upper, *charges)
+    top = max(*upper, *itertools.chain.from_iterable(charged.values()))
     if budget is not None:
         limit = budget.enclosure.upper
         top = max(top, limit)
@@ -69,15 +82,21 @@ def odometer_figure(
         axes.axhline(limit, color=_BUDGET, linewidth=1.2, linestyle=line, label=f"budget {text}")
     if len(finite) <= answered:
         axes.axvline(len(finite) - 0.5, color=_REALIZED, linestyle=":", label="infinite from here")
-    if stop < answered:
-        axes.plot([stop], charges[-1:], "o", color=_BASIC, clip_on=False)
     axes.set(xlabel="responses given", ylabel="privacy loss (nats)", xlim=(0, max(1, answered)))
     axes.set_ylim(0, 1.05 * top if top > 0 else 1)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     # Above the axes it is in nobody's way, whichever way the lines go.
-    figure.legend(loc="outside upper left", ncols=4, frameon=False)
+    columns, size = (4, "medium") if costs is None else (3, "small")
+    figure.legend(loc="outside upper left", ncols=columns, fontsize=size, frameon=False)
     return figure
+
+
+def _charges(odometer: Odometer, budget: Nats | None) -> list[float]:
+    """The sums of the epsilons, as long as they are within the budget."""
+    stop = len(odometer) if budget is None else basic_prefix(odometer.transcript, budget)
+    charges = [charge.upper for charge in odometer.basic_history[: stop + 1]]
+    return [charge for charge in charges if charge < math.inf]
 
 
 def losses_figure(losses: Losses) -> Figure:

@@ -6,10 +6,12 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import expost as xp
+from expost import plots
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -74,3 +76,70 @@ def test_a_long_search_says_which_response_it_is_at(
     code, _, err = run("plot", path, "-o", tmp_path / "box.png")
     assert code == 0
     assert err.startswith("response 0 of 2\n")
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, list[float]] | None]:
+    """What the figure is given, call by call."""
+    seen: list[dict[str, list[float]] | None] = []
+
+    def figure(odometer: xp.Odometer, losses: Any, budget: Any, costs: Any) -> Any:
+        seen.append(costs)
+        return plots.odometer_figure(odometer, losses, budget, costs)
+
+    monkeypatch.setattr("expost.cli.plot.odometer_figure", figure)
+    return seen
+
+
+def test_rules_are_drawn_where_there_is_a_delta(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = drawn(monkeypatch)
+    tenth = xp.randomized_response(epsilon="0.1")
+    for guard, options, rules in [
+        (xp.BayesianFilter(epsilon="0.3"), [], False),
+        (xp.BayesianFilter(epsilon="0.3"), ["--delta", "1e-6"], True),
+        (xp.ApproximateFilter(epsilon="0.3", delta="1e-3"), [], True),
+    ]:
+        transcript = xp.Transcript(xp.FiniteSet([0, 1]), guard.spec)
+        for response in (0, 1, 0, 1, 0):
+            transcript = transcript.add(tenth, response)
+        path = tmp_path / "t.json"
+        transcript.save(path)
+        code, _, err = run("plot", path, "-o", tmp_path / "t.png", *options)
+        assert (code, err) == (0, "")
+        costs = seen.pop()
+        assert (costs is not None) == rules
+        if costs is None:
+            continue
+        assert list(costs) == ["basic", "whitehouse", "renyi", "mixture"]
+        # Three of 0.1 fit 0.3 exactly; a double that is a little above it does not hide that.
+        assert costs["basic"] == pytest.approx([0, 0.1, 0.2, 0.3])
+        assert costs["whitehouse"] == [0.0]
+        for index, cost in enumerate(costs["mixture"]):
+            beginning = xp.Transcript(xp.FiniteSet([0, 1]), guard.spec)
+            for _ in range(index):
+                beginning = beginning.add(tenth, 0)
+            delta = None if guard.spec.delta else "1e-6"
+            said = xp.compare(xp.Odometer(beginning), delta=delta).standings if index else None
+            assert cost == (0 if said is None else pytest.approx(said["mixture"].spent))
+
+
+@pytest.mark.parametrize("delta", ["0", "1", "nan", "-1"])
+def test_a_bad_delta_is_one_line(run: Run, file: Path, delta: str) -> None:
+    code, out, err = run("plot", file, "--delta", delta)
+    assert (code, out) == (2, "")
+    assert err.startswith("expost: delta: must be")
+
+
+def test_rules_need_a_budget(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    xp.Transcript(xp.FiniteSet(["no", "yes"])).add(YES, "no").save(path)
+    code, _, err = run("plot", path, "--delta", "1e-6")
+    assert (code, err) == (2, "expost: the transcript names no filter, so there is no budget\n")
+
+
+def test_an_empty_transcript_with_a_delta_is_drawn(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    guard = xp.ApproximateFilter(epsilon=1, delta="1e-6")
+    xp.Transcript(xp.FiniteSet(["no", "yes"]), guard.spec).save(path)
+    assert run("plot", path, "-o", tmp_path / "t.png")[0] == 0

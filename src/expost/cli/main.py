@@ -27,6 +27,10 @@ NextQuery = Annotated[Path, typer.Option(metavar="QUERY", help="The next query (
 Gap = Annotated[float, typer.Option(help="On a box: how wide the loss may be, in nats.")]
 Nodes = Annotated[int, typer.Option(help="On a box: the limit of nodes of every search.")]
 Threads = Annotated[int, typer.Option(help="On a box: 1, or 2 for one per side.")]
+Delta = Annotated[
+    str | None,
+    typer.Option(metavar="D", help="For composition; that of the file's filter if not given."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -175,16 +179,40 @@ def plot(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Where to save the picture; .png, .svg or .pdf.")
     ] = Path("odometer.png"),
+    delta: Delta = None,
     gap: Gap = 0.01,
     nodes: Nodes = 100_000,
     threads: Threads = 1,
     json: Json = False,
 ) -> None:
-    """The loss after each response as a picture, beside basic composition and the budget."""
+    """The loss after each response as a picture, beside basic composition and the budget.
+
+    With a delta, here or in the filter of the file, also beside other composition rules.
+    """
     from expost.cli.plot import run
     from expost.extrema import Effort
 
-    run(file, out, Effort(gap, nodes, threads), as_json=json)
+    run(file, out, delta, Effort(gap, nodes, threads), as_json=json)
+
+
+@app.command()
+def compare(
+    file: File,
+    delta: Delta = None,
+    epsilon_budget: Annotated[
+        str | None,
+        typer.Option(metavar="E", help="The budget; that of the file's filter if not given."),
+    ] = None,
+    gap: Gap = 0.01,
+    nodes: Nodes = 100_000,
+    threads: Threads = 1,
+    json: Json = False,
+) -> None:
+    """What every accounting says of a transcript, and how many more queries it would accept."""
+    from expost.cli.compare import run
+    from expost.extrema import Effort
+
+    run(file, epsilon_budget, delta, Effort(gap, nodes, threads), as_json=json)
 
 
 @app.command()

@@ -8,8 +8,9 @@ from pathlib import Path
 import typer
 
 from expost.accounting import Odometer
-from expost.cli.progress import progress_line
+from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json
+from expost.comparison import composition_filters, costs, limits
 from expost.errors import InvalidInput
 from expost.extrema import Effort
 from expost.plots import odometer_figure, save
@@ -18,21 +19,45 @@ from expost.transcript import load
 __all__ = ["run"]
 
 
-def run(file: Path, out: Path, effort: Effort, *, as_json: bool) -> None:
+# Rogers needs much more than the others, and would be outside of the picture.
+_DRAWN = ("basic", "whitehouse", "renyi", "mixture")
+
+
+def run(file: Path, out: Path, delta: str | None, effort: Effort, *, as_json: bool) -> None:
     transcript = load(file)
-    answered = len(transcript)
-    losses = []
+    answered, spec = len(transcript), transcript.filter
+    budget = None if spec is None else spec.budget
+    losses, rules = [], None
     with progress_line() as line:
         odometer = Odometer(transcript, effort=replace(effort, progress=line))
+        if delta is not None or (spec is not None and spec.delta is not None):
+            rules = _costs(odometer, delta, line)
         for count in range(answered + 1):
             line.stage(f"response {count:,} of {answered:,}")
             losses.append(odometer.loss_after(count))
-        budget = None if transcript.filter is None else transcript.filter.budget
         try:
-            save(odometer_figure(odometer, losses, budget), out)
+            save(odometer_figure(odometer, losses, budget, rules), out)
         except ModuleNotFoundError:
             raise InvalidInput("a picture needs the extra: pip install 'expost[plot]'") from None
     if as_json:
         show_json({"picture": str(out), "exchanges": answered, "loss": losses[-1]})
     else:
         typer.echo(f"The picture is in {out}.")
+
+
+def _costs(odometer: Odometer, delta: str | None, line: Line) -> dict[str, list[float]]:
+    """What composition rules say after each response, as long as it is within the budget."""
+    budget, spared = limits(odometer.transcript, None, delta)
+    guards, _ = composition_filters(odometer.transcript, budget, spared)
+    drawn: dict[str, list[float]] = {name: [] for name in _DRAWN if name in guards}
+    history = costs(odometer, [guards[name] for name in drawn])
+    for count, cases in enumerate(history):
+        line.stage(f"composition after {count:,} of {len(odometer):,}")
+        within = {
+            name: case for name, case in zip(drawn, cases, strict=True) if case.within(budget)
+        }
+        if not within:
+            break  # what is over the budget stays there
+        for name, case in within.items():
+            drawn[name].append(case.loss.upper)
+    return drawn

@@ -1,0 +1,91 @@
+"""``expost compare``: what different accountings say of a transcript, and how far each goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+
+from expost.accounting import CompositionFilter, Filter, Odometer
+from expost.accounting.repeats import MOST_REPEATS
+from expost.cli.progress import progress_line
+from expost.cli.show import show_json, shown
+from expost.comparison import ACCOUNTINGS, Comparison, Standing, compare
+from expost.composition import Mixture, Renyi, Whitehouse
+from expost.errors import InvalidInput
+from expost.explain import in_words
+from expost.extrema import Effort
+from expost.queries import Query
+from expost.transcript import load
+
+__all__ = ["run"]
+
+Row = tuple[str, str, str, str]
+
+
+def run(
+    file: Path, epsilon: str | None, delta: str | None, effort: Effort, *, as_json: bool
+) -> None:
+    transcript = load(file)
+    if transcript.filter is None and epsilon is None:
+        reason = "the transcript names no filter, so there is no budget; give --epsilon-budget"
+        raise InvalidInput(reason, str(file))
+    with progress_line() as line:
+        odometer = Odometer(transcript, effort=replace(effort, progress=line))
+        result = compare(
+            odometer, epsilon, delta, stage=lambda name: line.stage(f"accounting: {name}")
+        )
+    if as_json:
+        show_json(result.tree())
+        return
+    limit = f"budget {result.budget} at delta {float(result.delta):.6g}"
+    asked = f"{result.exchanges:,} exchange{'s' if result.exchanges > 1 else ''}"
+    typer.echo(f"{asked}, {limit}\n")
+    last = transcript.exchanges[-1].query
+    _show_table(list(_rows(result, last, effort)))
+    typer.echo("\nmore: how many more of the last query would be accepted, whatever the responses.")
+    typer.echo(f"The last query: {in_words(last, transcript.domain)}.")
+
+
+def _rows(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:
+    yield "", "epsilon", "more", ""
+    for name in ACCOUNTINGS:
+        standing = result.standings.get(name)
+        if standing is None:
+            yield name, "", "", result.missing[name]
+            continue
+        if name == "simplified":
+            yield "", "loss", "", ""
+        yield _row(standing, last, effort)
+
+
+def _row(standing: Standing, last: Query, effort: Effort) -> Row:
+    more, note = standing.more, _parameters(standing.guard)
+    if standing.guard.pure and last.approximate:
+        note = "without a delta, the last query is refused"
+    elif more.undecided:
+        note = f"the next was not decided within {effort.nodes:,} nodes (--nodes)"
+    count = f"{more.count:,}" + (" or more" if more.count == MOST_REPEATS else "")
+    return standing.name, shown(standing.spent), count, note
+
+
+def _parameters(guard: Filter) -> str:
+    """What a rule had to fix in advance, for people."""
+    rule = guard.rule if isinstance(guard, CompositionFilter) else None
+    words = []
+    if isinstance(rule, Renyi):
+        words.append(f"order {float(rule.order):.6g}")
+    if isinstance(rule, Mixture):
+        words.append(f"{len(rule.lambdas)} orders from {float(1 + min(rule.lambdas)):.6g}")
+    if isinstance(rule, Whitehouse | Renyi | Mixture) and rule.delta_prime is not None:
+        words.append(f"delta' {float(rule.delta_prime):.6g}")
+    return ", ".join(words)
+
+
+def _show_table(rows: list[Row]) -> None:
+    widths = [max(len(row[place]) for row in rows) for place in range(3)]
+    for *cells, note in rows:
+        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
+        typer.echo(f"{line}  {note}".rstrip())
