@@ -1,0 +1,109 @@
+"""Who asks what. An analyst knows the transcript, and nothing else, and chooses the next query."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import expost as xp
+from expost.queries.perturbation import Perturbation
+
+__all__ = [
+    "Halves",
+    "Next",
+    "Questions",
+    "adversary",
+    "anew",
+    "bits",
+    "coordinates",
+    "few",
+    "in_turn",
+    "roomiest",
+]
+
+Next = Callable[[xp.Odometer], xp.Query]
+Questions = Callable[[np.random.Generator], Iterator[xp.Query]]
+"""An endless stream of random ones."""
+
+_GUARD = xp.BayesianFilter(epsilon=1)
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Whether the value is in some half of the values, drawn at random."""
+
+    size: int
+    epsilon: str = "0.1"
+
+    def queries(self, generator: np.random.Generator) -> Iterator[xp.Query]:
+        while True:
+            scores = np.zeros(self.size)
+            scores[generator.permutation(self.size)[: self.size // 2]] = 1
+            yield xp.perturbation(scores, epsilon=self.epsilon)
+
+
+def bits(size: int) -> list[xp.Query]:
+    """Whether each binary digit of the value is 1: facts that have nothing in common."""
+    values = np.arange(size)
+    digits = range(size.bit_length() - 1)
+    return [xp.perturbation((values >> digit & 1).astype(float), epsilon="0.1") for digit in digits]
+
+
+def coordinates(dimension: int) -> list[xp.Query]:
+    """The same on a box: each coordinate for itself."""
+    rows = np.eye(dimension).tolist()
+    return [xp.linear(row, range=(-1, 1), epsilon="0.1") for row in rows]
+
+
+def anew(questions: Questions, generator: np.random.Generator) -> Next:
+    """Another random question every time."""
+    stream = questions(generator)
+    return lambda odometer: next(stream)
+
+
+def few(count: int, questions: Questions, generator: np.random.Generator) -> Next:
+    """A few random questions, in turn."""
+    return in_turn(list(itertools.islice(questions(generator), count)), generator)
+
+
+def in_turn(queries: Sequence[xp.Query], generator: np.random.Generator) -> Next:
+    """These questions, in turn."""
+    again = itertools.cycle(queries)
+    return lambda odometer: next(again)
+
+
+def roomiest(pool: int, questions: Questions, generator: np.random.Generator) -> Next:
+    """Of some random questions, the one with the smallest loss at worst. Dry runs are free."""
+    stream = questions(generator)
+
+    def after(odometer: xp.Odometer, query: xp.Query) -> float:
+        return _GUARD.decide(odometer, query).loss_at_worst.upper
+
+    def ask(odometer: xp.Odometer) -> xp.Query:
+        return min(itertools.islice(stream, pool), key=lambda query: after(odometer, query))
+
+    return ask
+
+
+def adversary(size: int, generator: np.random.Generator) -> Next:
+    """Whether the value is in a set that drives the loss up as fast as can be.
+
+    The likeliest value is set apart from the unlikeliest one, so that one response adds epsilon;
+    and the second likeliest from the second unlikeliest one the other way round. Of all sets with
+    such a response, none leaves a larger loss after the other one.
+    """
+    del generator  # it leaves nothing to chance
+
+    def ask(odometer: xp.Odometer) -> xp.Query:
+        agreed = np.zeros(size)
+        for exchange in odometer.transcript.exchanges:
+            assert isinstance(exchange.query, Perturbation)
+            agreed += exchange.query.scores == exchange.response
+        scores = np.zeros(size)
+        scores[np.argsort(-agreed, kind="stable")[::2]] = 1
+        return xp.perturbation(scores, epsilon="0.1")
+
+    return ask
