@@ -13,6 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation, RandomizedResponseDpEvent
+from dp_accounting.pld.privacy_loss_distribution import from_randomized_response
 from dp_accounting.rdp import RdpAccountant
 
 import expost as xp
@@ -268,6 +269,18 @@ def test_googles_accountant_agrees(times: int, google: float) -> None:
     assert rule.cost(total(rule, *[TENTH] * times), MILLIONTH).upper == pytest.approx(
         theirs, rel=1e-9
     )
+
+
+@pytest.mark.parametrize("times", [10, 100, 1000])
+def test_googles_privacy_loss_distribution_agrees_with_the_exact_optimum(times: int) -> None:
+    # Composed by the class itself, because its accountant forgets how often an event is repeated.
+    step = 1e-4
+    one = from_randomized_response(
+        2 / (math.exp(0.1) + 1), 2, value_discretization_interval=step, pessimistic_estimate=True
+    )
+    theirs = one.self_compose(times).get_epsilon_for_delta(1e-6)
+    exact = float(oracles.optimal_epsilon(Fraction(1, 10), times, MILLIONTH))
+    assert exact <= theirs <= exact + times * step
 
 
 def test_the_best_orders_of_a_plan_are_those_of_the_notes() -> None:
