@@ -15,7 +15,7 @@ import expost as xp
 from benchmarks.beyond.analysts import Next
 from expost.sampling import draw
 
-__all__ = ["BASIC", "SIMPLIFIED", "Accepted", "Case", "accepted", "run", "secret"]
+__all__ = ["BASIC", "BAYESIAN", "SIMPLIFIED", "Accepted", "Case", "Run", "accepted", "run"]
 
 BASIC, SIMPLIFIED, BAYESIAN = (
     kind(epsilon=1) for kind in (xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter)
@@ -68,7 +68,7 @@ class Accepted:
         return sum(each.undecided for each in self.runs)
 
 
-def secret(domain: xp.FiniteSet | xp.Box, generator: np.random.Generator) -> Any:
+def _secret(domain: xp.FiniteSet | xp.Box, generator: np.random.Generator) -> Any:
     """A uniform value, as a pmf wants it."""
     if isinstance(domain, xp.FiniteSet):
         return int(generator.integers(len(domain)))
@@ -79,7 +79,7 @@ def run(case: Case, number: int) -> Run:
     """One subject; a function of the case and the number alone."""
     generator = np.random.default_rng([zlib.crc32(case.name.encode()), number])
     source = xp.InsecureSource(int(generator.integers(2**62)))
-    value, following = secret(case.domain, generator), case.analyst(generator)
+    value, following = _secret(case.domain, generator), case.analyst(generator)
     odometer = xp.Odometer(xp.Transcript(case.domain))
     stopped: dict[str, int] = {}
     undecided = 0

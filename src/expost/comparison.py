@@ -204,8 +204,6 @@ def _planned(query: Query, domain: Domain) -> float:
 
 def _spent(guard: Filter, odometer: Odometer) -> float | Enclosure:
     if isinstance(guard, CompositionFilter):
-        held = guard.held(odometer)
-        assert held.exact is not None
-        return held.exact().nearest
+        return guard.exact_loss(odometer).nearest
     finite = isinstance(odometer.log_likelihood, LogLikelihood)
     return odometer.exact_loss.enclosure if finite else odometer.loss

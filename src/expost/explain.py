@@ -122,8 +122,8 @@ def in_words(query: Query, domain: Domain) -> str:
     """What a query asks, and how much it could give away."""
     epsilon = query.charge(domain)
     amount = str(epsilon) if epsilon.ratio == 1 else f"{epsilon.nearest:.6g}"
-    slip = f" and delta {float(query.delta):.6g}" if query.delta else ""
-    return f"{_subject_of(query)}, at epsilon {amount}{slip}"
+    delta = f" and delta {float(query.delta):.6g}" if query.delta else ""
+    return f"{_subject_of(query)}, at epsilon {amount}{delta}"
 
 
 @singledispatch

@@ -18,9 +18,10 @@ from expost.rounding import Enclosure, Nats
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["losses_figure", "odometer_figure", "save"]
+__all__ = ["BASIC", "INK", "REALIZED", "losses_figure", "odometer_figure", "save"]
 
-_REALIZED, _BASIC, _BUDGET = "#0b6e8a", "#b4552d", "#444444"
+# Colours mean the same in all figures.
+REALIZED, BASIC, INK = "#0b6e8a", "#b4552d", "#444444"
 _RULES = {"whitehouse": "#b8921a", "renyi": "#6b4a9e", "mixture": "#3d8b4f"}
 _NAMES = {"whitehouse": "Whitehouse", "renyi": "Rényi", "mixture": "mixture"}
 
@@ -55,7 +56,7 @@ def odometer_figure(
     axes = figure.subplots()
     for name, charges in charged.items():
         basic = name == "basic"
-        stop, color = len(charges) - 1, _BASIC if basic else _RULES[name]
+        stop, color = len(charges) - 1, BASIC if basic else _RULES[name]
         label = "basic composition" if basic else _NAMES[name]
         ends = stop < answered and budget is not None
         axes.plot(
@@ -66,11 +67,11 @@ def odometer_figure(
         if ends:
             axes.plot([stop], charges[-1:], "o", color=color, clip_on=False)
     axes.fill_between(
-        range(len(finite)), [loss.lower for loss in finite], upper, color=_REALIZED, alpha=0.3,
+        range(len(finite)), [loss.lower for loss in finite], upper, color=REALIZED, alpha=0.3,
         linewidth=0,
     )  # fmt: skip
     axes.plot(
-        upper, color=_REALIZED, linewidth=2, marker=mark, markersize=4, clip_on=False,
+        upper, color=REALIZED, linewidth=2, marker=mark, markersize=4, clip_on=False,
         label=f"realized loss: {answered:,} answered",
     )  # fmt: skip
     top = max(*upper, *itertools.chain.from_iterable(charged.values()))
@@ -79,9 +80,9 @@ def odometer_figure(
         top = max(top, limit)
         text = str(budget) if len(str(budget)) < 20 else f"{budget.nearest:.6g}"
         line = (0, (4, 3))
-        axes.axhline(limit, color=_BUDGET, linewidth=1.2, linestyle=line, label=f"budget {text}")
+        axes.axhline(limit, color=INK, linewidth=1.2, linestyle=line, label=f"budget {text}")
     if len(finite) <= answered:
-        axes.axvline(len(finite) - 0.5, color=_REALIZED, linestyle=":", label="infinite from here")
+        axes.axvline(len(finite) - 0.5, color=REALIZED, linestyle=":", label="infinite from here")
     axes.set(xlabel="responses given", ylabel="privacy loss (nats)", xlim=(0, max(1, answered)))
     axes.set_ylim(0, 1.05 * top if top > 0 else 1)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -111,13 +112,13 @@ def losses_figure(losses: Losses) -> Figure:
     axes = figure.subplots()
     if len(realized):
         label = f"realized loss: {realized.mean():.3g} on average"
-        axes.hist(realized, edges, color=_REALIZED, label=label)
+        axes.hist(realized, edges, color=REALIZED, label=label)
     if len(basic) and basic.min() == basic.max():
         label = f"basic composition: {basic[0]:.3g}"
-        axes.axvline(float(basic[0]), color=_BASIC, linewidth=3.4, clip_on=False, label=label)
+        axes.axvline(float(basic[0]), color=BASIC, linewidth=3.4, clip_on=False, label=label)
     elif len(basic):
         label = f"basic composition: {basic.mean():.3g} on average"
-        axes.hist(basic, edges, color=_BASIC, histtype="step", linewidth=2, label=label)
+        axes.hist(basic, edges, color=BASIC, histtype="step", linewidth=2, label=label)
     if len(realized) < len(losses):
         axes.plot([], " ", label=f"infinite, not shown: {len(losses) - len(realized):,}")
     axes.set(xlabel="privacy loss (nats)", ylabel="subjects", xlim=(0, most))

@@ -33,6 +33,7 @@ __all__ = [
     "down",
     "exact",
     "positive",
+    "quotient",
     "scaled_exp",
     "up",
 ]
@@ -165,6 +166,11 @@ def decimal_context(digits: int, rounding: str) -> decimal.Context:
     return decimal.Context(
         prec=digits, rounding=rounding, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[]
     )
+
+
+def quotient(number: Fraction) -> Decimal:
+    """A rational as a decimal, rounded as the context at hand says."""
+    return Decimal(number.numerator) / Decimal(number.denominator)
 
 
 def _decimals(number: Fraction, digits: int) -> tuple[Decimal, Decimal]:

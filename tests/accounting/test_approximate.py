@@ -188,12 +188,19 @@ def test_a_game_in_fractions_stays_within_delta(
     assert game(guard, asked(), Fraction(1), Fraction(1)) <= Fraction(1, 10)
 
 
+@every_filter
+def test_what_is_held_exactly_is_what_is_held(guard: CompositionFilter) -> None:
+    for count in (0, 30, 120):
+        odometer = asked(*[TENTH] * count)
+        assert guard.exact_loss(odometer).nearest == pytest.approx(guard.loss(odometer).upper)
+
+
 def test_a_pure_filter_refuses_a_delta_with_a_clear_line() -> None:
     query = telling(Fraction(1, 10**7))
     for pure in (xp.BasicFilter(1), xp.SimplifiedFilter(1), xp.BayesianFilter(1)):
         with pytest.raises(xp.InvalidInput) as caught:
             pure.decide(asked(), query)
-        assert str(caught.value) == "query: has a delta, which only an ApproximateFilter allows"
+        assert str(caught.value) == "query: needs a filter with a delta, such as ApproximateFilter"
         session = xp.Session(PAIR, 0, filter=pure)
         with pytest.raises(xp.InvalidInput):
             session.ask(query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -199,3 +200,14 @@ def test_the_search_finds_any_number(limit: int) -> None:
     assert most_repeats(worst_case, budget) == Repeats(limit)
     assert len(tried) <= 45
     assert max(tried) <= MOST_REPEATS
+
+
+def test_what_is_no_odometer_or_no_query_is_one_clear_line() -> None:
+    transcript, guard = xp.Transcript(xp.FiniteSet([0, 1])), xp.BayesianFilter(epsilon=1)
+    given: list[tuple[Any, Any]] = [
+        (transcript, xp.randomized_response(epsilon=1)),
+        (xp.Odometer(transcript), "randomized_response"),
+    ]
+    for odometer, query in given:
+        with pytest.raises(xp.InvalidInput):
+            guard.more(odometer, query)

@@ -1,4 +1,4 @@
-"""The numbers beside the recomputed ones of the notes, and beside formulas."""
+"""The numbers beside those of another solver, and beside formulas."""
 
 from __future__ import annotations
 

@@ -53,6 +53,11 @@ class ApproximateFilter(CompositionFilter):
         held = self.held(odometer)
         return held.loss if held.within(self.budget) else odometer.loss
 
+    def exact_loss(self, odometer: Odometer) -> Nats:
+        if self.held(odometer).within(self.budget):
+            return super().exact_loss(odometer)
+        return odometer.exact_loss
+
     def holds(self, odometer: Odometer) -> bool | None:
         return super().holds(odometer) or self._bayesian.holds(odometer)
 

@@ -73,6 +73,11 @@ class CompositionFilter(Filter):
     def loss(self, odometer: Odometer) -> Enclosure:
         return self.held(odometer).loss
 
+    def exact_loss(self, odometer: Odometer) -> Nats:
+        exact = self.held(odometer).exact
+        assert exact is not None, "the costs of a rule are exact, also over a box"
+        return exact()
+
     def holds(self, odometer: Odometer) -> bool | None:
         return self.held(odometer).within(self.budget)
 

@@ -117,6 +117,7 @@ class Filter(ABC):
 
     def more(self, odometer: Odometer, query: Query) -> Repeats:
         """How many times in a row the query would be accepted, whatever the responses."""
+        _check_asked(odometer, query)
         if self.pure and query.approximate:
             return Repeats(0)
         return most_repeats(lambda times: self.worst_case(odometer, query, times), self.budget)
@@ -127,10 +128,9 @@ class Filter(ABC):
 
     def decide(self, odometer: Odometer, query: Query) -> Decision:
         """Say whether the query is accepted. Changes nothing, and needs no secret."""
-        expect(odometer, Odometer, "an odometer: Odometer(transcript)")
-        check_query(query)
+        _check_asked(odometer, query)
         if self.pure and query.approximate:
-            raise InvalidInput("has a delta, which only an ApproximateFilter allows", "query")
+            raise InvalidInput("needs a filter with a delta, such as ApproximateFilter", "query")
         worst = self.worst_case(odometer, query)
         return Decision(
             accepted=worst.within(self.budget),
@@ -159,3 +159,8 @@ class Filter(ABC):
         rational, ratio = self.budget.rational, self.budget.ratio
         shown = f"epsilon={decimal_text(rational)}" if rational else f"ratio={ratio}"
         return f"{type(self).__name__}({shown})"
+
+
+def _check_asked(odometer: Odometer, query: Query) -> None:
+    expect(odometer, Odometer, "an odometer: Odometer(transcript)")
+    check_query(query)

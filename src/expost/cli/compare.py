@@ -78,7 +78,7 @@ def _parameters(guard: Filter) -> str:
     if isinstance(rule, Renyi):
         words.append(f"order {float(rule.order):.6g}")
     if isinstance(rule, Mixture):
-        words.append(f"{len(rule.lambdas)} orders from {float(1 + min(rule.lambdas)):.6g}")
+        words.append(f"{len(rule.lambdas)} lambdas from {float(min(rule.lambdas)):.6g}")
     if isinstance(rule, Whitehouse | Renyi | Mixture) and rule.delta_prime is not None:
         words.append(f"delta' {float(rule.delta_prime):.6g}")
     return ", ".join(words)

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from expost.rounding import Enclosure, decimal_context, double_above, double_below
 
-__all__ = ["ERROR", "enclosed", "many_digits", "quotient"]
+__all__ = ["ERROR", "enclosed", "many_digits"]
 
 ERROR = Fraction(1, 10**35)
 """A relative error that dozens of operations, each right to 50 digits, stay far below."""
@@ -20,11 +20,6 @@ _FIFTY = decimal_context(50, decimal.ROUND_HALF_EVEN)
 def many_digits() -> AbstractContextManager[decimal.Context]:
     """Arithmetic on decimals inside is right to 50 digits, whatever the caller has set."""
     return decimal.localcontext(_FIFTY)
-
-
-def quotient(number: Fraction) -> Decimal:
-    """A rational as a decimal, rounded to nearest."""
-    return Decimal(number.numerator) / Decimal(number.denominator)
 
 
 def enclosed(number: Decimal, error: Fraction) -> Enclosure:

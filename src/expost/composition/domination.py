@@ -18,8 +18,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from expost.composition.base import NEVER
-from expost.composition.decimals import ERROR, enclosed, many_digits, quotient
-from expost.rounding import Enclosure
+from expost.composition.decimals import ERROR, enclosed, many_digits
+from expost.rounding import Enclosure, quotient
 
 __all__ = ["Component", "least_budget"]
 

@@ -10,12 +10,12 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from expost.composition.base import NEVER, Rule, Total, rounded_up
-from expost.composition.decimals import ERROR, enclosed, many_digits, quotient
+from expost.composition.decimals import ERROR, enclosed, many_digits
 from expost.domains import Domain
 from expost.errors import InvalidInput
 from expost.queries import Query
 from expost.reading import members
-from expost.rounding import Enclosure, Nats, double_above, scaled_exp
+from expost.rounding import Enclosure, Nats, double_above, quotient, scaled_exp
 
 __all__ = ["Rogers"]
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from expost.composition.base import NEVER, Rule, Total, rounded_up
-from expost.composition.decimals import ERROR, enclosed, many_digits, quotient
+from expost.composition.decimals import ERROR, enclosed, many_digits
 from expost.domains import Domain
 from expost.queries import Query
 from expost.queries.base import read_delta
 from expost.reading import members
-from expost.rounding import Enclosure, ExactLike, decimal_text, double_above
+from expost.rounding import Enclosure, ExactLike, decimal_text, double_above, quotient
 
 __all__ = ["Whitehouse"]
 

@@ -362,14 +362,16 @@ class Query(ABC):
         """What no response exceeds: the charge, or nothing at all where there is a delta."""
         return INFINITE if self.delta else self.charge(domain)
 
-    def cumulant(self, domain: Domain, order: Fraction) -> float:
-        r"""An upper bound on the cumulant of the log-likelihood ratio L of any two values.
+    def cumulant(self, domain: Domain, exponent: Fraction) -> float:
+        r"""An upper bound on the cumulant at λ of the log-likelihood ratio L of any two values.
 
         .. math:: K(\lambda) \ge \log E\left[e^{\lambda L}\right], \quad \lambda > 0
 
         That of randomized response, if not said else; infinite where there is a delta.
         """
-        return math.inf if self.delta else randomized_response_cumulant(self.charge(domain), order)
+        if self.delta:
+            return math.inf
+        return randomized_response_cumulant(self.charge(domain), exponent)
 
     @cached_property
     def _nominal(self) -> Nats | None:

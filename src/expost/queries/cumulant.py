@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from expost.rounding import Nats, decimal_context, double_above
+from expost.rounding import Nats, decimal_context, double_above, quotient
 
 __all__ = ["randomized_response_cumulant"]
 
@@ -23,7 +23,7 @@ _SLACK = 1 + Fraction(1, 10**25)
 
 
 @lru_cache(maxsize=1 << 15)
-def randomized_response_cumulant(epsilon: Nats, order: Fraction) -> float:
+def randomized_response_cumulant(epsilon: Nats, exponent: Fraction) -> float:
     r"""An upper bound on K(λ), within a few units of the last place.
 
     .. math:: K(\lambda) = \log \frac{e^{(\lambda+1)\varepsilon} + e^{-\lambda\varepsilon}}
@@ -36,11 +36,11 @@ def randomized_response_cumulant(epsilon: Nats, order: Fraction) -> float:
         return 0.0
     # K grows with epsilon, so the double above a logarithm serves.
     exact = epsilon.rational if epsilon.ratio == 1 else Fraction(epsilon.enclosure.upper)
-    tilt = order * exact
+    tilt = exponent * exact
     # e^x - 1 loses as many digits as x has zeros after its point.
     zeros = max(0, len(str(tilt.denominator)) - len(str(tilt.numerator)) + 1)
     with decimal.localcontext(decimal_context(_DIGITS + zeros, decimal.ROUND_HALF_EVEN)):
-        base, power = _quotient(exact).exp(), _quotient(tilt).exp()
+        base, power = quotient(exact).exp(), quotient(tilt).exp()
         excess = (base * power - 1) * (power - 1) / power / (base + 1)
         if excess < _SERIES:
             # log(1 + z) <= z - z²/2 + z³/3, without the digits that 1 + z would lose.
@@ -49,7 +49,3 @@ def randomized_response_cumulant(epsilon: Nats, order: Fraction) -> float:
             result = (1 + excess).ln()
     # A dozen operations, each right to 33 digits after what was lost.
     return double_above(Fraction(result) * _SLACK)
-
-
-def _quotient(number: Fraction) -> Decimal:
-    return Decimal(number.numerator) / Decimal(number.denominator)

@@ -120,14 +120,15 @@ class Gaussian(OnGrid):
         noise = self.noise
         return _least_epsilon(noise.first, noise.last, noise.deviation, Fraction(0))
 
-    def cumulant(self, domain: Domain, order: Fraction) -> float:
+    def cumulant(self, domain: Domain, exponent: Fraction) -> float:
         r"""That of a real discrete Gaussian, and what rounding its weights can add.
 
         .. math:: \lambda (\lambda + 1) \mu^2/2 + (2 \lambda + 1) 2^{-40}, \quad
                   \mu = (b - a)/\sigma
         """
         mu = self.cells * self.grid / self.sigma
-        return double_above(order * (order + 1) * mu**2 / 2 + (2 * order + 1) * ROUNDING)
+        rounding = (2 * exponent + 1) * ROUNDING
+        return double_above(exponent * (exponent + 1) * mu**2 / 2 + rounding)
 
 
 def _short_above(number: Fraction, digits: int) -> Fraction:

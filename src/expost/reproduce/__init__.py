@@ -1,4 +1,4 @@
-"""The experiments of the paper (section 6 and appendix E), run anew with exact accounting."""
+"""The experiments of the paper (section 6 and appendix E), run anew with certified losses."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from expost.plots import BASIC, INK, REALIZED
 from expost.reproduce.composition import Run
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["accepted_figure", "health_figure", "loss_figure", "save"]
 
-_REALIZED, _BASIC, _GROUPS, _INK = "#0b6e8a", "#b4552d", "#8a6d0b", "#444444"
+_GROUPS = "#8a6d0b"
 _SAMPLED = 10
 
 
@@ -29,15 +30,15 @@ def loss_figure(tree: dict[str, Any], runs: Sequence[Run]) -> Figure:
     for run in shown:
         trace = run.traces["ungrouped"]
         upper = [loss.upper for loss in trace.losses[: trace.accepted["bayesian"][-1] + 1]]
-        axes.plot(upper, color=_REALIZED, linewidth=1.3, alpha=0.75)
-        axes.plot([len(upper) - 1], upper[-1:], "o", color=_REALIZED, markersize=4)
-    axes.plot([], color=_REALIZED, label=f"realized loss, {len(shown)} runs")
+        axes.plot(upper, color=REALIZED, linewidth=1.3, alpha=0.75)
+        axes.plot([len(upper) - 1], upper[-1:], "o", color=REALIZED, markersize=4)
+    axes.plot([], color=REALIZED, label=f"realized loss, {len(shown)} runs")
     count = round(budget / epsilon)
     axes.plot(
-        [0, count], [0, budget], color=_BASIC, linewidth=3, marker="o", markevery=[1],
+        [0, count], [0, budget], color=BASIC, linewidth=3, marker="o", markevery=[1],
         label=f"basic composition: {count}",
     )  # fmt: skip
-    axes.axhline(budget, color=_INK, linewidth=1.2, linestyle=(0, (4, 3)), label="budget")
+    axes.axhline(budget, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), label="budget")
     axes.set_xlim(left=0)
     axes.set_ylim(0, 1.05 * budget)
     axes.legend(loc="lower right", frameon=False)
@@ -49,7 +50,7 @@ def accepted_figure(tree: dict[str, Any], kind: str) -> Figure:
     figure, axes = _axes("budget (nats)", "accepted queries")
     budgets, epsilon = tree["budgets"], tree["epsilon"]
     for account, color, text in (
-        ("ungrouped", _REALIZED, "all together"),
+        ("ungrouped", REALIZED, "all together"),
         ("groups", _GROUPS, "groups of ten"),
     ):
         low, middle, high = (tree[account][kind]["percentiles"][p] for p in ("10", "50", "90"))
@@ -57,11 +58,11 @@ def accepted_figure(tree: dict[str, Any], kind: str) -> Figure:
         label = f"{text}: median {middle[-1]:g}"
         axes.plot(budgets, middle, color=color, linewidth=2, marker="o", markersize=4, label=label)
     axes.plot(
-        budgets, [budget / epsilon for budget in budgets], color=_BASIC, linewidth=3,
+        budgets, [budget / epsilon for budget in budgets], color=BASIC, linewidth=3,
         label=f"basic composition: {round(budgets[-1] / epsilon)}",
     )  # fmt: skip
     axes.plot(
-        budgets[-1:], [tree["printed"]], "D", color=_INK, markersize=6, clip_on=False,
+        budgets[-1:], [tree["printed"]], "D", color=INK, markersize=6, clip_on=False,
         label=f"printed median: {tree['printed']}",
     )  # fmt: skip
     axes.set_xlim(0, 1.03 * budgets[-1])
@@ -76,14 +77,14 @@ def health_figure(tree: dict[str, Any]) -> Figure:
     figure, axes = _axes("loss (nats)", "heart, stroke, diabetes, sleep", height=4.6)
     places = np.arange(len(found))
     axes.barh(
-        places, [outcome["loss"]["upper"] for outcome in found], color=_REALIZED, height=0.62,
+        places, [outcome["loss"]["upper"] for outcome in found], color=REALIZED, height=0.62,
         label="certified",
     )  # fmt: skip
     axes.plot(
-        [outcome["printed"] for outcome in found], places, "D", color=_INK, markersize=5,
+        [outcome["printed"] for outcome in found], places, "D", color=INK, markersize=5,
         label="printed",
     )  # fmt: skip
-    axes.axvline(tree["budget"], color=_BASIC, linewidth=3, label="budget, and basic composition")
+    axes.axvline(tree["budget"], color=BASIC, linewidth=3, label="budget, and basic composition")
     names = [" ".join(map(str, outcome["responses"])) for outcome in found]
     axes.set_yticks(places, names, fontsize=9)
     axes.set_xlim(0, 1.02 * tree["budget"])

@@ -21,6 +21,7 @@ __all__ = [
     "BUDGET",
     "PEOPLE",
     "PREDICTED",
+    "PRINTED",
     "REGRESSIONS",
     "Outcome",
     "outcomes",
