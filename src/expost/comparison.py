@@ -24,10 +24,9 @@ from expost.accounting import (
 from expost.accounting.filter import WorstCase
 from expost.accounting.repeats import Repeats
 from expost.composition import Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
-from expost.domains import Domain
+from expost.composition.best import best_exponent_for_small
 from expost.errors import InvalidInput, expect
 from expost.likelihood import LogLikelihood
-from expost.queries import Query
 from expost.queries.base import LARGEST_EPSILON, read_delta
 from expost.rounding import Enclosure, ExactLike, Nats
 from expost.transcript import FilterSpec, Transcript, readable
@@ -187,19 +186,13 @@ def _renyi(transcript: Transcript, budget: Nats, delta: Fraction) -> Renyi:
     """The order for a plan of queries like the first one."""
     planned = budget.nearest
     if transcript.exchanges:
-        planned = _planned(transcript.exchanges[0].query, transcript.domain)
+        first, domain = transcript.exchanges[0].query, transcript.domain
+        if first.approximate and first.cumulant(domain, Fraction(1)) < math.inf:
+            # The cumulants of Gaussian noise go with λ(λ + 1), as those of many small queries.
+            return Renyi(1 + best_exponent_for_small(budget.nearest, delta))
+        planned = first.charge(domain).nearest
     planned = min(max(planned, _SMALLEST_PLAN), LARGEST_EPSILON)
     return Renyi.for_plan(budget.nearest, delta, planned)
-
-
-def _planned(query: Query, domain: Domain) -> float:
-    """The epsilon of small randomized responses with about the cumulants of a query."""
-    if query.approximate:
-        # Theirs are λ(λ + 1)ε²/2, and so are those of Gaussian noise.
-        cumulant = query.cumulant(domain, Fraction(1))
-        if cumulant < math.inf:
-            return math.sqrt(cumulant)
-    return query.charge(domain).nearest
 
 
 def _spent(guard: Filter, odometer: Odometer) -> float | Enclosure:

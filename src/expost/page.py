@@ -16,7 +16,14 @@ h3 { font-size: 1rem; margin-top: 2rem; } p, li, h1, figcaption { max-width: 46r
 .first { font-size: 1.1rem; } .note, figcaption { color: #555; font-size: .9rem; }
 svg, img { max-width: 100%; height: auto; } img { width: 36rem; } figure { margin: 1.2rem 0; }
 .beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 0 1rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; margin: .4rem 0; }
+.wide { overflow-x: auto; background-repeat: no-repeat;
+  background-size: 2.5rem 100%, 2.5rem 100%, .8rem 100%, .8rem 100%;
+  background-attachment: local, local, scroll, scroll;
+  background-image: linear-gradient(to right, #fff 30%, #fff0),
+    linear-gradient(to left, #fff 30%, #fff0),
+    linear-gradient(to right, #0003, #0000), linear-gradient(to left, #0003, #0000);
+  background-position: 0 0, 100% 0, 0 0, 100% 0; }
+table { border-collapse: collapse; margin: .4rem 0; }
 th, td { padding: .15rem .7rem .15rem 0; text-align: right; vertical-align: top; }
 th { border-bottom: 1px solid #999; font-weight: 600; }
 th:first-child, td:first-child { text-align: left; }

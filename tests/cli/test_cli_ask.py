@@ -203,7 +203,8 @@ def test_what_cannot_be_written_is_not_released(
 
     monkeypatch.setattr("os.fsync", full)
     code, out, err = run(*files.arguments)
-    assert (code, out, err) == (2, "", "expost: cannot write: no space left\n")
+    assert (code, out) == (2, "")
+    assert err == f"expost: cannot write: no space left: {files.arguments[1]}\n"
     assert files.recorded == []
 
 

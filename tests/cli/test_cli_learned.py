@@ -159,7 +159,7 @@ def test_a_page_that_needs_nothing_from_outside(
         (["--prior", "none.csv", "--statement", "age > 1"],
          "none.csv: cannot be read: No such file or directory"),
         (["--prior", "PRIOR", "--statement", "age > 1", "--html", "no/such/folder.html"],
-         "cannot write: No such file or directory"),
+         "cannot write: No such file or directory: no/such/folder.html"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(

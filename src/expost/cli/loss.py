@@ -40,10 +40,13 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
             }
         )
         return
+    without = ""
+    if any(exchange.query.approximate for exchange in transcript.exchanges):
+        without = ", without any delta"
     lines = [
         ("exchanges", str(len(transcript))),
         ("realized loss", shown(loss)),
-        ("basic composition", shown(basic.nearest)),
+        ("basic composition", f"{shown(basic.nearest)}{without}"),
         ("utilization", f"{100 * share.upper:.3g} %"),
     ]
     if loss.width > effort.gap:

@@ -253,7 +253,9 @@ def reproduce(
     jobs: Annotated[
         int | None, typer.Option(help="Runs at the same time; all cores if not said else.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs: about a minute.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer runs and a wider gap: about a minute.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run the experiments of the paper, and write a report. What was interrupted goes on."""
@@ -311,6 +313,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
-        reason = f"cannot write: {error.strerror}"
+        which = f": {error.filename}" if error.filename else ""
+        reason = f"cannot write: {error.strerror}{which}"
     print(f"expost: {' '.join(reason.split())}", file=sys.stderr)
     sys.exit(code)

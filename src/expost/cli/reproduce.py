@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from expost.cli.progress import progress_line
+from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
 from expost.reproduce import PARTS, Plan, reproduce
@@ -33,14 +33,9 @@ def run(
         if number is not None and number < least:
             raise InvalidInput(f"must be at least {least}", name)
     plan = Plan.of(part, runs=runs, seed=seed, quick=quick)
-    start = time.monotonic()
     with progress_line() as line:
-
-        def progress(done: int, total: int, share: float) -> None:
-            line.count(done, total, "runs", (time.monotonic() - start) * (1 / share - 1))
-
         try:
-            tree = reproduce(plan, out, jobs or os.cpu_count() or 1, progress)
+            tree = reproduce(plan, out, jobs or os.cpu_count() or 1, _Shown(line))
         except KeyboardInterrupt:
             typer.echo("interrupted; the same command goes on from here", err=True)
             raise
@@ -48,3 +43,16 @@ def run(
         show_json(tree)
     else:
         typer.echo(f"The report is in {out / 'report.html'}, its numbers in results.json.")
+
+
+class _Shown:
+    """Progress on a line, with an estimate of the time that is left."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._start = time.monotonic()
+        self.stage = line.stage
+
+    def runs(self, done: int, total: int, share: float) -> None:
+        left = (time.monotonic() - self._start) * (1 / share - 1)
+        self._line.count(done, total, "runs", left)

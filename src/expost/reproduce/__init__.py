@@ -27,7 +27,8 @@ def reproduce(plan: Plan, out: Path, jobs: int, progress: Progress) -> dict[str,
     pictures = out / "figures"
     pictures.mkdir(parents=True, exist_ok=True)
     runs = carry_out(plan, out / "runs", jobs, progress)
-    tree = _tree(plan, runs)
+    tree = _tree(plan, runs, progress)
+    progress.stage("figures")
     drawings = _drawings(tree, runs, pictures)
     _write(out / "runs.csv", _raw(runs))
     _write(out / "results.json", json.dumps(tree, indent=1, allow_nan=False) + "\n")
@@ -35,7 +36,7 @@ def reproduce(plan: Plan, out: Path, jobs: int, progress: Progress) -> dict[str,
     return tree
 
 
-def _tree(plan: Plan, runs: dict[str, list[Run]]) -> dict[str, Any]:
+def _tree(plan: Plan, runs: dict[str, list[Run]], progress: Progress) -> dict[str, Any]:
     tree: dict[str, Any] = {
         "seed": plan.seed,
         "runs": dict(plan.runs),
@@ -46,10 +47,12 @@ def _tree(plan: Plan, runs: dict[str, list[Run]]) -> dict[str, Any]:
     if "linear" in plan.parts:
         tree["linear"] = found["linear"]
     if "logistic" in plan.parts:
+        progress.stage("two points of a box")
         steep = "logistic.steep"
         found[steep]["proof"] = results.proof(STREAMS[steep], plan.seed, runs[steep])
         tree["logistic"] = {"steep": found[steep], "smooth": found["logistic.smooth"]}
     if "health" in plan.parts:
+        progress.stage("the sixteen outcomes of the health table")
         tree["health"] = results.health_tree()
     if "examples" in plan.parts:
         tree["examples"] = results.examples_tree()

@@ -70,11 +70,18 @@ class _Lane:
 
     def put(self, query: Query) -> None:
         """Ask every filter that still runs."""
-        self.losses.append(self.account.loss)
+        self.losses.append(self._proved(self.account.loss))
         held = self.account.held(query)
         self.running = [each for each in self.running if self._accepts(each[2], query, held)]
         for kind, i, _ in self.running:
             self.accepted[kind][i] += 1
+
+    def _proved(self, loss: Enclosure) -> Enclosure:
+        """Whoever accepted the last query has proved that the loss is within its budget."""
+        if not self.losses:
+            return loss
+        proved = min(guard.budget.enclosure.upper for _, _, guard in self.running)
+        return Enclosure(loss.lower, max(loss.lower, min(loss.upper, proved)))
 
     def _accepts(self, guard: Filter, query: Query, held: dict[str, Enclosure]) -> bool:
         self.decisions += 1

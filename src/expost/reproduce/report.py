@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from expost.scale import percent
 __all__ = ["report"]
 
 Tree = Mapping[str, Any]
+
+_FEW = 50
 
 
 def report(results: Tree, drawings: Mapping[str, str]) -> str:
@@ -28,6 +31,16 @@ def report(results: Tree, drawings: Mapping[str, str]) -> str:
     return page("The paper, reproduced", "\n".join(parts))
 
 
+def _above(number: float, digits: int) -> str:
+    """Rounded up, as an upper bound has to be."""
+    return f"{math.ceil(number * 10**digits) / 10**digits:.{digits}f}"
+
+
+def _below(number: float, digits: int) -> str:
+    """Rounded down, as what is proved or allowed has to be."""
+    return f"{math.floor(number * 10**digits) / 10**digits:.{digits}f}"
+
+
 def _p(*sentences: str) -> str:
     return f"<p>{text(' '.join(sentences))}</p>"
 
@@ -42,7 +55,16 @@ def _head(results: Tree) -> str:
             "together is computed as well. Every loss below is an upper bound that was proved.",
         )
         + f"<ul>{lines}</ul>"
+        + _p(*_short(results))
     )
+
+
+def _short(results: Tree) -> Iterator[str]:
+    """A warning where there are few runs."""
+    runs = results["runs"]
+    if runs and min(runs.values()) < _FEW:
+        counts = ", ".join(f"{count} of {name}" for name, count in runs.items())
+        yield f"This is a short run ({counts}): percentiles of so few runs scatter."
 
 
 def _summary(results: Tree) -> Iterator[str]:
@@ -63,9 +85,9 @@ def _summary(results: Tree) -> Iterator[str]:
     if "health" in results:
         tree = results["health"]
         yield (
-            f"Four health regressions: the median loss is {tree['median']['loss']:.3f} of a budget "
-            f"of {tree['budget']} (printed: {tree['median']['printed']:.2f}), at worst "
-            f"{tree['largest']['loss']:.3f} (printed: {tree['largest']['printed']:.2f})."
+            f"Four health regressions: the median loss is {_above(tree['median']['loss'], 3)} of a "
+            f"budget of {tree['budget']} (printed: {tree['median']['printed']:.2f}), at worst "
+            f"{_above(tree['largest']['loss'], 3)} (printed: {tree['largest']['printed']:.2f})."
         )
 
 
@@ -77,8 +99,8 @@ def _linear(tree: Tree, drawings: Mapping[str, str]) -> str:
     return (
         "<h2>Linear regressions (section 6.1)</h2>"
         + _p(
-            "One value in [−1, 1]⁹ is asked about random weighted sums of its coordinates,",
-            f"each with ε = {tree['epsilon']:g}, until the filter refuses.",
+            "A value in [−1, 1]⁹, which is 0 as in the paper, is asked about random weighted sums",
+            f"of its coordinates, each with ε = {tree['epsilon']:g}, until the filter refuses.",
         )
         + _composition("linear", tree, drawings)
         + _p(
@@ -103,7 +125,7 @@ def _logistic(trees: Tree, drawings: Mapping[str, str]) -> str:
         + _p(
             "Reading: in groups of ten, which is what the paper does, the median of",
             f"{_median(smooth, 'simplified', 'groups')} is close to the printed",
-            f"{smooth['printed']}. So these may be the parameters that were used.",
+            f"{smooth['printed']}.",
         )
         + "<h3>Parameters from [−10, 10], as printed</h3>"
         + _composition("logistic-steep", steep, drawings)
@@ -131,12 +153,12 @@ def _proof(steep: Tree) -> str:
         points,
         caption=f"Two points that prove it for run {proof['run']}.",
     ) + _p(
-        f"The {proof['queries']} responses of this run are e^{proof['loss']:.4f} times",
-        "likelier at the first point than at the second, in exact arithmetic. So the loss is at",
-        f"least {proof['loss']:.4f}, whatever solver is used, and the Simplified filter has to",
-        f"refuse a further query with ε = {steep['epsilon']:g} on the budget of",
-        f"{steep['budgets'][-1]:g}, as the paper's experiment did.",
-        f"Our proved upper bound is {proof['upper']:.4f}.",
+        f"The {proof['queries']} responses of this run are more than",
+        f"e^{_below(proof['loss'], 4)} times likelier at the first point than at the second, in",
+        "exact arithmetic. So the loss is larger than that exponent, whatever solver is used,",
+        "and the Simplified filter, which is the paper's, has to refuse a further query with",
+        f"ε = {steep['epsilon']:g} on the budget of {steep['budgets'][-1]:g}.",
+        f"Our proved upper bound is {_above(proof['upper'], 4)}.",
     )
 
 
@@ -160,7 +182,7 @@ def _composition(name: str, tree: Tree, drawings: Mapping[str, str]) -> str:
         table(
             ["accepted queries", "10th", "median", "90th"],
             rows,
-            caption=f"Percentiles over {runs} runs, with a budget of {budget:g}.",
+            caption=f"Percentiles; {runs} run{'s' if runs > 1 else ''}, a budget of {budget:g}.",
         )
         + picture(
             drawings[f"{name}-loss"],
@@ -194,7 +216,7 @@ def _composition(name: str, tree: Tree, drawings: Mapping[str, str]) -> str:
 
 def _certified(tree: Tree) -> str:
     words = (
-        f"Widest enclosure of a loss: {tree['largest_gap']:.4f}. Undecided, which counts as "
+        f"Widest enclosure of a loss: {_above(tree['largest_gap'], 4)}. Undecided, which counts as "
         f"refused: {tree['undecided']:,} of {tree['decisions']:,} decisions "
         f"({percent(tree['undecided_share'])})."
     )
@@ -220,11 +242,11 @@ def _health(tree: Tree, drawings: Mapping[str, str]) -> str:
         [
             " ".join(map(str, outcome["responses"])),
             f"{outcome['printed']:.4f}",
-            f"{outcome['loss']['upper']:.4f}",
-            percent(outcome["share"]),
-            *(percent(chance) for chance in outcome["chances"]),
-            f"{outcome['largest_epsilon']['any']:.2f}",
-            f"{outcome['largest_epsilon']['heart_again']:.2f}",
+            _above(outcome["loss"]["upper"], 4),
+            f"{_above(100 * outcome['share'], 0)} %",
+            *(f"{100 * chance:.1f} %" for chance in outcome["chances"]),
+            _below(outcome["largest_epsilon"]["any"], 2),
+            _below(outcome["largest_epsilon"]["heart_again"], 2),
         ]
         for outcome in tree["outcomes"]
     ]
@@ -240,14 +262,18 @@ def _health(tree: Tree, drawings: Mapping[str, str]) -> str:
         + table(
             ["prediction without noise", "printed", "computed"],
             predictions,
-            caption="The printed coefficients are rounded, which explains most of the differences.",
+            caption=(
+                "Rounded coefficients explain the differences for heart and sleep, and for stroke "
+                "of person 1. The printed diabetes, and stroke of person 0, do not follow."
+            ),
         )
         + picture(
             drawings["health"],
             alt=(
                 "Bars for the certified losses of the sixteen outcomes, from "
-                f"{min(o['loss']['upper'] for o in tree['outcomes']):.2f} to "
-                f"{tree['largest']['loss']:.2f}; the printed loss is a little to the right of each."
+                f"{_above(min(o['loss']['upper'] for o in tree['outcomes']), 2)} to "
+                f"{_above(tree['largest']['loss'], 2)}; the printed loss is a little to the right "
+                "of each."
             ),
             caption="Losses of the sixteen outcomes.",
         )
@@ -264,17 +290,17 @@ def _health(tree: Tree, drawings: Mapping[str, str]) -> str:
         )
         + _p(
             "Reading: over the outcomes, counted equally as in the paper, the median loss is",
-            f"{equal:.3f}, {percent(equal / budget)} of the budget (printed:",
+            f"{_above(equal, 3)}, {_above(100 * equal / budget, 0)} % of the budget (printed:",
             f"{tree['median']['printed']:.2f}). Outcomes are not equally likely. Weighted by their",
             "chances for the two mock people it is",
-            " and ".join(f"{loss:.3f}" for loss in weighted) + ", and the mean is",
-            " and ".join(f"{person['mean_loss']:.3f}" for person in tree["people"]) + ".",
+            " and ".join(_above(loss, 3) for loss in weighted) + ", and the mean is",
+            " and ".join(_above(person["mean_loss"], 3) for person in tree["people"]) + ".",
             "The printed losses are valid upper bounds, but loose. After the four regressions, a",
-            f"fifth one with ε up to {tree['fifth']['half']:.2f} is accepted after half of the",
-            f"outcomes, and up to {tree['fifth']['all']:.2f} after all of them. Basic composition",
-            "has nothing left.",
+            f"fifth one with ε up to {_below(tree['fifth']['half'], 2)} is accepted after half of",
+            f"the outcomes, and up to {_below(tree['fifth']['all'], 2)} after all of them. Basic",
+            "composition has nothing left.",
         )
-        + f'<p class="note">Widest enclosure of a loss: {tree["largest_gap"]:.6f}.</p>'
+        + f'<p class="note">Widest enclosure of a loss: {_above(tree["largest_gap"], 6)}.</p>'
     )
 
 
@@ -304,7 +330,8 @@ def _foot(results: Tree) -> str:
     made = ", ".join(f"{name} {number}" for name, number in results["versions"].items())
     slips = (
         "The mean estimator of section 2.5 is a + (b − a)·(…), not a + b·(…).",
-        "Algorithm 4 has to compare log L(y), not L(y), with ε.",
+        "Algorithm 4 has to compare log L(y), not L(y), with ε; and (ε, δ)-LDP is not the same as "
+        "“L(y) below e^ε with probability 1 − δ” (section 4.3), though the filter is right.",
         "Algorithm 6 has to go on while the lowest bound is below UB − δ; UB starts at infinity "
         "and takes the minimum.",
         "The split for truncated linear regressions takes logarithms of numbers that can be "

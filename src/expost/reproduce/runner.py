@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from expost.durable import replace
 from expost.extrema import Effort
@@ -35,10 +35,19 @@ _QUICK_RUNS = {"linear": 10, "logistic.steep": 10, "logistic.smooth": 3}
 _QUICK_GAP = 0.02
 
 # How long a run takes beside the others: for the estimate, and to start with the longest.
-_COST = {"linear": 1.0, "logistic.steep": 0.1, "logistic.smooth": 12.0}
+_COST = {"linear": 1.0, "logistic.steep": 0.1, "logistic.smooth": 8.0}
 
-Progress = Callable[[int, int, float], None]
-"""Takes how many runs there are by now, of how many, and the share of the work that is done."""
+
+class Progress(Protocol):
+    """Whoever wants to know how far it is."""
+
+    def runs(self, done: int, total: int, share: float) -> None:
+        """So many runs are there, of how many; and the share of the work that is done."""
+        ...
+
+    def stage(self, text: str) -> None:
+        """What is done now."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,7 @@ class _Task:
 
     @property
     def file(self) -> str:
-        return f"{self.stream.name}-{self.seed}-{self.number:04}.json"
+        return f"{self.stream.name}-{self.seed}-{self.gap:g}-{self.number:04}.json"
 
 
 def carry_out(plan: Plan, kept: Path, jobs: int, progress: Progress) -> dict[str, list[Run]]:
@@ -96,7 +105,7 @@ def carry_out(plan: Plan, kept: Path, jobs: int, progress: Progress) -> dict[str
             replace(kept / task.file, partial(str, text), unfinished)
             trees[task] = tree
             missing -= _COST[task.stream.name]
-            progress(done, len(tasks), 1 - missing / whole)
+            progress.runs(done, len(tasks), 1 - missing / whole)
     runs: dict[str, list[Run]] = {name: [] for name in plan.runs}
     for task, tree in trees.items():
         assert tree is not None
@@ -142,8 +151,9 @@ def _known(kept: Path, task: _Task, made_with: Mapping[str, str]) -> dict[str, A
     try:
         tree = json.loads((kept / task.file).read_text(encoding="utf-8"))
         found: dict[str, Any] = tree["run"]
+        _run_of(found)  # or it is damaged
         return found if tree["settings"] == _settings(task, made_with) else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
