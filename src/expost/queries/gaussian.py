@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import decimal
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -14,6 +13,7 @@ from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.queries.aligned_score import UNIT
 from expost.queries.base import BoxLikelihood, FiniteLikelihood, read_delta, read_epsilon
+from expost.queries.calibration import continuous_mu, short_above, smallest_sigma
 from expost.queries.discrete_gaussian import MOST_STEPS, ROUNDING, GaussianNoise
 from expost.queries.integer_noise import NoisyOnBox, noisy_on_set
 from expost.queries.linear import FORGIVEN
@@ -36,7 +36,6 @@ from expost.rounding import (
 __all__ = ["Gaussian", "gaussian"]
 
 _LEAST_SIGMA = Fraction(1, 20)
-_SIGMA_DIGITS = 4
 _CHARGE_DIGITS = 6
 
 
@@ -131,20 +130,13 @@ class Gaussian(OnGrid):
         return double_above(exponent * (exponent + 1) * mu**2 / 2 + rounding)
 
 
-def _short_above(number: Fraction, digits: int) -> Fraction:
-    """The least decimal of so many digits that is not below a positive number."""
-    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
-    top, bottom = map(decimal.Decimal, number.as_integer_ratio())
-    return Fraction(context.divide(top, bottom))
-
-
 @lru_cache(maxsize=1024)
 def _least_epsilon(first: int, last: int, deviation: Fraction, delta: Fraction) -> Nats:
     """The least decimal of six digits at which any two values are (ε, δ)-close."""
     ratio = GaussianNoise.of(first, last, deviation).least_ratio(delta)
     if ratio <= 1:
         return Nats()
-    return Nats(_short_above(Fraction(Nats(ratio=ratio).enclosure.upper), _CHARGE_DIGITS))
+    return Nats(short_above(Fraction(Nats(ratio=ratio).enclosure.upper), _CHARGE_DIGITS))
 
 
 class _GaussianOnBox(NoisyOnBox):
@@ -239,47 +231,13 @@ def _read_sigma(sigma: ExactLike) -> Fraction:
 
 
 def _calibrated(query: Gaussian, epsilon: Fraction) -> Gaussian:
-    """The same with the smallest sigma of four digits that has this epsilon at its delta."""
+    """The same with the smallest sigma that has this epsilon at its delta."""
     target = Nats(epsilon)
-    width = query.cells * query.grid
 
     def fits(sigma: Fraction) -> bool:
         # From the weights that would be sampled.
         ratio = replace(query, sigma=sigma).noise.least_ratio(query.delta)
         return Nats(ratio=ratio) <= target
 
-    guess = width / Fraction(_continuous_mu(float(epsilon), float(query.delta)))
-    least = _short_above(query.least_sigma, _SIGMA_DIGITS)
-    guess = _short_above(max(guess, least), _SIGMA_DIGITS)
-    unit = Fraction(10) ** (math.floor(math.log10(guess)) + 1 - _SIGMA_DIGITS)
-    first, start = math.ceil(least / unit), round(guess / unit)
-    return replace(query, sigma=unit * _smallest(lambda n: fits(unit * n), first, start))
-
-
-def _smallest(good: Callable[[int], bool], first: int, start: int) -> int:
-    """The smallest good number from ``first`` on, if all above it are; ``start`` is near it."""
-    low, high, step = first - 1, start, 1
-    while not good(high):
-        low, high, step = high, high + step, 2 * step
-    step = 1
-    while low < (trial := high - step) and good(trial):
-        high, step = trial, 2 * step
-    low = max(low, high - step)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if good(middle) else (middle, high)
-    return high
-
-
-def _continuous_mu(epsilon: float, delta: float) -> float:
-    """(b - a)/σ of real Gaussian noise (Balle and Wang 2018), about: a start for the search."""
-
-    def normal(x: float) -> float:
-        return math.erfc(-x / math.sqrt(2)) / 2
-
-    low, high = 0.0, 20.0
-    for _ in range(100):
-        mu = (low + high) / 2
-        far = normal(-mu / 2 - epsilon / mu) * math.exp(epsilon)
-        low, high = (mu, high) if normal(mu / 2 - epsilon / mu) - far <= delta else (low, mu)
-    return low or high
+    guess = query.cells * query.grid / continuous_mu(epsilon, query.delta)
+    return replace(query, sigma=smallest_sigma(fits, guess, query.least_sigma))
