@@ -58,6 +58,21 @@ def test_decimal_text_is_exact(number: Fraction) -> None:
     assert Fraction(decimal_text(number)) == number
 
 
+@pytest.mark.parametrize(
+    "number",
+    ["0." + "1" * 890, "1e-300", 1e300, Fraction(2**3000 - 1, 2**2999 + 1)],
+    ids=["digits", "small", "large", "quotient"],
+)
+def test_a_number_with_many_digits_is_read_again_as_it_is_written(number: str | Fraction) -> None:
+    assert exact(decimal_text(exact(number))) == exact(number)
+
+
+def test_a_number_that_could_not_be_read_again_is_refused() -> None:
+    for number in ("0." + "1" * 1500, Fraction(2**3001 - 1, 2**3001 + 1)):
+        with pytest.raises(InvalidInput, match="has too many digits"):
+            exact(number)
+
+
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6))
 def test_decimals_are_written_as_decimals(number: Decimal) -> None:
     assert "/" not in decimal_text(Fraction(number))

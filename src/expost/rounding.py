@@ -97,6 +97,7 @@ class Enclosure:
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[+-]?\d+))?", re.ASCII)
 _QUOTIENT = re.compile(r"[+-]?\d+/\d+", re.ASCII)
 _MOST_CHARACTERS = 2000
+_MOST_BITS = 3000
 _LARGEST_EXPONENT = 300
 
 
@@ -137,7 +138,8 @@ def positive(number: ExactLike, *, at_most: int) -> Fraction:
 
 
 def _modest(number: Fraction) -> Fraction:
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > 4 * _MOST_CHARACTERS:
+    # Both parts together are then few enough characters to be read again as they are written.
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
         raise InvalidInput("has too many digits")
     if number and not Fraction(1, 10**_LARGEST_EXPONENT) <= abs(number) <= 10**_LARGEST_EXPONENT:
         raise InvalidInput("is too large or too small")

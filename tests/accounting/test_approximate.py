@@ -201,6 +201,8 @@ def test_a_pure_filter_refuses_a_delta_with_a_clear_line() -> None:
         with pytest.raises(xp.InvalidInput) as caught:
             pure.decide(asked(), query)
         assert str(caught.value) == "query: needs a filter with a delta, such as ApproximateFilter"
+        # Not even one of which no response exceeds the budget.
+        assert not pure.accepts(asked(), xp.channel([["1/2", "1/2"]] * 2, delta="0.1"))
         session = xp.Session(PAIR, 0, filter=pure)
         with pytest.raises(xp.InvalidInput):
             session.ask(query)

@@ -121,6 +121,13 @@ def test_a_cumulant_knows_ratios_nothing_and_infinity() -> None:
     assert randomized_response_cumulant(Nats(ratio=None), rate) == math.inf
 
 
+def test_as_many_digits_as_are_read_are_no_trouble() -> None:
+    rule = xp.Renyi(order=2 + Fraction(1, 2**2998 + 1))
+    query = xp.randomized_response(epsilon=Fraction(2**2998 + 1, 2**2999 + 3))
+    (amount,) = rule.amounts(query, PAIR)
+    assert amount == pytest.approx(randomized_response_cumulant(Nats(Fraction(1, 2)), Fraction(1)))
+
+
 def test_a_cumulant_does_not_depend_on_the_callers_decimals() -> None:
     # Not cached yet, so that it is worked out with three digits all around.
     with decimal.localcontext(prec=3):
@@ -406,6 +413,11 @@ def test_a_rule_survives_its_file(rule: xp.Rule) -> None:
         ('{"kind": "renyi", "order": NaN}', "order: must be a finite number"),
         ('{"kind": "renyi", "order": "1.0000001"}', "order: must be from 1.000001 to 1e9"),
         ('{"kind": "renyi", "order": 3, "delta_prime": 0}', "delta_prime: must be between 0 and 1"),
+        ('{"kind": "renyi", "order": 3, "delta_prime": null}', "delta_prime: must be a number"),
+        (
+            '{"kind": "mixture", "lambdas": [1], "weights": [1], "delta_prime": null}',
+            "delta_prime: must be a number",
+        ),
         ('{"kind": "whitehouse"}', "'delta_prime' is missing"),
         ('{"kind": "whitehouse", "delta_prime": 1}', "delta_prime: must be between 0 and 1"),
         ('{"kind": "whitehouse", "delta_prime": null}', "delta_prime: must be a number"),

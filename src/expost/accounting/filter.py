@@ -113,6 +113,8 @@ class Filter(ABC):
 
     def accepts(self, odometer: Odometer, query: Query) -> bool:
         """Whether the query is accepted, and nothing else."""
+        if self.pure and query.approximate:
+            return False
         return self.worst_case(odometer, query).within(self.budget)
 
     def more(self, odometer: Odometer, query: Query) -> Repeats:

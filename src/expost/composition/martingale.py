@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from expost.composition.base import Rule, Total
 from expost.composition.domination import Component, least_budget
@@ -17,7 +17,15 @@ from expost.queries.base import read_delta
 from expost.queries.cumulant import randomized_response_cumulant
 from expost.rounding import Enclosure, ExactLike, Nats, exact
 
-__all__ = ["LARGEST", "SMALLEST", "Martingale", "read_exponent", "read_reserve", "shown_exponent"]
+__all__ = [
+    "LARGEST",
+    "SMALLEST",
+    "Martingale",
+    "read_exponent",
+    "read_reserve",
+    "reserve_from_json",
+    "shown_exponent",
+]
 
 SMALLEST, LARGEST = Fraction(1, 10**6), 10**9
 
@@ -81,6 +89,12 @@ def read_exponent(number: ExactLike) -> Fraction:
 def read_reserve(delta_prime: ExactLike | None) -> Fraction | None:
     """The part of delta that is for the excess, if not all of it."""
     return None if delta_prime is None else read_delta(delta_prime, "delta_prime")
+
+
+def reserve_from_json(fields: dict[str, Any]) -> Fraction | None:
+    """The same in a file, where null is not a number."""
+    given = "delta_prime" in fields
+    return read_delta(fields["delta_prime"], "delta_prime") if given else None
 
 
 def shown_exponent(number: float) -> Fraction:

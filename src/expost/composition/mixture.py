@@ -8,7 +8,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from expost.composition.best import best_exponent_for_small
-from expost.composition.martingale import LARGEST, Martingale, read_exponent, read_reserve
+from expost.composition.martingale import (
+    LARGEST,
+    Martingale,
+    read_exponent,
+    read_reserve,
+    reserve_from_json,
+)
 from expost.errors import InvalidInput
 from expost.queries.base import read_delta
 from expost.reading import each, members
@@ -88,7 +94,7 @@ class Mixture(Martingale):
     def from_json(cls, fields: dict[str, Any]) -> Mixture:
         fields = members(fields, required=("lambdas", "weights"), optional=("delta_prime",))
         lambdas, weights = fields["lambdas"], fields["weights"]
-        return cls(lambdas, weights, delta_prime=fields.get("delta_prime"))
+        return cls(lambdas, weights, delta_prime=reserve_from_json(fields))
 
     @property
     def components(self) -> Iterable[tuple[Fraction, Fraction]]:

@@ -8,7 +8,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from expost.composition.best import best_exponent
-from expost.composition.martingale import LARGEST, SMALLEST, Martingale, read_reserve
+from expost.composition.martingale import (
+    LARGEST,
+    SMALLEST,
+    Martingale,
+    read_reserve,
+    reserve_from_json,
+)
 from expost.errors import InvalidInput, at
 from expost.queries.base import LARGEST_EPSILON, read_delta
 from expost.reading import members
@@ -66,7 +72,7 @@ class Renyi(Martingale):
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Renyi:
         fields = members(fields, required=("order",), optional=("delta_prime",))
-        return cls(fields["order"], delta_prime=fields.get("delta_prime"))
+        return cls(fields["order"], delta_prime=reserve_from_json(fields))
 
     @property
     def components(self) -> Iterable[tuple[Fraction, Fraction]]:
