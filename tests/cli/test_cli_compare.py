@@ -183,3 +183,19 @@ def test_a_search_without_an_end_is_said_to_be_one(run: Run, tmp_path: Path) -> 
     assert line.endswith("the next was not decided within 1 nodes (--nodes)")
     _, out, _ = run("compare", path, *options, "--json")
     assert "bayesian" in json.loads(out)["undecided"]
+
+
+def test_basic_composition_says_so_where_it_has_no_delta(run: Run, tmp_path: Path) -> None:
+    query = {"kind": "gaussian", "weights": {"age": 1}, "range": [0, 100], "grid": 10,
+             "sigma": 200, "delta": "1e-6"}  # fmt: skip
+    transcript = {
+        "version": 1,
+        "domain": {"box": {"age": [0, 100]}},
+        "exchanges": [{"query": query, "response": 3}],
+    }
+    file = tmp_path / "noisy.json"
+    file.write_text(json.dumps(transcript))
+    for command in ("loss", "explain"):
+        code, out, _ = run(command, file)
+        assert code == 0
+        assert ", without any delta" in out

@@ -12,13 +12,13 @@ import typer
 from expost.accounting import Odometer
 from expost.apart import Apart
 from expost.cli.progress import watched
-from expost.cli.show import response_text, show_json, shown, value_text
+from expost.cli.show import basic_text, response_text, show_json, shown, value_text
 from expost.domains import Domain, Value
 from expost.errors import printable
 from expost.explain import Account, Step, explain
 from expost.extrema import Effort
 from expost.rounding import Enclosure
-from expost.transcript import load
+from expost.transcript import Transcript, load
 
 __all__ = ["run"]
 
@@ -32,11 +32,11 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
     if as_json:
         show_json(_tree(account))
         return
-    typer.echo("\n".join(map(printable, _sentences(account, transcript.domain))))
+    typer.echo("\n".join(map(printable, _sentences(account, transcript))))
 
 
-def _sentences(account: Account, domain: Domain) -> Iterator[str]:
-    n = account.exchanges
+def _sentences(account: Account, transcript: Transcript) -> Iterator[str]:
+    n, domain = account.exchanges, transcript.domain
     yield f"The subject's value is {account.domain}."
     if not n:
         yield "Nothing was asked so far."
@@ -47,7 +47,7 @@ def _sentences(account: Account, domain: Domain) -> Iterator[str]:
         yield ""
         yield (
             f"An analyst has learned at most {_loss(account.loss)} from these responses; "
-            f"basic composition says {shown(account.basic)}."
+            f"basic composition says {basic_text(account.basic, transcript)}."
         )
     yield from _budget(account)
     if n:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from expost.accounting import Odometer, filter_of
 from expost.cli.progress import watched
-from expost.cli.show import show_json, show_lines, shown
+from expost.cli.show import basic_text, show_json, show_lines, shown
 from expost.extrema import Effort
 from expost.likelihood import LogLikelihood
 from expost.loss import basic_loss, share_between, share_of
@@ -40,13 +40,10 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
             }
         )
         return
-    without = ""
-    if any(exchange.query.approximate for exchange in transcript.exchanges):
-        without = ", without any delta"
     lines = [
         ("exchanges", str(len(transcript))),
         ("realized loss", shown(loss)),
-        ("basic composition", f"{shown(basic.nearest)}{without}"),
+        ("basic composition", basic_text(basic.nearest, transcript)),
         ("utilization", f"{100 * share.upper:.3g} %"),
     ]
     if loss.width > effort.gap:

@@ -13,9 +13,9 @@ from expost.domains import Domain, Value, by_name
 from expost.errors import printable
 from expost.queries import Query, RandomizedResponse
 from expost.rounding import Enclosure
-from expost.transcript import map_leaves
+from expost.transcript import Transcript, map_leaves
 
-__all__ = ["response_text", "show_json", "show_lines", "shown", "value_text"]
+__all__ = ["basic_text", "response_text", "show_json", "show_lines", "shown", "value_text"]
 
 _LONGEST = 40
 
@@ -44,6 +44,12 @@ def shown(number: Enclosure | float) -> str:
     """A number for people; of an enclosure its upper end, which is the one to act on."""
     value = number.upper if isinstance(number, Enclosure) else number
     return f"{value:.6g}"
+
+
+def basic_text(basic: float, transcript: Transcript) -> str:
+    """What basic composition says; where queries have a delta, it is what holds without one."""
+    approximate = any(exchange.query.approximate for exchange in transcript.exchanges)
+    return f"{shown(basic)}{', without any delta' if approximate else ''}"
 
 
 def value_text(value: Value, domain: Domain) -> str:
