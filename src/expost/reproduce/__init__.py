@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,8 @@ __all__ = ["PARTS", "Plan", "reproduce"]
 
 def reproduce(plan: Plan, out: Path, jobs: int, progress: Progress) -> dict[str, Any]:
     """Run what is not there yet, and write figures, raw results, numbers and the report."""
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError:
-        raise InvalidInput("the figures need the extra: pip install 'expost[plot]'") from None
+    if find_spec("matplotlib") is None:  # before anything is run, and not after all of it
+        raise InvalidInput("the figures need the extra: pip install 'expost[plot]'")
     pictures = out / "figures"
     pictures.mkdir(parents=True, exist_ok=True)
     runs = carry_out(plan, out / "runs", jobs, progress)
