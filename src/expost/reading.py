@@ -26,6 +26,7 @@ __all__ = [
     "items",
     "members",
     "number",
+    "of_kind",
     "parse",
     "scalar",
     "text",
@@ -102,6 +103,16 @@ def members(
         if key not in value:
             raise InvalidInput(f"{key!r} is missing")
     return value
+
+
+def of_kind(value: Any, kinds: Mapping[str, T], what: str) -> tuple[T, dict[str, Any]]:
+    """What an object names as its kind, and its other members."""
+    fields = members(value, required=("kind",), optional=None)
+    with at("kind"):
+        kind = kinds.get(text(fields["kind"]))
+        if kind is None:
+            raise InvalidInput(f"unknown {what}; known: {', '.join(kinds)}")
+    return kind, {name: field for name, field in fields.items() if name != "kind"}
 
 
 def array(value: Any) -> list[Any]:

@@ -10,8 +10,7 @@ from expost.composition.renyi import Renyi
 from expost.composition.rogers import Rogers
 from expost.composition.sums import Sums
 from expost.composition.whitehouse import Whitehouse
-from expost.errors import InvalidInput, at
-from expost.reading import members, text
+from expost.reading import of_kind
 
 __all__ = [
     "RULES",
@@ -32,10 +31,5 @@ RULES: dict[str, type[Rule]] = {
 
 def rule_from_json(value: Any) -> Rule:
     """The rule of a file, by its kind."""
-    fields = members(value, required=("kind",), optional=None)
-    with at("kind"):
-        kind = text(fields["kind"])
-        rule = RULES.get(kind)
-        if rule is None:
-            raise InvalidInput(f"unknown rule; known: {', '.join(RULES)}")
-    return rule.from_json({name: field for name, field in fields.items() if name != "kind"})
+    kind, fields = of_kind(value, RULES, "rule")
+    return kind.from_json(fields)

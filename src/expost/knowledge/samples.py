@@ -121,7 +121,9 @@ def _holds(samples: Samples, statement: Any) -> NDArray[np.bool_]:
         if isinstance(statement, str):
             test = predicate(statement, samples.box)
         else:
-            expect(statement, Callable, "a text or a function")  # type: ignore[arg-type]
+            if not callable(statement):
+                kind = type(statement).__name__
+                raise InvalidInput(f"must be a text or a function, not {kind}")
             test = statement
             if samples.box.names is None:
                 arguments = samples.points

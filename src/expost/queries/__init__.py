@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.errors import InvalidInput, at
 from expost.queries.base import BoxLikelihood, FiniteLikelihood, Likelihood, Query, check_query
 from expost.queries.channel import Channel, channel
 from expost.queries.duchi import Duchi, duchi
@@ -25,7 +24,7 @@ from expost.queries.probit import Probit, probit
 from expost.queries.randomized_response import RandomizedResponse, randomized_response
 from expost.queries.subset_selection import SubsetSelection, subset_selection
 from expost.queries.unary_encoding import UnaryEncoding, unary_encoding
-from expost.reading import members, text
+from expost.reading import of_kind
 
 __all__ = [
     "FAMILIES",
@@ -94,10 +93,5 @@ FAMILIES: dict[str, type[Query]] = {
 
 def query_from_json(value: Any) -> Query:
     """The query of a file, by its kind."""
-    fields = members(value, required=("kind",), optional=None)
-    with at("kind"):
-        kind = text(fields["kind"])
-        family = FAMILIES.get(kind)
-        if family is None:
-            raise InvalidInput(f"unknown query; known: {', '.join(FAMILIES)}")
-    return family.from_json({name: field for name, field in fields.items() if name != "kind"})
+    kind, fields = of_kind(value, FAMILIES, "query")
+    return kind.from_json(fields)
