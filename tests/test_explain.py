@@ -94,7 +94,7 @@ def test_every_step_that_is_told_has_the_loss_of_its_prefix(transcript: xp.Trans
             assert (step.change == "up") == (after.lower > before.upper)
         else:
             assert abs(after.upper - before.upper) < 1e-9
-    assert (account.guard, account.used, account.within_budget) == (None, None, None)
+    assert (account.guard, account.used, account.replay.kept) == (None, None, None)
 
 
 def test_the_odometer_goes_up_and_down_in_words() -> None:
@@ -102,7 +102,7 @@ def test_the_odometer_goes_up_and_down_in_words() -> None:
     assert [step.change for step in account.steps] == ["up", "down", "up"]
     assert account.used is not None
     assert account.used.lower <= 0.25 <= account.used.upper + 1e-12
-    assert account.within_budget is True
+    assert account.replay.kept is True
     assert account.basic == 1.5
     assert account.apart is not None
     assert (account.apart.likeliest, account.apart.unlikeliest) == ("no", "yes")

@@ -30,7 +30,7 @@ def test_the_budget_says_what_is_allowed_where_it_is_kept() -> None:
 def test_else_the_loss_does(guard: object) -> None:
     transcript = xp.Transcript(TWO, guard).add(FLIP, "yes")  # type: ignore[arg-type]
     found = learned(xp.Odometer(transcript), PRIOR, 'value == "yes"')
-    assert found.state == ("none" if guard is None else "exceeded")
+    assert found.state == ("none" if guard is None else "not kept")
     assert found.allowed.lower == pytest.approx(0.1)
     assert found.allowed.upper == pytest.approx(0.5)
 

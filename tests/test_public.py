@@ -17,15 +17,15 @@ NAMES = [
     "Decision", "Distribution", "Effort", "Enclosure", "Exchange", "ExpostError", "FileSession",
     "Filter", "FiniteSet", "Frequencies", "GainEstimate", "HALT", "Halt", "InsecureSource",
     "Intervals", "InvalidInput", "Losses", "Mean", "Mixture", "Nats", "Odometer", "OutsideDomain",
-    "Progress", "Query", "Renyi", "Rogers", "Rule", "Samples", "Session", "SimplifiedFilter",
-    "Source", "Statement", "Sums", "Transcript", "Whitehouse", "Witness", "allowed_confidence",
+    "Progress", "Query", "Renyi", "Replay", "Rogers", "Rule", "Samples", "Session",
+    "SimplifiedFilter", "Source", "Statement", "Sums", "Transcript", "Whitehouse", "Witness", "allowed_confidence",
     "broken_limit", "categories", "certificate", "channel", "check_belief", "check_client",
     "compare", "confidence", "delta_at", "duchi", "estimate_distribution", "estimate_frequencies",
     "estimate_mean", "estimated_gain", "exponential_mechanism", "from_sklearn", "gain_ratio",
     "gaussian", "geometric", "hadamard_response", "integers", "interact", "knowledge_gain",
     "laplace", "learning_limit", "linear", "load", "load_answers", "load_prior", "local_hashing",
     "logistic", "perturbation", "piecewise", "probit", "randomized_response", "realized_loss",
-    "realized_losses", "subset_selection", "unary_encoding", "utilization", "witness",
+    "realized_losses", "replay", "subset_selection", "unary_encoding", "utilization", "witness",
     "worst_case_loss",
 ]  # fmt: skip
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from expost.accounting import Decision as Decision
     from expost.accounting import Filter as Filter
     from expost.accounting import Odometer as Odometer
+    from expost.accounting import Replay as Replay
     from expost.accounting import SimplifiedFilter as SimplifiedFilter
+    from expost.accounting import replay as replay
     from expost.answers import Answers as Answers
     from expost.belief import Belief as Belief
     from expost.certificates import Certificate as Certificate
@@ -140,6 +142,7 @@ __all__ = [
     "Progress",
     "Query",
     "Renyi",
+    "Replay",
     "Rogers",
     "Rule",
     "Samples",
@@ -189,6 +192,7 @@ __all__ = [
     "randomized_response",
     "realized_loss",
     "realized_losses",
+    "replay",
     "subset_selection",
     "unary_encoding",
     "utilization",
@@ -235,6 +239,7 @@ _HOME = {
     "Progress": "extrema",
     "Query": "queries",
     "Renyi": "composition",
+    "Replay": "accounting",
     "Rogers": "composition",
     "Rule": "composition",
     "Samples": "knowledge",
@@ -284,6 +289,7 @@ _HOME = {
     "randomized_response": "queries",
     "realized_loss": "loss",
     "realized_losses": "losses",
+    "replay": "accounting",
     "subset_selection": "queries",
     "unary_encoding": "queries",
     "utilization": "loss",

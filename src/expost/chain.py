@@ -37,6 +37,14 @@ class Chain(Sequence[T]):
         longer._length = self._length + 1
         return longer
 
+    def first(self, count: int) -> Chain[T]:
+        """The sequence of the first so many items, which shares them too."""
+        assert 0 <= count <= self._length
+        shorter = object.__new__(Chain)
+        shorter._items = self._items
+        shorter._length = count
+        return shorter
+
     def __len__(self) -> int:
         return self._length
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from functools import partial
 from types import UnionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from expost.accounting import Decision
     from expost.rounding import Enclosure, Nats
 
 __all__ = [
@@ -42,36 +42,53 @@ class OutsideDomain(InvalidInput):
 
 
 class BudgetExceeded(ExpostError):
-    """A query was refused. Nothing was sampled, nothing recorded, nothing spent."""
+    """A query was refused. Nothing was sampled, nothing recorded, nothing spent.
 
-    def __init__(
-        self,
-        *,
-        loss: Enclosure,
-        loss_at_worst: Enclosure,
-        budget: Nats,
-        fits: Decimal | None,
-        undecided: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.loss_at_worst = loss_at_worst
-        self.budget = budget
-        self.fits = fits
-        self.undecided = undecided
+    What it tells is worked out when it is asked for: on a box every number is a search.
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        super().__init__(decision)
+
+    @property
+    def loss(self) -> Enclosure:
+        """What was held against the budget before the query."""
+        return self.decision.loss
+
+    @property
+    def loss_at_worst(self) -> Enclosure:
+        """What would be held against it after the query, at worst."""
+        return self.decision.loss_at_worst
+
+    @property
+    def budget(self) -> Nats:
+        """What it may not exceed."""
+        return self.decision.budget
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the query was refused because a search ended at its limit of nodes."""
+        return self.decision.undecided
+
+    @property
+    def fits(self) -> Decimal | None:
+        """With which epsilon the same query would be accepted; None if none was found."""
+        return self.decision.largest_epsilon
+
+    def __str__(self) -> str:
+        budget, worst = self.budget, self.loss_at_worst
         limit = f"{budget}" if budget.ratio == 1 else f"{budget}, which is {budget.nearest:.10g}"
+        # A message that nobody may read is not worth a search.
+        before = "" if self.decision.searched else f"loss so far {self.loss.upper:.10g} and "
         message = (
-            f"query refused: loss so far {loss.upper:.10g} and at worst "
-            f"{loss_at_worst.upper:.10g} after this query, budget {limit}."
+            f"query refused: {before}at worst {worst.upper:.10g} after this query, budget {limit}."
         )
-        if undecided:
+        if self.undecided:
             message += " The bound was not decided within the node limit."
-        if fits is not None:
-            message += f" The same query with epsilon at most {fits} would be accepted."
-        super().__init__(message)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Errors cross process boundaries by pickling, which knows no keyword arguments.
-        return partial(BudgetExceeded, **self.__dict__), ()
+        if not self.decision.searched and self.fits is not None:
+            message += f" The same query with epsilon at most {self.fits} would be accepted."
+        return message
 
 
 def printable(message: str) -> str:

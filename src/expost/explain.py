@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Literal
 
-from expost.accounting import Filter, Odometer, filter_of
+from expost.accounting import Filter, Odometer, Replay, replayed
 from expost.apart import Apart, most_apart
 from expost.domains import Box, Categories, Domain, Integers, Side
 from expost.loss import share_between
@@ -62,32 +62,40 @@ class Account:
     loss: Enclosure
     basic: float
     """What basic composition says: the sum of the epsilons."""
-    guard: Filter | None
+    replay: Replay
+    """Whether the budget was kept at every exchange, and the largest loss on the way."""
     held: Enclosure
     """What the filter holds against its budget; the loss, if there is no filter."""
     used: Enclosure | None
     """That, as a share of the budget."""
-    within_budget: bool | None
     apart: Apart | None
+
+    @property
+    def guard(self) -> Filter | None:
+        return self.replay.guard
 
     @property
     def left_out(self) -> int:
         return self.exchanges - len(self.steps)
 
 
-def explain(odometer: Odometer) -> Account:
+def explain(odometer: Odometer, progress: Callable[[int, int], None] | None = None) -> Account:
     """Tell what a transcript holds. Over a box this searches for a loss per step that is told."""
     transcript, exchanges = odometer.transcript, len(odometer)
+    replay = replayed(odometer, progress)
+    guard = replay.guard
+    # Where the budget was kept no loss on the way exceeded it, wherever the searches stop.
+    kept = guard is not None and guard.pure and replay.kept
     told = list(range(1, exchanges + 1))
     if exchanges > 2 * _SHOWN + 1:
         told = [*told[:_SHOWN], *told[-_SHOWN:]]
-    losses: dict[int, Enclosure] = {exchanges: odometer.loss}
+    losses: dict[int, Enclosure] = {exchanges: replay.loss}
     for number in told:
         for count in (number - 1, number):
             if count not in losses:
-                losses[count] = odometer.loss_after(count)
-    guard = None if transcript.filter is None else filter_of(transcript.filter)
-    held = odometer.loss if guard is None else guard.loss(odometer)
+                loss = odometer.loss_after(count)
+                losses[count] = guard.capped(loss) if guard is not None and kept else loss
+    held = replay.loss if guard is None else guard.loss(odometer)
     return Account(
         domain=_domain_in_words(transcript.domain),
         exchanges=exchanges,
@@ -101,12 +109,11 @@ def explain(odometer: Odometer) -> Account:
             )
             for number in told
         ),
-        loss=odometer.loss,
+        loss=replay.loss,
         basic=odometer.exact_spent.nearest,
-        guard=guard,
+        replay=replay,
         held=held,
         used=None if guard is None else share_between(held, guard.budget.enclosure),
-        within_budget=None if guard is None else guard.holds(odometer),
         apart=most_apart(odometer),
     )
 

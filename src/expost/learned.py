@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from expost.accounting import Odometer, filter_of
+from expost.accounting import Odometer, Replay, replayed
 from expost.belief import Belief
 from expost.knowledge import (
     Samples,
@@ -20,7 +20,7 @@ from expost.rounding import Enclosure, Nats
 
 __all__ = ["Learned", "learned"]
 
-State = Literal["kept", "exceeded", "undecided", "none"]
+State = Literal["kept", "kept with a delta", "not kept", "undecided", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,12 @@ class Learned:
     """The realized loss: no confidence in any statement has changed by more."""
     budget: Nats | None
     state: State
-    """Whether the transcript is within the budget of its filter."""
+    """Whether the filter's budget was kept at every exchange, and bounds what is learned."""
     allowed: Enclosure
     """Between what the confidence can end up within the budget.
 
-    By the realized loss instead, where the transcript has no filter or may be over its budget.
+    By the realized loss instead, where there is no budget, or one that may not have been kept, or
+    one with a delta: that bounds no single outcome.
     """
 
 
@@ -60,10 +61,9 @@ def learned(odometer: Odometer, prior: Belief | Samples, statement: str) -> Lear
         after, gain, error = float(exact_after), None, None
         if before:
             gain = _away_from_zero(nats_of(exact_after / before))
-    guard = None if transcript.filter is None else filter_of(transcript.filter)
-    states: dict[bool | None, State] = {True: "kept", False: "exceeded", None: "undecided"}
-    state: State = "none" if guard is None else states[guard.holds(odometer)]
-    limit: Nats | Enclosure = odometer.loss
+    replay = replayed(odometer)
+    guard, state = replay.guard, _state(replay)
+    limit: Nats | Enclosure = replay.loss
     if guard is not None and state == "kept":
         limit = guard.budget
     return Learned(
@@ -72,11 +72,21 @@ def learned(odometer: Odometer, prior: Belief | Samples, statement: str) -> Lear
         after=after,
         gain=gain,
         standard_error=error,
-        loss=odometer.loss,
+        loss=replay.loss,
         budget=None if guard is None else guard.budget,
         state=state,
         allowed=allowed_confidence(before, limit),
     )
+
+
+def _state(replay: Replay) -> State:
+    if replay.guard is None:
+        return "none"
+    if replay.kept is None:
+        return "undecided"
+    if not replay.kept:
+        return "not kept"
+    return "kept" if replay.guard.pure else "kept with a delta"
 
 
 def _away_from_zero(gain: Enclosure) -> float:

@@ -98,6 +98,10 @@ class BoxLogLikelihood:
         """ℓ of a whole transcript."""
         return cls(domain, Chain([_box_term(domain, exchange) for exchange in exchanges]))
 
+    def first(self, count: int) -> BoxLogLikelihood:
+        """ℓ of the first so many exchanges."""
+        return BoxLogLikelihood(self.domain, self.terms.first(count))
+
     def add(self, exchange: Exchange, times: int = 1) -> BoxLogLikelihood:
         """ℓ after one more exchange, or after several that are equal."""
         term, terms = _box_term(self.domain, exchange), self.terms

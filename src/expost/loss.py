@@ -86,8 +86,7 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
     expect(domain, Domain, "a FiniteSet or a Box")
     if isinstance(domain, FiniteSet):
         return query.on(domain).epsilon.enclosure
-    losses = _response_losses(query, domain, query.on(domain).loudest)
-    return Enclosure(max(loss.lower for loss in losses), max(loss.upper for loss in losses))
+    return capped(query.on(domain).epsilon, query.ceiling(domain).enclosure)
 
 
 def _response_losses(query: Query, box: Box, positions: Sequence[int]) -> list[Enclosure]:

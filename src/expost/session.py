@@ -93,14 +93,7 @@ class Session:
             if decision.accepted:
                 self._record(self._odometer.add(query, self._sample(query)))
                 return self.transcript.exchanges[-1].response
-        # Nobody else has to wait while what would fit is worked out.
-        raise BudgetExceeded(
-            loss=decision.loss,
-            loss_at_worst=decision.loss_at_worst,
-            budget=decision.budget,
-            fits=decision.largest_epsilon,
-            undecided=decision.undecided,
-        )
+        raise BudgetExceeded(decision)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -118,8 +111,12 @@ class Session:
 
     @property
     def loss(self) -> Enclosure:
-        """The realized loss so far, in nats, whichever filter decides."""
-        return self._odometer.loss
+        """The realized loss now, in nats, whichever filter decides.
+
+        It bounds what somebody has learned who sees all that was answered. For somebody who saw
+        the beginning only it is the largest on the way, ``odometer.peak``.
+        """
+        return self._filter.realized(self._odometer)
 
     @property
     def remaining(self) -> float:
@@ -154,6 +151,8 @@ class Session:
         if self._odometer.loss_is_known:
             facts["realized loss"] = nats(self.loss.upper)
             facts["remaining"] = nats(self.remaining)
+        if self._odometer.peak_is_known:
+            facts["at its peak"] = nats(self._odometer.peak.upper)
         return card(type(self).__name__, facts)
 
     def __reduce__(self) -> str | tuple[Any, ...]:

@@ -120,6 +120,12 @@ class Transcript:
         object.__setattr__(longer, "exchanges", self.exchanges.plus(exchange))
         return longer
 
+    def first(self, count: int) -> Transcript:
+        """The transcript as it was after the first so many exchanges."""
+        shorter = Transcript(self.domain, self.filter)
+        object.__setattr__(shorter, "exchanges", self.exchanges.first(count))
+        return shorter
+
     def __len__(self) -> int:
         return len(self.exchanges)
 

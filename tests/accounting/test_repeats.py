@@ -181,7 +181,7 @@ def test_over_a_box_a_search_without_an_end_counts_as_a_refusal() -> None:
 
 
 def test_noise_with_many_responses_is_counted_by_its_epsilon() -> None:
-    noisy = xp.piecewise({"x": 1}, range=(-1, 1), grid="0.25", epsilon="0.5")
+    noisy = xp.piecewise({"x": 1}, range=(-1, 1), grid="0.125", epsilon="0.5")
     assert noisy.on(BOX).sufficient is None
     odometer = xp.Odometer(xp.Transcript(BOX))
     for kind in (xp.SimplifiedFilter, xp.BayesianFilter):

@@ -166,12 +166,24 @@ def test_the_version_is_printed(run: Run) -> None:
     assert run("--version")[:2] == (0, "expost 0.1.0\n")
 
 
-def test_a_transcript_over_its_budget_is_flagged(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "over.json"
-    guard = xp.BayesianFilter(epsilon="0.1")
-    xp.Transcript(xp.FiniteSet([0, 1]), guard.spec).add(xp.randomized_response(1), 1).save(path)
-    assert json.loads(run("loss", path, "--json")[1])["within_budget"] is False
-    assert "over its budget" in run("loss", path)[1]
+def test_a_budget_that_was_broken_on_the_way_is_broken_whatever_the_end(
+    run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "lucky.json"
+    transcript = xp.Transcript(xp.FiniteSet(["y", "n"]), xp.BayesianFilter(epsilon=1).spec)
+    for response in "yyynnn":
+        transcript = transcript.add(xp.randomized_response(1), response)
+    transcript.save(path)
+    for command in ("loss", "explain"):
+        told = json.loads(run(command, path, "--json")[1])
+        assert (told["budget_kept"], told["first_refused"]) == (False, 2)
+        assert told["loss"]["upper"] < 1e-9
+        assert 2.99 < told["peak"]["lower"] <= told["peak"]["upper"] < 3.01
+        assert "within_budget" not in told
+    assert "the filter refuses exchange 2" in run("loss", path)[1]
+    words = run("explain", path)[1]
+    assert "was not kept: the filter refuses exchange 2." in words
+    assert "Somebody who saw only the first ones has learned at most 3, the peak." in words
 
 
 def test_labels_cannot_write_to_the_terminal(

@@ -35,8 +35,8 @@ The subject's value is one of 2: no or yes.
 2.  the value itself, at epsilon 0.5  no        0     down
 3.  the value itself, at epsilon 0.5  yes       0.5   up
 
-An analyst has learned at most 0.5 from these responses; basic composition says 1.5.
-Of the budget of 1 (bayesian filter), 0.5 is used: 50 %.
+Somebody who sees all of these responses has learned at most 0.5; basic composition says 1.5.
+The budget of 1 (bayesian filter) was kept at every exchange; now 0.5 of it is used: 50 %.
 Most apart now: the responses are 1.649 times as likely for yes as for no.
 """  # fmt: skip
 
@@ -49,12 +49,12 @@ def test_an_account_for_programs(run: Run, file: Path) -> None:
     result = json.loads(out)
     assert (code, err) == (0, "")
     assert list(result) == [
-        "exchanges", "left_out", "steps", "loss", "basic", "budget", "used", "within_budget",
-        "most_apart",
+        "exchanges", "left_out", "steps", "loss", "basic", "budget", "used", "budget_kept",
+        "first_refused", "peak", "most_apart",
     ]  # fmt: skip
     assert [step["change"] for step in result["steps"]] == ["up", "up"]
     assert list(result["steps"][0]) == ["number", "asked", "response", "loss", "change"]
-    assert (result["basic"], result["budget"], result["within_budget"]) == (1, 2, True)
+    assert (result["basic"], result["budget"], result["budget_kept"]) == (1, 2, True)
     assert result["used"]["lower"] <= 0.5 <= result["used"]["upper"] + 1e-9
     pair = result["most_apart"]
     assert (pair["likeliest"], pair["unlikeliest"], pair["others"]) == ("b", "a", [0, 1])
@@ -105,7 +105,7 @@ def test_degenerate_accounts(
     code, out, _ = run("explain", file)
     assert code == 0
     assert out.splitlines()[-1].endswith(sentence)
-    assert ("is exceeded" in out) == (sentence[0] in "iN" and "found" not in sentence)
+    assert ("was not kept" in out) == (sentence[0] in "iN" and "found" not in sentence)
     json.loads(run("explain", file, "--json")[1])
 
 

@@ -22,7 +22,7 @@ QUERY = xp.linear({"age": 1}, range=(20, 80), epsilon="0.5")
 def file(tmp_path: Path) -> Path:
     file = tmp_path / "transcript.json"
     guard = xp.BayesianFilter(epsilon=1).spec
-    xp.Transcript(AGES, guard).add(QUERY, 80).add(QUERY, 80).add(QUERY, 20).save(file)
+    xp.Transcript(AGES, guard).add(QUERY, 80).add(QUERY, 20).add(QUERY, 80).save(file)
     return file
 
 
@@ -41,7 +41,8 @@ def test_one_sentence_for_people(run: Run, file: Path, prior: Path) -> None:
         == """\
 Before: 23 %. After these answers: 29 %. The budget allows between 9.9 % and 45 %.
 The knowledge gain is 0.234 nats: 1.26 times as sure as before.
-No statement about this person can have gained or lost more than 0.5.
+For somebody who sees all of these answers, no statement about this person can have gained or \
+lost more than 0.5.
 """
     )
 
@@ -52,7 +53,7 @@ def test_numbers_for_programs(run: Run, file: Path, prior: Path) -> None:
     assert code == 0
     assert list(result) == [
         "statement", "before", "after", "gain", "gain_nats", "loss", "floor", "ceiling", "budget",
-        "within_budget",
+        "budget_kept",
     ]  # fmt: skip
     assert result["before"] == 0.23
     assert result["floor"] < result["before"] < result["after"] < result["ceiling"]
@@ -72,14 +73,14 @@ def test_without_a_filter_the_loss_is_the_limit(run: Run, file: Path, prior: Pat
     )
 
 
-def test_a_budget_that_is_exceeded_allows_nothing_by_itself(
+def test_a_budget_that_was_not_kept_allows_nothing_by_itself(
     run: Run, file: Path, prior: Path
 ) -> None:
     transcript = xp.Transcript(AGES, xp.BayesianFilter(epsilon="0.1").spec).add(QUERY, 20)
     transcript.save(file)
     options = ("explain", file, "--prior", prior, "--statement", "age >= 60")
-    assert "The budget is exceeded; a loss as large" in run(*options)[1]
-    assert json.loads(run(*options, "--json")[1])["within_budget"] is False
+    assert "The budget was not kept; a loss as large" in run(*options)[1]
+    assert json.loads(run(*options, "--json")[1])["budget_kept"] is False
 
 
 def test_what_is_ruled_out(run: Run, file: Path, prior: Path) -> None:

@@ -6,9 +6,10 @@ from expost.accounting.bayesian import BayesianFilter
 from expost.accounting.composition import CompositionFilter
 from expost.accounting.decision import Decision
 from expost.accounting.filter import Filter
+from expost.accounting.kinds import filter_of
 from expost.accounting.odometer import Odometer
+from expost.accounting.replay import Replay, replay, replayed
 from expost.accounting.simplified import SimplifiedFilter
-from expost.transcript import FilterSpec
 
 __all__ = [
     "ApproximateFilter",
@@ -18,23 +19,10 @@ __all__ = [
     "Decision",
     "Filter",
     "Odometer",
+    "Replay",
     "SimplifiedFilter",
     "basic_prefix",
     "filter_of",
+    "replay",
+    "replayed",
 ]
-
-_KINDS: dict[str, type[Filter]] = {
-    kind.kind: kind
-    for kind in (
-        BasicFilter,
-        SimplifiedFilter,
-        BayesianFilter,
-        CompositionFilter,
-        ApproximateFilter,
-    )
-}
-
-
-def filter_of(spec: FilterSpec) -> Filter:
-    """The filter that a transcript names."""
-    return _KINDS[spec.kind].of_spec(spec)

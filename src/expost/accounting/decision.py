@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.accounting.odometer import Odometer
 from expost.domains import Value
+from expost.likelihood import BoxLogLikelihood
 from expost.notebook import card, nats
 from expost.queries import Query
 from expost.rounding import Enclosure, Nats, down
@@ -59,6 +60,12 @@ class Decision:
         return guard.loss(odometer)
 
     @property
+    def searched(self) -> bool:
+        """Whether every number costs a search, as on a box."""
+        _, odometer, _ = self._asked
+        return isinstance(odometer.log_likelihood, BoxLogLikelihood)
+
+    @property
     def remaining(self) -> float:
         """Budget minus loss, rounded down."""
         return remaining(self.budget, self.loss)
@@ -67,10 +74,10 @@ class Decision:
     def largest_epsilon(self) -> Decimal | None:
         """The largest epsilon with which this query would be accepted.
 
-        Over a finite domain to ten places; over a box one that is accepted and about 1 % below
-        the largest at most. For the exponential and the geometric mechanism, the end of the
-        accepted interval that starts at 0. None if no epsilon fits, or if the query is a fixed
-        channel. Worked out when asked for.
+        Over a finite domain to ten places; over a box one that is accepted and was found within a
+        few thousand nodes, mostly at most 1 % below the largest. For the exponential and the
+        geometric mechanism, the end of the accepted interval that starts at 0. None if no epsilon
+        fits, or if the query is a fixed channel. Worked out when asked for.
         """
         guard, odometer, query = self._asked
         return guard.largest_epsilon(odometer, query)

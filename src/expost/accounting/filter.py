@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import ClassVar, Self
 
 from expost.accounting.decision import Decision, remaining
@@ -20,6 +22,8 @@ from expost.rounding import Enclosure, ExactLike, Nats, decimal_text
 from expost.transcript import FilterSpec
 
 __all__ = ["Filter", "WorstCase"]
+
+_NODES_FOR_EPSILON = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,11 @@ class WorstCase:
 
     def undecided(self, budget: Nats) -> bool:
         """Whether the loss may be on either side of the budget."""
-        surely_over = self.loss.lower > budget.enclosure.lower
-        return self.exact is None and not self.within(budget) and not surely_over
+        return self.exact is None and not self.within(budget) and not self._surely_over(budget)
+
+    def _surely_over(self, budget: Nats) -> bool:
+        lower = self.loss.lower
+        return lower == math.inf or Nats(Fraction(lower)) > budget
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -87,14 +94,40 @@ class Filter(ABC):
 
     def loss(self, odometer: Odometer) -> Enclosure:
         """What this filter holds against its budget so far; the realized loss, if not said else."""
-        return odometer.loss
+        return self.realized(odometer)
+
+    def realized(self, odometer: Odometer) -> Enclosure:
+        """The realized loss now, on one side of the budget of a pure filter if that can be told.
+
+        On a box the budget may be between the bounds that a search found. Then it is enough that
+        this filter accepts the last query on what came before; if not, the search goes on.
+        """
+        loss, limit = odometer.loss, self.budget.enclosure
+        if not self.pure or not loss.lower <= limit.upper < loss.upper:
+            return loss
+        if self._last_was_accepted(odometer):
+            return self.capped(loss)
+        return odometer.loss_against(limit.lower)
+
+    def capped(self, loss: Enclosure) -> Enclosure:
+        """A loss that is known to be within the budget, whatever a search for it found."""
+        return Enclosure(loss.lower, min(loss.upper, self.budget.enclosure.upper))
+
+    def _last_was_accepted(self, odometer: Odometer) -> bool:
+        if isinstance(odometer.log_likelihood, LogLikelihood):
+            return odometer.exact_loss <= self.budget
+        before = odometer.prefix(len(odometer) - 1)
+        return self.accepts(before, odometer.transcript.exchanges[-1].query)
 
     def exact_loss(self, odometer: Odometer) -> Nats:
         """The same over a finite domain, exactly."""
         return odometer.exact_loss
 
     def holds(self, odometer: Odometer) -> bool | None:
-        """Whether what was answered so far is within the budget; None if that is not known."""
+        """Whether what is held so far is within the budget; None if that is not known.
+
+        A verdict about the end: whether the budget was kept on the way is for :func:`replay`.
+        """
         loss, limit = self.loss(odometer), self.budget.enclosure
         if loss.upper <= limit.lower or odometer.exact_spent <= self.budget:
             return True
@@ -102,7 +135,7 @@ class Filter(ABC):
             return False
         if isinstance(odometer.log_likelihood, LogLikelihood):
             return self.exact_loss(odometer) <= self.budget
-        return None
+        return self._last_was_accepted(odometer) or None
 
     @abstractmethod
     def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
@@ -113,9 +146,14 @@ class Filter(ABC):
 
     def accepts(self, odometer: Odometer, query: Query) -> bool:
         """Whether the query is accepted, and nothing else."""
+        return self.verdict(odometer, query) is True
+
+    def verdict(self, odometer: Odometer, query: Query) -> bool | None:
+        """Whether the condition of this filter holds; None where a search could not tell."""
         if self.pure and query.approximate:
             return False
-        return self.worst_case(odometer, query).within(self.budget)
+        worst = self.worst_case(odometer, query)
+        return None if worst.undecided(self.budget) else worst.within(self.budget)
 
     def more(self, odometer: Odometer, query: Query) -> Repeats:
         """How many times in a row the query would be accepted, whatever the responses."""
@@ -152,9 +190,14 @@ class Filter(ABC):
             excess = worst.loss.upper if worst.exact else middle
             return worst.within(self.budget), excess - self.budget.enclosure.upper
 
-        exact = isinstance(odometer.log_likelihood, LogLikelihood)
-        search = largest_epsilon if exact else nearly_largest_epsilon
-        largest = search(query, attempt, self.remaining(odometer))
+        if isinstance(odometer.log_likelihood, LogLikelihood):
+            largest = largest_epsilon(query, attempt, self.remaining(odometer))
+        else:
+            # Every attempt is a search, and all of them together have one limit.
+            effort = odometer.effort.within(min(odometer.effort.nodes, _NODES_FOR_EPSILON))
+            odometer = odometer.prefix(len(odometer), effort)
+            guess = self.remaining(odometer)
+            largest = nearly_largest_epsilon(query, attempt, guess, lambda: effort.used_up)
         return None if largest is None else Decimal(decimal_text(largest))
 
     def __repr__(self) -> str:

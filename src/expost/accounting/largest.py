@@ -86,11 +86,15 @@ def _surely_accepted(
 
 
 def nearly_largest_epsilon(
-    query: Query, attempt: Callable[[Query], Trial], remaining: float
+    query: Query,
+    attempt: Callable[[Query], Trial],
+    remaining: float,
+    used_up: Callable[[], bool],
 ) -> Fraction | None:
     """An accepted epsilon of four digits that is close to the largest, in few attempts.
 
-    Where every attempt is a search, the last digits would cost more than they are worth.
+    Where every attempt is a search, the last digits would cost more than they are worth. Once the
+    attempts have used up what they share, it is the largest one that was accepted so far.
     """
     if query.epsilon is None:
         return None
@@ -99,7 +103,7 @@ def nearly_largest_epsilon(
     guess = min(remaining, LARGEST_EPSILON / 2)
     for _ in range(_ATTEMPTS):
         epsilon = _four_digits(guess)
-        if not low < epsilon < high:
+        if not low < epsilon < high or used_up():
             break
         variant = query.with_epsilon(epsilon)
         assert variant is not None

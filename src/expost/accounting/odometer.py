@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from expost.accounting.peak import largest_on_the_way
 from expost.chain import Chain
 from expost.composition import Rule, Total
 from expost.errors import expect
-from expost.extrema import Effort, exact_spread, realized_spread
+from expost.extrema import Effort, compared, exact_spread, realized_spread
 from expost.likelihood import BoxLogLikelihood, LogLikelihood, flat
 from expost.loss import total_charge
 from expost.notebook import card, nats
@@ -106,8 +107,49 @@ class Odometer:
         """The realized loss after the first so many exchanges."""
         if isinstance(self.log_likelihood, LogLikelihood):
             return self._passes[count]
-        first = BoxLogLikelihood(self.log_likelihood.domain, self.log_likelihood.terms[:count])
+        first = self.log_likelihood.first(count)
         return realized_spread(first, self.basic_history[count], self.effort)
+
+    def loss_against(self, limit: float, count: int | None = None) -> Enclosure:
+        """The same, now if not said else; on a box searched for until it is on one side of a limit.
+
+        Whatever the gap that is wanted, within the limit of nodes.
+        """
+        count = len(self) if count is None else count
+        if isinstance(self.log_likelihood, LogLikelihood):
+            return self._passes[count]
+        first = self.log_likelihood.first(count)
+        return compared(first, limit, self.basic_history[count], self.effort)
+
+    @cached_property
+    def peak(self) -> Enclosure:
+        """The largest realized loss on the way, start and end included.
+
+        It bounds what somebody has learned who saw the beginning, however much, and not the rest.
+        """
+        if isinstance(self.log_likelihood, LogLikelihood):
+            lower = max(loss.lower for loss in self._passes)
+            return Enclosure(lower, max(loss.upper for loss in self._passes))
+        # All these searches together have the limit of one.
+        shared = self.prefix(len(self), self.effort.within(self.effort.nodes))
+        return largest_on_the_way(
+            self.basic_history, self.loss, shared.loss_against, self.effort.gap,
+            lambda: shared.effort.used_up,
+        )  # fmt: skip
+
+    def prefix(self, count: int, effort: Effort | None = None) -> Odometer:
+        """The odometer after the first so many exchanges, perhaps with another effort."""
+        transcript = self.transcript.first(count)
+        if isinstance(self.log_likelihood, LogLikelihood):
+            return Odometer(transcript, effort=effort or self.effort)
+        shorter = object.__new__(Odometer)
+        shorter._set("transcript", transcript)
+        shorter._set("effort", effort or self.effort)
+        shorter._set("log_likelihood", self.log_likelihood.first(count))
+        shorter._set("basic_history", self.basic_history.first(count + 1))
+        shorter._set("_passes", self._passes)
+        shorter._set("_totals", {})
+        return shorter
 
     @property
     def spent(self) -> Enclosure:
@@ -143,6 +185,8 @@ class Odometer:
         }
         if self.loss_is_known:
             facts["realized loss"] = nats(self.loss.upper)
+        if self.peak_is_known:
+            facts["at its peak"] = nats(self.peak.upper)
         known = isinstance(self.log_likelihood, LogLikelihood) or "history" in self.__dict__
         return card(
             "Odometer",
@@ -158,3 +202,8 @@ class Odometer:
     def loss_is_known(self) -> bool:
         """Whether the loss now is at hand; over a box it is searched for when first asked for."""
         return isinstance(self.log_likelihood, LogLikelihood) or "loss" in self.__dict__
+
+    @property
+    def peak_is_known(self) -> bool:
+        """The same for the peak."""
+        return isinstance(self.log_likelihood, LogLikelihood) or "peak" in self.__dict__

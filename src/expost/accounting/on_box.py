@@ -5,6 +5,7 @@ What is found depends on transcript, query, budget and effort alone. Proof: docs
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from expost.accounting.filter import WorstCase
@@ -25,71 +26,98 @@ _GLANCE = 16
 
 def loss_plus_epsilon(odometer: Odometer, query: Query, budget: Nats, times: int = 1) -> WorstCase:
     """The realized loss before the last of some queries, at worst, plus its epsilon."""
-    if times == 1 or query.on(_box(odometer)).sufficient is None:
-        return _loss_plus_epsilons(odometer, query, budget, times)
-    simple = _loss_plus_epsilons(odometer, query, budget, times, _GLANCE)
-    if simple.within(budget):
-        return simple
+    enough = _sum_of_epsilons(odometer, query, budget, times)
+    if enough is not None:
+        return enough
     epsilon = worst_case_loss(query, _box(odometer))
     limit = down(budget.enclosure.lower - epsilon.upper)
-    before = _after_responses(odometer, query, times - 1, limit, simple.loss.upper)
-    return WorstCase(before.loss + epsilon)
+    if times == 1:
+        return WorstCase(_loss_against(odometer, limit) + epsilon)
+    return WorstCase(_after_responses(odometer, query, times - 1, limit).loss + epsilon)
 
 
 def loss_after_responses(
     odometer: Odometer, query: Query, budget: Nats, times: int = 1
 ) -> WorstCase:
     """The realized loss after some more queries, at worst over responses, against a budget."""
-    if query.on(_box(odometer)).sufficient is None:
-        return _loss_plus_epsilons(odometer, query, budget, times)
-    # No response adds more than epsilon, and that is often enough.
-    simple = _loss_plus_epsilons(odometer, query, budget, times, _GLANCE)
-    if simple.within(budget):
-        # Some response leaves the loss where it is, or above: no less is sure.
-        added = query.ceiling(_box(odometer)).enclosure * times
-        lower = max(0.0, down(simple.loss.lower - added.upper))
-        return WorstCase(Enclosure(lower, simple.loss.upper), exact=simple.exact)
-    return _after_responses(odometer, query, times, budget.enclosure.lower, simple.loss.upper)
+    enough = _sum_of_epsilons(odometer, query, budget, times)
+    if enough is not None:
+        return enough
+    return _after_responses(odometer, query, times, budget.enclosure.lower)
 
 
-def _loss_plus_epsilons(
-    odometer: Odometer, query: Query, budget: Nats, times: int, nodes: int | None = None
-) -> WorstCase:
-    """The realized loss plus the epsilon of each query, against a budget."""
-    total = odometer.log_likelihood
-    assert isinstance(total, BoxLogLikelihood)
-    epsilon = worst_case_loss(query, total.domain) * times
-    most = odometer.exact_spent + query.ceiling(total.domain) * times
+def _sum_of_epsilons(
+    odometer: Odometer, query: Query, budget: Nats, times: int
+) -> WorstCase | None:
+    """What basic composition says, if that is enough; it costs no search."""
+    most = odometer.exact_spent + query.ceiling(_box(odometer)) * times
     if most <= budget:
         return WorstCase(Enclosure(0.0, most.enclosure.upper), exact=lambda: most)
-    limit = down(budget.enclosure.lower - epsilon.upper)
+    return None
+
+
+def _after_responses(odometer: Odometer, query: Query, times: int, limit: float) -> WorstCase:
+    """The realized loss after so many responses, at worst, against a limit."""
+    # No response adds more than epsilon, and that is often enough.
+    simple = _at_most_epsilons(odometer, query, times, limit, _GLANCE)
+    if simple.upper <= limit:
+        return WorstCase(simple)
+    worst = _after_some(odometer, query, times, limit)
+    if worst.loss.lower <= limit < worst.loss.upper:
+        # What the Simplified filter accepts is accepted here too.
+        simple = _at_most_epsilons(odometer, query, times, limit)
+    lower = max(worst.loss.lower, simple.lower)
+    return replace(worst, loss=Enclosure(lower, min(worst.loss.upper, simple.upper)))
+
+
+def _at_most_epsilons(
+    odometer: Odometer, query: Query, times: int, limit: float, nodes: int | None = None
+) -> Enclosure:
+    """The realized loss after some queries, at worst, by the loss now and their epsilons.
+
+    It is at most the sum of the two, and at least their difference, whichever is larger.
+    """
+    epsilons = worst_case_loss(query, _box(odometer)) * times
+    loss = _loss_against(odometer, down(limit - epsilons.upper), nodes)
+    lower = max(loss.lower, down(epsilons.lower - loss.upper))
+    return Enclosure(lower, (loss + epsilons).upper)
+
+
+def _loss_against(odometer: Odometer, limit: float, nodes: int | None = None) -> Enclosure:
+    """The realized loss, searched for until it is on one side of a limit."""
+    total = odometer.log_likelihood
+    assert isinstance(total, BoxLogLikelihood)
     effort = odometer.effort if nodes is None else replace(odometer.effort, nodes=nodes)
-    return WorstCase(compared(total, limit, odometer.spent, effort) + epsilon)
+    return compared(total, limit, odometer.spent, effort)
 
 
-def _after_responses(
-    odometer: Odometer, query: Query, times: int, limit: float, ceiling: float
-) -> WorstCase:
-    """The realized loss after one of the sufficient responses, given so many times."""
+def _after_some(odometer: Odometer, query: Query, times: int, limit: float) -> WorstCase:
+    """The realized loss after one of the sufficient responses, given so many times.
+
+    Where it would take too many of them, after a loud one: then there is no upper end.
+    """
     total = odometer.log_likelihood
     assert isinstance(total, BoxLogLikelihood)
     likelihood = query.on(total.domain)
-    assert likelihood.sufficient is not None
     most = odometer.spent + query.ceiling(total.domain).enclosure * times
-    responses = [likelihood.responses[position] for position in likelihood.sufficient]
+    positions = likelihood.sufficient
+    responses = [
+        likelihood.responses[position]
+        for position in (likelihood.loudest if positions is None else positions)
+    ]
     losses: list[Enclosure] = []
     for response in responses:
         after = total.add(Exchange(query, response), times)
         losses.append(compared(after, limit, most, odometer.effort))
         if losses[-1].lower > limit:
             # One response that breaks the budget is enough, and the others may be worse still.
-            upper = max(losses[-1].lower, min(most.upper, ceiling))
-            return WorstCase(Enclosure(losses[-1].lower, upper), response=response)
+            return WorstCase(Enclosure(losses[-1].lower, math.inf), response=response)
+    lower = max(loss.lower for loss in losses)
+    if positions is None:
+        return WorstCase(Enclosure(lower, math.inf))
     upper = max(loss.upper for loss in losses)
     worst = next(i for i, loss in enumerate(losses) if loss.upper == upper)
-    return WorstCase(
-        Enclosure(max(loss.lower for loss in losses), upper), response=responses[worst]
-    )
+    return WorstCase(Enclosure(lower, upper), response=responses[worst])
 
 
 def _box(odometer: Odometer) -> Box:

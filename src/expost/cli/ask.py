@@ -20,7 +20,7 @@ def run(
 ) -> None:
     transcript, query = read_question(file, query_file)
     try:
-        with watched(effort) as watched_effort:
+        with watched(effort) as (watched_effort, _):
             session = FileSession(file, read_value(secret_file), effort=watched_effort)
             response = session.ask(query)
     except BudgetExceeded as refusal:

@@ -30,7 +30,7 @@ def read_question(file: Path, query_file: Path) -> tuple[Transcript, Query]:
 
 def run(file: Path, query_file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript, query = read_question(file, query_file)
-    with watched(effort) as watched_effort:
+    with watched(effort) as (watched_effort, _):
         odometer = Odometer(transcript, effort=watched_effort)
         decision = named_filter(transcript).decide(odometer, query)
         tree = decision.tree()  # works out everything that is shown

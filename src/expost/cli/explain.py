@@ -27,8 +27,8 @@ _CHANGES = {"up": "up", "down": "down", "same": "as before"}
 
 def run(file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript = load(file)
-    with watched(effort) as watched_effort:
-        account = explain(Odometer(transcript, effort=watched_effort))
+    with watched(effort) as (watched_effort, line):
+        account = explain(Odometer(transcript, effort=watched_effort), line.exchanges)
     if as_json:
         show_json(_tree(account))
         return
@@ -46,9 +46,12 @@ def _sentences(account: Account, transcript: Transcript) -> Iterator[str]:
         yield from _table(account, domain)
         yield ""
         yield (
-            f"An analyst has learned at most {_loss(account.loss)} from these responses; "
+            f"Somebody who sees all of these responses has learned at most {_loss(account.loss)}; "
             f"basic composition says {basic_text(account.basic, transcript)}."
         )
+        peak = _loss(account.replay.peak)
+        if peak != _loss(account.loss):
+            yield f"Somebody who saw only the first ones has learned at most {peak}, the peak."
     yield from _budget(account)
     if n:
         yield from _apart(account, domain)
@@ -80,14 +83,19 @@ def _budget(account: Account) -> Iterator[str]:
     if account.guard is None or account.used is None:
         yield "The transcript names no filter, so there is no budget."
         return
-    limit, kind = account.guard.limit, account.guard.kind
-    if account.within_budget is False:
-        yield f"The budget of {limit} ({kind} filter) is exceeded: {shown(account.held)} is used."
-        return
-    share = f"{100 * account.used.upper:.3g} %"
-    yield f"Of the budget of {limit} ({kind} filter), {_loss(account.held)} is used: {share}."
-    if account.within_budget is None:
-        yield "Whether that is within the budget was not decided; more nodes may tell (--nodes)."
+    budget = f"The budget of {account.guard.limit} ({account.guard.kind} filter)"
+    replay, used = account.replay, _loss(account.held)
+    if not account.exchanges:
+        yield f"{budget} is untouched."
+    elif replay.first_refused is not None:
+        yield f"{budget} was not kept: the filter refuses exchange {replay.first_refused:,}."
+        yield f"At the end {used} is held against it."
+    elif replay.kept:
+        share = f"{100 * account.used.upper:.3g} %"
+        yield f"{budget} was kept at every exchange; now {used} of it is used: {share}."
+    else:
+        yield f"{budget}: whether it was kept at every exchange was not decided; more nodes"
+        yield f"may tell (--nodes). At the end {used} is held against it."
 
 
 def _apart(account: Account, domain: Domain) -> Iterator[str]:
@@ -144,7 +152,9 @@ def _tree(account: Account) -> dict[str, Any]:
         "basic": account.basic,
         "budget": None if account.guard is None else account.guard.budget.nearest,
         "used": account.used,
-        "within_budget": account.within_budget,
+        "budget_kept": account.replay.kept,
+        "first_refused": account.replay.first_refused,
+        "peak": account.replay.peak,
         "most_apart": apart
         and {
             "likeliest": apart.likeliest,

@@ -28,7 +28,7 @@ def run(
 ) -> None:
     transcript = load(file)
     belief = load_prior(prior, transcript.domain)
-    with watched(effort) as watched_effort:
+    with watched(effort) as (watched_effort, _):
         found = learned(Odometer(transcript, effort=watched_effort), belief, statement)
     if html is not None:
         html.write_text(_page(found), encoding="utf-8")
@@ -47,8 +47,10 @@ def _sentence(found: Learned) -> str:
     floor, ceiling = percent(found.allowed.lower), percent(found.allowed.upper)
     who = {
         "kept": "The budget allows",
-        "exceeded": "The budget is exceeded; a loss as large as that of these answers allows",
-        "undecided": "Whether the budget is kept is undecided; the loss of these answers allows",
+        "kept with a delta": "A budget with a delta bounds no single outcome; "
+        "a loss as large as that of these answers allows",
+        "not kept": "The budget was not kept; a loss as large as that of these answers allows",
+        "undecided": "Whether the budget was kept is undecided; the loss of these answers allows",
         "none": "There is no budget; a loss as large as that of these answers allows",
     }[found.state]
     return (
@@ -68,7 +70,10 @@ def _reasons(found: Learned) -> Iterator[str]:
         yield f"The knowledge gain is {_signed(found.gain)}{about}."
     loss = found.loss.upper
     if loss < math.inf:
-        yield f"No statement about this person can have gained or lost more than {shown(loss)}."
+        yield (
+            "For somebody who sees all of these answers, no statement about this person can have "
+            f"gained or lost more than {shown(loss)}."
+        )
     else:
         yield "The answers rule some value out, so there are statements that lost everything."
 
@@ -92,7 +97,9 @@ def _tree(found: Learned) -> dict[str, Any]:
         "floor": found.allowed.lower,
         "ceiling": found.allowed.upper,
         "budget": None if found.budget is None else found.budget.nearest,
-        "within_budget": {"kept": True, "exceeded": False}.get(found.state),
+        "budget_kept": {"kept": True, "kept with a delta": True, "not kept": False}.get(
+            found.state
+        ),
     }
     if found.standard_error is not None:
         tree["standard_error"] = found.standard_error

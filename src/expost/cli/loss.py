@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from expost.accounting import Odometer, filter_of
+from expost.accounting import Odometer, Replay, replayed
 from expost.cli.progress import watched
 from expost.cli.show import basic_text, show_json, show_lines, shown
 from expost.extrema import Effort
@@ -18,15 +18,13 @@ __all__ = ["run"]
 def run(file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript = load(file)
     basic = basic_loss(transcript)
-    guard = None if transcript.filter is None else filter_of(transcript.filter)
-    with watched(effort) as watched_effort:
+    with watched(effort) as (watched_effort, line):
         odometer = Odometer(transcript, effort=watched_effort)
-        if isinstance(odometer.log_likelihood, LogLikelihood):
-            exact = odometer.exact_loss
-            loss, share = exact.enclosure, share_of(exact, basic)
-        else:
-            loss, share = odometer.loss, share_between(odometer.loss, basic.enclosure)
-        within = None if guard is None else guard.holds(odometer)
+        found = replayed(odometer, line.exchanges)
+    loss, guard = found.loss, found.guard
+    share = share_between(loss, basic.enclosure)
+    if isinstance(odometer.log_likelihood, LogLikelihood):
+        share = share_of(odometer.exact_loss, basic)
     if as_json:
         show_json(
             {
@@ -35,7 +33,9 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
                 "exchanges": len(transcript),
                 "utilization": share,
                 "budget": None if guard is None else guard.budget.nearest,
-                "within_budget": within,
+                "budget_kept": found.kept,
+                "first_refused": found.first_refused,
+                "peak": found.peak,
                 "content_id": transcript.content_id,
             }
         )
@@ -43,6 +43,7 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
     lines = [
         ("exchanges", str(len(transcript))),
         ("realized loss", shown(loss)),
+        ("at its peak", shown(found.peak)),
         ("basic composition", basic_text(basic.nearest, transcript)),
         ("utilization", f"{100 * share.upper:.3g} %"),
     ]
@@ -50,7 +51,12 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
         narrower = "more nodes (--nodes), or less coarse grids of noise, may narrow it"
         lines.insert(2, ("at least", f"{loss.lower:.6g}; {narrower}"))
     if guard is not None:
-        lines += [("budget", guard.limit), ("remaining", shown(guard.remaining(odometer)))]
-    if within is False:
-        lines.append(("warning", "this transcript is over its budget"))
+        lines += [("budget", guard.limit), ("kept", _kept(found))]
+        lines += [("remaining", shown(guard.remaining(odometer)))]
     show_lines(lines)
+
+
+def _kept(found: Replay) -> str:
+    if found.first_refused is not None:
+        return f"no: the filter refuses exchange {found.first_refused:,}"
+    return "at every exchange" if found.kept else "not decided; more nodes may tell (--nodes)"

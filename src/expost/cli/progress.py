@@ -17,10 +17,10 @@ _BAR = 30
 
 
 @contextmanager
-def watched(effort: Effort) -> Iterator[Effort]:
-    """The effort with a progress line."""
+def watched(effort: Effort) -> Iterator[tuple[Effort, Line]]:
+    """The effort with a progress line, and that line."""
     with progress_line() as line:
-        yield replace(effort, progress=line)
+        yield replace(effort, progress=line), line
 
 
 @contextmanager
@@ -47,6 +47,10 @@ class Line:
         """Which of several searches is next."""
         self._stage = f"{text}  "
         self._show(text)
+
+    def exchanges(self, number: int, total: int) -> None:
+        """Which exchange of how many is decided again."""
+        self.stage(f"exchange {number:,} of {total:,}")
 
     def __call__(self, progress: Progress) -> None:
         loss = progress.loss

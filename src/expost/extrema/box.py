@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Protocol
 
 from expost.domains import Box
@@ -95,7 +96,7 @@ class BoxSpread:
             left = max(0.1 * effort.gap, 0.4995 * effort.gap - self.error)
             for place, search in enumerate(side):
                 tolerance = left / (len(side) - place)
-                search.pursue(tolerance, effort.nodes, tick=self._tick(effort))
+                self._pursue(search, tolerance, effort)
                 left -= min(tolerance, search.upper - search.lower)
 
         if effort.threads > 1:
@@ -109,7 +110,7 @@ class BoxSpread:
         """Search until the spread is known to be within the limit, or above it, if ever."""
         searches = [search for side in self._sides for search in side]
         for search in searches:
-            search.pursue(_FINE, min(_GLANCE, effort.nodes))
+            self._pursue(search, _FINE, replace(effort, nodes=min(_GLANCE, effort.nodes)))
         moved = True
         while moved:
             moved = False
@@ -124,9 +125,16 @@ class BoxSpread:
                 tolerance = 0.9 * max(0.0, slack - spent) / (len(searches) - place)
                 before = search.nodes
                 enough = search.lower + slack
-                search.pursue(tolerance, effort.nodes, enough, self._tick(effort))
+                self._pursue(search, tolerance, effort, enough)
                 spent += search.upper - search.lower
                 moved = moved or search.nodes > before
+
+    def _pursue(
+        self, search: Maximum, tolerance: float, effort: Effort, enough: float = math.inf
+    ) -> None:
+        before = search.nodes
+        search.pursue(tolerance, effort.limit(before), enough, self._tick(effort))
+        effort.charge(search.nodes - before)
 
     def _tick(self, effort: Effort) -> Tick | None:
         report = effort.progress

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from expost.errors import InvalidInput, at
 from expost.reading import double, number
 from expost.rounding import Enclosure
 
-__all__ = ["GAP", "NODES", "Effort", "Progress"]
+__all__ = ["GAP", "NODES", "Allowance", "Effort", "Progress"]
 
 GAP = 0.01
 SMALLEST_GAP = 1e-6
@@ -23,6 +23,13 @@ class Progress:
 
     nodes: int
     loss: Enclosure
+
+
+@dataclass(slots=True)
+class Allowance:
+    """Nodes that several searches share, one after the other; it gets less as they are used."""
+
+    left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,8 @@ class Effort:
     threads: int = 1
     group: int | None = None
     progress: Callable[[Progress], None] | None = None
+    allowance: Allowance | None = field(default=None, repr=False, compare=False)
+    """What is left for all searches together; None where each has its own limit alone."""
 
     def __post_init__(self) -> None:
         with at("gap"):
@@ -56,3 +65,23 @@ class Effort:
     def shared(self, parts: int) -> Effort:
         """The same for one of several parts whose gaps add up."""
         return replace(self, gap=max(SMALLEST_GAP, self.gap / max(1, parts)))
+
+    def within(self, nodes: int) -> Effort:
+        """The same for searches that share so many nodes; one thread, so that order decides."""
+        return replace(self, threads=1, allowance=Allowance(nodes))
+
+    @property
+    def used_up(self) -> bool:
+        """Whether nothing is left of what searches share."""
+        return self.allowance is not None and self.allowance.left <= 0
+
+    def limit(self, used: int) -> int:
+        """Up to how many nodes a search may go that has used so many."""
+        if self.allowance is None:
+            return self.nodes
+        return min(self.nodes, used + max(0, self.allowance.left))
+
+    def charge(self, nodes: int) -> None:
+        """Take nodes from what is shared."""
+        if self.allowance is not None:
+            self.allowance.left -= nodes

@@ -27,7 +27,16 @@ from expost.queries.recent import Recent
 from expost.queries.score_term import ScoreTerm
 from expost.queries.term import Term, Weights, as_weights
 from expost.reading import scalar
-from expost.rounding import INFINITE, ExactLike, Nats, exact, positive
+from expost.rounding import (
+    INFINITE,
+    Enclosure,
+    ExactLike,
+    Nats,
+    double_above,
+    exact,
+    positive,
+    up,
+)
 from expost.sampling import Categorical, Pmf
 
 __all__ = [
@@ -106,9 +115,35 @@ class BoxLikelihood(Likelihood[Point]):
 
     @property
     def loudest(self) -> Sequence[int]:
-        """Responses one of which realizes the largest loss on its own."""
+        """Responses one of which realizes the largest loss on its own.
+
+        Their weights are monotone in the score, so between its two extremes.
+        """
         assert self.sufficient is not None, "where none are named, these have to be"
         return self.sufficient
+
+    @property
+    @abstractmethod
+    def corners(self) -> tuple[Point, Point]:
+        """Where the score is smallest, and where it is largest."""
+
+    @property
+    def blur(self) -> Fraction:
+        """How far the logarithm of a weight can be from one that is monotone in the score."""
+        return Fraction(0)
+
+    @cached_property
+    def epsilon(self) -> Enclosure:
+        """The worst case over responses, from the weights at two corners of the box.
+
+        Proof: docs/theory/score_terms.md.
+        """
+        columns = [np.array(pair, dtype=np.float64) for pair in zip(*self.corners, strict=True)]
+        at_corners = (self.weights(position, columns).tolist() for position in self.loudest)
+        reached = Nats(ratio=max(Fraction(max(pair), min(pair)) for pair in at_corners)).enclosure
+        if not self.blur:
+            return reached
+        return Enclosure(reached.lower, up(reached.upper + double_above(4 * self.blur)))
 
     @property
     def quietest(self) -> Sequence[int] | None:

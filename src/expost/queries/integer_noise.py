@@ -99,8 +99,12 @@ class NoisyOnBox(BoxLikelihood):
     @cached_property
     def extremes(self) -> tuple[int, int]:
         """The lowest and the highest value on the box."""
-        low, high = (self._value(self.score.corner(sign)) for sign in (-1, 1))
+        low, high = map(self._value, self.corners)
         return low, high
+
+    @property
+    def corners(self) -> tuple[Point, Point]:
+        return self.score.corner(-1), self.score.corner(1)
 
     @property
     def quietest(self) -> Sequence[int]:

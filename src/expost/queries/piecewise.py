@@ -32,6 +32,9 @@ __all__ = ["Piecewise", "Plateau", "piecewise"]
 # Doubles then place a score among the steps much better than BLUR.
 _MOST_STEPS = 1 << 24
 
+# A filter on a box searches once for each of them.
+_FEW_RESPONSES = 16
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Piecewise(GridQuery):
@@ -166,13 +169,20 @@ class _PiecewiseOnBox(BoxLikelihood):
         self.responses = query.responses
 
     @property
-    def sufficient(self) -> None:
-        # Any two neighbouring steps are told apart by responses that tell no others apart.
-        return None
+    def sufficient(self) -> Sequence[int] | None:
+        # Any two neighbouring steps are told apart by responses that tell no others apart, so it
+        # takes all of them.
+        return range(len(self.responses)) if len(self.responses) <= _FEW_RESPONSES else None
+
+    @property
+    def corners(self) -> tuple[Point, Point]:
+        return self._score.corner(-1), self._score.corner(1)
 
     @property
     def loudest(self) -> Sequence[int]:
-        return [self._extreme_steps[0]]
+        # One speaks for the lowest score alone, the other for the highest.
+        low, high = self._extreme_steps
+        return [low, high + self._query.window - 1]
 
     @property
     def quietest(self) -> Sequence[int] | None:
@@ -189,7 +199,7 @@ class _PiecewiseOnBox(BoxLikelihood):
 
     @cached_property
     def _extreme_steps(self) -> tuple[int, int]:
-        low, high = (self._step(self._score.corner(sign)) for sign in (-1, 1))
+        low, high = map(self._step, self.corners)
         return low, high
 
     def _step(self, place: Point) -> int:

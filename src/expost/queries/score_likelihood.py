@@ -52,6 +52,18 @@ class ScoreLikelihood(BoxLikelihood):
     def _slope(self, growth: Fraction) -> Fraction:
         """The most that log(1 + share·growth) can change per unit of z."""
 
+    @property
+    def corners(self) -> tuple[Point, Point]:
+        return self._score.corner(-1), self._score.corner(1)
+
+    @property
+    def blur(self) -> Fraction:
+        """The rounding of a share, and half a step of the grid next to a weight above light."""
+        grid = Grid.at(self._epsilon)
+        growth = Fraction(grid.span, grid.light)
+        share = max(self._share_error(position, growth) for position in (0, 1))
+        return share + Fraction(1, 2 * grid.light)
+
     def position(self, response: Any) -> int | None:
         # An exchange holds the very object.
         for place, own in enumerate(self.responses):

@@ -1,0 +1,105 @@
+"""Every exchange of a transcript, decided again on what came before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from expost.accounting.filter import Filter
+from expost.accounting.kinds import filter_of
+from expost.accounting.odometer import Odometer
+from expost.errors import expect
+from expost.extrema import GAP, NODES, Effort
+from expost.likelihood import LogLikelihood
+from expost.notebook import card, nats
+from expost.rounding import Enclosure
+from expost.transcript import Transcript
+
+__all__ = ["Replay", "replay", "replayed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Whether a budget was kept, by every decision and not by the end, and the loss on the way.
+
+    ``kept`` is a fact about the transcript: whether the condition of the filter that it names held
+    at every exchange, given those before. None where a search could not tell, or no filter is
+    named. Proof: docs/theory/filters.md.
+    """
+
+    kept: bool | None
+    first_refused: int | None
+    """The number of the first exchange, from 1, that the filter certainly refuses."""
+    loss: Enclosure
+    """The realized loss at the end."""
+    peak: Enclosure
+    """The largest realized loss on the way."""
+    guard: Filter | None
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {"budget": "none" if self.guard is None else self.guard.limit}
+        if self.guard is not None:
+            words = {True: "yes, at every exchange", False: "no", None: "undecided"}
+            facts["kept"] = words[self.kept]
+        if self.first_refused is not None:
+            facts["first refused"] = f"exchange {self.first_refused}"
+        facts["realized loss at the end"] = nats(self.loss.upper)
+        facts["at its peak"] = nats(self.peak.upper)
+        return card("Replay", facts)
+
+
+def replay(
+    transcript: Transcript,
+    *,
+    gap: float = GAP,
+    nodes: int = NODES,
+    progress: Callable[[int, int], None] | None = None,
+) -> Replay:
+    """Decide every exchange again, by the filter that the transcript names, on what came before.
+
+    On a box ``gap`` is for the losses, and all decisions together have ``nodes``; more of them turn
+    undecided into kept or not kept, never one of those into the other. ``progress`` is told how
+    many exchanges of how many were decided.
+    """
+    expect(transcript, Transcript, "a transcript")
+    return replayed(Odometer(transcript, effort=Effort(gap, nodes)), progress)
+
+
+def replayed(odometer: Odometer, progress: Callable[[int, int], None] | None = None) -> Replay:
+    """The same of an odometer, by its effort."""
+    spec = odometer.transcript.filter
+    if spec is None:
+        return Replay(None, None, _at_the_end(odometer, None), odometer.peak, None)
+    guard = filter_of(spec)
+    kept, first_refused = _decided(odometer, guard, progress)
+    loss, peak = _at_the_end(odometer, guard), odometer.peak
+    if kept and guard.pure:
+        # What was accepted ended within the budget, wherever the searches for a report stop.
+        loss, peak = guard.capped(loss), guard.capped(peak)
+    peak = Enclosure(max(peak.lower, loss.lower), peak.upper)
+    return Replay(kept, first_refused, loss, peak, guard)
+
+
+def _at_the_end(odometer: Odometer, guard: Filter | None) -> Enclosure:
+    if isinstance(odometer.log_likelihood, LogLikelihood):
+        return odometer.exact_loss.enclosure
+    return odometer.loss if guard is None else guard.realized(odometer)
+
+
+def _decided(
+    odometer: Odometer, guard: Filter, progress: Callable[[int, int], None] | None
+) -> tuple[bool | None, int | None]:
+    """Whether every exchange is accepted on its prefix, and the first that certainly is not."""
+    transcript, effort = odometer.transcript, odometer.effort.within(odometer.effort.nodes)
+    prefix, kept = Odometer(transcript.first(0), effort=effort), True
+    for number, exchange in enumerate(transcript.exchanges, start=1):
+        if progress is not None:
+            progress(number, len(transcript))
+        accepted = guard.verdict(prefix, exchange.query)
+        if accepted is False:
+            return False, number
+        kept = kept and accepted is True
+        if effort.used_up:
+            return None, None
+        prefix = prefix.add(exchange.query, exchange.response)
+    return kept or None, None
