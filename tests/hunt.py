@@ -1,6 +1,7 @@
 """A long hunt for a loss that a point exceeds: ``make hunt``, or ``make hunt SEED=7``.
 
-Every fifth case is certified too, and its certificate verified.
+Every fifth case is certified too, and its certificate verified. Every third is another hunt, for
+a decision or a replay on a box of integers that the exact ones of its points contradict.
 
 Runs until it is stopped, and says what to run again where something is found.
 """
@@ -31,6 +32,8 @@ from boxes import (
 )
 from expost.rounding import double_above
 from expost.verify import Failed, verify
+from guards import complaints as contradictions
+from guards import some_guarded
 from studies import some_study
 
 
@@ -99,10 +102,19 @@ def hunt(seed: int) -> None:
     print(f"seed {seed}", flush=True)
     counts, found, start = dict.fromkeys(KINDS, 0), 0, time.monotonic()
     told = start
-    step = certified = 0
+    step = certified = replayed = 0
     while True:
         # Each case has a generator of its own, so that it can be had again without the others.
         generator = random.Random(f"{seed}/{step}")
+        if step % 3 == 2:
+            guarded = some_guarded(generator)
+            wrong = list(contradictions(guarded))
+            if wrong:
+                found += 1
+                print(f"FOUND at {seed}/{step}: {', '.join(wrong)}\n{guarded}", flush=True)
+            replayed += 1
+            step += 1
+            continue
         (kind,) = generator.choices(list(KINDS), [10, 5, 1, 10, 10, 10, 5])
         case = KINDS[kind](generator)
         options: dict[str, Any] = {
@@ -128,7 +140,7 @@ def hunt(seed: int) -> None:
         if time.monotonic() - told > 10:
             told = time.monotonic()
             listed = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-            checked = f"{certified} certificates, {found} found"
+            checked = f"{certified} certificates, {replayed} filters and replays, {found} found"
             print(f"{told - start:6.0f} s  {step} cases ({listed}), {checked}", flush=True)
 
 

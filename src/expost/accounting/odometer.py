@@ -133,8 +133,8 @@ class Odometer:
         # All these searches together have the limit of one.
         shared = self.prefix(len(self), self.effort.within(self.effort.nodes))
         return largest_on_the_way(
-            self.basic_history, self.loss, shared.loss_against, self.effort.gap,
-            lambda: shared.effort.used_up,
+            self.basic_history, self.loss, shared.loss_after, shared.loss_against,
+            self.effort.gap, lambda: shared.effort.used_up,
         )  # fmt: skip
 
     def prefix(self, count: int, effort: Effort | None = None) -> Odometer:

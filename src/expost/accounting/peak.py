@@ -15,6 +15,7 @@ __all__ = ["largest_on_the_way"]
 def largest_on_the_way(
     sums: Sequence[Enclosure],
     last: Enclosure,
+    loss_after: Callable[[int], Enclosure],
     loss_against: Callable[[float, int], Enclosure],
     gap: float,
     used_up: Callable[[], bool],
@@ -48,6 +49,9 @@ def largest_on_the_way(
             break
         waiting[place] = False
         loss = loss_against(reached + gap, place)
+        if loss.upper > reached + gap:
+            # It is higher than all before, so how high is worth knowing.
+            loss = loss_after(place)
         reached = max(reached, loss.lower)
         bounds = seen(bounds, place, loss.upper)
     return Enclosure(reached, max(reached, float(bounds.max())))
