@@ -69,7 +69,8 @@ def loss(
         typer.Option(metavar="DATA", help="Answers of many subjects (CSV, JSONL, Parquet)."),
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option(metavar="QUERIES", help="With --many: their queries (JSON).")
+        Path | None,
+        typer.Option(metavar="QUERIES", help="With --many: all queries about their value (JSON)."),
     ] = None,
     out: Annotated[
         Path | None,
