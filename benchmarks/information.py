@@ -14,6 +14,8 @@ Compared at the same budget:
 - basic composition at the same ε, and at its best one: n queries of ε_g/n each, for the best n;
 - a one-shot design, for those who know beforehand that it is the coordinates that they want: one
   coordinate, drawn at random, asked about once at the full budget. Its trace is tanh²(ε_g/2).
+
+    python -m benchmarks.information docs/_static/information.png
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from __future__ import annotations
 import math
 import os
 import statistics
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice, repeat
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +43,7 @@ DRAWS = 20_000
 """Of regressions, for basic composition, which needs no answers to know when it stops."""
 DIMENSION = 9
 
-Theta = NDArray[np.float64]
+Thetas = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -64,23 +67,22 @@ class Measured:
         return statistics.stdev(self.traces) / math.sqrt(len(self.traces))
 
 
-def regressions(generator: np.random.Generator) -> Iterator[Theta]:
-    """Intercept and weights, without end."""
-    while True:
-        theta = generator.uniform(-1, 1, DIMENSION + 1)
-        yield theta / np.abs(theta).sum()
+def regressions(generator: np.random.Generator, count: int) -> Thetas:
+    """Intercept and weights of random ones, a row each."""
+    thetas = generator.uniform(-1, 1, (count, DIMENSION + 1))
+    return np.asarray(thetas / np.abs(thetas).sum(axis=1, keepdims=True))
 
 
-def query_of(theta: Theta, epsilon: Fraction) -> xp.Query:
+def query_of(theta: Thetas, epsilon: Fraction) -> xp.Query:
     intercept, *weights = theta.tolist()
     return xp.linear(weights, intercept=intercept, range=(-1, 1), epsilon=epsilon)
 
 
-def trace(theta: Theta, epsilon: Fraction) -> float:
-    """The trace of the Fisher information at x = 0 in an answer to a regression."""
+def traces(thetas: Thetas, epsilon: Fraction) -> Thetas:
+    """The trace of the Fisher information at x = 0 in an answer to each of these regressions."""
     slope = math.tanh(epsilon / 2) / 2
-    p = 0.5 + slope * theta[0]
-    return float(slope**2 / (p * (1 - p)) * (theta[1:] @ theta[1:]))
+    p = 0.5 + slope * thetas[:, 0]
+    return np.asarray(slope**2 / (p * (1 - p)) * (thetas[:, 1:] ** 2).sum(axis=1))
 
 
 def subject(budget: int, share: int, number: int) -> tuple[int, float]:
@@ -90,13 +92,13 @@ def subject(budget: int, share: int, number: int) -> tuple[int, float]:
     box, guard = xp.Box([(-1, 1)] * DIMENSION), xp.BayesianFilter(epsilon=budget)
     session = xp.Session(box, [0] * DIMENSION, filter=guard, source=source)
     epsilon, told = Fraction(budget, share), 0.0
-    for theta in regressions(generator):
-        query = query_of(theta, epsilon)
+    while True:
+        thetas = regressions(generator, 1)
+        query = query_of(thetas[0], epsilon)
         if not session.decide(query).accepted:
-            break
+            return len(session.transcript), told
         session.ask(query)
-        told += trace(theta, epsilon)
-    return len(session.transcript), told
+        told += traces(thetas, epsilon).item()
 
 
 def filtered(budget: int, share: int, runs: int = RUNS, workers: int = 1) -> Measured:
@@ -107,16 +109,16 @@ def filtered(budget: int, share: int, runs: int = RUNS, workers: int = 1) -> Mea
     else:
         with ProcessPoolExecutor(workers) as pool:
             found = list(pool.map(subject, *arguments))
-    accepted, traces = zip(*found, strict=True)
-    return Measured(accepted, traces)
+    accepted, told = zip(*found, strict=True)
+    return Measured(accepted, told)
 
 
 def basic(budget: int, count: int, draws: int = DRAWS) -> Measured:
     """This many queries of the stream, at an equal part of the budget each."""
-    epsilon = Fraction(budget, count)
     # All answers tell the same on average, so that one of them is drawn many times.
-    thetas = islice(regressions(np.random.default_rng([budget, count])), draws)
-    return Measured([count] * draws, [count * trace(theta, epsilon) for theta in thetas])
+    thetas = regressions(np.random.default_rng([budget, count]), draws)
+    told = count * traces(thetas, Fraction(budget, count))
+    return Measured([count] * draws, told.tolist())
 
 
 def basic_at_best(budget: int, draws: int = DRAWS) -> Measured:
@@ -129,13 +131,14 @@ def one_shot(budget: int) -> float:
     return math.tanh(budget / 2) ** 2
 
 
-def run() -> bool:
-    """Print the table. There is no limit to miss."""
+def run(picture: str | None = None) -> bool:
+    """Print the table, and draw the first share. There is no limit to miss."""
     print("The paper's linear stream: accepted queries (medians), and the trace of the Fisher")
     print(f"information at the centre of the box (means of {RUNS} runs ± standard error).")
     print("| budget | ε | accepted: basic | filter | information: basic, same ε | filter", end="")
     print(" | × basic, same ε | × basic at its best | × one-shot |")
     print("|---|---|---|---|---|---|---|---|---|")
+    compared = []
     for budget in BUDGETS:
         best, shot = basic_at_best(budget), one_shot(budget)
         for share in SHARES:
@@ -149,13 +152,48 @@ def run() -> bool:
                 f"| {mean / shot:.2f} |",
                 flush=True,
             )
+            if share == SHARES[0]:
+                compared.append((same, best, found, Measured([1], [shot])))
         print(
             f"  budget {budget}: basic at its best asks {best.median:g} at ε = "
             f"{budget / best.median:g} and tells {best.information:.4f} ± {best.error:.4f}; "
             f"one random coordinate, once, tells {shot:.4f}"
         )
+    if picture is not None:
+        draw(compared, picture)
     return True
 
 
+def draw(compared: Sequence[Sequence[Measured]], path: str) -> None:
+    """For each budget the four ways: queries accepted, and information as a multiple of basic's."""
+    from matplotlib.figure import Figure
+
+    ways = (
+        ("basic composition, ε = budget/10", "#e3b9a5"),
+        ("basic composition at its best ε", "#b4552d"),
+        ("Bayesian filter, ε = budget/10", "#0b6e8a"),
+        ("one random coordinate, asked once", "#888888"),
+    )
+    figure = Figure(figsize=(9, 3.9), layout="constrained")
+    counts, told = figure.subplots(1, 2)
+    for way, (label, color) in enumerate(ways):
+        places = [place + 0.2 * (way - 1.5) for place in range(len(compared))]
+        accepted = [each[way].median for each in compared]
+        times = [each[way].information / each[1].information for each in compared]
+        for axes, heights, form in ((counts, accepted, "{:.0f}"), (told, times, "{:.2g}")):
+            bars = axes.bar(places, heights, 0.18, color=color, label=label)
+            axes.bar_label(bars, fmt=form, fontsize=9, padding=2)
+    for axes in (counts, told):
+        axes.set_xticks(range(len(compared)), [f"budget {budget}" for budget in BUDGETS])
+        axes.tick_params(axis="x", length=0)
+        axes.margins(y=0.1)
+        axes.spines[["top", "right"]].set_visible(False)
+    counts.set_title("queries answered (median)", fontsize=11)
+    told.set_title("information, in multiples of basic at its best", fontsize=11)
+    lines, labels = counts.get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside upper center", ncols=2, frameon=False)
+    figure.savefig(path, dpi=130, metadata={"Software": None})
+
+
 if __name__ == "__main__":
-    run()
+    run(*sys.argv[1:])
