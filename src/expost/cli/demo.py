@@ -171,9 +171,9 @@ def _tell(console: Console, ways: dict[str, Way], odometer: Odometer) -> None:
     console.print(
         "\nMore answers are not more knowledge: basic composition does better with one\n"
         "answer at epsilon 2 than with five at 0.4. The filter tells more than either.\n"
-        "Still, who knows beforehand that it is the facts that are wanted asks for them\n"
-        "once. The filter is for questions that come up on the way. And one yes/no\n"
-        "question, asked again and again, gains nothing over asking it once."
+        "Still, whoever knows beforehand that the facts themselves are wanted should ask\n"
+        "for them once. The filter is for questions that come up on the way. And one\n"
+        "yes/no question, asked again and again, gains nothing over asking it once."
     )
 
 
