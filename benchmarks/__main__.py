@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     consecutive_decisions,
     estimation,
+    information,
     many,
     memory,
     million_values,
@@ -24,6 +25,7 @@ if __name__ == "__main__":
             memory,
             many,
             estimation,
+            information,
             scaling,
             solvers,
             paper_solver,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import doctest
+import itertools
 import json
 import re
 import shlex
@@ -82,6 +84,38 @@ def test_the_commands_of_a_page_print_what_it_says(
             code, out, err = run(*arguments)
         assert out + err == command["output"], command["line"]
     assert code is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_different_questions_on_a_page_are_different_queries(page: Path) -> None:
+    """Two names for one query would let answers about different things cancel."""
+    for block in blocks(page, "json"):
+        shown = json.loads(block)
+        if "queries" in shown and "version" in shown:
+            asked = [{**query, "epsilon": None} for query in shown["queries"].values()]
+            assert all(first != other for first, other in itertools.combinations(asked, 2))
+
+
+def test_the_example_of_many_subjects_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    page = (ROOT / "docs" / "guide" / "command_line.md").read_text(encoding="utf-8")
+    section = page.partition("### Many subjects")[2].partition("## decide")[0]
+    monkeypatch.chdir(tmp_path)
+    for shown in SHOWN.finditer(section):
+        Path(shown["name"]).write_text(shown["body"], encoding="utf-8")
+    console = next(fence["body"] for fence in FENCE.finditer(section) if "cat " in fence["body"])
+    asked, read = COMMAND.finditer(console)
+    assert run(*shlex.split(asked["line"])[1:]) == (0, asked["output"], "")
+    written = Path(read["line"].removeprefix("cat ")).read_text(encoding="utf-8")
+    rows, page_rows = (list(csv.reader(text.splitlines())) for text in (written, read["output"]))
+    assert len(rows) == len(page_rows) == 3
+    for row, page_row in zip(rows, page_rows, strict=True):
+        assert row[:1] + row[3:] == page_row[:1] + page_row[3:]
+    for row, page_row in zip(rows[1:], page_rows[1:], strict=True):
+        # Another C library may give other last digits.
+        ends, page_ends = ([float(end) for end in each[1:3]] for each in (row, page_row))
+        assert ends == pytest.approx(page_ends, abs=1e-9)
 
 
 def test_there_are_examples() -> None:

@@ -47,11 +47,13 @@ def _version(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("odometer.png"),
-    seed: Annotated[int, typer.Option(help="Seed of the simulated person.")] = 3,
+    out: Annotated[
+        Path | None, typer.Option(metavar="PICTURE", help="Where to save a picture; else none.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated people.")] = 3,
     json: Json = False,
 ) -> None:
-    """The idea in a minute: an example of the paper, then a person who answers many questions."""
+    """The idea in a minute: an example of the paper, then what a budget tells in four ways."""
     from expost.cli.demo import run
 
     run(out, seed, as_json=json)
@@ -67,7 +69,8 @@ def loss(
         typer.Option(metavar="DATA", help="Answers of many subjects (CSV, JSONL, Parquet)."),
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option(metavar="QUERIES", help="With --many: their queries (JSON).")
+        Path | None,
+        typer.Option(metavar="QUERIES", help="With --many: all queries about their value (JSON)."),
     ] = None,
     out: Annotated[
         Path | None,
