@@ -62,7 +62,9 @@ SHOWN = re.compile(
 COMMAND = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", ["using.md", "knowledge.md", "clients.md", "compare.md"])
+@pytest.mark.parametrize(
+    "page", ["using.md", "replay.md", "knowledge.md", "clients.md", "compare.md"]
+)
 def test_the_commands_of_a_page_print_what_it_says(
     page: str,
     tmp_path: Path,

@@ -47,7 +47,7 @@ def realized_loss(
     group: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Enclosure:
-    r"""The knowledge an analyst has gained, at most, from these responses.
+    r"""The knowledge that an analyst who sees all of these responses has gained, at most.
 
     .. math:: \max_x \ell(x) - \min_x \ell(x), \quad \ell(x) = \sum_i \log P[Q_i(x) = y_i]
 

@@ -25,7 +25,8 @@ class Session:
     """Holds a subject's value and answers queries about it as long as the filter accepts.
 
     Only the draw itself reads the value. Decisions, losses and refusals are functions of the
-    transcript, so they may be shown to anybody; ``repr`` and errors never show the value. Several
+    transcript, so they tell nothing to who has it, and to others no more than the budget allows;
+    ``repr`` and errors never show the value. Several
     threads may ask at once; their questions are answered one after the other.
     """
 

@@ -1,4 +1,4 @@
-"""The odometer: what an analyst has learned so far, as an immutable fold over a transcript."""
+"""The odometer: what somebody who sees all of it has learned, as a fold over a transcript."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def loss(
     threads: Threads = 1,
     json: Json = False,
 ) -> None:
-    """What an analyst has learned, at most, from the responses of a subject, or of many."""
+    """What somebody who sees all responses of a subject, or of many, has learned at most."""
     from expost.errors import InvalidInput
     from expost.extrema import Effort
 
