@@ -19,6 +19,7 @@ from expost.composition import Rule, rule_from_json
 from expost.domains import Domain, Value, domain_from_json
 from expost.durable import replace
 from expost.errors import InvalidInput, at, expect
+from expost.files import read_text
 from expost.notebook import card
 from expost.queries import Likelihood, Query, check_query, query_from_json
 from expost.queries.base import read_delta
@@ -217,18 +218,6 @@ def load(path: str | os.PathLike[str]) -> Transcript:
     expect(path, (str, os.PathLike), "the name of a file")
     with at(os.fspath(path), ": "):
         return Transcript.from_json(read_text(path))
-
-
-def read_text(path: str | os.PathLike[str]) -> str:
-    """A file as text; what is not UTF-8 is bad input."""
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidInput("is not UTF-8 text") from None
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise InvalidInput("cannot be read: not a file name") from None
 
 
 def _filter_from_json(value: Any) -> FilterSpec:

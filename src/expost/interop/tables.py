@@ -12,11 +12,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.answers import COLUMNS, Answers, queries_from_json
 from expost.errors import InvalidInput, at, expect
+from expost.files import LARGEST_TABLE, opened
 from expost.losses import Losses
 from expost.reading import NumberText, double, members, parse
 from expost.transcript import read_text
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = ["load_answers", "read_csv", "save_losses", "table_format"]
+
+# About as many as the smallest rows of CSV in the largest table.
+_MOST_ROWS = 100_000_000
 
 Path_ = str | os.PathLike[str]
 Columns = dict[str, list[Any]]
@@ -63,8 +68,11 @@ def table_format(path: Path_) -> str:
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            yield file
+        with (
+            opened(path, LARGEST_TABLE) as file,
+            TextIOWrapper(file, encoding="utf-8-sig", newline="") as text,
+        ):
+            yield text
     except UnicodeDecodeError:
         raise InvalidInput("is not UTF-8 text") from None
     except OSError as error:
@@ -129,7 +137,12 @@ def _plain(value: Any) -> Any:
 def _read_parquet(path: Path) -> Any:
     polars = _polars()
     try:
-        with path.open("rb") as file:
+        with opened(path, LARGEST_TABLE) as file:
+            # Equal rows take no room in such a file, so its size says nothing of theirs.
+            rows = polars.scan_parquet(file).select(polars.len()).collect().item()
+            if rows > _MOST_ROWS:
+                raise InvalidInput(f"has {rows:,} rows, and at most {_MOST_ROWS:,} are read")
+            file.seek(0)
             return polars.read_parquet(file)
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None
