@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
+import signal
 import threading
 import time
 import traceback
@@ -295,3 +297,27 @@ def test_a_refusal_crosses_process_boundaries() -> None:
 def test_a_decision_is_true_if_it_accepts() -> None:
     assert session().decide(QUERY)
     assert not session(budget="0.1").decide(QUERY)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # it is what this is about
+def test_a_session_that_was_forked_refuses_to_answer() -> None:
+    subject = session()
+    subject._lock.acquire()  # as a thread that the new process has not would hold it
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            subject.ask(QUERY)
+        except xp.InvalidInput as error:
+            code = 0 if "started in another process" in str(error) else 2
+        finally:
+            os._exit(code)
+    subject._lock.release()
+    deadline = time.monotonic() + 5
+    while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if not ended[0]:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)
+    subject.ask(QUERY)

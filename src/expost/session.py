@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,10 +27,11 @@ class Session:
 
     Only the draw itself reads the value. Decisions, losses and refusals are functions of the
     transcript, so they may be shown to anybody; ``repr`` and errors never show the value. Several
-    threads may ask at once; their questions are answered one after the other.
+    threads may ask at once; their questions are answered one after the other. A process that is
+    forked from this one has to start a session of its own.
     """
 
-    __slots__ = ("_filter", "_lock", "_odometer", "_secret", "_source")
+    __slots__ = ("_filter", "_lock", "_odometer", "_process", "_secret", "_source")
 
     def __init__(
         self,
@@ -77,6 +79,7 @@ class Session:
         self._filter = filter
         self._odometer = Odometer(transcript, effort=effort)
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._secret = secret
         self._source = source or SystemSource()
         if not secret.locate(transcript.domain):
@@ -105,6 +108,9 @@ class Session:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """While a question is decided and answered, all others wait."""
+        # Two processes would each have all of the budget, and some sources the same noise.
+        if os.getpid() != self._process:
+            raise InvalidInput("this session was started in another process; start one in this one")
         with self._lock:
             yield
 
