@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from expost.cli.decide import read_question
-from expost.cli.progress import watched
+from expost.cli.progress import progress_line
 from expost.cli.secret import read_value
 from expost.cli.show import response_text, show_json, show_lines
 from expost.errors import BudgetExceeded
@@ -20,8 +21,13 @@ def run(
 ) -> None:
     transcript, query = read_question(file, query_file)
     try:
-        with watched(effort) as watched_effort:
-            session = FileSession(file, read_value(secret_file), effort=watched_effort)
+        with progress_line() as line:
+            session = FileSession(
+                file,
+                read_value(secret_file),
+                effort=replace(effort, progress=line),
+                waiting=lambda: line.say(f"waiting for another process to let go of {file}"),
+            )
             response = session.ask(query)
     except BudgetExceeded as refusal:
         if as_json:

@@ -48,6 +48,10 @@ class Line:
         self._stage = f"{text}  "
         self._show(text)
 
+    def say(self, text: str) -> None:
+        """What is being waited for."""
+        self._show(text)
+
     def __call__(self, progress: Progress) -> None:
         loss = progress.loss
         self._show(
