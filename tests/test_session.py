@@ -19,7 +19,7 @@ import pytest
 import expost as xp
 from expost.accounting import Decision
 from expost.queries import Query
-from expost.session import Halt
+from expost.session import Halt, Secret
 
 SECRET = "the-secret-label"
 DOMAIN = xp.FiniteSet(["a", "b", SECRET])
@@ -321,3 +321,9 @@ def test_a_session_that_was_forked_refuses_to_answer() -> None:
         os.waitpid(child, 0)
     assert ended == (child, 0)
     subject.ask(QUERY)
+
+
+def test_a_secret_is_neither_copied_nor_pickled() -> None:
+    for copier in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="a secret is not copied"):
+            copier(Secret(SECRET))

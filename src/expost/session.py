@@ -94,7 +94,7 @@ class Session:
         with self._turn():
             decision = self.decide(query)
             if decision.accepted:
-                self._record(self._odometer.add(query, self._sample(query)))
+                self._record(self._answered(query))
                 return self.transcript.exchanges[-1].response
         # Nobody else has to wait while what would fit is worked out.
         raise BudgetExceeded(
@@ -114,9 +114,16 @@ class Session:
         with self._lock:
             yield
 
-    def _sample(self, query: Query) -> Value:
+    def _answered(self, query: Query) -> Odometer:
+        """The odometer with a fresh response, which nobody has seen yet."""
         likelihood = query.on(self.transcript.domain)
-        return likelihood.responses[draw(likelihood.pmf(self._secret.place), self._source)]
+        try:
+            return self._odometer.add(
+                query,
+                likelihood.responses[draw(likelihood.pmf(self._secret.place), self._source)],
+            )
+        except BaseException as error:
+            raise _without_frames(error) from None
 
     def _record(self, odometer: Odometer) -> None:
         """Keep what was asked and answered, before anybody sees it."""
@@ -167,7 +174,10 @@ class Session:
 
 
 class Secret:
-    """A subject's value, and then only its place in the domain; no repr shows either."""
+    """A subject's value, and then only its place in the domain; no repr shows either.
+
+    There is one of it: it is neither copied nor pickled.
+    """
 
     __slots__ = ("_value", "place")
 
@@ -177,8 +187,28 @@ class Secret:
 
     def locate(self, domain: Domain) -> bool:
         """Whether the value is in the domain."""
-        self.place, self._value = domain.locate(self._value), None
+        try:
+            self.place, self._value = domain.locate(self._value), None
+        except BaseException as error:
+            raise _without_frames(error) from None
         return self.place is not None
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a secret is not copied")
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """An error that tells nothing of where it happened.
+
+    What looks for a value or draws a response has local variables from which the value follows.
+    Tools that report errors show them, also those of an interrupt or of a source that fails.
+    """
+    found: list[BaseException | None] = [error]
+    for each in found:
+        if each is not None and each.__traceback__ is not None:
+            each.__traceback__ = None
+            found += [each.__context__, each.__cause__]
+    return error
 
 
 def named_filter(transcript: Transcript) -> Filter:
