@@ -42,6 +42,7 @@ class Files:
         xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=budget).spec).save(self.transcript)
         self.query.write_text(json.dumps(QUERY))
         self.secret.write_text(json.dumps(SECRET))
+        self.secret.chmod(0o600)
 
     @property
     def arguments(self) -> list[str]:
@@ -172,6 +173,16 @@ def test_without_a_terminal_there_is_no_prompt(files: Files) -> None:
     )  # fmt: skip
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "expost: secret: there is no terminal; give a file with --secret\n"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o444])
+def test_a_secret_that_others_may_read_gets_a_warning(run: Run, files: Files, mode: int) -> None:
+    files.secret.chmod(mode)
+    code, out, err = run(*files.arguments)
+    assert code == 0
+    assert printed(out) == files.recorded
+    warning = f"others may read {files.secret}; chmod 600 leaves it to its owner"
+    assert err == f"expost: warning: {warning}\n"
 
 
 def test_a_secret_is_never_an_argument(run: Run, files: Files) -> None:
