@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import reprlib
 import uuid
@@ -13,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from expost.canonical import canonical, map_leaves, value_tree
+from expost.canonical import canonical, json_text, map_leaves, value_tree
 from expost.chain import Chain
 from expost.composition import Rule, rule_from_json
 from expost.domains import Domain, Value, domain_from_json
@@ -159,8 +158,7 @@ class Transcript:
 
     def to_json(self) -> str:
         """The text of its file."""
-        tree = readable(self.tree())
-        return json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+        return json_text(readable(self.tree()), indent=1) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file, durably; a crash leaves the old file or the new one, never half of one.

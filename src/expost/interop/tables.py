@@ -6,7 +6,6 @@ CSV and JSON Lines need nothing else; Parquet needs polars, which comes with the
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.answers import COLUMNS, Answers, queries_from_json
+from expost.canonical import json_text
 from expost.errors import InvalidInput, at, expect
 from expost.files import LARGEST_TABLE, opened
 from expost.losses import Losses
@@ -30,6 +30,9 @@ __all__ = ["load_answers", "read_csv", "save_losses", "table_format"]
 
 # About as many as the smallest rows of CSV in the largest table.
 _MOST_ROWS = 100_000_000
+
+# What a spreadsheet takes for the beginning of a formula.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 Path_ = str | os.PathLike[str]
 Columns = dict[str, list[Any]]
@@ -52,7 +55,10 @@ def load_answers(data: Path_, queries: Path_) -> Answers:
 
 
 def save_losses(losses: Losses, path: Path_) -> None:
-    """Write a row per subject: subject, lower, upper, exchanges, basic."""
+    """Write a row per subject: subject, lower, upper, exchanges, basic.
+
+    In CSV a text that a spreadsheet would take for a formula, ``=1+1``, has an apostrophe in front.
+    """
     with at(os.fspath(path), ": "):
         _WRITERS[table_format(path)](losses, Path(path))
 
@@ -151,10 +157,20 @@ def _read_parquet(path: Path) -> Any:
 
 
 def _write_csv(losses: Losses, path: Path) -> None:
+    # Up to Python 3.12 a carriage return is not quoted where lines end in another way.
+    returns = any("\r" in subject for subject in losses.subjects if isinstance(subject, str))
+    quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(losses.columns()), lineterminator="\n")
+        names = list(losses.columns())
+        writer = csv.DictWriter(file, names, lineterminator="\n", quoting=quoting)
         writer.writeheader()
-        writer.writerows(losses.rows())
+        for row in losses.rows():
+            writer.writerow({name: _cell(entry) for name, entry in row.items()})
+
+
+def _cell(entry: Any) -> Any:
+    """A cell that a spreadsheet takes for what it is: a text is no formula."""
+    return f"'{entry}" if isinstance(entry, str) and entry.startswith(_FORMULAS) else entry
 
 
 def _write_json_lines(losses: Losses, path: Path) -> None:
@@ -162,7 +178,7 @@ def _write_json_lines(losses: Losses, path: Path) -> None:
         for row in losses.rows():
             # JSON has no infinity, so it is a text, as in all results.
             plain = {name: "inf" if entry == math.inf else entry for name, entry in row.items()}
-            file.write(json.dumps(plain, ensure_ascii=False) + "\n")
+            file.write(json_text(plain) + "\n")
 
 
 def _write_parquet(losses: Losses, path: Path) -> None:
