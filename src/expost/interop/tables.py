@@ -159,10 +159,13 @@ def _read_parquet(path: Path) -> Any:
 def _write_csv(losses: Losses, path: Path) -> None:
     # Up to Python 3.12 a carriage return is not quoted where lines end in another way.
     returns = any("\r" in subject for subject in losses.subjects if isinstance(subject, str))
-    quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
     with path.open("w", encoding="utf-8", newline="") as file:
-        names = list(losses.columns())
-        writer = csv.DictWriter(file, names, lineterminator="\n", quoting=quoting)
+        writer = csv.DictWriter(
+            file,
+            list(losses.columns()),
+            lineterminator="\n",
+            quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
+        )
         writer.writeheader()
         for row in losses.rows():
             writer.writerow({name: _cell(entry) for name, entry in row.items()})
