@@ -121,6 +121,14 @@ def test_a_file_that_could_not_be_read_again_is_not_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(xp.InvalidInput, match="cannot be replaced: not a regular file"):
+        replace(pipe, lambda: "new", tmp_path / "temporary")
+    assert pipe.is_fifo()
+
+
 def test_what_another_program_put_there_meanwhile_is_not_replaced(target: Path) -> None:
     temporary = target.with_name("temporary")
     with locked(target) as held:

@@ -37,6 +37,8 @@ def replace(
     """
     try:
         old = target.stat() if target.exists() else None
+        if old is not None and not (stat.S_ISREG(old.st_mode) or stat.S_ISDIR(old.st_mode)):
+            raise InvalidInput("cannot be replaced: not a regular file")
         # What is not recorded yet is for nobody else to read, whoever may read the file itself.
         create = partial(os.open, mode=0o666 if old is None else 0o600)
         with open(temporary, "x", encoding="utf-8", opener=create) as file:
