@@ -1,10 +1,12 @@
 # make demo and make test set everything up by themselves; a second call does no set-up again.
-# uv installs the locked versions. Where it is missing, it is put into .venv with pip first.
+# uv installs the locked versions. Where it is missing, it is put into .venv with pip first, in the
+# version that is written here: what installs all else is locked as well.
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$python; break; }; done)
 UV ?= $(shell command -v uv 2>/dev/null)
+UV_VERSION := 0.13.7
 BIN := .venv/bin
 SYNC := sync --quiet --locked --all-extras --inexact
 
@@ -18,7 +20,7 @@ setup: .venv/.installed .venv/.compiled
 	@echo "Setting up .venv, once ..."
 ifeq ($(UV),)
 	@test -x $(BIN)/uv || { $(PYTHON) -m venv .venv \
-		&& $(BIN)/python -m pip install --quiet --disable-pip-version-check uv; }
+		&& $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); }
 	@$(BIN)/uv $(SYNC)
 else
 	@test -x $(BIN)/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" .venv

@@ -14,16 +14,17 @@ from typing import Any
 
 import typer
 
+import expost as xp
 from expost.cli.main import main
 
-__all__ = ["STEPS", "many_times", "stopping_at", "together"]
+__all__ = ["STEPS", "asking", "many_times", "stopping_at", "together"]
 
 STEPS: list[tuple[Any, str]] = [
     (os, "open"),
     (fcntl, "flock"),
     (os, "fsync"),
     (os, "replace"),
-    (os, "chmod"),
+    (os, "fchmod"),
     (os, "close"),
     (typer, "echo"),
 ]
@@ -50,6 +51,16 @@ def many_times(times: int, out: Path, arguments: list[str]) -> None:
     for _ in range(times):
         with suppress(SystemExit):
             main()
+
+
+def asking(times: int, out: Path, transcript: Path, name: str) -> None:
+    """Ask a file about two values again and again; what is released is appended to another file."""
+    session = xp.FileSession(transcript, "a")
+    query = xp.channel([["1/2", "1/2"]] * 2, responses=[f"{name}-x", f"{name}-y"])
+    with out.open("a") as released:
+        for _ in range(times):
+            released.write(f"{session.ask(query)}\n")
+            released.flush()
 
 
 def stopping_at(step: int, done: bool, out: Path, log: Path, arguments: list[str]) -> None:

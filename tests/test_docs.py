@@ -76,6 +76,7 @@ def test_the_commands_of_a_page_print_what_it_says(
     monkeypatch.setattr("expost.session.SystemSource", partial(InsecureSource, 2))
     for shown in SHOWN.finditer(path.read_text(encoding="utf-8")):
         Path(shown["name"]).write_text(shown["body"], encoding="utf-8")
+        Path(shown["name"]).chmod(0o600)  # as the page says of the secret
     code = None
     for command in COMMAND.finditer("".join(blocks(path, "console"))):
         if command["line"] == "echo $?":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +14,7 @@ import pytest
 
 import expost as xp
 from expost.queries import Query
+from killing import asking, together
 
 SECRET = "the-secret-label"
 DOMAIN = xp.FiniteSet(["a", "b", SECRET])
@@ -107,7 +109,7 @@ def test_a_file_that_was_rolled_back_or_changed_is_not_gone_on_with(
     assert xp.load(path) == changed
 
 
-@pytest.mark.parametrize("failing", ["os.replace", "os.fsync", "os.chmod"])
+@pytest.mark.parametrize("failing", ["os.replace", "os.fsync", "os.fchmod"])
 def test_a_record_that_fails_releases_nothing_and_the_file_stays_the_truth(
     path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
@@ -125,11 +127,83 @@ def test_a_record_that_fails_releases_nothing_and_the_file_stays_the_truth(
     assert not _mentions(caught.value)
     assert subject.transcript == known
     spent = xp.load(path)
-    assert len(spent) == (2 if failing == "os.chmod" else 1)
+    assert len(spent) == (2 if failing == "os.fchmod" else 1)
     subject.ask(BLIND)
     assert subject.transcript.exchanges[: len(spent)] == spent.exchanges
     assert len(subject.transcript) == len(spent) + 1
     assert xp.load(path) == subject.transcript
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(path: Path) -> None:
+    number = "0123456789abcdef" * 2
+    stale = path.with_name(f".{path.name}.{number}.new")
+    others = [
+        path.with_name(f".other{path.name}.{number}.new"),
+        path.with_name(f".{path.name}.{number}"),
+        path.with_name(f".{path.name}.mine.new"),
+    ]
+    for file in (stale, *others):
+        file.write_text("{")
+    session(path).ask(BLIND)
+    assert sorted(path.parent.iterdir()) == sorted([path, *others])
+
+
+def test_a_hard_link_gets_no_budget_of_its_own(path: Path) -> None:
+    link = path.with_name("link.json")
+    link.hardlink_to(path)
+    for name in (path, link):
+        with pytest.raises(xp.InvalidInput, match=r"has 2 names \(hard links\)") as caught:
+            session(name).ask(BLIND)
+        assert caught.value.place == str(name)
+    assert len(xp.load(path)) == 0
+    link.unlink()
+    session(path).ask(BLIND)
+    assert len(xp.load(path)) == 1
+
+
+def test_a_file_that_was_replaced_by_a_copy_meanwhile_is_not_recorded_over(path: Path) -> None:
+    class Meddling:
+        """Somebody puts a copy in the place of the file between the decision and the record."""
+
+        def below(self, limit: int) -> int:
+            copy = path.with_name("copy")
+            copy.write_bytes(path.read_bytes())
+            copy.replace(path)
+            xp.FileSession(path, SECRET).ask(BLIND)
+            return 0
+
+    with pytest.raises(xp.InvalidInput, match="was replaced by another program"):
+        xp.FileSession(path, SECRET, source=Meddling()).ask(BLIND)
+    assert len(xp.load(path)) == 1
+
+
+def test_no_meddling_with_locks_makes_a_released_response_go_unrecorded(
+    tmp_path: Path, path: Path
+) -> None:
+    guard = xp.BayesianFilter(epsilon="3").spec
+    xp.Transcript(xp.FiniteSet(["a", "b"]), guard).save(path)
+    done = threading.Event()
+
+    def meddle() -> None:
+        """Remove whatever else is there, such as a file with a lock."""
+        while not done.wait(0.0005):
+            for file in tmp_path.glob(f".{path.name}.lock"):
+                file.unlink(missing_ok=True)
+
+    meddler = threading.Thread(target=meddle)
+    meddler.start()
+    outs = [tmp_path / f"out{i}" for i in range(4)]
+    try:
+        ended = together(*((asking, (6, out, path, str(i))) for i, out in enumerate(outs)))
+    finally:
+        done.set()
+        meddler.join()
+    assert ended == [0] * 4
+    recorded = [str(exchange.response) for exchange in xp.load(path).exchanges]
+    for i, out in enumerate(outs):
+        released = out.read_text().split()
+        assert len(released) == 6
+        assert released == [response for response in recorded if response[0] == str(i)]
 
 
 def test_a_file_written_by_hand_is_gone_on_with(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +57,10 @@ def test_other_names_are_not_there() -> None:
 def test_importing_expost_imports_nothing_heavy() -> None:
     program = "import expost, sys; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_what_make_installs_by_itself_has_a_version() -> None:
+    lines = (Path(__file__).parent.parent / "Makefile").read_text().splitlines()
+    (installed,) = (line for line in lines if "pip install" in line)
+    assert re.search(r" uv==\$\(UV_VERSION\);", installed)
+    assert any(re.fullmatch(r"UV_VERSION := \d+\.\d+\.\d+", line) for line in lines)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
+import signal
 import threading
 import time
 import traceback
@@ -17,7 +19,7 @@ import pytest
 import expost as xp
 from expost.accounting import Decision
 from expost.queries import Query
-from expost.session import Halt
+from expost.session import Halt, Secret
 
 SECRET = "the-secret-label"
 DOMAIN = xp.FiniteSet(["a", "b", SECRET])
@@ -295,3 +297,33 @@ def test_a_refusal_crosses_process_boundaries() -> None:
 def test_a_decision_is_true_if_it_accepts() -> None:
     assert session().decide(QUERY)
     assert not session(budget="0.1").decide(QUERY)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # it is what this is about
+def test_a_session_that_was_forked_refuses_to_answer() -> None:
+    subject = session()
+    subject._lock.acquire()  # as a thread that the new process has not would hold it
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            subject.ask(QUERY)
+        except xp.InvalidInput as error:
+            code = 0 if "started in another process" in str(error) else 2
+        finally:
+            os._exit(code)
+    subject._lock.release()
+    deadline = time.monotonic() + 5
+    while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if not ended[0]:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)
+    subject.ask(QUERY)
+
+
+def test_a_secret_is_neither_copied_nor_pickled() -> None:
+    for copier in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="a secret is not copied"):
+            copier(Secret(SECRET))

@@ -281,6 +281,16 @@ def test_an_unreadable_file_is_named(tmp_path: Path, content: bytes | None, mess
         xp.load(path)
 
 
+def test_a_file_shows_characters_that_steer_what_is_shown() -> None:
+    marks = "\u061c\u200e\u200f\u202a\u202e\u2066\u2069\x7f\x9b\u2028\U000e0001"
+    transcript = xp.Transcript(xp.FiniteSet([f"a{marks}", "ε ∈ 日本 😀"]))
+    text = transcript.to_json()
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert r"a\u061c\u200e\u200f\u202a\u202e\u2066\u2069\u007f\u009b\u2028\udb40\udc01" in text
+    assert "ε ∈ 日本 😀" in text
+    assert Transcript.from_json(text) == transcript
+
+
 def test_the_content_id_is_the_hash_of_the_canonical_form() -> None:
     transcript = Transcript.from_json(json.dumps(DOCUMENT))
     one, zero = (1.0).hex(), (0.0).hex()

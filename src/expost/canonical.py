@@ -1,13 +1,14 @@
-"""The canonical encoding: trees become bytes that are equal exactly for equal content."""
+"""Trees as JSON: for people, and as bytes that are equal exactly for equal content."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["canonical", "map_leaves", "value_tree"]
+__all__ = ["canonical", "json_text", "map_leaves", "value_tree"]
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -41,3 +42,17 @@ def canonical(tree: Any) -> bytes:
         return value
 
     return _ENCODER.encode(map_leaves(tree, leaf)).encode()
+
+
+def json_text(tree: Any, *, indent: int | None = None) -> str:
+    """A tree as JSON that looks like what it is.
+
+    What steers a terminal or the direction of writing is escaped, and all else that is not
+    printable; other characters outside of ASCII stay as they are.
+    """
+    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=indent)
+    return re.sub(r"[^\x20-\x7e\n]", _escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]

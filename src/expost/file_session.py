@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,10 @@ from expost.accounting import Odometer
 from expost.durable import locked, replace
 from expost.errors import InvalidInput, at, expect
 from expost.extrema import Effort
+from expost.files import contents, read_text
 from expost.sampling import Source
 from expost.session import Secret, Session, named_filter
-from expost.transcript import Transcript, read_text
+from expost.transcript import Transcript
 
 __all__ = ["FileSession"]
 
@@ -25,9 +28,10 @@ class FileSession(Session):
     A response is returned only when the file holds it for good. Whatever a crash interrupts was
     never released; if it had been recorded, it is spent. Several processes may have sessions of
     one file: they are answered one after the other, each after reading what the others added.
+    ``waiting`` is called when another process has held the file for a second.
     """
 
-    __slots__ = ("_path", "_temporary", "_text")
+    __slots__ = ("_cleaned", "_held", "_path", "_text", "_waiting")
 
     def __init__(
         self,
@@ -36,31 +40,46 @@ class FileSession(Session):
         *,
         source: Source | None = None,
         effort: Effort | None = None,
+        waiting: Callable[[], None] | None = None,
     ) -> None:
         secret = Secret(value)
         del value  # as in Session
         expect(path, (str, os.PathLike), "the name of a file")
         with at(os.fspath(path), ": "):
             self._path = _followed(path)
-            self._temporary = self._path.with_name(f".{self._path.name}.new")
             self._text = read_text(self._path)
             transcript = Transcript.from_json(self._text)
             guard = named_filter(transcript)
+        self._waiting = waiting
+        self._cleaned = False
         self._start(transcript, guard, secret, source, effort)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        with super()._turn(), ExitStack() as held:
+        with super()._turn(), ExitStack() as turn:
             with at(str(self._path), ": "):
-                held.enter_context(locked(self._path))
-                # Left by a process that was killed before it recorded, let alone released.
-                self._temporary.unlink(missing_ok=True)
+                self._held = turn.enter_context(locked(self._path, self._waiting))
+                self._clean()
                 self._catch_up()
             yield
 
+    def _clean(self) -> None:
+        """Remove what processes left that were killed before they recorded, let alone released.
+
+        Whoever writes such a file holds the transcript, and nobody else does now.
+        """
+        if self._cleaned:
+            return
+        with os.scandir(self._path.parent) as entries:
+            stale = [entry.path for entry in entries if _is_temporary(entry.name, self._path)]
+        for path in stale:
+            with suppress(OSError):
+                os.unlink(path)
+        self._cleaned = True
+
     def _catch_up(self) -> None:
         """Read what others have recorded since."""
-        text = read_text(self._path)
+        text = contents(self._held)
         if text == self._text:
             return
         known, transcript = self.transcript, Transcript.from_json(text)
@@ -71,9 +90,20 @@ class FileSession(Session):
         self._text = text
 
     def _record(self, odometer: Odometer) -> None:
-        replace(self._path, odometer.transcript.to_json, self._temporary)
+        with at(str(self._path), ": "):
+            replace(self._path, odometer.transcript.to_json, _temporary(self._path), self._held)
         self._text = odometer.transcript.to_json()
         super()._record(odometer)
+
+
+def _temporary(path: Path) -> Path:
+    """A name for a file that no process used before."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
+
+
+def _is_temporary(name: str, path: Path) -> bool:
+    """Whether a name is one of those; ``NAME.json`` leaves those of ``NAME.json.old`` alone."""
+    return re.fullmatch(rf"\.{re.escape(path.name)}\.[0-9a-f]{{32}}\.new", name) is not None
 
 
 def _followed(path: str | os.PathLike[str]) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,11 +27,12 @@ class Session:
 
     Only the draw itself reads the value. Decisions, losses and refusals are functions of the
     transcript, so they tell nothing to who has it, and to others no more than the budget allows;
-    ``repr`` and errors never show the value. Several
-    threads may ask at once; their questions are answered one after the other.
+    ``repr`` and errors never show the value. Several threads may ask at once; their questions are
+    answered one after the other. A process that is forked from this one has to start a session of
+    its own.
     """
 
-    __slots__ = ("_filter", "_lock", "_odometer", "_secret", "_source")
+    __slots__ = ("_filter", "_lock", "_odometer", "_process", "_secret", "_source")
 
     def __init__(
         self,
@@ -78,6 +80,7 @@ class Session:
         self._filter = filter
         self._odometer = Odometer(transcript, effort=effort)
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._secret = secret
         self._source = source or SystemSource()
         if not secret.locate(transcript.domain):
@@ -92,19 +95,29 @@ class Session:
         with self._turn():
             decision = self.decide(query)
             if decision.accepted:
-                self._record(self._odometer.add(query, self._sample(query)))
+                self._record(self._answered(query))
                 return self.transcript.exchanges[-1].response
         raise BudgetExceeded(decision)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """While a question is decided and answered, all others wait."""
+        # Two processes would each have all of the budget, and some sources the same noise.
+        if os.getpid() != self._process:
+            raise InvalidInput("this session was started in another process; start one in this one")
         with self._lock:
             yield
 
-    def _sample(self, query: Query) -> Value:
+    def _answered(self, query: Query) -> Odometer:
+        """The odometer with a fresh response, which nobody has seen yet."""
         likelihood = query.on(self.transcript.domain)
-        return likelihood.responses[draw(likelihood.pmf(self._secret.place), self._source)]
+        try:
+            return self._odometer.add(
+                query,
+                likelihood.responses[draw(likelihood.pmf(self._secret.place), self._source)],
+            )
+        except BaseException as error:
+            raise _without_frames(error) from None
 
     def _record(self, odometer: Odometer) -> None:
         """Keep what was asked and answered, before anybody sees it."""
@@ -161,7 +174,10 @@ class Session:
 
 
 class Secret:
-    """A subject's value, and then only its place in the domain; no repr shows either."""
+    """A subject's value, and then only its place in the domain; no repr shows either.
+
+    There is one of it: it is neither copied nor pickled.
+    """
 
     __slots__ = ("_value", "place")
 
@@ -171,8 +187,28 @@ class Secret:
 
     def locate(self, domain: Domain) -> bool:
         """Whether the value is in the domain."""
-        self.place, self._value = domain.locate(self._value), None
+        try:
+            self.place, self._value = domain.locate(self._value), None
+        except BaseException as error:
+            raise _without_frames(error) from None
         return self.place is not None
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a secret is not copied")
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """An error that tells nothing of where it happened.
+
+    What looks for a value or draws a response has local variables from which the value follows.
+    Tools that report errors show them, also those of an interrupt or of a source that fails.
+    """
+    found: list[BaseException | None] = [error]
+    for each in found:
+        if each is not None and each.__traceback__ is not None:
+            each.__traceback__ = None
+            found += [each.__context__, each.__cause__]
+    return error
 
 
 def named_filter(transcript: Transcript) -> Filter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import reprlib
 import uuid
@@ -13,12 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from expost.canonical import canonical, map_leaves, value_tree
+from expost.canonical import canonical, json_text, map_leaves, value_tree
 from expost.chain import Chain
 from expost.composition import Rule, rule_from_json
 from expost.domains import Domain, Value, domain_from_json
 from expost.durable import replace
 from expost.errors import InvalidInput, at, expect
+from expost.files import read_text
 from expost.notebook import card
 from expost.queries import Likelihood, Query, check_query, query_from_json
 from expost.queries.base import read_delta
@@ -164,8 +164,7 @@ class Transcript:
 
     def to_json(self) -> str:
         """The text of its file."""
-        tree = readable(self.tree())
-        return json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+        return json_text(readable(self.tree()), indent=1) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file, durably; a crash leaves the old file or the new one, never half of one.
@@ -223,18 +222,6 @@ def load(path: str | os.PathLike[str]) -> Transcript:
     expect(path, (str, os.PathLike), "the name of a file")
     with at(os.fspath(path), ": "):
         return Transcript.from_json(read_text(path))
-
-
-def read_text(path: str | os.PathLike[str]) -> str:
-    """A file as text; what is not UTF-8 is bad input."""
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidInput("is not UTF-8 text") from None
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise InvalidInput("cannot be read: not a file name") from None
 
 
 def _filter_from_json(value: Any) -> FilterSpec:

@@ -216,6 +216,28 @@ def test_labels_cannot_write_to_the_terminal(
     assert len(out.splitlines()) == 6
 
 
+@pytest.mark.parametrize("shown", [False, True])
+def test_an_error_of_ours_has_an_exit_code_of_its_own_and_shows_no_value(
+    run: Run, transcript: Path, monkeypatch: pytest.MonkeyPatch, shown: bool
+) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        value = "the-secret-label"
+        raise KeyError(value)
+
+    monkeypatch.setattr("expost.cli.loss.run", broken)
+    monkeypatch.setenv("EXPOST_TRACEBACK", "1" if shown else "")
+    code, out, err = run("loss", transcript)
+    assert (code, out) == (70, "")
+    *trace, line = err.splitlines()
+    assert line.startswith(
+        "expost: this is an error of expost and not of yours: KeyError in test_cli"
+    )
+    assert ("EXPOST_TRACEBACK=1" in line) is not shown
+    assert bool(trace) is shown
+    assert shown == ("in broken" in err)
+    assert "the-secret-label" not in err
+
+
 def test_without_arguments_there_is_help(run: Run) -> None:
     code, out, err = run()
     assert (code, err) == (0, "")

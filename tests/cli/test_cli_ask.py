@@ -9,7 +9,9 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 import pytest
 
 import expost as xp
+from expost.durable import locked
 from killing import many_times, stopping_at, together
 
 Run = Callable[..., tuple[int, str, str]]
@@ -39,6 +42,7 @@ class Files:
         xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=budget).spec).save(self.transcript)
         self.query.write_text(json.dumps(QUERY))
         self.secret.write_text(json.dumps(SECRET))
+        self.secret.chmod(0o600)
 
     @property
     def arguments(self) -> list[str]:
@@ -171,6 +175,16 @@ def test_without_a_terminal_there_is_no_prompt(files: Files) -> None:
     assert result.stderr == "expost: secret: there is no terminal; give a file with --secret\n"
 
 
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o444])
+def test_a_secret_that_others_may_read_gets_a_warning(run: Run, files: Files, mode: int) -> None:
+    files.secret.chmod(mode)
+    code, out, err = run(*files.arguments)
+    assert code == 0
+    assert printed(out) == files.recorded
+    warning = f"others may read {files.secret}; chmod 600 leaves it to its owner"
+    assert err == f"expost: warning: {warning}\n"
+
+
 def test_a_secret_is_never_an_argument(run: Run, files: Files) -> None:
     code, out, err = run(*files.arguments[:-1], json.dumps(SECRET))
     assert (code, out) == (2, "")
@@ -224,10 +238,11 @@ def test_the_order_is_lock_record_durably_release(files: Files) -> None:
     assert code == 0
     assert released == files.recorded
     assert steps == [
+        "open", "open", "open", "open",  # the transcript, the query, the secret, the transcript
         "open", "flock",
-        "open", "fsync", "replace", "chmod",
+        "open", "flock", "fsync", "replace", "fchmod",
         "open", "fsync", "close",
-        "close", "echo", "echo",
+        "echo", "echo",
     ]  # fmt: skip
 
 
@@ -257,12 +272,10 @@ def test_killing_it_at_any_step_loses_nothing_and_releases_nothing_unrecorded(
         assert together((many_times, (1, directory / "next", files.arguments))) == [0]
         assert files.recorded[: len(recorded)] == recorded
         assert len(files.recorded) == len(recorded) + 1
-        assert sorted(file.name for file in directory.iterdir() if file.name[0] == ".") == [
-            ".subject.json.lock"
-        ]
-    replaced = 5 if done else 6
-    assert [recorded for _, recorded, _ in outcomes] == [0] * (replaced - 1) + [1] * (13 - replaced)
-    assert [released for *_, released in outcomes][:10] == [0] * 10
+        assert [file.name for file in directory.iterdir() if file.name[0] == "."] == []
+    before = 9 if done else 10
+    assert [recorded for _, recorded, _ in outcomes] == [0] * before + [1] * (16 - before)
+    assert [released for *_, released in outcomes][:14] == [0] * 14
 
 
 def test_many_processes_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
@@ -276,6 +289,29 @@ def test_many_processes_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
     refused = sum(out.with_suffix(".err").read_text().count("query refused") for out in outs)
     assert len(released) + refused == 48
     assert xp.realized_loss(xp.load(files.transcript)).upper <= 3
+
+
+def test_whoever_waits_for_another_process_is_told_so(
+    run: Run, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for patience in ("expost.durable._PATIENCE", "expost.cli.progress._PATIENCE"):
+        monkeypatch.setattr(patience, 0.01)
+    with ExitStack() as held:
+        held.enter_context(locked(files.transcript))
+        threading.Timer(0.2, held.pop_all().close).start()
+        code, out, err = run(*files.arguments)
+    assert code == 0
+    assert printed(out) == files.recorded
+    assert err == f"waiting for another process to let go of {files.transcript}\n"
+
+
+def test_hard_links_are_refused_in_one_line(run: Run, files: Files) -> None:
+    (files.directory / "link.json").hardlink_to(files.transcript)
+    code, out, err = run(*files.arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"expost: {files.transcript}: has 2 names (hard links), each of which")
+    assert err.count("\n") == 1
+    assert files.recorded == []
 
 
 def test_links_to_one_file_share_its_budget(run: Run, files: Files) -> None:
@@ -295,8 +331,12 @@ def test_who_may_read_a_transcript_does_not_change(run: Run, files: Files) -> No
 def test_a_directory_that_cannot_be_written_is_one_line(
     run: Run, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*arguments: Any, **options: Any) -> int:
-        raise PermissionError(13, "Permission denied")
+    real = os.open
+
+    def refuse(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+        if flags & (os.O_RDWR | os.O_WRONLY):
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, *arguments, **options)
 
     monkeypatch.setattr("os.open", refuse)
     code, out, err = run(*files.arguments)

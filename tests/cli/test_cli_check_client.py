@@ -109,3 +109,18 @@ def test_bad_input_is_one_line(run: Run, arguments: tuple[str, ...], message: st
     code, out, err = run("check-client", *arguments)
     assert (code, out) == (2, "")
     assert err == f"expost: {message}\n"
+
+
+def test_labels_that_steer_a_terminal_are_shown_without_it(run: Run) -> None:
+    evil = "\x1b[2J\x9bH\u202eyes"
+    Path("domain.json").write_text(json.dumps({"values": ["no", evil]}))
+    write("honest.csv", "input,output", ["no,no"] * 300 + [f"{evil},{evil}"] * 300)
+    code, out, err = run("check-client", "honest.csv", *OPTIONS)
+    assert (code, err) == (1, "")
+    assert "?[2J?H?yes" in out
+    assert all(line.isprintable() for line in out.splitlines())
+    code, out, err = run("check-client", "honest.csv", *OPTIONS, "--json")
+    assert (code, err) == (1, "")
+    assert r"\u001b[2J\u009bH\u202eyes" in out
+    assert all(line.isprintable() for line in out.split("\n"))
+    assert evil in {json.loads(out)["shown_by"][name] for name in ("likely", "unlikely")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -106,6 +108,31 @@ def test_losses_are_saved_as_they_are(suffix: str, tmp_path: Path, queries: Path
         rows = pl.read_parquet(path).to_dicts()
     assert rows == list(losses.rows())
     assert [row["upper"] == math.inf for row in rows] == [False, False, True]
+
+
+def test_a_text_that_looks_like_a_formula_is_none_and_a_number_stays_one(tmp_path: Path) -> None:
+    subjects: list[int | str] = [
+        "=1+1",
+        "+1",
+        "-cmd",
+        "@SUM(1)",
+        "\t=1",
+        "\r=1",
+        "a=1",
+        "'=1",
+        -5,
+        7,
+    ]
+    numbers = [-0.5] * len(subjects)
+    file = tmp_path / "losses.csv"
+    losses = xp.Losses(tuple(subjects), *(np.array(numbers) for _ in range(4)))
+    save_losses(losses, file)
+    with file.open(newline="", encoding="utf-8") as text:
+        rows = list(csv.DictReader(text))
+    assert [row["subject"] for row in rows] == [
+        "'=1+1", "'+1", "'-cmd", "'@SUM(1)", "'\t=1", "'\r=1", "a=1", "'=1", "-5", "7",
+    ]  # fmt: skip
+    assert {row["lower"] for row in rows} == {"-0.5"}
 
 
 def test_texts_and_integers_together_are_texts_in_parquet(tmp_path: Path) -> None:

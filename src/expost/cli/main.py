@@ -1,6 +1,7 @@
 """The command line: parse input, show results, no arithmetic.
 
-Exit codes: 0 done, 1 a negative outcome of a check or an action, 2 bad input. Whatever is heavy is
+Exit codes: 0 done, 1 a negative outcome of a check or an action, 2 bad input, 3 a proof that holds
+and does not show that the loss is within the budget, 70 an error of ours. Whatever is heavy is
 imported by the command that needs it, so that ``--help`` is instant.
 """
 
@@ -295,7 +296,7 @@ def verify(
 
 
 def main() -> None:
-    """Run the command line; bad input is one line on standard error and exit code 2."""
+    """Run the command line; whatever goes wrong is one line on standard error, and an exit code."""
     from expost.errors import BudgetExceeded, InvalidInput
 
     if hasattr(sys.stdout, "reconfigure"):
@@ -318,5 +319,26 @@ def main() -> None:
     except OSError as error:
         which = f": {error.filename}" if error.filename else ""
         reason = f"cannot write: {error.strerror}{which}"
+    except Exception as error:
+        reason, code = _of_ours(error), 70
     print(f"expost: {' '.join(reason.split())}", file=sys.stderr)
     sys.exit(code)
+
+
+def _of_ours(error: Exception) -> str:
+    """What to say of a mistake in this program: its kind and its place.
+
+    Never its message, in which anything may be, and no local variables.
+    """
+    import os
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    if os.environ.get("EXPOST_TRACEBACK"):
+        print("".join(traceback.format_list(frames)), end="", file=sys.stderr)
+        hint = ""
+    else:
+        hint = "; EXPOST_TRACEBACK=1 shows how it came to it"
+    place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else "nowhere"
+    kind = type(error).__name__
+    return f"this is an error of expost and not of yours: {kind} in {place}{hint}. Please report it"

@@ -52,6 +52,10 @@ class Line:
         """Which exchange of how many is decided again."""
         self.stage(f"exchange {number:,} of {total:,}")
 
+    def say(self, text: str) -> None:
+        """What is being waited for."""
+        self._show(text)
+
     def __call__(self, progress: Progress) -> None:
         loss = progress.loss
         self._show(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import getpass
+import os
+import stat
 import warnings
 from pathlib import Path
 from typing import Any
 
-from expost.errors import InvalidInput, at
+import typer
+
+from expost.errors import InvalidInput, at, printable
+from expost.files import contents, opened
 from expost.reading import members, parse
-from expost.transcript import read_text
 
 __all__ = ["read_value"]
 
@@ -17,7 +21,7 @@ __all__ = ["read_value"]
 def read_value(file: Path | None) -> Any:
     """The value as JSON: a label, a number, or an object or a list of coordinates."""
     with at("secret" if file is None else str(file), ": "):
-        value = _parsed(_prompted() if file is None else read_text(file))
+        value = _parsed(_prompted() if file is None else _kept(file))
         if value is None:
             example = '"yes", 34 or {"age": 34}'
             raise InvalidInput(f"must be JSON, such as {example} (what it is is not shown here)")
@@ -30,6 +34,14 @@ def _parsed(text: str) -> Any:
         return members(value, optional=None) if isinstance(value, dict) else value
     except InvalidInput:
         return None  # its message says where in the text, and so something about the text
+
+
+def _kept(file: Path) -> str:
+    with opened(file) as stream:
+        if os.name == "posix" and os.fstat(stream.fileno()).st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            warning = f"expost: warning: others may read {file}; chmod 600 leaves it to its owner"
+            typer.echo(printable(warning), err=True)
+        return contents(stream)
 
 
 def _prompted() -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from typing import Any
 
 import typer
 
+from expost.canonical import json_text, map_leaves
 from expost.domains import Domain, Value, by_name
 from expost.errors import printable
 from expost.queries import Query, RandomizedResponse
 from expost.rounding import Enclosure
-from expost.transcript import Transcript, map_leaves
+from expost.transcript import Transcript
 
 __all__ = ["basic_text", "response_text", "show_json", "show_lines", "shown", "value_text"]
 
@@ -22,8 +22,7 @@ _LONGEST = 40
 
 def show_json(tree: Any) -> None:
     """Print a result; infinity becomes ``"inf"`` or ``"-inf"``, which JSON can hold."""
-    plain = map_leaves(tree, _leaf)
-    typer.echo(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2))
+    typer.echo(json_text(map_leaves(tree, _leaf), indent=2))
 
 
 def _leaf(value: Any) -> Any:
@@ -33,11 +32,11 @@ def _leaf(value: Any) -> Any:
 
 
 def show_lines(lines: Iterable[tuple[str, str]]) -> None:
-    """Print names and values in two columns."""
+    """Print names and values in two columns, and nothing that steers a terminal."""
     rows = list(lines)
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
-        typer.echo(f"{name:<{width}}  {value}")
+        typer.echo(printable(f"{name:<{width}}  {value}"))
 
 
 def shown(number: Enclosure | float) -> str:

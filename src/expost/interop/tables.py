@@ -6,17 +6,19 @@ CSV and JSON Lines need nothing else; Parquet needs polars, which comes with the
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.answers import COLUMNS, Answers, queries_from_json
+from expost.canonical import json_text
 from expost.errors import InvalidInput, at, expect
+from expost.files import LARGEST_TABLE, opened
 from expost.losses import Losses
 from expost.reading import NumberText, double, members, parse
 from expost.transcript import read_text
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = ["load_answers", "read_csv", "save_losses", "table_format"]
+
+# About as many as the smallest rows of CSV in the largest table.
+_MOST_ROWS = 100_000_000
+
+# What a spreadsheet takes for the beginning of a formula.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 Path_ = str | os.PathLike[str]
 Columns = dict[str, list[Any]]
@@ -47,7 +55,10 @@ def load_answers(data: Path_, queries: Path_) -> Answers:
 
 
 def save_losses(losses: Losses, path: Path_) -> None:
-    """Write a row per subject: subject, lower, upper, exchanges, basic."""
+    """Write a row per subject: subject, lower, upper, exchanges, basic.
+
+    In CSV a text that a spreadsheet would take for a formula, ``=1+1``, has an apostrophe in front.
+    """
     with at(os.fspath(path), ": "):
         _WRITERS[table_format(path)](losses, Path(path))
 
@@ -63,8 +74,11 @@ def table_format(path: Path_) -> str:
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            yield file
+        with (
+            opened(path, LARGEST_TABLE) as file,
+            TextIOWrapper(file, encoding="utf-8-sig", newline="") as text,
+        ):
+            yield text
     except UnicodeDecodeError:
         raise InvalidInput("is not UTF-8 text") from None
     except OSError as error:
@@ -129,7 +143,12 @@ def _plain(value: Any) -> Any:
 def _read_parquet(path: Path) -> Any:
     polars = _polars()
     try:
-        with path.open("rb") as file:
+        with opened(path, LARGEST_TABLE) as file:
+            # Equal rows take no room in such a file, so its size says nothing of theirs.
+            rows = polars.scan_parquet(file).select(polars.len()).collect().item()
+            if rows > _MOST_ROWS:
+                raise InvalidInput(f"has {rows:,} rows, and at most {_MOST_ROWS:,} are read")
+            file.seek(0)
             return polars.read_parquet(file)
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None
@@ -138,10 +157,23 @@ def _read_parquet(path: Path) -> Any:
 
 
 def _write_csv(losses: Losses, path: Path) -> None:
+    # Up to Python 3.12 a carriage return is not quoted where lines end in another way.
+    returns = any("\r" in subject for subject in losses.subjects if isinstance(subject, str))
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(losses.columns()), lineterminator="\n")
+        writer = csv.DictWriter(
+            file,
+            list(losses.columns()),
+            lineterminator="\n",
+            quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
+        )
         writer.writeheader()
-        writer.writerows(losses.rows())
+        for row in losses.rows():
+            writer.writerow({name: _cell(entry) for name, entry in row.items()})
+
+
+def _cell(entry: Any) -> Any:
+    """A cell that a spreadsheet takes for what it is: a text is no formula."""
+    return f"'{entry}" if isinstance(entry, str) and entry.startswith(_FORMULAS) else entry
 
 
 def _write_json_lines(losses: Losses, path: Path) -> None:
@@ -149,7 +181,7 @@ def _write_json_lines(losses: Losses, path: Path) -> None:
         for row in losses.rows():
             # JSON has no infinity, so it is a text, as in all results.
             plain = {name: "inf" if entry == math.inf else entry for name, entry in row.items()}
-            file.write(json.dumps(plain, ensure_ascii=False) + "\n")
+            file.write(json_text(plain) + "\n")
 
 
 def _write_parquet(losses: Losses, path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from expost.durable import replace
 from expost.extrema import Effort
 from expost.extrema.ready import ready
+from expost.files import read_text
 from expost.reproduce.composition import EFFORT, Run, Trace, run
 from expost.reproduce.results import versions
 from expost.reproduce.streams import STREAMS, Stream
@@ -149,11 +150,11 @@ def _settings(task: _Task, made_with: Mapping[str, str]) -> dict[str, Any]:
 def _known(kept: Path, task: _Task, made_with: Mapping[str, str]) -> dict[str, Any] | None:
     """A run that was kept, if it was made in the same way."""
     try:
-        tree = json.loads((kept / task.file).read_text(encoding="utf-8"))
+        tree = json.loads(read_text(kept / task.file))
         found: dict[str, Any] = tree["run"]
         _run_of(found)  # or it is damaged
         return found if tree["settings"] == _settings(task, made_with) else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

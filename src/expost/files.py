@@ -1,0 +1,76 @@
+"""Files that a user names: regular ones only, and none above a stated size.
+
+A pipe would block whoever opens it, and a device never ends.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from expost.errors import InvalidInput
+
+__all__ = ["LARGEST", "LARGEST_TABLE", "contents", "open_regular", "opened", "read_text"]
+
+LARGEST = 64 << 20
+"""In bytes: of a transcript, a query, a prior or a secret, which are read as a whole."""
+
+LARGEST_TABLE = 1 << 30
+"""In bytes: of a table with a row per answer."""
+
+# Neither waits for a writer of a pipe, nor takes a terminal; not every system has all of these.
+_CAREFUL = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
+
+
+def open_regular(
+    path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, to_be: str = "read"
+) -> int:
+    """A descriptor of a regular file."""
+    try:
+        descriptor = os.open(path, flags | _CAREFUL)
+    except OSError as error:
+        raise InvalidInput(f"cannot be {to_be}: {error.strerror}") from None
+    except ValueError:
+        raise InvalidInput(f"cannot be {to_be}: not a file name") from None
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    what = "Is a directory" if stat.S_ISDIR(mode) else "not a regular file"
+    raise InvalidInput(f"cannot be {to_be}: {what}")
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str], most: int = LARGEST) -> Iterator[BinaryIO]:
+    """A regular file, open for reading, of at most so many bytes."""
+    with open(open_regular(path), "rb") as file:
+        _check_size(os.fstat(file.fileno()).st_size, most)
+        yield file
+
+
+def contents(file: BinaryIO) -> str:
+    """An open file as text; what is not UTF-8, or has grown too large, is bad input."""
+    try:
+        # One more than may be there, for a file can grow after it was opened.
+        content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+    _check_size(len(content), LARGEST)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInput("is not UTF-8 text") from None
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """A file as text."""
+    with opened(path) as file:
+        return contents(file)
+
+
+def _check_size(size: int, most: int) -> None:
+    if size > most:
+        raise InvalidInput(f"has {size:,} bytes, and at most {most >> 20:,} MiB are read")
