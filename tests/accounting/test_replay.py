@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
@@ -220,3 +222,18 @@ def test_what_the_simplified_filter_accepts_the_bayesian_one_does_on_a_box_too()
         odometer = xp.Odometer(case.transcript(case.box))
         if xp.SimplifiedFilter.of(case.guard.budget).decide(odometer, case.query).accepted:
             assert xp.BayesianFilter.of(case.guard.budget).decide(odometer, case.query).accepted
+
+
+def test_many_exact_ties_of_many_different_queries_are_given_up_and_nothing_is_claimed() -> None:
+    """Every second decision is at the very limit, and goes through all that came before."""
+    transcript = xp.Transcript(xp.FiniteSet("abc"), xp.BayesianFilter(ratio="9/4").spec)
+    for i in range(120):
+        k = 1000 + 7 * i
+        total, rest = 10 * k + 1, 5 * k + 1
+        rows = [[3 * k, 2 * k, rest], [2 * k, 3 * k, rest], [2 * k + 1, 3 * k - 1, rest]]
+        query = xp.channel([[Fraction(weight, total) for weight in row] for row in rows])
+        transcript = transcript.add(query, i % 2)
+    assert xp.replay(transcript).kept
+    given_up = xp.replay(transcript, nodes=100)
+    assert (given_up.kept, given_up.first_refused) == (None, None)
+    assert given_up.peak.upper == pytest.approx(math.log(3 / 2))

@@ -46,6 +46,15 @@ class WorstCase:
             return False
         return self.exact() <= budget
 
+    def close(self, budget: Nats) -> bool:
+        """Whether only an exact comparison can tell."""
+        limit = budget.enclosure
+        return (
+            self.exact is not None
+            and self.loss.lower <= limit.upper
+            and self.loss.upper > limit.lower
+        )
+
     def undecided(self, budget: Nats) -> bool:
         """Whether the loss may be on either side of the budget."""
         return self.exact is None and not self.within(budget) and not self._surely_over(budget)
@@ -153,6 +162,9 @@ class Filter(ABC):
         if self.pure and query.approximate:
             return False
         worst = self.worst_case(odometer, query)
+        if worst.close(self.budget):
+            # It goes through all that was summed up, so it counts where searches do.
+            odometer.effort.charge(1 + odometer.different // 4)
         return None if worst.undecided(self.budget) else worst.within(self.budget)
 
     def more(self, odometer: Odometer, query: Query) -> Repeats:

@@ -166,6 +166,16 @@ class Odometer:
         return total_charge((step.query.ceiling(domain), 1) for step in self.transcript.exchanges)
 
     @property
+    def different(self) -> int:
+        """How many different responses of different queries there are, which exact sums go through.
+
+        Over a box nothing but epsilons is summed exactly.
+        """
+        if isinstance(self.log_likelihood, LogLikelihood):
+            return len(self.log_likelihood.tally)
+        return 0
+
+    @property
     def exact_loss(self) -> Nats:
         """The realized loss over a finite domain, exactly."""
         assert isinstance(self.log_likelihood, LogLikelihood), "over a box nothing is exact"

@@ -58,8 +58,10 @@ def replay(
     """Decide every exchange again, by the filter that the transcript names, on what came before.
 
     On a box ``gap`` is for the losses, and all decisions together have ``nodes``; more of them turn
-    undecided into kept or not kept, never one of those into the other. ``progress`` is told how
-    many exchanges of how many were decided.
+    undecided into kept or not kept, never one of those into the other. On a finite domain
+    everything is decided, unless exact comparisons of very long transcripts take more than these:
+    each counts as a node for every four different responses. ``progress`` is told how many
+    exchanges of how many were decided.
     """
     expect(transcript, Transcript, "a transcript")
     return replayed(Odometer(transcript, effort=Effort(gap, nodes)), progress)
