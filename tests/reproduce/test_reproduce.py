@@ -113,6 +113,7 @@ def test_parts_join(one_run: Path, tmp_path: Path) -> None:
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "section 6.1" in text
     assert "Example 2" in text
+    assert "The product of appendix C" in text
     # Whichever came first.
     assert linear.joined({"examples": [], "versions": tree["versions"], "runs": {}}) == both
     assert examples.joined(tree) == both
