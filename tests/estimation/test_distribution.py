@@ -146,9 +146,9 @@ def test_many_values_and_few_queries_do_not_stall() -> None:
         for number, (a, b) in enumerate([(1, 5), (3, 3), (6, 0)])
     }
     table = {
-        "subject": np.repeat(np.arange(40), 3),
-        "query": ["0", "1", "2"] * 40,
-        "response": [66 * int(bit) for bit in generator.integers(0, 2, 120)],
+        "subject": np.repeat(np.arange(100), 3),
+        "query": ["0", "1", "2"] * 100,
+        "response": [66 * int(bit) for bit in generator.integers(0, 2, 300)],
     }
     seen: list[float] = []
     answers = xp.Answers(domain, queries, table)
