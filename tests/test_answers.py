@@ -231,3 +231,15 @@ def test_bad_files_of_queries_are_one_line(document: str, message: str) -> None:
     with pytest.raises(xp.InvalidInput) as caught:
         queries_from_json(document)
     assert str(caught.value).startswith(message)
+
+
+def test_a_part_of_the_answers_can_be_said_to_be_one() -> None:
+    query = xp.randomized_response(epsilon=1)
+    table = {"subject": ["a", "b"], "query": ["q", "q"], "response": ["no", "yes"]}
+    domain = xp.FiniteSet(["no", "yes"])
+    assert xp.Answers(domain, {"q": query}, table).complete
+    part = xp.Answers(domain, {"q": query}, table, complete=False)
+    assert not part.complete
+    assert repr(part) == "Answers(2 subjects, 2 responses, incomplete)"
+    with pytest.raises(xp.InvalidInput, match="complete: must be True or False"):
+        xp.Answers(domain, {"q": query}, table, complete="no")  # type: ignore[arg-type]

@@ -160,11 +160,11 @@ def test_interleaving_is_caught_with_sums_inside() -> None:
 
 
 def test_interleaving_is_caught_with_whitehouse_inside() -> None:
-    """RR(1) is for the Bayesian filter, and RR(0.1) for the rule."""
-    for play in around(F(1), responses("1", "0.1"), (1, 1), delta=F(1, 10**6)):
+    """RR(0.1) answers 1 and 0; RR(1) is for the Bayesian filter, and RR(0.1) for the rule."""
+    for play in around(F(1), responses("1", "0.1"), (1, 3), delta=F(1, 10**6)):
         rule = Whitehouse(play.delta)
         value = play.ordered.value(interleaved(play, rule))
-        assert float(value) == pytest.approx(0.0365225, abs=1e-7)
+        assert float(value) == pytest.approx(0.0182157, abs=1e-7)
         assert play.share(play.approximate(rule)) <= 1
 
 

@@ -90,6 +90,8 @@ def test_an_odometer_and_a_decision_and_an_enclosure(session: xp.Session) -> Non
         "outcome", "refused", "loss at worst", "1", "worst response", "<i>", "budget", "0.7",
     ]  # fmt: skip
     assert cells(xp.Enclosure(0.25, 0.5))[:4] == ["lower", "0.25", "upper", "0.5"]
+    dust = xp.Enclosure(0.9999999999995579, 0.9999999999995917)
+    assert cells(dust)[:4] == ["lower", "1", "upper", "1"]
 
 
 def test_on_a_box_nothing_is_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import oracles
 from expost.errors import InvalidInput
 from expost.queries.two_weights import two_weights
-from expost.rounding import INFINITE, Enclosure, Nats, decimal_text, exact, scaled_exp
+from expost.rounding import INFINITE, Added, Enclosure, Nats, decimal_text, exact, scaled_exp
 
 rationals = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=10**6)
 ratios = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9, max_denominator=10**9).filter(
@@ -187,3 +187,20 @@ def test_multiples_of_nothing_and_of_infinity_are_exact() -> None:
     assert Enclosure(0.0, 0.0) * 7 == Enclosure(0.0, 0.0)
     assert INFINITE.enclosure * 7 == INFINITE.enclosure
     assert Enclosure(0.1, 0.2) * 1 == Enclosure(0.1, 0.2)
+
+
+def test_a_sum_of_amounts_is_as_tight_as_one_amount() -> None:
+    tenth = Added.of(Nats(Fraction(1, 10)))
+    total = sum([tenth] * 10, start=Added())
+    assert total.enclosure == (tenth * 10).enclosure == Enclosure(1.0, 1.0)
+    assert (total + tenth * 3).enclosure == Nats(Fraction(13, 10)).enclosure
+
+
+@given(st.lists(st.tuples(st.fractions(0, 5), st.sampled_from([1, 2, 9])), max_size=12))
+def test_a_sum_of_amounts_contains_the_exact_one(parts: list[tuple[Fraction, int]]) -> None:
+    amounts = [Nats(rational, Fraction(ratio)) for rational, ratio in parts]
+    exact = sum(amounts, start=Nats())
+    found = sum(map(Added.of, amounts), start=Added())
+    assert found.enclosure.lower <= exact.enclosure.lower
+    assert exact.enclosure.upper <= found.enclosure.upper
+    assert found.exact.denominator <= 1 << 64

@@ -45,6 +45,13 @@ class Answers:
     what that query has. Subjects need not have answered the same queries, nor once only. A
     response given as text stands for the label, or else for the number that it writes.
 
+    All queries are about the same value of a subject, which is one of ``domain``. If "smokes" and
+    "drinks" were asked over one domain of "no" and "yes", the answers "yes" and "no" would cancel,
+    and the loss would come out too small: such a domain has a value for each pair.
+
+    ``complete=False`` says that subjects gave responses that are not in the table, to other
+    analysts for instance. Estimates then warn: they can be biased.
+
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
     >>> table = {"subject": ["a", "a", "b"], "query": ["q"] * 3, "response": ["no", "yes", "no"]}
@@ -65,10 +72,21 @@ class Answers:
     """Which of those each row is. Rows of a subject are together, in the order of the table."""
     starts: Codes
     """Where the rows of each subject start, and where the last ones end."""
+    complete: bool
+    """Whether these are all responses that the subjects gave."""
 
-    def __init__(self, domain: Domain, queries: Mapping[str, Query], table: Any) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        queries: Mapping[str, Query],
+        table: Any,
+        *,
+        complete: bool = True,
+    ) -> None:
         with at("domain"):
             expect(domain, Domain, "a FiniteSet or a Box")
+        with at("complete"):
+            expect(complete, bool, "True or False")
         likelihoods = _likelihoods(domain, queries)
         subject_column, query_column, response_column = _columns(table)
         of_row, subjects = _read(subject_column, _subject, "subject")
@@ -95,12 +113,14 @@ class Answers:
         object.__setattr__(self, "given", tuple(given[code] for code in order))
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "starts", starts)
+        object.__setattr__(self, "complete", complete)
 
     def __len__(self) -> int:
         return len(self.subjects)
 
     def __repr__(self) -> str:
-        return f"Answers({len(self):,} subjects, {len(self.codes):,} responses)"
+        size = f"{len(self):,} subjects, {len(self.codes):,} responses"
+        return f"Answers({size})" if self.complete else f"Answers({size}, incomplete)"
 
     @property
     def exchanges(self) -> NDArray[np.intp]:

@@ -18,11 +18,12 @@ from functools import cached_property, total_ordering
 from typing import SupportsFloat
 
 from expost.errors import InvalidInput, at
-from expost.notebook import card
+from expost.notebook import card, nats
 
 __all__ = [
     "INFINITE",
     "UNIT",
+    "Added",
     "Enclosure",
     "ExactLike",
     "Nats",
@@ -89,7 +90,8 @@ class Enclosure:
         return up(self.upper - self.lower) if self.lower < self.upper else 0.0
 
     def _repr_html_(self) -> str:
-        return card("Enclosure", {"lower": self.lower, "upper": self.upper, "width": self.width})
+        facts = {"lower": self.lower, "upper": self.upper, "width": self.width}
+        return card("Enclosure", {name: nats(number) for name, number in facts.items()})
 
 
 # A person's number: a decimal or a quotient of integers. Limits keep a hostile file from asking
@@ -340,3 +342,33 @@ class Nats:
 
 
 INFINITE = Nats(ratio=None)
+
+# Denominators of decimals with a dozen places, and of many quotients; no sum takes long.
+_SHORT = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A sum of amounts: three times 0.1 is 0.3. What would be long to write is enclosed."""
+
+    exact: Fraction = Fraction(0)
+    rest: Enclosure = Enclosure(0.0, 0.0)
+
+    @classmethod
+    def of(cls, amount: Nats) -> Added:
+        if amount.ratio == 1 and amount.rational.denominator <= _SHORT:
+            return cls(amount.rational)
+        return cls(rest=amount.enclosure)
+
+    def __add__(self, other: Added) -> Added:
+        exact, rest = self.exact + other.exact, self.rest + other.rest
+        if exact.denominator <= _SHORT:
+            return Added(exact, rest)
+        return Added(self.exact, rest + Nats(other.exact).enclosure)
+
+    def __mul__(self, times: int) -> Added:
+        return Added(self.exact * times, self.rest * times)
+
+    @property
+    def enclosure(self) -> Enclosure:
+        return Nats(self.exact).enclosure + self.rest

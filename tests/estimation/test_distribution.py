@@ -113,6 +113,59 @@ def test_what_responses_do_not_tell_is_said() -> None:
     assert found.intervals([1, 0, 0], repetitions=3).upper.tolist() == [1]
 
 
+def test_values_that_are_alike_share_their_sum_equally() -> None:
+    domain = xp.FiniteSet(["a", "b", "c", "d"])
+    query = xp.channel([[0.7, 0.3], [0.2, 0.8], [0.2, 0.8], [0.2, 0.8]])
+    found = xp.estimate_distribution([(query, 0)] * 40 + [(query, 1)] * 60, domain=domain)
+    assert found.alike.tolist() == [0, 1, 1, 1]
+    assert found.probabilities[0] == pytest.approx(0.4, abs=1e-4)
+    assert len(set(found.probabilities[1:].tolist())) == 1
+    assert found.probabilities.sum() == pytest.approx(1)
+    assert found.identified.tolist() == [True, False, False, False]
+    ends = found.intervals(repetitions=20)
+    assert ends.upper[0] < 0.8
+    assert ends.upper[1:].tolist() == [1, 1, 1]
+    assert found.intervals([0, 1, 1, 1], repetitions=20).lower[0] > 0.2
+
+
+def test_responses_that_nobody_gave_do_not_share_a_sum() -> None:
+    # Nobody answered 0 or 2 to the first query, and the second one does not tell them apart.
+    is_one = xp.channel([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1]])
+    pairs = [(RANDOMIZED, 1), *[(is_one, 0)] * 9]
+    found = xp.estimate_distribution(pairs, domain=DOMAIN)
+    assert found.probabilities[0] == found.probabilities[2] > 0.1
+    assert found.identified.tolist() == [False, True, False]
+
+
+def test_many_values_and_few_queries_do_not_stall() -> None:
+    generator = np.random.default_rng(3)
+    points = [(x, y) for x in range(12) for y in range(12)]
+    domain = xp.FiniteSet(range(144))
+    queries: dict[str, Query] = {
+        str(number): xp.perturbation([a * x + b * y for x, y in points], epsilon=1, range=(0, 66))
+        for number, (a, b) in enumerate([(1, 5), (3, 3), (6, 0)])
+    }
+    table = {
+        "subject": np.repeat(np.arange(100), 3),
+        "query": ["0", "1", "2"] * 100,
+        "response": [66 * int(bit) for bit in generator.integers(0, 2, 300)],
+    }
+    seen: list[float] = []
+    answers = xp.Answers(domain, queries, table)
+    found = xp.estimate_distribution(answers, progress=lambda step, gap: seen.append(gap))
+    assert found.gap <= 1e-6
+    assert found.steps <= 30
+    assert len(seen) == found.steps + 1
+
+
+def test_it_can_be_interrupted() -> None:
+    def stop(step: int, gap: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        xp.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN, progress=stop)
+
+
 def test_several_bits_of_a_subject_tell_more() -> None:
     generator = np.random.default_rng(1)
     high = generator.integers(0, 2, (50, 6))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,10 @@ class Watcher:
 
 def written(out: Path, plan: Plan = PLAN, jobs: int = 1) -> dict[str, bytes]:
     reproduce(plan, out, jobs, Watcher())
+    return contents(out)
+
+
+def contents(out: Path) -> dict[str, bytes]:
     files = (path for path in out.rglob("*") if path.is_file())
     return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
@@ -81,6 +86,61 @@ def test_an_interrupted_run_goes_on_and_writes_the_same_bytes(tmp_path: Path) ->
     assert watcher.done == [2]
     assert watcher.stages == ["figures"]
     assert written(tmp_path / "broken") == whole
+
+
+ONE_RUN = Plan.of("linear", runs=1, seed=SEED, quick=True)
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("linear")
+    reproduce(ONE_RUN, directory, 1, Watcher())
+    return directory
+
+
+def test_parts_join(one_run: Path, tmp_path: Path) -> None:
+    linear = ONE_RUN
+    examples = Plan.of("examples", runs=None, seed=0, quick=False)
+    both = Plan(("linear", "examples"), linear.runs, linear.seed, linear.gap)
+    shutil.copytree(one_run, tmp_path, dirs_exist_ok=True)
+    runs = (tmp_path / "runs.csv").read_bytes()
+    watcher = Watcher()
+    tree = reproduce(examples, tmp_path, 1, watcher)
+    assert watcher.done == []  # what is there is not run again
+    assert {"linear", "examples"} <= set(tree)
+    assert tree == json.loads((tmp_path / "results.json").read_text())
+    assert (tmp_path / "runs.csv").read_bytes() == runs
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "section 6.1" in text
+    assert "Example 2" in text
+    assert "The product of appendix C" in text
+    # Whichever came first.
+    assert linear.joined({"examples": [], "versions": tree["versions"], "runs": {}}) == both
+    assert examples.joined(tree) == both
+    assert both.joined(tree) is both
+
+
+def test_parts_that_were_made_otherwise_are_not_written_over(one_run: Path, tmp_path: Path) -> None:
+    shutil.copytree(one_run, tmp_path, dirs_exist_ok=True)
+    before = contents(tmp_path)
+
+    def refused(plan: Plan, reason: str) -> None:
+        with pytest.raises(xp.InvalidInput) as error:
+            reproduce(plan, tmp_path, 1, Watcher())
+        assert str(error.value) == f"out: {reason}; take another folder"
+
+    holds = "holds the numbers of linear, made with another"
+    steep = Plan(("logistic",), {"logistic.steep": 1, "logistic.smooth": 1}, 12, 0.01)
+    refused(steep, f"{holds} seed and gap")
+    assert contents(tmp_path) == before
+    examples = Plan.of("examples", runs=None, seed=SEED, quick=True)
+    for key, changed, reason in [
+        ("versions", {"code": "another"}, f"{holds} versions"),
+        ("runs", None, "its results.json is damaged"),
+    ]:
+        tree = json.loads(before["results.json"])
+        (tmp_path / "results.json").write_text(json.dumps(tree | {key: changed}))
+        refused(examples, reason)
 
 
 def test_two_jobs_find_the_same(tmp_path: Path) -> None:

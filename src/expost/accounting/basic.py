@@ -7,7 +7,7 @@ from typing import ClassVar
 from expost.accounting.filter import Filter, WorstCase
 from expost.accounting.odometer import Odometer
 from expost.queries import Query
-from expost.rounding import Enclosure, Nats
+from expost.rounding import Added, Enclosure, Nats
 from expost.transcript import Transcript
 
 __all__ = ["BasicFilter", "basic_prefix"]
@@ -30,7 +30,7 @@ class BasicFilter(Filter):
     def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
         charge = query.ceiling(odometer.transcript.domain)
         return WorstCase(
-            odometer.spent + charge.enclosure * times,
+            (odometer.charged + Added.of(charge) * times).enclosure,
             exact=lambda: self.exact_loss(odometer) + charge * times,
         )
 

@@ -93,9 +93,7 @@ class CompositionFilter(Filter):
             return WorstCase(NEVER, exact=lambda: INFINITE)
         cost = self.rule.cost(total, self.delta)
         certain = INFINITE if cost.upper == math.inf else Nats(Fraction(cost.upper))
-        if not self.rule.adds_up:
-            return WorstCase(cost, exact=lambda: certain)
-        added = total.epsilon
+        added = total.epsilon.enclosure
         least = Enclosure(min(cost.lower, added.lower), min(cost.upper, added.upper))
         return WorstCase(least, exact=lambda: min(certain, exact_sum()))
 

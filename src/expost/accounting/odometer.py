@@ -15,7 +15,7 @@ from expost.likelihood import BoxLogLikelihood, LogLikelihood, flat
 from expost.loss import total_charge
 from expost.notebook import card, nats
 from expost.queries import Query
-from expost.rounding import Enclosure, Nats
+from expost.rounding import Added, Enclosure, Nats
 from expost.transcript import Exchange, Transcript
 
 __all__ = ["Odometer"]
@@ -36,6 +36,8 @@ class Odometer:
     log_likelihood: LogLikelihood | BoxLogLikelihood
     basic_history: Chain[Enclosure]
     """The sum of the epsilons at the start and after each exchange."""
+    charged: Added
+    """The same now, as a sum that can be gone on with."""
     _passes: Chain[Enclosure]
     """The realized losses over a finite domain."""
     _totals: dict[Rule, Total]
@@ -48,6 +50,7 @@ class Odometer:
         self._set("effort", effort or Effort())
         self._set("log_likelihood", flat(transcript.domain))
         self._set("basic_history", Chain([_ZERO]))
+        self._set("charged", Added())
         self._set("_passes", Chain([_ZERO]))
         self._set("_totals", {})
         for exchange in transcript.exchanges:
@@ -57,7 +60,7 @@ class Odometer:
         """The odometer after one more exchange."""
         longer, domain = object.__new__(Odometer), self.transcript.domain
         longer._set("transcript", self.transcript.add(query, response))
-        for name in ("effort", "log_likelihood", "basic_history", "_passes"):
+        for name in ("effort", "log_likelihood", "basic_history", "charged", "_passes"):
             longer._set(name, getattr(self, name))
         latest = longer.transcript.exchanges[-1]
         longer._set(
@@ -82,8 +85,10 @@ class Odometer:
 
     def _absorb(self, exchange: Exchange) -> None:
         total = self.log_likelihood.add(exchange)
-        spent = self.spent + exchange.query.ceiling(self.transcript.domain).enclosure
+        charged = self.charged + Added.of(exchange.query.ceiling(self.transcript.domain))
+        spent = charged.enclosure
         self._set("log_likelihood", total)
+        self._set("charged", charged)
         self._set("basic_history", self.basic_history.plus(spent))
         if isinstance(total, LogLikelihood):
             self._set("_passes", self._passes.plus(realized_spread(total, spent, self.effort)))

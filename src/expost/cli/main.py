@@ -67,7 +67,10 @@ def loss(
     ] = None,
     many: Annotated[
         Path | None,
-        typer.Option(metavar="DATA", help="Answers of many subjects (CSV, JSONL, Parquet)."),
+        typer.Option(
+            metavar="DATA",
+            help="Answers of many subjects (CSV, JSONL, Parquet), all about one value of each.",
+        ),
     ] = None,
     queries: Annotated[
         Path | None,

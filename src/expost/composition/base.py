@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from expost.domains import Domain
 from expost.errors import InvalidInput
 from expost.queries import Query
-from expost.rounding import Enclosure, Nats
+from expost.rounding import Added, Enclosure, Nats
 
 __all__ = ["NEVER", "Amount", "Rule", "Total", "rounded_up"]
 
@@ -32,7 +32,7 @@ NEVER = Enclosure(math.inf, math.inf)
 class Total:
     """What a rule has summed up over some queries."""
 
-    epsilon: Enclosure = field(default=Enclosure(0.0, 0.0))
+    epsilon: Added = field(default=Added())
     delta: Fraction = Fraction(0)
     amounts: tuple[Amount, ...] = ()
 
@@ -50,13 +50,11 @@ class Total:
 class Rule(ABC):
     """An (epsilon, delta) composition theorem for queries that are chosen adaptively.
 
-    Frozen. A rule accepts while :meth:`cost` is within the budget and the deltas of the queries
-    are within :meth:`allowance`.
+    Frozen. A rule accepts while :meth:`cost`, or else the sum of the epsilons, is within the
+    budget, and the deltas of the queries are within :meth:`allowance`.
     """
 
     kind: ClassVar[str]
-    adds_up: ClassVar[bool] = False
-    """Whether it also accepts what fits when the epsilons are added up."""
 
     @abstractmethod
     def tree(self) -> dict[str, Any]:
@@ -98,7 +96,7 @@ class Rule(ABC):
             amount if amount == math.inf else Fraction(amount)
             for amount in self.amounts(query, domain)
         )
-        return Total(epsilon.enclosure, delta, amounts)
+        return Total(Added.of(epsilon), delta, amounts)
 
 
 def rounded_up(epsilon: Nats) -> Fraction | None:

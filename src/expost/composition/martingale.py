@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from expost.composition.base import Rule, Total
 from expost.composition.domination import Component, least_budget
@@ -40,7 +40,6 @@ class Martingale(Rule):
     it there is no rest. A query with a delta and a cumulant of its own counts by that cumulant.
     """
 
-    adds_up: ClassVar[bool] = True
     delta_prime: Fraction | None
 
     @property

@@ -36,7 +36,7 @@ class Rogers(Rule):
               \varepsilon_i^2 + 1\right)\right) \log\tfrac{2}{\delta_g}} \le \varepsilon_g,
               \quad \sum_i \delta_i \le \frac{\delta_g}{2}
 
-    Proof: docs/theory/approximate.md.
+    The epsilons may also add up to the budget. Proof: docs/theory/approximate.md.
     """
 
     kind: ClassVar[str] = "rogers"

@@ -26,7 +26,6 @@ class Sums(Rule):
     """
 
     kind: ClassVar[str] = "basic"
-    adds_up: ClassVar[bool] = True
 
     def tree(self) -> dict[str, Any]:
         return {}

@@ -26,7 +26,7 @@ class Whitehouse(Rule):
     .. math:: \sqrt{2 \log(1/\delta') \sum_i \varepsilon_i^2} + \tfrac12 \sum_i \varepsilon_i^2
               \le \varepsilon_g, \quad \delta' + \sum_i \delta_i \le \delta_g
 
-    Proof: docs/theory/approximate.md.
+    The epsilons may also add up to the budget. Proof: docs/theory/approximate.md.
     """
 
     kind: ClassVar[str] = "whitehouse"

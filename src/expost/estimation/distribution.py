@@ -18,7 +18,7 @@ from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
 from expost.estimation.given import as_answers, finite
 from expost.estimation.intervals import read_confidence
-from expost.estimation.mixture import curvature, likeliest
+from expost.estimation.mixture import Progress, curvature, likeliest
 from expost.queries import FiniteLikelihood
 from expost.queries.base import Pairwise
 from expost.reading import double, each, whole
@@ -40,6 +40,9 @@ _FLAT = 1e-10
 _OUTSIDE = 1e-6
 _MOST_POSSIBLE = 1000
 _TELLING = 1e-4
+
+# A search from the inside leaves less than this where there is nothing.
+_DUST = 1e-6
 
 # A replicate that is this close, in nats, is off by a few hundredths of a standard error.
 _ROUGH = 1e-3
@@ -71,7 +74,13 @@ class Distribution:
 
     Where they do not, other distributions fit exactly as well.
     """
+    alike: NDArray[np.intp]
+    """Values with the same number are equally likely to give what was given.
+
+    Only the sum of their probabilities is estimated; each of them has an equal share of it.
+    """
     _table: Floats = field(repr=False)
+    """A row per pattern of responses, a column per number of ``alike``."""
     _counts: Floats = field(repr=False)
     _basis: Floats = field(repr=False)
     """Orthonormal columns: what the responses tell are the combinations of these."""
@@ -130,11 +139,12 @@ class Distribution:
     def _replicate(self, generator: np.random.Generator) -> Floats:
         counts = generator.multinomial(self.subjects, self._counts / self.subjects)
         seen = counts > 0
-        size = len(self.domain)
+        sums = np.bincount(self.alike, self.probabilities)
         # Away from the edge, so that every value can come back.
-        start = 0.99 * self.probabilities + 0.01 / size
+        start = np.asarray(0.99 * sums + 0.01 / len(sums), dtype=np.float64)
         drawn = counts[seen].astype(np.float64)
-        return likeliest(self._table[seen], drawn, gap=_ROUGH, steps=STEPS, start=start).weights
+        found = likeliest(self._table[seen], drawn, gap=_ROUGH, steps=STEPS, start=start)
+        return _shared(found.weights, self.alike)
 
     def _scores(self, scores: Any) -> Floats:
         result = np.array(each(scores, double, "scores"))
@@ -149,6 +159,7 @@ def estimate_distribution(
     domain: FiniteSet | None = None,
     gap: float = GAP,
     steps: int = STEPS,
+    progress: Progress | None = None,
 ) -> Distribution:
     r"""The distribution of the subjects' values that makes all responses likeliest.
 
@@ -157,7 +168,8 @@ def estimate_distribution(
     ``answers`` are :class:`Answers`, or pairs of a query and a response with their ``domain``,
     each of another subject. Subjects may have been asked different queries, any number of
     times, adaptively and under a filter. ``gap`` is how far, in nats, the log-likelihood may be
-    from the largest one; ``steps`` limits the work.
+    from the largest one; ``steps`` limits the work. ``progress`` is told at every step how many
+    were taken, and the smallest gap so far.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=2)
@@ -173,37 +185,50 @@ def estimate_distribution(
         steps = whole(steps, at_least=1)
     answers = as_answers(answers, domain)
     values = finite(answers)
-    table, counts = _likelihoods(answers, values)
-    found = likeliest(table, counts, gap=gap, steps=steps)
-    basis = _basis(answers, values, table, counts)
-    for array in (found.weights, table, counts, basis):
-        array.setflags(write=False)
+    table, counts, alike = _likelihoods(answers, values)
+    found = likeliest(table, counts, gap=gap, steps=steps, progress=progress)
+    basis = _basis(answers, values, table, counts, alike, found.weights)
+    probabilities = _shared(found.weights, alike)
     identified = ~_outside(basis, np.eye(len(values)))
-    identified.setflags(write=False)
+    for array in (probabilities, identified, alike, table, counts, basis):
+        array.setflags(write=False)
     return Distribution(
         values,
-        found.weights,
+        probabilities,
         found.gap,
         found.steps,
         len(answers),
         identified,
+        alike,
         table,
         counts,
         basis,
     )
 
 
-def _likelihoods(answers: Answers, domain: FiniteSet) -> tuple[Floats, Floats]:
-    """A row per pattern of responses, of which the largest entry is one; and how many gave it."""
+def _shared(sums: Floats, alike: NDArray[np.intp]) -> Floats:
+    """A sum for each number of ``alike``, in equal shares."""
+    return np.asarray((sums / np.bincount(alike))[alike])
+
+
+def _likelihoods(answers: Answers, domain: FiniteSet) -> tuple[Floats, Floats, NDArray[np.intp]]:
+    """A row per pattern of responses, of which the largest entry is one; and how many gave it.
+
+    Values that are equally likely to give every one of the responses share a column: which one
+    is told third.
+    """
     pattern_of, patterns = answers.patterns()
     rows = max(len(patterns), len(answers.given))
     if rows * len(domain) > _LARGEST_TABLE:
         raise InvalidInput(f"{rows:,} kinds of responses for {len(domain):,} values are too many")
     logs = np.array([_logs(answers.queries[key].on(domain), y) for key, y in answers.given])
+    columns: dict[bytes, int] = {}
+    alike = np.array([columns.setdefault(each.tobytes(), len(columns)) for each in logs.T + 0.0])
+    logs = logs[:, np.unique(alike, return_index=True)[1]]
     lengths = np.array([len(codes) for codes in patterns])
     ends = np.cumsum(lengths)
-    table = np.empty((len(patterns), len(domain)))
-    size = max(1, _BLOCK // (len(domain) * int(lengths.max())))
+    table = np.empty((len(patterns), len(columns)))
+    size = max(1, _BLOCK // (len(columns) * int(lengths.max())))
     for first in range(0, len(patterns), size):
         some = slice(first, first + size)
         starts = ends[some] - lengths[some]
@@ -214,7 +239,7 @@ def _likelihoods(answers: Answers, domain: FiniteSet) -> tuple[Floats, Floats]:
         raise InvalidInput("no value could give all that some subjects responded")
     table -= highest[:, None]
     np.exp(table, out=table)
-    return table, np.bincount(pattern_of).astype(np.float64)
+    return table, np.bincount(pattern_of).astype(np.float64), alike
 
 
 def _logs(likelihood: FiniteLikelihood, position: int) -> Floats:
@@ -225,32 +250,51 @@ def _logs(likelihood: FiniteLikelihood, position: int) -> Floats:
     return likelihood.term(position).logs
 
 
-def _basis(answers: Answers, domain: FiniteSet, table: Floats, counts: Floats) -> Floats:
+def _basis(
+    answers: Answers,
+    domain: FiniteSet,
+    table: Floats,
+    counts: Floats,
+    alike: NDArray[np.intp],
+    sums: Floats,
+) -> Floats:
     """What the responses tell: an orthonormal basis of the rows, and of the sum, which is one.
 
     Responses that nobody happened to give count too: that they did not come up tells something.
+    But it does not tell how to share what values that are alike have together.
     """
     size = len(domain)
+    together = _together(alike, sums)
     possible: list[Floats] = []
     for key in dict.fromkeys(key for key, _ in answers.given):
         likelihood = answers.queries[key].on(domain)
         if isinstance(likelihood, Pairwise) and likelihood.chances and not likelihood.merging:
             # It may have astronomically many responses, which together tell all values apart.
             if likelihood.epsilon.nearest > _TELLING:
-                return np.eye(size)
+                return together
             continue
         room = _MOST_POSSIBLE - len(possible)
         possible += [
             np.exp(_logs(likelihood, y)) for y in range(min(room, len(likelihood.responses)))
         ]
-    curved = np.ones((size, size))
-    kinds = [(table, counts)]
+    curved = np.ones((size, size)) + _curvature(table, counts)[np.ix_(alike, alike)]
     if possible:
-        kinds.append((np.array(possible), np.ones(len(possible))))
-    for rows, times in kinds:
-        curved += curvature(rows, times / times.sum(), rows.mean(axis=1), np.arange(size))
+        curved += _curvature((np.array(possible) @ together) @ together.T, np.ones(len(possible)))
     sizes, directions = np.linalg.eigh(curved)
     return np.asarray(directions[:, sizes > _FLAT * sizes[-1]])
+
+
+def _curvature(rows: Floats, times: Floats) -> Floats:
+    return curvature(rows, times / times.sum(), rows.mean(axis=1))
+
+
+def _together(alike: NDArray[np.intp], sums: Floats) -> Floats:
+    """An orthonormal basis of what is the same for values that are alike and have something."""
+    shared = sums[alike] > _DUST
+    labels = np.where(shared, alike, len(sums) + np.arange(len(alike)))
+    _, labels = np.unique(labels, return_inverse=True)
+    members = np.eye(labels.max() + 1)[labels]
+    return np.asarray(members / np.sqrt(members.sum(axis=0)))
 
 
 def _outside(basis: Floats, wanted: Floats) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from expost.answers import Answers
@@ -14,10 +15,16 @@ __all__ = ["as_answers", "finite"]
 
 
 def as_answers(given: Any, domain: Domain | None) -> Answers:
-    """Answers as they are, or made of pairs, each of which is from another subject."""
+    """Answers as they are, or made of pairs, each of which is from another subject.
+
+    Whoever calls it is called by the user, who gets the warning.
+    """
     if isinstance(given, Answers):
         if domain is not None and domain != given.domain:
             raise InvalidInput("is not that of the answers, which have one", "domain")
+        if not given.complete:
+            message = "the answers are incomplete: who was asked may depend on what is missing"
+            warnings.warn(f"{message}, and estimates can be biased", UserWarning, stacklevel=3)
         return given
     pairs = _pairs(given)
     with at("domain"):

@@ -6,35 +6,49 @@ F is concave, and for every p, whatever found it,
 
 .. math:: \max F - F(p) \le n \log \max_j \frac1n \sum_i n_i \frac{L_{ij}}{\sum_k L_{ik}\, p_k}
 
-Some steps of EM, then Newton's with bounds (after Kim, Carbonetto, Stephens and Anitescu 2020).
-No step ever lowers F. Proof: docs/theory/estimates.md.
+Found by an interior-point method, which takes about ten steps whether or not the values can be
+told apart. Proof: docs/theory/estimates.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Mixture", "curvature", "likeliest", "nonnegative_minimum"]
+__all__ = ["Mixture", "Progress", "curvature", "likeliest"]
 
 Floats = NDArray[np.float64]
+Progress = Callable[[int, float], None]
+"""Is told how many steps were taken, and the smallest gap so far."""
 
-# EM is quick far from the maximum, and slow near it.
-_EM_STEPS = 10
+# A step goes so far towards the edge at most, and aims at so much of the mean product at least.
+_EDGE = 0.99
+_LEFT = 1e-3
+# No product is so much smaller than their mean.
+_CENTRAL = 1e-4
+_FIRST_SLACK = 0.01
 _HALVINGS = 30
 _SUFFICIENT = 1e-4
 
-# Relative to the mean curvature: what the responses do not tell must not be solved for.
-_RIDGE = 1e-10
-_EXCHANGES = 200
+# Relative to a diagonal of ones. Steps need not be exact: what they missed is seen in the next.
+_RIDGE = 1e-15
+
+# Rounding stops it if so many steps in a row do not make the gap smaller.
+_PATIENCE = 20
 
 # Products of this many factors are done before a library for matrices would start threads, which
-# on a busy machine take longer to meet than to multiply.
-_BLOCK = 1 << 19
-_FEWEST_ROWS = 64
+# on a busy machine take longer to meet than to multiply. With many columns they are worth it.
+_BLOCK = 1 << 18
+_MANY_COLUMNS = 256
+_ROWS_OF_MANY = 256
+_FACTORED = 48
+
+# Sums over this many rows at a time, so that their rounding grows slowly with the rows.
+_SUMMED = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +58,7 @@ class Mixture:
     weights: Floats
     log_likelihood: float
     gap: float
-    """The maximum is above the log-likelihood by at most this, in nats."""
+    """The maximum is above the log-likelihood by at most this, in nats. Rounded up."""
     steps: int
 
 
@@ -55,94 +69,149 @@ def likeliest(
     gap: float,
     steps: int,
     start: Floats | None = None,
+    progress: Progress | None = None,
 ) -> Mixture:
-    """Climb until the gap is small enough, or for so many steps.
+    """Search until the gap is small enough, for so many steps, or until rounding stops it.
 
-    ``table`` has a row of likelihoods per observation, none of them all zero, and ``counts`` says
-    how often each was made. ``start`` has no zeros; without one it is flat.
+    ``table`` has a row of likelihoods per observation, the largest of which is one, and ``counts``
+    says how often each was made. ``start`` has no zeros; without one it is flat.
     """
     total = float(counts.sum())
     shares = counts / total
     weights = np.full(table.shape[1], 1 / table.shape[1]) if start is None else start
-    em_steps = _EM_STEPS if start is None else 0
+    slack: Floats | None = None
+    best, found_at = Mixture(weights, -math.inf, math.inf, 0), 0
     for step in range(steps + 1):
         mixed = table @ weights
-        slopes: Floats = (shares / mixed) @ table
-        missed = total * math.log(max(1.0, float(slopes.max())))
-        if missed <= gap or step == steps:
+        slopes = _slopes(table, shares / mixed)
+        sum_ = float(weights.sum())
+        missed = total * _log_up(float(slopes.max()) * sum_, table.shape)
+        if missed < best.gap:
+            height = float(counts @ np.log(mixed / sum_))
+            best, found_at = Mixture(weights / sum_, height, missed, step), step
+        if progress is not None:
+            progress(step, best.gap)
+        if best.gap <= gap or step == steps or step - found_at > _PATIENCE:
             break
-        newton = None if step < em_steps else _newton(table, shares, weights, mixed, slopes)
-        weights = weights * slopes if newton is None else newton
-        weights = weights / weights.sum()
-    return Mixture(weights, float(counts @ np.log(mixed)), missed, step)
+        if slack is None:
+            slack = np.maximum(1 - slopes, _FIRST_SLACK)
+        moved = _step(table, shares, weights, slack, mixed, slopes)
+        if moved is None:
+            break
+        weights, slack = moved
+    return Mixture(best.weights, best.log_likelihood, best.gap, step)
 
 
-def _newton(
-    table: Floats, shares: Floats, weights: Floats, mixed: Floats, slopes: Floats
-) -> Floats | None:
-    """Newton's step for -Σ share · log(mixed) + Σ weight, which needs no constraint on the sum.
-
-    None where it does not go up.
-    """
-    open_ = np.flatnonzero((weights > 0) | (slopes > 1))
-    now = weights[open_]
-    curved = curvature(table, shares, mixed, open_)
-    curved[np.diag_indices_from(curved)] += _RIDGE * curved.trace() / len(open_)
-    there = nonnegative_minimum(curved, curved @ now + slopes[open_] - 1, now > 0)
-    if there is None:
-        return None
-    move = np.zeros_like(weights)
-    move[open_] = there - now
-    slope = float(move @ (1 - slopes))
-    change = (table @ move) / mixed
-    length, sum_ = 1.0, float(move.sum())
-    if not slope < 0:
-        return None
-    for _ in range(_HALVINGS):
-        if length * float(change.min()) > -1:
-            fall = length * sum_ - float(shares @ np.log1p(length * change))
-            if fall <= _SUFFICIENT * length * slope:
-                return np.maximum(weights + length * move, 0.0)
-        length /= 2
-    return None
-
-
-def curvature(table: Floats, shares: Floats, mixed: Floats, columns: NDArray[np.intp]) -> Floats:
-    """Σ share · L_j L_k / mixed² over the rows, for some columns."""
-    result = np.zeros((len(columns), len(columns)))
-    size = max(_FEWEST_ROWS, _BLOCK // len(columns) ** 2)
-    factors = np.sqrt(shares) / mixed
-    everything = len(columns) == table.shape[1]
-    for first in range(0, len(table), size):
-        rows = table[first : first + size]
-        scaled = (rows if everything else rows[:, columns]) * factors[first : first + size, None]
-        result += scaled.T @ scaled
+def _slopes(table: Floats, factors: Floats) -> Floats:
+    """The sums of the columns, times a factor for each row."""
+    result = np.zeros(table.shape[1])
+    for first in range(0, len(table), _SUMMED):
+        some = slice(first, first + _SUMMED)
+        result += factors[some] @ table[some]
     return result
 
 
-def nonnegative_minimum(curved: Floats, linear: Floats, free: NDArray[np.bool_]) -> Floats | None:
-    """The x ≥ 0 with the least x·curved·x/2 - linear·x; None if it is not found.
+def _log_up(slope: float, shape: tuple[int, ...]) -> float:
+    """The logarithm of the largest slope, and of all that rounding can have taken from it."""
+    rows, columns = shape
+    roundings = columns + min(rows, _SUMMED) + rows // _SUMMED + 16
+    return math.log(max(1.0, slope)) + roundings * 1.01 * 2.0**-53
 
-    Variables change sides all at once while that helps, else one by one (Kim and Park 2011). It
-    starts with ``free`` ones, and the others at zero.
+
+def _step(
+    table: Floats, shares: Floats, weights: Floats, slack: Floats, mixed: Floats, slopes: Floats
+) -> tuple[Floats, Floats] | None:
+    """Towards slack = 1 - slopes and weights · slack = target for all values (Mehrotra 1992).
+
+    These are the conditions for the least of -Σ share · log(mixed) + Σ weight - target · Σ log
+    weight, which needs no constraint on the sum. None where it does not go down: at the limit of
+    rounding.
     """
-    free = free.copy()
-    fewest, patience = len(linear) + 1, 3
-    for _ in range(_EXCHANGES):
-        x = np.zeros_like(linear)
-        try:
-            x[free] = np.linalg.solve(curved[np.ix_(free, free)], linear[free])
-        except np.linalg.LinAlgError:
-            return None
-        wrong = np.where(free, x < 0, curved @ x < linear)
-        number = int(wrong.sum())
-        if not number:
-            return x
-        if number < fewest:
-            fewest, patience = number, 3
-        elif patience:
-            patience -= 1
-        else:
-            wrong[: np.flatnonzero(wrong)[-1]] = False
-        free ^= wrong
+    size = len(weights)
+    curved = curvature(table, shares, mixed)
+    curved[np.diag_indices(size)] += slack / weights
+    solve = _solver(curved)
+    mean = float(weights @ slack) / size
+    # Straight to the edge: how far that goes says what to aim at, and how the products bend.
+    move = solve(slopes - 1)
+    turn = -slack - slack * move / weights
+    ahead = (weights + _reach(weights, move) * move) @ (slack + _reach(slack, turn) * turn)
+    target = mean * max(_LEFT, (float(ahead) / size / mean) ** 3)
+    for bend, tries in ((move * turn, 1), (np.zeros(size), _HALVINGS)):
+        goal = target - bend
+        move = solve(slopes - 1 + goal / weights)
+        turn = (goal - slack * move) / weights - slack
+        length = _EDGE * min(_reach(weights, move), _reach(slack, turn))
+        change, relative = (table @ move) / mixed, move / weights
+        slope = float(move @ (1 - slopes - target / weights))
+        for _ in range(tries):
+            fall = (
+                length * float(move.sum())
+                - float(shares @ np.log1p(length * change))
+                - target * float(np.log1p(length * relative).sum())
+            )
+            if fall <= _SUFFICIENT * length * slope:
+                weights = weights + length * move
+                slack = slack + length * turn
+                least = _CENTRAL * float(weights @ slack) / size
+                return weights, np.maximum(slack, least / weights)
+            length /= 2
     return None
+
+
+def _reach(numbers: Floats, move: Floats) -> float:
+    """How far positive numbers can move, at most one, until the first of them is zero."""
+    down = move < 0
+    return min(1.0, float((-numbers[down] / move[down]).min(initial=1.0)))
+
+
+def _solver(curved: Floats) -> Callable[[Floats], Floats]:
+    """Solutions of linear equations with a positive definite matrix, by Cholesky, in blocks.
+
+    Each block is small enough to be done without threads, like those of :func:`curvature`.
+    """
+    scale = 1 / np.sqrt(np.diag(curved))
+    rest = curved * scale * scale[:, None]
+    rest[np.diag_indices_from(rest)] += _RIDGE
+    blocks: list[tuple[slice, Floats, Floats]] = []
+    for first in range(0, len(rest), _FACTORED):
+        here, below = slice(first, first + _FACTORED), slice(first + _FACTORED, None)
+        root = np.asarray(np.linalg.inv(_root(rest[here, here])), dtype=np.float64)
+        column = rest[below, here] @ root.T
+        rest[below, below] -= column @ column.T
+        blocks.append((here, root, column))
+
+    def solve(right: Floats) -> Floats:
+        x = scale * right
+        for here, root, column in blocks:
+            x[here] = root @ x[here]
+            x[here.stop :] -= column @ x[here]
+        for here, root, column in reversed(blocks):
+            x[here] = root.T @ (x[here] - column.T @ x[here.stop :])
+        return scale * x
+
+    return solve
+
+
+def _root(square: Floats) -> Floats:
+    """The factor of Cholesky; of a matrix with a larger diagonal, if rounding took it away."""
+    ridge = _RIDGE
+    while True:
+        try:
+            return np.asarray(np.linalg.cholesky(square))
+        except np.linalg.LinAlgError:
+            ridge *= 100
+            square = square + ridge * np.eye(len(square))
+
+
+def curvature(table: Floats, shares: Floats, mixed: Floats) -> Floats:
+    """Σ share · L_j L_k / mixed² over the rows."""
+    columns = table.shape[1]
+    result = np.zeros((columns, columns))
+    size = _BLOCK // columns**2 if columns <= _MANY_COLUMNS else _ROWS_OF_MANY
+    factors = np.sqrt(shares) / mixed
+    for first in range(0, len(table), size):
+        some = slice(first, first + size)
+        scaled = table[some] * factors[some, None]
+        result += scaled.T @ scaled
+    return result

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import logging
-import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
+from numba.core import event
 
 from expost.extrema.branch_and_bound import Search
 from expost.extrema.corners import Corners
@@ -17,27 +19,42 @@ from expost.extrema.side import Sides, Terms, both_sides
 from expost.extrema.summit import Summit
 from expost.queries.score_term import Link, ScoreTerm
 
-__all__ = ["ready"]
-
-_PATIENCE = 3.0  # seconds; from the disk they come sooner
+__all__ = ["announced", "ready"]
 
 
 @cache
 def ready() -> None:
-    """Compile or load all kernels, and say so if it takes long."""
-    message = "compiling the optimizer, once; this takes about a minute"
-    timer = threading.Timer(_PATIENCE, logging.getLogger("expost").warning, [message])
-    timer.daemon = True
-    timer.start()
-    try:
+    """Compile or load all kernels, and say so if they are compiled."""
+    with announced():
         term = ScoreTerm(Link.CLIPPED, 1.0, (1.0,), 0.0, 0.0)
         sides = Sides(np.array([-1.0]), np.array([1.0]), np.array([0]))
         highest, lowest = both_sides(Terms.of([(term, 1)], [0]), sides)
         Search(highest).pursue(0.1, 1)
         Corners.of(lowest)
         Summit(highest, 0.0).pursue(0.1, 1)
-    finally:
-        timer.cancel()
+
+
+@contextmanager
+def announced() -> Iterator[None]:
+    """A line as soon as something is compiled. What comes from the disk is not."""
+    with event.install_listener("numba:compile", _Announcement()):
+        yield
+
+
+class _Announcement(event.Listener):  # type: ignore[misc]
+    """Speaks up once: a kernel brings others with it."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def on_start(self, event: event.Event) -> None:
+        if not self._said:
+            message = "compiling the optimizer, once; this takes about a minute"
+            logging.getLogger("expost").warning(message)
+            self._said = True
+
+    def on_end(self, event: event.Event) -> None:
+        pass
 
 
 if __name__ == "__main__":

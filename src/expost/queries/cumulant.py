@@ -1,7 +1,7 @@
 r"""The cumulant of the log-likelihood ratio of the worst epsilon-LDP query, rounded up.
 
 Among all pairs of distributions whose log-ratio L never leaves [-epsilon, epsilon], randomized
-response has the largest expectation of every convex function of L. Proof:
+response has the largest expectation of every convex function of e^L. Proof:
 docs/theory/approximate.md.
 """
 

@@ -20,9 +20,13 @@ __all__ = ["PARTS", "Plan", "reproduce"]
 
 
 def reproduce(plan: Plan, out: Path, jobs: int, progress: Progress) -> dict[str, Any]:
-    """Run what is not there yet, and write figures, raw results, numbers and the report."""
+    """Run what is not there yet, and write figures, raw results, numbers and the report.
+
+    Other parts that are in the folder stay in the report.
+    """
     if find_spec("matplotlib") is None:  # before anything is run, and not after all of it
         raise InvalidInput("the figures need the extra: pip install 'expost[plot]'")
+    plan = plan.joined(_earlier(out / "results.json"))
     pictures = out / "figures"
     pictures.mkdir(parents=True, exist_ok=True)
     runs = carry_out(plan, out / "runs", jobs, progress)
@@ -33,6 +37,15 @@ def reproduce(plan: Plan, out: Path, jobs: int, progress: Progress) -> dict[str,
     _write(out / "results.json", json.dumps(tree, indent=1, allow_nan=False) + "\n")
     _write(out / "report.html", report(tree, drawings))
     return tree
+
+
+def _earlier(path: Path) -> dict[str, Any]:
+    """The numbers of a report that is there already; nothing if they cannot be read."""
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
 
 
 def _tree(plan: Plan, runs: dict[str, list[Run]], progress: Progress) -> dict[str, Any]:

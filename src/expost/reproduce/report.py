@@ -336,6 +336,8 @@ def _foot(results: Tree) -> str:
         "and takes the minimum.",
         "The split for truncated linear regressions takes logarithms of numbers that can be "
         "negative; the clamp itself is well defined.",
+        "The product of appendix C runs over P_{i+j} with i = mk + 1, which leaves the first query "
+        "out: harmless for the maximum, wrong for the minimum. Right is P_{mk+j}.",
         "“At least half of the group” (section 6.3) reads a median over outcomes as a share of "
         "people.",
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from expost.durable import replace
+from expost.errors import InvalidInput
 from expost.extrema import Effort
 from expost.extrema.ready import ready
 from expost.files import read_text
@@ -67,6 +68,32 @@ class Plan:
         usual = _QUICK_RUNS if quick else dict.fromkeys(STREAMS, _RUNS)
         counts = {name: usual[name] if runs is None else runs for name in names}
         return cls(parts, counts, seed, _QUICK_GAP if quick else EFFORT.gap)
+
+    def joined(self, earlier: Mapping[str, Any]) -> Plan:
+        """This plan with the other parts of earlier numbers, if those were made in the same way."""
+        others = [part for part in PARTS if part in earlier and part not in self.parts]
+        if not others:
+            return self
+        settings: dict[str, Any] = {"seed": self.seed, "gap": self.gap, "versions": versions()}
+        try:
+            runs = {name: int(earlier["runs"][name]) for part in others for name in PARTS[part]}
+            if runs and not self.runs:  # what is left of this plan does not depend on these
+                settings |= {"seed": earlier["seed"], "gap": earlier["gap"]}
+            matter = settings if runs and self.runs else {"versions"}
+            other = [
+                name for name in settings if name in matter and settings[name] != earlier[name]
+            ]
+        except (KeyError, TypeError, ValueError):
+            raise InvalidInput("its results.json is damaged; take another folder", "out") from None
+        if other:
+            made = f"{' and '.join(others)}, made with another {' and '.join(other)}"
+            raise InvalidInput(f"holds the numbers of {made}; take another folder", "out")
+        return Plan(
+            tuple(part for part in PARTS if part in (*self.parts, *others)),
+            {**runs, **self.runs},
+            settings["seed"],
+            settings["gap"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
