@@ -226,7 +226,7 @@ def test_what_the_simplified_filter_accepts_the_bayesian_one_does_on_a_box_too()
 
 def test_many_exact_ties_of_many_different_queries_are_given_up_and_nothing_is_claimed() -> None:
     """Every second decision is at the very limit, and goes through all that came before."""
-    transcript = xp.Transcript(xp.FiniteSet("abc"), xp.BayesianFilter(ratio="9/4").spec)
+    transcript = xp.Transcript(xp.FiniteSet(["a", "b", "c"]), xp.BayesianFilter(ratio="9/4").spec)
     for i in range(120):
         k = 1000 + 7 * i
         total, rest = 10 * k + 1, 5 * k + 1
