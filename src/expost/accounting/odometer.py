@@ -144,17 +144,7 @@ class Odometer:
 
     def prefix(self, count: int, effort: Effort | None = None) -> Odometer:
         """The odometer after the first so many exchanges, perhaps with another effort."""
-        transcript = self.transcript.first(count)
-        if isinstance(self.log_likelihood, LogLikelihood):
-            return Odometer(transcript, effort=effort or self.effort)
-        shorter = object.__new__(Odometer)
-        shorter._set("transcript", transcript)
-        shorter._set("effort", effort or self.effort)
-        shorter._set("log_likelihood", self.log_likelihood.first(count))
-        shorter._set("basic_history", self.basic_history.first(count + 1))
-        shorter._set("_passes", self._passes)
-        shorter._set("_totals", {})
-        return shorter
+        return Odometer(self.transcript.first(count), effort=effort or self.effort)
 
     @property
     def spent(self) -> Enclosure:
