@@ -9,6 +9,7 @@ import json
 import random
 import subprocess
 import sys
+from contextlib import nullcontext
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
@@ -293,13 +294,91 @@ def on_box(sides: list[list[float]], *exchanges: tuple[dict[str, Any], float]) -
     return {"version": 1, "domain": {"box": sides}, "exchanges": asked}
 
 
+def is_semidefinite(rows: list[list[Fraction]]) -> bool:
+    """By elimination in fractions, which round nothing."""
+    rows = [[*row] for row in rows]
+    for j, row in enumerate(rows):
+        if row[j] < 0 or (row[j] == 0 and any(row[j:])):
+            return False
+        for other in rows[j + 1 :]:
+            factor = other[j] / row[j] if row[j] else Fraction(0)
+            other[:] = [x - factor * y for x, y in zip(other, row, strict=True)]
+    return True
+
+
+def less_curvature(
+    diagonal: list[Decimal], q: list[Decimal], terms: list[list[Decimal]]
+) -> list[list[Fraction]]:
+    """D - Σ q a aᵀ."""
+    pairs = [(Fraction(c), [Fraction(x) for x in a]) for c, a in zip(q, terms, strict=True)]
+    return [
+        [(j == k) * Fraction(D) - sum(c * a[j] * a[k] for c, a in pairs) for k in range(len(q))]
+        for j, D in enumerate(diagonal)
+    ]
+
+
+def is_taken(diagonal: list[Decimal], q: list[Decimal], terms: list[list[Decimal]]) -> bool:
+    curve = verify.Curve("logistic", Fraction(1), Decimal(1), *[Decimal(0)] * 3)
+    with localcontext(verify.EXACT):
+        try:
+            own = [verify.Term(tuple(a), Decimal(0), curve) for a in terms]
+            verify.check_diagonal(diagonal, q, own)
+        except verify.Failed:
+            return False
+    return True
+
+
+def test_curvatures_that_cancel_do_not_hide_that_a_matrix_is_not_semidefinite() -> None:
+    """Negative curvature makes the diagonal large, and what rounding loses with it."""
+    q, terms = [-(10**43 + 250), 100], [[1, 1], [1, -1]]
+    curvatures, rows = [Decimal(c) for c in q], [[Decimal(x) for x in row] for row in terms]
+    diagonal = [Decimal(0)] * 2
+    assert not is_semidefinite(less_curvature(diagonal, curvatures, rows))
+    assert not is_taken(diagonal, curvatures, rows)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_matrix_is_taken_that_is_not_semidefinite(seed: int) -> None:
+    generator = random.Random(seed)
+    taken = others = 0
+    for _ in range(150):
+        d, span = generator.randint(1, 6), generator.choice([0, 3, 20, 45])
+
+        def some(span: float = span) -> Decimal:
+            if generator.random() < 0.3:
+                return Decimal(generator.randint(-2, 2))
+            return Decimal(generator.uniform(-1, 1) * 10 ** generator.uniform(-span, span))
+
+        terms = [[some() for _ in range(d)] for _ in range(d)]
+        q = [Decimal(f"{some():.6g}") for _ in range(d)]
+        if d > 1 and generator.random() < 0.5:  # what nearly cancels
+            near = Decimal(generator.choice([-1, 0, 1])).scaleb(-generator.randint(1, 45))
+            with localcontext(Context(prec=100)):
+                terms[1], q[1] = terms[0], -q[0] * (1 + near)
+        nothing = less_curvature([Decimal(0)] * d, q, terms)
+        share = Decimal(generator.choice(["0", "0.5", "0.9999999", "1", "1.0000001", "2"]))
+        diagonal = []
+        for j, row in enumerate(nothing):  # where rows would be dominated by it
+            least = max(Fraction(0), sum(map(abs, row)) - abs(row[j]) - row[j])
+            diagonal.append(share * Decimal(least.numerator) / Decimal(least.denominator))
+        good = is_semidefinite(less_curvature(diagonal, q, terms))
+        found = is_taken(diagonal, q, terms)
+        assert good or not found
+        taken, others = taken + found, others + (not good)
+    assert min(taken, others) > 20
+
+
 def test_a_far_away_centre_does_not_hide_what_cancels() -> None:
     query = {"kind": "logistic", "weights": [1, 1, 1], "epsilon": 4}
     tree = on_box([[0, 0.5]] * 3, ({**query, "intercept": -1}, 1), ({**query, "intercept": 1}, 1))
     leaf: dict[str, Any] = {"multipliers": [0, 0], "tangents": [[], []]}
-    curved = {"curvatures": [-0.1, 0.1], "centre": [1e45, -1e45, -1e3], "diagonal": [0, 0, 0]}
-    group = {"terms": [[0], [1]], "largest": [{**leaf, **curved}], "smallest": [leaf]}
-    assert claimed(tree, [group]) >= true_loss(tree, [0.5] * 3, [0.0] * 3) > 1
+    true = true_loss(tree, [0.5] * 3, [0.0] * 3)
+    for far, diagonal in ((1e45, 0), (1e45, 1e-15), (1e6, 1e-15), (1e3, 1e-13)):
+        centre = {"centre": [far, -far, -1e3], "diagonal": [diagonal] * 3}
+        curved = {**leaf, "curvatures": [-0.1, 0.1], **centre}
+        group = {"terms": [[0], [1]], "largest": [curved], "smallest": [leaf]}
+        with nullcontext() if diagonal else pytest.raises(verify.Failed, match="too small"):
+            assert claimed(tree, [group]) >= true > 1
 
 
 def test_a_score_that_drowns_in_its_rounding_is_a_constant() -> None:

@@ -206,7 +206,7 @@ def _nodes(proof: Proof, known: list[_Known], box: Box, sign: int) -> list[dict[
 def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int) -> dict[str, Any]:
     """A leaf in the units of the checker, with the points where tangents will do best."""
     lam = _short(own.scale * y for own, y in zip(known, step.multipliers.tolist(), strict=True))
-    q = _short(own.scale**2 * y for own, y in zip(known, step.curvatures.tolist(), strict=True))
+    q = _below(own.scale**2 * y for own, y in zip(known, step.curvatures.tolist(), strict=True))
     # Other coordinates than those of the block do not matter.
     centre = [step.centre.get(column, 0.0) for column in box.order]
     diagonal = _diagonal(step, known, q, box)
@@ -233,15 +233,21 @@ def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list
     result = []
     for place, column in enumerate(box.order):
         own = step.diagonal.get(column, 0.0)
+        pairs = zip(known, q, strict=True)
+        size = math.fsum(abs(y) * float(term.term.a[place]) ** 2 for term, y in pairs)
         if math.isinf(own):
-            pairs = zip(known, q, strict=True)
-            size = math.fsum(abs(y) * float(own.term.a[place]) ** 2 for own, y in pairs)
             result.append(1e9 * len(box.order) * size)
         else:
-            result.append(own * (1 + 1e-6))
+            # The checker wants a margin against both.
+            result.append(own * (1 + 1e-6) + _LITTLE * size)
     return result
 
 
 def _short(numbers: Iterable[float]) -> list[float]:
     """A few digits: any multipliers will do, and the bound hardly changes."""
     return [float(f"{x:.{_DIGITS}g}") for x in numbers]
+
+
+def _below(numbers: Iterable[float]) -> list[float]:
+    """The same, not rounded up: less curvature needs no more of the diagonal."""
+    return _short(x - abs(x) * 10.0 ** (1 - _DIGITS) for x in numbers)

@@ -712,26 +712,30 @@ def bound_of_leaf(
 
 
 def check_diagonal(diagonal: Numbers, q: Numbers, terms: list[Term]) -> None:
-    """D - Σ q a aᵀ is positive semidefinite, by elimination.
+    """D - Σ q a aᵀ is positive semidefinite, by elimination above its diagonal.
 
-    It is with D less by 1e-15 of itself, and that is far more than elimination loses by rounding.
+    1e-15 of D + Σ |q| a² is taken off beforehand, and that is far more than rounding can lose.
     """
     curved = [(c, term) for c, term in zip(q, terms, strict=True) if c]
     need(all(term.curve.kind == "logistic" for _, term in curved), "curvatures: not logistic")
     need(min(diagonal) >= 0, "diagonal: negative")
-    rows = [[NO] * len(diagonal) for _ in diagonal]
-    for j, row in enumerate(rows):
-        row[j] = diagonal[j] * (1 - Decimal("1e-15"))
-        for c, term in curved:
-            row[:] = [x - c * term.a[j] * a for x, a in zip(row, term.a, strict=True)]
+    used = [j for j in range(len(diagonal)) if any(term.a[j] for _, term in curved)]
+    rows = [[NO] * len(used[place:]) for place in range(len(used))]
     with localcontext(ROUNDED):
+        sizes = [diagonal[j] for j in used]
+        for c, term in curved:
+            a = [term.a[j] for j in used]
+            for j, row in enumerate(rows):
+                factor = c * a[j]
+                row[:] = [x - factor * y for x, y in zip(row, a[j:], strict=True)]
+                sizes[j] += abs(factor * a[j])
+        for j, row, size in zip(used, rows, sizes, strict=True):
+            row[0] += diagonal[j] - size * Decimal("1e-15")
         for j, row in enumerate(rows):
-            good = row[j] > 0 or not any(row[j:])
-            need(good, "diagonal: too small for these curvatures")
-            for other in rows[j + 1 :]:
-                if other[j]:
-                    factor = other[j] / row[j]
-                    other[:] = [x - factor * y for x, y in zip(other, row, strict=True)]
+            need(row[0] > 0, "diagonal: too small for these curvatures")
+            for k, other in enumerate(rows[j + 1 :], 1):
+                factor = row[k] / row[0]
+                other[:] = [x - factor * y for x, y in zip(other, row[k:], strict=True)]
 
 
 def top(
