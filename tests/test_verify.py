@@ -403,6 +403,18 @@ def test_noise_in_no_group_is_charged_both_ways(response: int) -> None:
     assert claimed(tree, []) >= true_loss(tree, [centre], [far])
 
 
+def test_noise_over_a_very_wide_range_loses_nothing_to_rounding() -> None:
+    """The loss is that of a power, and with a power the rounding of its base grows."""
+    width = 2**53
+    query = {"kind": "geometric", "range": [0, width], "sensitivity": width, "epsilon": 1}
+    exchanges = [{"query": query, "response": 0}]
+    tree = parsed({"domain": {"values": [0, width]}, "exchanges": exchanges})
+    heavy, light = verify.two_weights(Fraction(1, width))
+    with localcontext(verify.EXACT), mpmath.workdps(100):
+        true = width * mpmath.log(mpmath.mpf(heavy) / light)
+        assert true <= real(verify.loss_of(tree, [], lambda *_: None)) <= true + 1e-25
+
+
 def test_a_loss_may_not_be_stated_below_what_is_proved() -> None:
     transcript = xp.Transcript(xp.FiniteSet([0, 1])).add(xp.randomized_response(epsilon="1e-9"), 1)
     proof = xp.certificate(transcript)

@@ -8,7 +8,7 @@ from the proof only how to cut the domain into parts, and which multipliers and 
 each. Whatever those are, the bound that they give holds; the proof is good if it is as stated.
 
 Sums and products are exact here. Quotients, exponentials and logarithms have 40 digits, and every
-bound is lifted by 1e-30 of what it is made of, which is far more than those can lose.
+bound is lifted by 1e-27 of what it is made of, which is far more than those can lose.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EXACT.traps[Inexact] = True  # what would have to be rounded is an error
 ROUNDED = Context(prec=40)
 UP = Context(prec=40, rounding=ROUND_CEILING)
 DOWN = Context(prec=40, rounding=ROUND_FLOOR)
-TINY = Decimal("1e-30")
+TINY = Decimal("1e-27")  # what a bound is lifted by, in proportion to what it is made of
 AGREE = Decimal("1e-9")  # how far a bound may be below what the proof says it is
 LARGEST = 1 << 28  # bytes of a file
 NO, ONE, TWO, ENDLESS = Decimal(0), Decimal(1), Decimal(2), Decimal("inf")
@@ -156,7 +156,8 @@ def double(value: Any) -> Decimal:
 
 
 def integer(value: Any) -> int:
-    need(isinstance(value, Decimal) and value == int(value), "not an integer")
+    good = isinstance(value, Decimal) and abs(value) <= 2**53 and value == int(value)
+    need(good, "not an integer, or one above 2^53")
     return int(value)
 
 
@@ -340,14 +341,16 @@ def geometric(query: Any, response: Any, values: Values) -> list[Decimal]:
     y = integer(response)
     need(low <= y <= high and max(numbers) - min(numbers) <= width)
     heavy, light = two_weights(exact(query["epsilon"]) / width)
-    a, logs = Decimal(light) / heavy, []
-    for x in numbers:
-        if low < y < high:
-            logs.append((1 - a).ln() + abs(y - x) * a.ln())
-        elif x < low if y == low else x > high:
-            logs.append((1 + a - a ** (abs(y - x) + 1)).ln())
-        else:
-            logs.append(abs(y - x) * a.ln())
+    logs = []
+    with localcontext(Context(prec=60)):  # a can be next to 1, and its power large
+        a = Decimal(light) / heavy
+        for x in numbers:
+            if low < y < high:
+                logs.append((1 - a).ln() + abs(y - x) * a.ln())
+            elif x < low if y == low else x > high:
+                logs.append((1 + a - a ** (abs(y - x) + 1)).ln())
+            else:
+                logs.append(abs(y - x) * a.ln())
     return logs
 
 
@@ -776,7 +779,7 @@ def top(
             tangents.append(f(p) + max(tilt * (start - p), tilt * (end - p)))
             steepest = max(steepest, abs(least), abs(most))
         best = max(best, min(tangents))
-    return best + 1000 * TINY * (abs(m) + steepest * (high - low))
+    return best + TINY * (abs(m) + steepest * (high - low))
 
 
 def top_of_window(curve: Curve, m: int, lam: Decimal, low: Decimal, high: Decimal) -> Decimal:
@@ -789,7 +792,7 @@ def top_of_window(curve: Curve, m: int, lam: Decimal, low: Decimal, high: Decima
         if low <= t <= high:
             heavy = first <= t <= last if m > 0 else first < t < last
             best = max(best, m * curve.size * heavy - lam * t)
-    return best + 1000 * TINY * abs(m)
+    return best + TINY * abs(m)
 
 
 # -- the command -----------------------------------------------------------------------------------
