@@ -109,7 +109,7 @@ def test_a_certificate_proves_the_loss_within_its_gap(name: str) -> None:
     proof = xp.certificate(transcript, gap=0.01)
     assert loss.lower <= proof.loss
     assert float(proof.loss) <= loss.upper + 0.0101
-    assert checked(transcript, proof).within_budget
+    assert checked(transcript, proof).shows_end_within_budget
 
 
 def test_what_is_checked_uses_curvature_and_cuts_of_both_kinds() -> None:
@@ -122,6 +122,29 @@ def test_what_is_checked_uses_curvature_and_cuts_of_both_kinds() -> None:
     documents.append(json.dumps(xp.certificate(steep).document))
     for word in ('"curvatures"', '"score"', '"column"'):
         assert any(word in document for document in documents), word
+
+
+@pytest.mark.parametrize(
+    "query", [xp.linear({"value": 1}, epsilon=1), xp.perturbation([0, 1], epsilon=1)]
+)
+def test_a_query_that_uses_up_the_budget_is_shown_to_be_within_it(query: xp.Query) -> None:
+    """The error of its score is no reason to say that it may tell more than its epsilon."""
+    domain = xp.FiniteSet([0, 1])
+    transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=1).spec).add(query, 1)
+    proof = xp.certificate(transcript)
+    assert checked(transcript, proof).shows_end_within_budget
+    assert proof.verdict.shows_end_within_budget
+
+
+@pytest.mark.parametrize(
+    "change", [{"kind": "other"}, {"delta": "1e-6"}, {"ratio": "2"}, {"kind": "approximate"}]
+)
+def test_filters_that_are_none_fail(change: dict[str, str]) -> None:
+    tree, proof = json.loads(text_of(finite())), json.loads(proof_of("finite"))
+    tree["filter"] |= change
+    proof["filter"] |= change
+    with pytest.raises(Failed):
+        verify(json.dumps(tree), json.dumps(proof))
 
 
 def test_a_large_certificate_is_compressed() -> None:
@@ -146,7 +169,7 @@ def test_defaults_may_be_left_out_and_numbers_written_differently() -> None:
         exchange["query"]["epsilon"] = float(exchange["query"]["epsilon"])
     box = tree["domain"]["box"]
     tree["domain"]["box"] = dict(reversed(box.items()))
-    assert verify(json.dumps(tree), proof_of("mixed")).within_budget
+    assert verify(json.dumps(tree), proof_of("mixed")).shows_end_within_budget
 
 
 # -- tampering -----------------------------------------------------------------------------------

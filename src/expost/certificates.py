@@ -57,6 +57,13 @@ class Certificate:
         """In how many parts the domain is looked at."""
         return len(_leaves(self.document.get("groups", [])))
 
+    @property
+    def verdict(self) -> verify.Verdict:
+        """What the checker will say."""
+        with localcontext(verify.EXACT):
+            guard = verify.read_filter(self.document.get("filter"))
+        return verify.Verdict(self.loss, guard[1], self.leaves)
+
     def save(self, path: str | os.PathLike[str]) -> int:
         """Write the file, and say how many bytes it has."""
         return Path(path).write_bytes(self.encode())
@@ -108,15 +115,15 @@ def certificate(
         leaf["bound"] = bound
     if groups:
         document["groups"] = groups
-    document["loss"] = _text(loss)
+    document["loss"] = _text(loss, digits=24)
     return Certificate(Decimal(document["loss"]), document)
 
 
-def _text(bound: Decimal) -> str:
+def _text(bound: Decimal, digits: int = 12) -> str:
     if not bound.is_finite():
         return str(bound)
     upward = Context(prec=1000, rounding=ROUND_CEILING)
-    return str(bound.quantize(Decimal("1e-12"), context=upward))
+    return str(bound.quantize(Decimal(10) ** -digits, context=upward))
 
 
 def _groups(

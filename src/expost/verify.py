@@ -7,6 +7,10 @@ code with the solver whose work it checks. It works out every likelihood from th
 from the proof only how to cut the domain into parts, and which multipliers and tangents to use in
 each. Whatever those are, the bound that they give holds; the proof is good if it is as stated.
 
+What is proved is about the end of a transcript. Whether a budget was kept on the way is another
+question. Exit codes: 0 the proof holds, 1 it fails, 2 a file cannot be read, 3 it holds and does
+not show that the loss at the end is within the budget of the transcript's filter.
+
 Sums and products are exact here. Quotients, exponentials and logarithms have 40 digits, and every
 bound is lifted by 1e-27 of what it is made of, which is far more than those can lose.
 """
@@ -37,11 +41,13 @@ DOWN = Context(prec=40, rounding=ROUND_FLOOR)
 TINY = Decimal("1e-27")  # what a bound is lifted by, in proportion to what it is made of
 AGREE = Decimal("1e-9")  # how far a bound may be below what the proof says it is
 LARGEST = 1 << 28  # bytes of a file
+NOT_SHOWN = 3  # the exit code
 NO, ONE, TWO, ENDLESS = Decimal(0), Decimal(1), Decimal(2), Decimal("inf")
 UNIT = TWO**-53  # the relative rounding of doubles
 
 Numbers = Sequence[Decimal]
 Seen = Callable[[Any, Decimal, str], None]
+ONE_BIT = ("linear", "duchi", "logistic", "probit", "perturbation")
 BAD_SHAPE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
 
@@ -50,15 +56,29 @@ class Failed(Exception):
 
 
 class Verdict(NamedTuple):
-    """What was proved: the realized loss is at most ``loss``."""
+    """What was proved: at the end of the transcript the realized loss is at most ``loss``.
+
+    ``budget`` is that of the filter: None without one, or if it has a delta and so does not limit
+    the loss.
+    """
 
     loss: Decimal
     budget: Decimal | None
     leaves: int
 
     @property
-    def within_budget(self) -> bool | None:
+    def shows_end_within_budget(self) -> bool | None:
+        """True or False: this proof shows it or does not. None: there is no such budget."""
         return None if self.budget is None else self.loss <= self.budget
+
+    @property
+    def about_budget(self) -> str:
+        """The same in words; none if there is no such budget."""
+        if self.budget is None:
+            return ""
+        if self.shows_end_within_budget:
+            return f"at its end the loss is within the budget of {self.budget:.9g}"
+        return f"this proof does not show that the loss is within the budget of {self.budget:.9g}"
 
 
 def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: None) -> Verdict:
@@ -109,8 +129,15 @@ def loss_of(transcript: Any, groups: Any, seen: Seen) -> Decimal:
     if not isinstance(domain, Values):
         return loss_on_box(domain, found, groups, seen)
     sums = [sum((logs[row] for logs, _ in found), NO) for row in range(len(domain.rows))]
+    if -ENDLESS in sums:
+        return ENDLESS
+    # No query that has an epsilon tells more than that, whatever the error of its score.
+    each = [max(logs) - min(logs) + 2 * error for logs, error in found]
+    for index, exchange in enumerate(transcript["exchanges"]):
+        if exchange["query"]["kind"] in ONE_BIT:
+            each[index] = min(each[index], epsilon_above(exact(exchange["query"]["epsilon"])))
     error = sum((error for _, error in found), NO)
-    return ENDLESS if -ENDLESS in sums else max(sums) - min(sums) + 2 * error
+    return min(max(sums) - min(sums) + 2 * error, sum(each, NO))
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -149,6 +176,11 @@ def rounded(fraction: Fraction) -> Decimal:
     return Decimal(fraction.numerator) / fraction.denominator
 
 
+def epsilon_above(epsilon: Fraction) -> Decimal:
+    with localcontext(UP):
+        return rounded(epsilon)
+
+
 def double(value: Any) -> Decimal:
     """The double that is nearest to what was written; it is a decimal, exactly."""
     need(isinstance(value, Decimal) and math.isfinite(float(value)), "not a number")
@@ -177,15 +209,13 @@ def read_filter(given: Any) -> tuple[Any, Decimal | None]:
     """Its kind and its budget, rounded down; with a delta, no budget of the loss alone."""
     if given is None:
         return None, None
-    if "delta" in given:
-        numbers = {
-            name: exact(given[name]) for name in ("epsilon", "ratio", "delta") if name in given
-        }
-        return (given["kind"], numbers), None
+    kind, (name,) = given["kind"], [name for name in ("epsilon", "ratio") if name in given]
+    if kind in ("approximate", "composition"):
+        return (kind, name, exact(given[name]), exact(given["delta"])), None
+    need(kind in ("basic", "simplified", "bayesian") and "delta" not in given, "filter: unknown")
     with localcontext(DOWN):
-        if "epsilon" in given:
-            return given["kind"], rounded(exact(given["epsilon"]))
-        return given["kind"], rounded(exact(given["ratio"])).ln() - TINY
+        budget = rounded(exact(given[name]))
+        return kind, budget if name == "epsilon" else budget.ln() - TINY
 
 
 class Values(NamedTuple):
@@ -275,7 +305,7 @@ def logs_on_values(query: Any, response: Any, values: Values) -> tuple[list[Deci
             logs = [Decimal(weight).ln() for weight in exponential(query, response)]
         elif kind in ("geometric", "laplace"):
             logs = geometric(query, response, values)
-        elif kind in ("linear", "duchi", "logistic", "probit", "perturbation"):
+        elif kind in ONE_BIT:
             logs, error = one_bit_at_points(query, response, values)
         else:
             # Where a response speaks for a value it is e^epsilon times as likely. In a symmetric
@@ -640,9 +670,8 @@ def loss_on_box(box: list[Column], terms: list[Term], groups: Any, seen: Seen) -
         for sign, side in ((1, "largest"), (-1, "smallest")):
             signed = [(term, sign * m) for term, m in counted]
             total += bound_of_tree(box, signed, group[side], f"{place}.{side}", seen)
-    with localcontext(UP):
-        alone = rounded(sum((terms[index].curve.epsilon for index in free), Fraction(0)))
-        spent = rounded(sum((term.curve.epsilon for term in terms), Fraction(0)))
+    alone = epsilon_above(sum((terms[index].curve.epsilon for index in free), Fraction(0)))
+    spent = epsilon_above(sum((term.curve.epsilon for term in terms), Fraction(0)))
     return max(NO, min(total + alone, spent))
 
 
@@ -829,10 +858,9 @@ def main(arguments: list[str]) -> int:
         print(f"verify: the proof fails at {error}", file=sys.stderr)
         return 1
     print(f"proved: the realized loss is at most {rounded_up(verdict.loss)}")
-    if verdict.budget is not None:
-        word = "within" if verdict.within_budget else "above"
-        print(f"that is {word} the budget of {verdict.budget:.9f}")
-    return 0
+    if verdict.about_budget:
+        print(verdict.about_budget)
+    return NOT_SHOWN if verdict.shows_end_within_budget is False else 0
 
 
 if __name__ == "__main__":
