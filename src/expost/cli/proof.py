@@ -13,7 +13,7 @@ from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput
 from expost.extrema import Effort
 from expost.transcript import load, read_text
-from expost.verify import NOT_SHOWN, Failed, Verdict, rounded_up, unpacked, verify
+from expost.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
 
 __all__ = ["certify", "check"]
 
@@ -45,7 +45,7 @@ def check(file: Path, proof: Path, *, as_json: bool) -> None:
         with progress_line() as line:
             verdict = verify(
                 read_text(file),
-                unpacked(_bytes(proof)),
+                _text(proof),
                 lambda leaves: line.stage(f"leaves checked: {leaves:,}"),
             )
     except Failed as error:
@@ -75,8 +75,8 @@ def _lines(verdict: Verdict) -> list[tuple[str, str]]:
     return [proved, ("budget", verdict.about_budget)] if verdict.about_budget else [proved]
 
 
-def _bytes(path: Path) -> bytes:
+def _text(path: Path) -> str:
     try:
-        return path.read_bytes()
+        return read_file(str(path))
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}", str(path)) from None
