@@ -191,8 +191,8 @@ def test_a_box_of_very_many_coordinates_has_a_certificate() -> None:
 def test_what_is_too_much_for_the_checker_is_refused_in_a_line() -> None:
     domain = xp.FiniteSet(range(3000))
     transcript = xp.Transcript(domain)
-    query = xp.logistic({"value": 0.001}, epsilon="0.1")
-    for _ in range(50):
+    for k in range(50):
+        query = xp.logistic({"value": 0.001}, intercept=k, epsilon="0.1")
         transcript = transcript.add(query, 1)
     with pytest.raises(xp.InvalidInput, match=r"no certificate that can be checked: .* too much"):
         xp.certificate(transcript)

@@ -736,12 +736,14 @@ def short_leaves(kind: str, terms: int, leaves: int) -> tuple[Any, Any]:
 
 
 def about_values(count: int, exchanges: int, query: dict[str, Any]) -> tuple[Any, Any]:
-    asked = [{"query": query, "response": 1}] * exchanges
+    """Queries that differ a little, for equal ones are worked out once."""
+    each = [{**query, "epsilon": 1 + k / 10_000} for k in range(exchanges)]
+    asked = [{"query": query, "response": 1} for query in each]
     return {"version": 1, "domain": {"values": list(range(count))}, "exchanges": asked}, []
 
 
 OUTLIER = [-k / 100 for k in range(100)] + [-9999]
-SCORE = {"kind": "logistic", "weights": {"value": 1}, "epsilon": 1}
+SCORE = {"kind": "logistic", "weights": {"value": 1}}
 
 
 @pytest.mark.parametrize(
@@ -750,8 +752,14 @@ SCORE = {"kind": "logistic", "weights": {"value": 1}, "epsilon": 1}
         curved_tree(columns=300, leaves=40),
         short_leaves("logistic", terms=100, leaves=800),
         short_leaves("probit", terms=100, leaves=100),
-        (on_box([[0, 1]] * 20_000, *[({**SCORE, "weights": [1]}, 1)] * 2000), []),
-        about_values(50_000, 2000, {"kind": "randomized_response", "epsilon": 1}),
+        (
+            on_box(
+                [[0, 1]] * 20_000,
+                *[({**SCORE, "weights": [1 + k], "epsilon": 1}, 1) for k in range(2000)],
+            ),
+            [],
+        ),
+        about_values(50_000, 2000, {"kind": "randomized_response"}),
         about_values(50_000, 2000, SCORE),
         about_values(
             2,
@@ -761,7 +769,6 @@ SCORE = {"kind": "logistic", "weights": {"value": 1}, "epsilon": 1}
                 "responses": list(range(101)),
                 "utility": [OUTLIER, OUTLIER],
                 "sensitivity": 1,
-                "epsilon": 1,
             },
         ),
     ],

@@ -162,7 +162,7 @@ class _Draft:
         if groups:
             document["groups"] = groups
         document["loss"] = _text(loss, digits=24)
-        verify.read(_json(document), "proof")  # which may be too large
+        verify.need_size(_json(document), "proof")
         return Certificate(Decimal(document["loss"]), document)
 
     def _checked(self, groups: list[dict[str, Any]]) -> tuple[Decimal, list[Decimal]]:

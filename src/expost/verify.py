@@ -9,7 +9,8 @@ each. Whatever those are, the bound that they give holds; the proof is good if i
 
 What is proved is about the end of a transcript. Whether a budget was kept on the way is another
 question. Exit codes: 0 the proof holds, 1 it fails, 2 a file cannot be read, 3 it holds and does
-not show that the loss at the end is within the budget of the transcript's filter.
+not show that the loss at the end is within the budget of the transcript's filter, 70 this program
+is broken.
 
 Sums and products are exact here. Quotients, exponentials and logarithms have 40 digits, and every
 bound is lifted by 1e-27 of what it is made of, which is far more than those can lose.
@@ -24,6 +25,7 @@ import math
 import os
 import stat
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, localcontext
@@ -127,32 +129,35 @@ def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: 
 
 def agree(found: Decimal, stated: str, place: str) -> None:
     fits = found == Decimal(stated) or 0 <= Decimal(stated) - found <= AGREE
-    need(fits, f"{place}: it is {found:.10f}, not {stated[:40]} as stated")
+    need(fits, f"{place}: it is {found:.10f}, not {stated.strip()[:40]} as stated")
 
 
 def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
     """The largest log-likelihood less the smallest one, or a bound on that."""
-    domain, found = read_domain(transcript["domain"]), []
+    domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
+    names = [repr(exchange) for exchange in exchanges]  # what is equal is worked out once
+    different = dict(zip(names, exchanges, strict=True)).values()
+    work.begin(sum(work_on_query(exchange["query"], domain) for exchange in different))
     meaning: Any = logs_on_values if isinstance(domain, Values) else read_term
-    work.begin(sum(work_on_query(asked["query"], domain) for asked in transcript["exchanges"]))
-    for index, exchange in enumerate(transcript["exchanges"]):
+    known: dict[str, Any] = {}
+    for index, (name, exchange) in enumerate(zip(names, exchanges, strict=True)):
         try:
             need(exchange["query"]["kind"] != "gaussian", "gaussian noise is not known here")
-            found.append(meaning(exchange["query"], plain(exchange["response"]), domain))
+            if name not in known:
+                response = plain(exchange["response"])
+                known[name] = meaning(exchange["query"], response, domain)
         except (*BAD_SHAPE, Failed) as problem:
             raise Failed(f"exchanges.{index}: {problem}") from None
     if not isinstance(domain, Values):
-        return loss_on_box(domain, found, groups, seen, work)
-    sums = [sum((logs[row] for logs, _ in found), NO) for row in range(len(domain.rows))]
+        return loss_on_box(domain, [known[name] for name in names], groups, seen, work)
+    parts = [(times, *known[name]) for name, times in Counter(names).items()]
+    rows = range(len(domain.rows))
+    sums = [sum((m * logs[row] for m, logs, _, _ in parts), NO) for row in rows]
     if -ENDLESS in sums:
         return ENDLESS
-    # No query that has an epsilon tells more than that, whatever the error of its score.
-    each = [max(logs) - min(logs) + 2 * error for logs, error in found]
-    for index, exchange in enumerate(transcript["exchanges"]):
-        if exchange["query"]["kind"] in ONE_BIT:
-            each[index] = min(each[index], epsilon_above(exact(exchange["query"]["epsilon"])))
-    error = sum((error for _, error in found), NO)
-    return min(max(sums) - min(sums) + 2 * error, sum(each, NO))
+    each = [m * min(most, max(logs) - min(logs) + 2 * error) for m, logs, error, most in parts]
+    total = max(sums) - min(sums) + 2 * sum((m * error for m, _, error, _ in parts), NO)
+    return min(total, sum(each, NO))
 
 
 def work_on_query(query: Any, domain: Values | list[Column]) -> float:
@@ -176,8 +181,7 @@ def work_on_query(query: Any, domain: Values | list[Column]) -> float:
 
 
 def read(text: str, what: str) -> Any:
-    count = sum(map(text.count, ",[{"))
-    need(len(text) <= LARGEST and count <= VALUES, f"{what}: too large")
+    need_size(text, what)
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
@@ -193,11 +197,18 @@ def read(text: str, what: str) -> Any:
         raise Failed(f"{what}: not JSON") from None
 
 
+def need_size(text: str, what: str) -> None:
+    """Lists, dictionaries and numbers take far more memory than their text."""
+    size, count = len(text), sum(map(text.count, ",[{"))
+    reason = f"{what}: too large, {size:,} characters and {count:,} values"
+    need(size <= LARGEST and count <= VALUES, reason)
+
+
 def number(text: str, longest: int = 2000) -> Decimal:
     """A number exactly as it is written, unless working with it would take for ever."""
     value = Decimal(text[:longest])
     if len(text) > longest or not value.is_finite() or abs(value.adjusted()) > 600:
-        raise Failed(f"a number that is not finite, or has too many digits: {text[:40]}")
+        raise Failed(f"a number that is not finite, or has too many digits: {text[:40]!a}")
     return value
 
 
@@ -328,9 +339,14 @@ def scaled_exp(exponent: Fraction, bits: int) -> int:
         digits *= 2
 
 
-def logs_on_values(query: Any, response: Any, values: Values) -> tuple[list[Decimal], Decimal]:
-    """The logarithm of the weight of a response at every value, and how far off it can be."""
-    kind, error = query["kind"], NO
+def logs_on_values(
+    query: Any, response: Any, values: Values
+) -> tuple[list[Decimal], Decimal, Decimal]:
+    """The logarithm of the weight of a response at every value, and how far off it can be.
+
+    Then how far apart two of them can be, where that is known whatever the error: by epsilon.
+    """
+    kind, error, most = query["kind"], NO, ENDLESS
     with localcontext(ROUNDED):
         if kind == "channel":
             column = column_of(query, response)
@@ -343,6 +359,7 @@ def logs_on_values(query: Any, response: Any, values: Values) -> tuple[list[Deci
             logs = geometric(query, response, values)
         elif kind in ONE_BIT:
             logs, error = one_bit_at_points(query, response, values)
+            most = epsilon_above(exact(query["epsilon"]))
         else:
             # Where a response speaks for a value it is e^epsilon times as likely. In a symmetric
             # encoding two bits differ between values, and each has half of epsilon.
@@ -351,7 +368,8 @@ def logs_on_values(query: Any, response: Any, values: Values) -> tuple[list[Deci
             high, low = (bits * Decimal(weight).ln() for weight in weights)
             logs = [high if yes else low for yes in spoken_for(query, response, values)]
     need(len(logs) == len(values.rows))
-    return logs, error + TINY * (1 + max(abs(log) for log in [NO, *logs] if log.is_finite()))
+    error += TINY * (1 + max(abs(log) for log in [NO, *logs] if log.is_finite()))
+    return logs, error, most
 
 
 def spoken_for(query: Any, response: Any, values: Values) -> list[bool]:
@@ -965,6 +983,9 @@ def main(arguments: list[str]) -> int:
     except Failed as error:
         print(f"verify: the proof fails at {error}", file=sys.stderr)
         return 1
+    except Exception as error:  # an error of ours is no failure of the proof
+        print(f"verify: broken: {type(error).__name__}", file=sys.stderr)
+        return 70
     print(f"proved: the realized loss is at most {rounded_up(verdict.loss)}")
     if verdict.about_budget:
         print(verdict.about_budget)
