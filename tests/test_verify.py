@@ -798,9 +798,13 @@ def test_what_is_only_just_not_too_much_work_takes_a_few_seconds_at_most() -> No
     assert time.process_time() - started < 2
 
 
-def test_probabilities_without_a_common_denominator_fail_at_once() -> None:
+def test_fractions_without_a_common_denominator_fail_at_once() -> None:
     row = [f"1/{10**300 + k}" for k in range(1000)]
     query = {"kind": "channel", "responses": list(range(1000)), "probabilities": [row, row]}
     tree, _ = about_values(2, 1, query)
     with pytest.raises(verify.Failed, match="too many digits"):
         verify.verify(json.dumps(tree), json.dumps({"version": 1, "responses": [1], "loss": "0"}))
+    asked = [({**SCORE, "weights": [1], "epsilon": entry}, 1) for entry in row]
+    proof = {"version": 1, "responses": [1] * 1000, "loss": "0"}
+    with pytest.raises(verify.Failed, match="too many digits"):
+        verify.verify(json.dumps(on_box([[0, 1]], *asked)), json.dumps(proof))

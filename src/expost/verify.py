@@ -220,6 +220,15 @@ def exact(value: Any) -> Fraction:
     return Fraction(number(top)) / Fraction(number(bottom or "1"))
 
 
+def sum_of(fractions: list[Fraction]) -> Fraction:
+    """Their sum, unless it has so many digits that to work it out would take for ever."""
+    bottom = 1
+    for fraction in fractions:
+        bottom = math.lcm(bottom, fraction.denominator)
+        need(bottom.bit_length() <= 30_000, "fractions whose sum has too many digits")
+    return Fraction(sum(x.numerator * (bottom // x.denominator) for x in fractions), bottom)
+
+
 def rounded(fraction: Fraction) -> Decimal:
     return Decimal(fraction.numerator) / fraction.denominator
 
@@ -351,7 +360,7 @@ def logs_on_values(
         if kind == "channel":
             column = column_of(query, response)
             rows = [[exact(p) for p in row] for row in query["probabilities"]]
-            need(all(map(is_distribution, rows)))
+            need(all(sum_of(row) == 1 and min(row) >= 0 for row in rows))
             logs = [rounded(row[column]).ln() for row in rows]
         elif kind == "exponential_mechanism":
             logs = [Decimal(weight).ln() for weight in exponential(query, response)]
@@ -441,14 +450,6 @@ def column_of(query: Any, response: Any) -> int:
     responses = plain(query["responses"])
     need(len(set(responses)) == len(responses))
     return int(responses.index(response))
-
-
-def is_distribution(row: list[Fraction]) -> bool:
-    bottom = 1
-    for p in row:
-        bottom = math.lcm(bottom, p.denominator)
-        need(bottom.bit_length() <= 30_000, "probabilities with too many digits")
-    return min(row) >= 0 and sum(p.numerator * (bottom // p.denominator) for p in row) == bottom
 
 
 def exponents(query: Any) -> list[list[Fraction]]:
@@ -759,17 +760,18 @@ def loss_on_box(
             indices = {integer(index) for index in alike}
             new = indices and indices <= free and len(indices) == len(alike)
             need(bool(new), f"{place}.terms: an exchange is not there, or counted twice")
-            same = len({terms[index] for index in indices}) == 1
+            first = terms[min(indices)]
+            same = all(terms[index] is first or terms[index] == first for index in indices)
             need(same, f"{place}.terms: these exchanges are not alike")
             free -= indices
-            counted.append((terms[min(indices)], len(indices)))
+            counted.append((first, len(indices)))
         work.begin(work_on_group(box, counted, group))
         total += sum(2 * m * term.curve.error for term, m in counted)
         for sign, side in ((1, "largest"), (-1, "smallest")):
             signed = [(term, sign * m) for term, m in counted]
             total += bound_of_tree(box, signed, group[side], f"{place}.{side}", seen)
-    alone = epsilon_above(sum((terms[index].curve.epsilon for index in free), Fraction(0)))
-    spent = epsilon_above(sum((term.curve.epsilon for term in terms), Fraction(0)))
+    alone = epsilon_above(sum_of([terms[index].curve.epsilon for index in free]))
+    spent = epsilon_above(sum_of([term.curve.epsilon for term in terms]))
     return max(NO, min(total + alone, spent))
 
 
