@@ -119,10 +119,12 @@ def _finer(transcript: Transcript, verdict: verify.Verdict, effort: Effort) -> E
     finite = isinstance(transcript.domain, FiniteSet)
     if verdict.budget is None or verdict.shows_end_within_budget or finite:
         return None
-    loss = realized_loss(transcript, gap=effort.gap, nodes=effort.nodes)
-    gap = max(SMALLEST_GAP, min(effort.gap / 2, 0.8 * (float(verdict.budget) - loss.lower)))
-    is_new = gap < effort.gap and loss.lower <= verdict.budget
-    return replace(effort, gap=gap) if is_new else None
+    lower = realized_loss(transcript, gap=effort.gap, nodes=effort.nodes).lower
+    gap = max(SMALLEST_GAP, min(effort.gap / 2, 0.8 * (float(verdict.budget) - lower)))
+    # If not even this gap was reached, the nodes were used up.
+    was_reached = float(verdict.loss) <= lower + 2 * effort.gap
+    hopeful = gap < effort.gap and lower <= verdict.budget and was_reached
+    return replace(effort, gap=gap) if hopeful else None
 
 
 @dataclass(frozen=True, slots=True)

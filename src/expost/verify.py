@@ -433,6 +433,7 @@ def geometric(query: Any, response: Any, values: Values) -> list[Decimal]:
         numbers, width = [integer(row) for row in values.rows], exact(query["sensitivity"])
     y = integer(response)
     need(low <= y <= high and max(numbers) - min(numbers) <= width)
+    need(max(map(abs, numbers)) <= 2**53, "a grid that is too fine")
     heavy, light = two_weights(exact(query["epsilon"]) / width)
     logs = []
     with localcontext(Context(prec=60)):  # a can be next to 1, and its power large
