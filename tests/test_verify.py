@@ -775,7 +775,7 @@ SCORE = {"kind": "logistic", "weights": {"value": 1}}
     ids=["columns", "leaves", "probit", "coordinates", "values", "scores", "exponents"],
 )
 def test_small_files_cannot_keep_the_checker_busy(tree: Any, groups: Any) -> None:
-    """Each of these took from half a minute to hours."""
+    """With the bounds that are right, each of these took more than five seconds, or minutes."""
     responses = [exchange["response"] for exchange in tree["exchanges"]]
     proof = {"version": 1, "responses": responses, "groups": groups, "loss": "0"}
     texts = json.dumps(tree), json.dumps(proof)
