@@ -6,9 +6,12 @@ import ast
 import gzip
 import itertools
 import json
+import os
 import random
 import subprocess
 import sys
+import time
+from contextlib import nullcontext
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
@@ -181,6 +184,18 @@ def test_no_point_of_a_part_is_above_the_bound_whatever_the_multipliers(seed: in
     assert seen > 300
 
 
+def test_logarithms_and_the_normal_distribution_have_the_digits_that_are_promised() -> None:
+    generator = random.Random(12)
+    with mpmath.workdps(90), localcontext(verify.ROUNDED):
+        for _ in range(60):
+            x = Decimal(generator.random() * 10 ** generator.uniform(-20, 200)) + 1
+            assert abs(real(verify.logarithm(x)) - mpmath.log(real(x))) < mpmath.mpf(10) ** -36
+            t = Decimal(generator.choice([18, 3, 1e-9]) * generator.uniform(-1, 1))
+            below, density = verify.normal(t)
+            assert abs(real(below) - mpmath.ncdf(real(t))) < mpmath.mpf(10) ** -53
+            assert abs(real(density) / mpmath.npdf(real(t)) - 1) < mpmath.mpf(10) ** -50
+
+
 @pytest.mark.parametrize("epsilon", ["1e-6", "0.1", "1", "8", "60"])
 def test_integer_weights_are_those_that_are_sampled(epsilon: str) -> None:
     domain = xp.FiniteSet([0, 1, 2])
@@ -272,7 +287,7 @@ def claimed(tree: dict[str, Any], groups: list[dict[str, Any]]) -> Decimal:
     """The loss that a proof with these groups would prove, if the checker believed it."""
     xp.Transcript.from_json(json.dumps(tree))
     with localcontext(verify.EXACT):
-        return verify.loss_of(parsed(tree), parsed(groups), lambda *_: None)
+        return verify.loss_of(parsed(tree), parsed(groups), lambda *_: None, verify.Work())
 
 
 def true_loss(tree: dict[str, Any], first: list[float], second: list[float]) -> float:
@@ -293,13 +308,91 @@ def on_box(sides: list[list[float]], *exchanges: tuple[dict[str, Any], float]) -
     return {"version": 1, "domain": {"box": sides}, "exchanges": asked}
 
 
+def is_semidefinite(rows: list[list[Fraction]]) -> bool:
+    """By elimination in fractions, which round nothing."""
+    rows = [[*row] for row in rows]
+    for j, row in enumerate(rows):
+        if row[j] < 0 or (row[j] == 0 and any(row[j:])):
+            return False
+        for other in rows[j + 1 :]:
+            factor = other[j] / row[j] if row[j] else Fraction(0)
+            other[:] = [x - factor * y for x, y in zip(other, row, strict=True)]
+    return True
+
+
+def less_curvature(
+    diagonal: list[Decimal], q: list[Decimal], terms: list[list[Decimal]]
+) -> list[list[Fraction]]:
+    """D - Σ q a aᵀ."""
+    pairs = [(Fraction(c), [Fraction(x) for x in a]) for c, a in zip(q, terms, strict=True)]
+    return [
+        [(j == k) * Fraction(D) - sum(c * a[j] * a[k] for c, a in pairs) for k in range(len(q))]
+        for j, D in enumerate(diagonal)
+    ]
+
+
+def is_taken(diagonal: list[Decimal], q: list[Decimal], terms: list[list[Decimal]]) -> bool:
+    curve = verify.Curve("logistic", Fraction(1), Decimal(1), *[Decimal(0)] * 3)
+    with localcontext(verify.EXACT):
+        try:
+            own = [verify.Term(tuple(a), Decimal(0), curve) for a in terms]
+            verify.check_diagonal(diagonal, q, own)
+        except verify.Failed:
+            return False
+    return True
+
+
+def test_curvatures_that_cancel_do_not_hide_that_a_matrix_is_not_semidefinite() -> None:
+    """Negative curvature makes the diagonal large, and what rounding loses with it."""
+    q, terms = [-(10**43 + 250), 100], [[1, 1], [1, -1]]
+    curvatures, rows = [Decimal(c) for c in q], [[Decimal(x) for x in row] for row in terms]
+    diagonal = [Decimal(0)] * 2
+    assert not is_semidefinite(less_curvature(diagonal, curvatures, rows))
+    assert not is_taken(diagonal, curvatures, rows)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_matrix_is_taken_that_is_not_semidefinite(seed: int) -> None:
+    generator = random.Random(seed)
+    taken = others = 0
+    for _ in range(150):
+        d, span = generator.randint(1, 6), generator.choice([0, 3, 20, 45])
+
+        def some(span: float = span) -> Decimal:
+            if generator.random() < 0.3:
+                return Decimal(generator.randint(-2, 2))
+            return Decimal(generator.uniform(-1, 1) * 10 ** generator.uniform(-span, span))
+
+        terms = [[some() for _ in range(d)] for _ in range(d)]
+        q = [Decimal(f"{some():.6g}") for _ in range(d)]
+        if d > 1 and generator.random() < 0.5:  # what nearly cancels
+            near = Decimal(generator.choice([-1, 0, 1])).scaleb(-generator.randint(1, 45))
+            with localcontext(Context(prec=100)):
+                terms[1], q[1] = terms[0], -q[0] * (1 + near)
+        nothing = less_curvature([Decimal(0)] * d, q, terms)
+        share = Decimal(generator.choice(["0", "0.5", "0.9999999", "1", "1.0000001", "2"]))
+        diagonal = []
+        for j, row in enumerate(nothing):  # where rows would be dominated by it
+            least = max(Fraction(0), sum(map(abs, row)) - abs(row[j]) - row[j])
+            diagonal.append(share * Decimal(least.numerator) / Decimal(least.denominator))
+        good = is_semidefinite(less_curvature(diagonal, q, terms))
+        found = is_taken(diagonal, q, terms)
+        assert good or not found
+        taken, others = taken + found, others + (not good)
+    assert min(taken, others) > 20
+
+
 def test_a_far_away_centre_does_not_hide_what_cancels() -> None:
     query = {"kind": "logistic", "weights": [1, 1, 1], "epsilon": 4}
     tree = on_box([[0, 0.5]] * 3, ({**query, "intercept": -1}, 1), ({**query, "intercept": 1}, 1))
     leaf: dict[str, Any] = {"multipliers": [0, 0], "tangents": [[], []]}
-    curved = {"curvatures": [-0.1, 0.1], "centre": [1e45, -1e45, -1e3], "diagonal": [0, 0, 0]}
-    group = {"terms": [[0], [1]], "largest": [{**leaf, **curved}], "smallest": [leaf]}
-    assert claimed(tree, [group]) >= true_loss(tree, [0.5] * 3, [0.0] * 3) > 1
+    true = true_loss(tree, [0.5] * 3, [0.0] * 3)
+    for far, diagonal in ((1e45, 0), (1e45, 1e-15), (1e6, 1e-15), (1e3, 1e-13)):
+        centre = {"centre": [far, -far, -1e3], "diagonal": [diagonal] * 3}
+        curved = {**leaf, "curvatures": [-0.1, 0.1], **centre}
+        group = {"terms": [[0], [1]], "largest": [curved], "smallest": [leaf]}
+        with nullcontext() if diagonal else pytest.raises(verify.Failed, match="too small"):
+            assert claimed(tree, [group]) >= true > 1
 
 
 def test_a_score_that_drowns_in_its_rounding_is_a_constant() -> None:
@@ -322,6 +415,20 @@ def test_noise_in_no_group_is_charged_both_ways(response: int) -> None:
     tree = on_box([[0, 1]], (query, response))
     centre, far = response / 1000, 1.0 if response <= 500 else 0.0
     assert claimed(tree, []) >= true_loss(tree, [centre], [far])
+
+
+def test_noise_over_a_very_wide_range_loses_nothing_to_rounding() -> None:
+    """The loss is that of a power, and with a power the rounding of its base grows."""
+    width = 2**53
+    query = {"kind": "geometric", "range": [0, width], "sensitivity": width, "epsilon": 1}
+    exchanges = [{"query": query, "response": 0}]
+    tree = parsed({"domain": {"values": [0, width]}, "exchanges": exchanges})
+    heavy, light = verify.two_weights(Fraction(1, width))
+    with localcontext(verify.EXACT), mpmath.workdps(100):
+        true = width * mpmath.log(mpmath.mpf(heavy) / light)
+        assert (
+            true <= real(verify.loss_of(tree, [], lambda *_: None, verify.Work())) <= true + 1e-25
+        )
 
 
 def test_a_loss_may_not_be_stated_below_what_is_proved() -> None:
@@ -420,7 +527,8 @@ def test_a_part_without_a_category_is_empty_and_one_with_two_as_well() -> None:
     group = {"terms": [[0]], "largest": largest, "smallest": [leaf]}
     with localcontext(verify.EXACT):
         statement, groups = parsed(tree), parsed([group])
-        verify.loss_of(statement, groups, lambda _leaf, bound, _place: found.append(bound))
+        keep = lambda _leaf, bound, _place: found.append(bound)  # noqa: E731
+        verify.loss_of(statement, groups, keep, verify.Work())
     assert [bound.is_finite() for bound in found] == [False, True, True, True, False, True]
     # The parts are south (cut second), east (third) and north, which is left when the others go.
     assert max(found[1:4]) == found[3] > found[2] > found[1]
@@ -572,8 +680,131 @@ def test_what_a_perturbation_does_not_have_changes_nothing() -> None:
         verify.verify(json.dumps(transcript), '{"version": 1, "responses": [1], "loss": "0"}')
 
 
-def test_a_file_that_unpacks_to_very_much_fails() -> None:
-    with pytest.raises(verify.Failed, match="broken or too large"):
-        verify.unpacked(gzip.compress(bytes(verify.LARGEST + 1)))
-    with pytest.raises(verify.Failed, match="broken or too large"):
-        verify.unpacked(gzip.compress(b"abc")[:-1])
+# -- files and work --------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_not_text_fails(tmp_path: Path) -> None:
+    """Compressed text as well: a little of it may be very much."""
+    path = tmp_path / "proof.json"
+    for data in (gzip.compress(b"[" * 1000), b"\xff\xfe[]"):
+        path.write_bytes(data)
+        with pytest.raises(verify.Failed, match="not UTF-8 text"):
+            verify.read_file(str(path))
+
+
+def test_only_regular_files_of_a_stated_size_are_read(tmp_path: Path) -> None:
+    pipe, large = tmp_path / "pipe", tmp_path / "large"
+    os.mkfifo(pipe)
+    with large.open("wb") as file:
+        file.truncate(verify.LARGEST + 1)
+    for name, reason in ((pipe, "not a regular file"), (tmp_path, "not a regular file")):
+        with pytest.raises(OSError, match=reason):
+            verify.read_file(str(name))
+    with pytest.raises(OSError, match="not a regular file"):
+        verify.read_file("/dev/zero")
+    with pytest.raises(OSError, match="more than 67,108,864 bytes"):
+        verify.read_file(str(large))
+    program = [sys.executable, "-I", "-S", str(SOURCE), str(pipe), str(large)]
+    found = subprocess.run(program, capture_output=True, text=True, check=False, timeout=30)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "not a regular file" in found.stderr
+
+
+@pytest.mark.parametrize("text", ["[],", "{},", "0,"])
+def test_a_text_of_too_many_values_is_not_even_parsed(text: str) -> None:
+    with pytest.raises(verify.Failed, match="proof: too large"):
+        verify.read("[" + text * (verify.VALUES + 1) + "0]", "proof")
+
+
+def curved_tree(columns: int, leaves: int) -> tuple[Any, Any]:
+    """A diagonal of many columns has to be looked at in every leaf."""
+    query = {"kind": "logistic", "weights": [1] * columns, "epsilon": 1}
+    tree = on_box([[-1, 1]] * columns, (query, 1))
+    centre = {"centre": [0] * columns, "diagonal": [9] * columns}
+    leaf = {**plain_leaf(1), "curvatures": [1e-9], **centre, "bound": "0"}
+    nodes = [node for k in range(leaves) for node in ({"column": 0, "at": k / leaves}, leaf)]
+    return tree, [{"terms": [[0]], "largest": [*nodes, leaf], "smallest": [leaf]}]
+
+
+def short_leaves(kind: str, terms: int, leaves: int) -> tuple[Any, Any]:
+    query = {"kind": kind, "weights": [1], "epsilon": 1}
+    tree = on_box([[-18, 18]], *[({**query, "intercept": k}, 1) for k in range(terms)])
+    leaf = {"multipliers": [0] * terms, "tangents": [[1, 2]] * terms, "bound": "0"}
+    nodes = [node for k in range(leaves) for node in ({"column": 0, "at": k / leaves}, leaf)]
+    names = [[k] for k in range(terms)]
+    return tree, [{"terms": names, "largest": [*nodes, leaf], "smallest": [leaf]}]
+
+
+def about_values(count: int, exchanges: int, query: dict[str, Any]) -> tuple[Any, Any]:
+    """Queries that differ a little, for equal ones are worked out once."""
+    each = [{**query, "epsilon": 1 + k / 10_000} for k in range(exchanges)]
+    asked = [{"query": query, "response": 1} for query in each]
+    return {"version": 1, "domain": {"values": list(range(count))}, "exchanges": asked}, []
+
+
+OUTLIER = [-k / 100 for k in range(100)] + [-9999]
+SCORE = {"kind": "logistic", "weights": {"value": 1}}
+
+
+@pytest.mark.parametrize(
+    ("tree", "groups"),
+    [
+        curved_tree(columns=300, leaves=40),
+        short_leaves("logistic", terms=100, leaves=800),
+        short_leaves("probit", terms=100, leaves=100),
+        (
+            on_box(
+                [[0, 1]] * 20_000,
+                *[({**SCORE, "weights": [1 + k], "epsilon": 1}, 1) for k in range(2000)],
+            ),
+            [],
+        ),
+        about_values(50_000, 2000, {"kind": "randomized_response"}),
+        about_values(50_000, 2000, SCORE),
+        about_values(
+            2,
+            2,
+            {
+                "kind": "exponential_mechanism",
+                "responses": list(range(101)),
+                "utility": [OUTLIER, OUTLIER],
+                "sensitivity": 1,
+            },
+        ),
+    ],
+    ids=["columns", "leaves", "probit", "coordinates", "values", "scores", "exponents"],
+)
+def test_small_files_cannot_keep_the_checker_busy(tree: Any, groups: Any) -> None:
+    """With the bounds that are right, each of these took more than five seconds, or minutes."""
+    responses = [exchange["response"] for exchange in tree["exchanges"]]
+    proof = {"version": 1, "responses": responses, "groups": groups, "loss": "0"}
+    texts = json.dumps(tree), json.dumps(proof)
+    assert max(map(len, texts)) < 10**6
+    started = time.process_time()
+    with pytest.raises(verify.Failed, match="too much work"):
+        verify.verify(*texts)
+    assert time.process_time() - started < 4
+
+
+def test_what_is_only_just_not_too_much_work_takes_a_few_seconds_at_most() -> None:
+    """A tenth of all that there is room for."""
+    tree, groups = short_leaves("logistic", terms=70, leaves=100)
+    statement, parts = parsed(tree), parsed(groups)
+    work = verify.Work()
+    started = time.process_time()
+    with localcontext(verify.EXACT):
+        verify.loss_of(statement, parts, lambda *_: None, work)
+    assert work.room < 0.91 * verify.ROOM
+    assert time.process_time() - started < 2
+
+
+def test_fractions_without_a_common_denominator_fail_at_once() -> None:
+    row = [f"1/{10**300 + k}" for k in range(1000)]
+    query = {"kind": "channel", "responses": list(range(1000)), "probabilities": [row, row]}
+    tree, _ = about_values(2, 1, query)
+    with pytest.raises(verify.Failed, match="too many digits"):
+        verify.verify(json.dumps(tree), json.dumps({"version": 1, "responses": [1], "loss": "0"}))
+    asked = [({**SCORE, "weights": [1], "epsilon": entry}, 1) for entry in row]
+    proof = {"version": 1, "responses": [1] * 1000, "loss": "0"}
+    with pytest.raises(verify.Failed, match="too many digits"):
+        verify.verify(json.dumps(on_box([[0, 1]], *asked)), json.dumps(proof))

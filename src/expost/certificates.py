@@ -5,32 +5,32 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost import verify
-from expost.domains import Box
+from expost.domains import Box, FiniteSet
 from expost.errors import InvalidInput, expect
 from expost.extrema import GAP, NODES, Effort
+from expost.extrema.effort import SMALLEST_GAP
 from expost.likelihood import BoxLogLikelihood
+from expost.loss import realized_loss
 from expost.queries.gaussian import Gaussian
 from expost.queries.score_term import ScoreTerm
 from expost.tangents import tangents
 from expost.transcript import Transcript, canonical, readable
 
 if TYPE_CHECKING:
-    from expost.extrema.proof import Leaf, Proof
+    from expost.extrema.proof import Block, Leaf, Proof
 
 __all__ = ["Certificate", "certificate"]
 
-_LARGE = 1 << 20
 _DIGITS = 7
 _LITTLE = 1e-9
 
@@ -48,18 +48,28 @@ class Certificate:
         return f"Certificate(loss at most {verify.rounded_up(self.loss)})"
 
     def encode(self) -> bytes:
-        """The proof as a file: JSON, compressed if it is large."""
-        text = json.dumps(self.document, ensure_ascii=False, separators=(",", ":")).encode()
-        return gzip.compress(text, mtime=0) if len(text) > _LARGE else text
+        """The proof as a file of JSON."""
+        return _json(self.document).encode()
 
     @property
     def leaves(self) -> int:
         """In how many parts the domain is looked at."""
         return len(_leaves(self.document.get("groups", [])))
 
+    @property
+    def verdict(self) -> verify.Verdict:
+        """What the checker will say."""
+        with localcontext(verify.EXACT):
+            guard = verify.read_filter(self.document.get("filter"))
+        return verify.Verdict(self.loss, guard[1], self.leaves)
+
     def save(self, path: str | os.PathLike[str]) -> int:
         """Write the file, and say how many bytes it has."""
         return Path(path).write_bytes(self.encode())
+
+
+def _json(tree: Any) -> str:
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
 
 
 def _leaves(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -77,87 +87,158 @@ def certificate(
     """A proof that the realized loss of a transcript is at most a number.
 
     Over a box the number is within ``gap`` of the loss, or further if that takes more than
-    ``nodes`` nodes. ``progress`` is called with the number of leaves so far. Why such a
-    proof proves it: docs/theory/certificates.md.
+    ``nodes`` nodes. Where the transcript names a budget of the loss that a smaller gap may show to
+    be enough, the search goes on. ``progress`` is called with the number of leaves so far. Why such
+    a proof proves it: docs/theory/certificates.md.
     """
     expect(transcript, Transcript, "a transcript")
+    effort = Effort(gap, nodes)
     for index, exchange in enumerate(transcript.exchanges):
         if isinstance(exchange.query, Gaussian):
             reason = "there are no certificates for gaussian noise; expost loss has the loss"
             raise InvalidInput(reason, f"exchanges[{index}].query")
-    tree = readable(transcript.tree())
-    document: dict[str, Any] = {"version": 1}
-    if "filter" in tree:
-        document["filter"] = tree["filter"]
-    document["responses"] = [exchange["response"] for exchange in tree["exchanges"]]
-    bounds: list[str] = []
-
-    def note(_leaf: Any, bound: Decimal, _place: str) -> None:
-        bounds.append(_text(bound))
-        if progress is not None:
-            progress(len(bounds))
-
     with localcontext(verify.EXACT):
-        # As the checker will read it: number texts, and nothing of ours.
-        statement = verify.read(json.dumps(tree), "transcript")
+        try:
+            draft = _Draft.of(transcript, progress)
+            best = draft.proof(effort)
+        except verify.Failed as problem:
+            raise InvalidInput(f"there is no certificate that can be checked: {problem}") from None
+        while finer := _finer(transcript, best.verdict, effort):
+            try:
+                effort, better = finer, draft.proof(finer)
+            except verify.Failed:
+                break  # it is too long to be checked
+            if better.loss >= best.loss:
+                break  # the nodes are used up
+            best = better
+    return best
+
+
+def _finer(transcript: Transcript, verdict: verify.Verdict, effort: Effort) -> Effort | None:
+    """A smaller gap, if the loss is not known to be above the budget and may be shown not to be."""
+    finite = isinstance(transcript.domain, FiniteSet)
+    if verdict.budget is None or verdict.shows_end_within_budget or finite:
+        return None
+    lower = realized_loss(transcript, gap=effort.gap, nodes=effort.nodes).lower
+    gap = max(SMALLEST_GAP, min(effort.gap / 2, 0.8 * (float(verdict.budget) - lower)))
+    # If not even this gap was reached, the nodes were used up.
+    was_reached = float(verdict.loss) <= lower + 2 * effort.gap
+    hopeful = gap < effort.gap and lower <= verdict.budget and was_reached
+    return replace(effort, gap=gap) if hopeful else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A transcript in its JSON shape, its text, and as the checker reads that."""
+
+    transcript: Transcript
+    tree: dict[str, Any]
+    text: str
+    statement: Any
+    progress: Callable[[int], None] | None
+
+    @classmethod
+    def of(cls, transcript: Transcript, progress: Callable[[int], None] | None) -> _Draft:
+        tree = readable(transcript.tree())
+        text = json.dumps(tree)
+        return cls(transcript, tree, text, verify.read(text, "transcript"), progress)
+
+    def proof(self, effort: Effort) -> Certificate:
+        loss, _ = self._checked([])  # so that nothing is searched for what cannot be checked
         groups: list[dict[str, Any]] = []
-        if isinstance(transcript.domain, Box):
-            groups = _groups(transcript, transcript.domain, statement, Effort(gap, nodes))
-        loss = verify.loss_of(statement, verify.read(json.dumps(groups), "proof"), note)
-    for leaf, bound in zip(_leaves(groups), bounds, strict=True):
-        leaf["bound"] = bound
-    if groups:
-        document["groups"] = groups
-    document["loss"] = _text(loss)
-    return Certificate(Decimal(document["loss"]), document)
+        if isinstance(self.transcript.domain, Box):
+            found = _Blocks.of(self.transcript, self.transcript.domain, self.statement, effort)
+            try:
+                groups = found.groups(curved=True)
+                loss, bounds = self._checked(groups)
+            except verify.Failed:
+                # With many columns curvature is a lot of work to check.
+                groups = found.groups(curved=False)
+                loss, bounds = self._checked(groups)
+            for leaf, bound in zip(_leaves(groups), bounds, strict=True):
+                leaf["bound"] = _text(bound)
+        document: dict[str, Any] = {"version": 1}
+        if "filter" in self.tree:
+            document["filter"] = self.tree["filter"]
+        document["responses"] = [exchange["response"] for exchange in self.tree["exchanges"]]
+        if groups:
+            document["groups"] = groups
+        document["loss"] = _text(loss, digits=24)
+        verify.need_size(_json(document), "proof")
+        return Certificate(Decimal(document["loss"]), document)
+
+    def _checked(self, groups: list[dict[str, Any]]) -> tuple[Decimal, list[Decimal]]:
+        """The loss that they prove, and the bounds of their leaves, as the checker finds them."""
+        bounds: list[Decimal] = []
+
+        def note(_leaf: Any, bound: Decimal, _place: str) -> None:
+            bounds.append(bound)
+            if self.progress is not None:
+                self.progress(len(bounds))
+
+        proof = _json(groups)
+        work = verify.Work(self.text, proof)
+        return verify.loss_of(self.statement, verify.read(proof, "proof"), note, work), bounds
 
 
-def _text(bound: Decimal) -> str:
+def _text(bound: Decimal, digits: int = 12) -> str:
     if not bound.is_finite():
         return str(bound)
     upward = Context(prec=1000, rounding=ROUND_CEILING)
-    return str(bound.quantize(Decimal("1e-12"), context=upward))
+    return str(bound.quantize(Decimal(10) ** -digits, context=upward))
 
 
-def _groups(
-    transcript: Transcript, box: Box, statement: Any, effort: Effort
-) -> list[dict[str, Any]]:
-    """A group per block of queries that share no coordinate, and one for what is constant."""
-    from expost.extrema.proof import prove
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """What was found for blocks of queries that share no coordinate, before it is written down."""
 
-    total = BoxLogLikelihood.of(box, transcript.exchanges)
-    alike: dict[bytes, list[int]] = {}
-    for index, exchange in enumerate(transcript.exchanges):
-        query = exchange.query
-        key = canonical([query.kind, query.tree(), exchange.response])
-        alike.setdefault(key, []).append(index)
-    indices = list(alike.values())
-    terms = [(total.terms[several[0]], len(several)) for several in indices]
-    columns: Any = verify.read_domain(statement["domain"])
-    known: list[_Known] = []
-    for term, several in zip(terms, indices, strict=True):
-        exchange = statement["exchanges"][several[0]]
-        response = verify.plain(exchange["response"])
-        own = verify.read_term(exchange["query"], response, columns)
-        known.append(_Known.of(own, term[1], term[0], box))
-    groups, left = [], set(range(len(terms)))
-    for block in prove(terms, box, effort):
-        left -= set(block.terms)
-        own_terms = [known[term] for term in block.terms]
-        groups.append(
-            {
-                "terms": [indices[term] for term in block.terms],
-                "largest": _nodes(block.largest, own_terms, box, 1),
-                "smallest": _nodes(block.smallest, own_terms, box, -1),
-            }
-        )
-    # What varies by as much as its epsilon is charged that in no group as well.
-    constant = [term for term in sorted(left) if known[term].is_certain]
-    if constant:
-        leaf = {"multipliers": [0] * len(constant), "tangents": [[]] * len(constant)}
-        names = [indices[term] for term in constant]
-        groups.append({"terms": names, "largest": [{**leaf}], "smallest": [{**leaf}]})
-    return groups
+    box: Box
+    found: list[Block]
+    indices: list[list[int]]
+    """The exchanges of every term; those that are alike are one."""
+    known: list[_Known]
+
+    @classmethod
+    def of(cls, transcript: Transcript, box: Box, statement: Any, effort: Effort) -> _Blocks:
+        from expost.extrema.proof import prove
+
+        total = BoxLogLikelihood.of(box, transcript.exchanges)
+        alike: dict[bytes, list[int]] = {}
+        for index, exchange in enumerate(transcript.exchanges):
+            query = exchange.query
+            key = canonical([query.kind, query.tree(), exchange.response])
+            alike.setdefault(key, []).append(index)
+        indices = list(alike.values())
+        terms = [(total.terms[several[0]], len(several)) for several in indices]
+        columns: Any = verify.read_domain(statement["domain"])
+        known: list[_Known] = []
+        for term, several in zip(terms, indices, strict=True):
+            exchange = statement["exchanges"][several[0]]
+            response = verify.plain(exchange["response"])
+            own = verify.read_term(exchange["query"], response, columns)
+            known.append(_Known.of(own, term[1], term[0], box))
+        return cls(box, prove(terms, box, effort), indices, known)
+
+    def groups(self, *, curved: bool) -> list[dict[str, Any]]:
+        """A group per block, and one for what is constant."""
+        groups, left = [], set(range(len(self.known)))
+        for block in self.found:
+            left -= set(block.terms)
+            own_terms = [self.known[term] for term in block.terms]
+            groups.append(
+                {
+                    "terms": [self.indices[term] for term in block.terms],
+                    "largest": _nodes(block.largest, own_terms, self.box, 1, curved=curved),
+                    "smallest": _nodes(block.smallest, own_terms, self.box, -1, curved=curved),
+                }
+            )
+        # What varies by as much as its epsilon is charged that in no group as well.
+        constant = [term for term in sorted(left) if self.known[term].is_certain]
+        if constant:
+            leaf = {"multipliers": [0] * len(constant), "tangents": [[]] * len(constant)}
+            names = [self.indices[term] for term in constant]
+            groups.append({"terms": names, "largest": [{**leaf}], "smallest": [{**leaf}]})
+        return groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +269,9 @@ class _Known:
         return (form - self.shift) / self.scale if self.scale else float(self.term.c)
 
 
-def _nodes(proof: Proof, known: list[_Known], box: Box, sign: int) -> list[dict[str, Any]]:
+def _nodes(
+    proof: Proof, known: list[_Known], box: Box, sign: int, *, curved: bool
+) -> list[dict[str, Any]]:
     from expost.extrema.proof import CoordinateSplit, ScoreSplit
 
     places = {column: place for place, column in enumerate(box.order)}
@@ -199,17 +282,20 @@ def _nodes(proof: Proof, known: list[_Known], box: Box, sign: int) -> list[dict[
         elif isinstance(step, ScoreSplit):
             nodes.append({"score": step.term, "at": known[step.term].score(step.at)})
         else:
-            nodes.append(_leaf(step, known, box, sign))
+            nodes.append(_leaf(step, known, box, sign, curved=curved))
     return nodes
 
 
-def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int) -> dict[str, Any]:
+def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool) -> dict[str, Any]:
     """A leaf in the units of the checker, with the points where tangents will do best."""
     lam = _short(own.scale * y for own, y in zip(known, step.multipliers.tolist(), strict=True))
-    q = _short(own.scale**2 * y for own, y in zip(known, step.curvatures.tolist(), strict=True))
+    pairs = zip(known, step.curvatures.tolist(), strict=True)
+    q = _below(own.scale * (own.scale * y) for own, y in pairs)
     # Other coordinates than those of the block do not matter.
     centre = [step.centre.get(column, 0.0) for column in box.order]
     diagonal = _diagonal(step, known, q, box)
+    if not curved or not all(map(math.isfinite, (*q, *centre, *diagonal))):
+        q = [0.0] * len(known)
     points = []
     for place, own in enumerate(known):
         curve, a = own.term.curve, [float(x) for x in own.term.a]
@@ -233,15 +319,23 @@ def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list
     result = []
     for place, column in enumerate(box.order):
         own = step.diagonal.get(column, 0.0)
+        pairs = zip(known, q, strict=True)
+        size = sum(
+            abs(y * float(term.term.a[place])) * abs(float(term.term.a[place])) for term, y in pairs
+        )
         if math.isinf(own):
-            pairs = zip(known, q, strict=True)
-            size = math.fsum(abs(y) * float(own.term.a[place]) ** 2 for own, y in pairs)
             result.append(1e9 * len(box.order) * size)
         else:
-            result.append(own * (1 + 1e-6))
+            # The checker wants a margin against both.
+            result.append(own * (1 + 1e-6) + _LITTLE * size)
     return result
 
 
 def _short(numbers: Iterable[float]) -> list[float]:
     """A few digits: any multipliers will do, and the bound hardly changes."""
     return [float(f"{x:.{_DIGITS}g}") for x in numbers]
+
+
+def _below(numbers: Iterable[float]) -> list[float]:
+    """The same, not rounded up: less curvature needs no more of the diagonal."""
+    return _short(x - abs(x) * 10.0 ** (1 - _DIGITS) for x in numbers)

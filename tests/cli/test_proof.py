@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import expost as xp
 from conftest import Run
+from expost import verify
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def test_a_proof_is_written_and_verified(run: Run, file: Path, tmp_path: Path) -
     assert "the realized loss is at most" in out
     code, out, err = run("verify", file, proof)
     assert (code, err) == (0, "")
-    assert "within it" in out
+    assert "at its end the loss is within the budget of 4" in out
 
 
 def test_programs_get_json(run: Run, file: Path, tmp_path: Path) -> None:
@@ -42,9 +45,44 @@ def test_programs_get_json(run: Run, file: Path, tmp_path: Path) -> None:
     found = json.loads(out)
     assert code == 0
     assert found["verified"]
-    assert found["within_budget"]
+    assert made["shows_end_within_budget"] is found["shows_end_within_budget"] is True
     assert found["leaves"] == made["leaves"] > 1
     assert found["loss"] == pytest.approx(made["loss"], abs=2e-9)
+
+
+@pytest.mark.parametrize(
+    ("guard", "code", "shown"),
+    [
+        (xp.BayesianFilter(epsilon="1.5"), 3, False),
+        (xp.SimplifiedFilter(epsilon=2), 0, True),
+        (xp.BasicFilter(ratio=2), 3, False),
+        (xp.ApproximateFilter(epsilon="0.1", delta="1e-6", inner=xp.Rogers()), 0, None),
+        (None, 0, None),
+    ],
+)
+def test_a_bound_above_the_budget_shows_nothing_and_is_exit_code_three(
+    run: Run, tmp_path: Path, guard: xp.Filter | None, code: int, shown: bool | None
+) -> None:
+    """The transcript has a loss of 2, so no proof can show less."""
+    query = xp.logistic([1000], epsilon=1)
+    transcript = xp.Transcript(xp.Box([(-1, 1)]), guard.spec if guard else None)
+    for _ in range(2):
+        transcript = transcript.add(query, 1)
+    file, proof = tmp_path / "transcript.json", tmp_path / "proof.json"
+    transcript.save(file)
+    assert run("certify", file, "-o", proof)[0] == 0
+    found, out, err = run("verify", file, proof)
+    assert (found, err) == (code, "")
+    assert ("does not show that the loss is within the budget" in out) == (shown is False)
+    assert ("at its end the loss is within the budget" in out) == (shown is True)
+    assert "above" not in out
+    found, out, _ = run("verify", file, proof, "--json")
+    assert found == code
+    assert json.loads(out)["shows_end_within_budget"] is shown
+    program = [sys.executable, "-I", "-S", verify.__file__, str(file), str(proof)]
+    alone = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert alone.returncode == code
+    assert ("does not show that the loss is within the budget" in alone.stdout) == (shown is False)
 
 
 def test_a_proof_that_fails_is_exit_code_one_with_the_place(
@@ -64,13 +102,6 @@ def test_a_proof_that_fails_is_exit_code_one_with_the_place(
     assert json.loads(out)["verified"] is False
 
 
-def test_a_compressed_proof_is_read(run: Run, file: Path, tmp_path: Path) -> None:
-    proof = tmp_path / "proof.json"
-    run("certify", file, "-o", proof)
-    proof.write_bytes(gzip.compress(proof.read_bytes()))
-    assert run("verify", file, proof)[0] == 0
-
-
 def test_what_cannot_be_read_is_bad_input_or_no_proof(run: Run, file: Path, tmp_path: Path) -> None:
     code, _, err = run("verify", file, tmp_path / "nowhere.json")
     assert (code, err.count("\n")) == (2, 1)
@@ -78,5 +109,10 @@ def test_what_cannot_be_read_is_bad_input_or_no_proof(run: Run, file: Path, tmp_
     junk.write_bytes(b"\x1f\x8bxxxx")
     code, _, err = run("verify", file, junk)
     assert (code, err.count("\n")) == (1, 1)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code, _, err = run("verify", file, pipe)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "not a regular file" in err
     code, _, err = run("certify", file, "-o", tmp_path / "no" / "such" / "folder")
     assert (code, err.count("\n")) == (2, 1)

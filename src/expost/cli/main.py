@@ -292,7 +292,11 @@ def verify(
     proof: Annotated[Path, typer.Argument(metavar="PROOF", help="What certify has written.")],
     json: Json = False,
 ) -> None:
-    """Check a proof. Exit code 1 if it fails, with the place where."""
+    """Check a proof of what the loss is at most at the end of a transcript.
+
+    Exit code 1 if it fails, with the place where; 3 if it holds and does not show that the loss is
+    within the budget.
+    """
     from expost.cli.proof import check
 
     check(file, proof, as_json=json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -12,7 +13,7 @@ from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput
 from expost.extrema import Effort
 from expost.transcript import load, read_text
-from expost.verify import Failed, rounded_up, unpacked, verify
+from expost.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
 
 __all__ = ["certify", "check"]
 
@@ -28,11 +29,11 @@ def certify(file: Path, out: Path, effort: Effort, *, as_json: bool) -> None:
         )
     size = proof.save(out)
     if as_json:
-        show_json({"loss": float(rounded_up(proof.loss)), "leaves": proof.leaves, "bytes": size})
+        show_json({**_found(proof.verdict), "bytes": size})
         return
     show_lines(
         [
-            ("proved", f"the realized loss is at most {rounded_up(proof.loss)}"),
+            *_lines(proof.verdict),
             ("leaves", f"{proof.leaves:,}"),
             ("proof", f"{out}, {size:,} bytes"),
         ]
@@ -44,7 +45,7 @@ def check(file: Path, proof: Path, *, as_json: bool) -> None:
         with progress_line() as line:
             verdict = verify(
                 read_text(file),
-                unpacked(_bytes(proof)),
+                _text(proof),
                 lambda leaves: line.stage(f"leaves checked: {leaves:,}"),
             )
     except Failed as error:
@@ -54,24 +55,28 @@ def check(file: Path, proof: Path, *, as_json: bool) -> None:
             typer.echo(f"expost: the proof fails at {error}", err=True)
         raise typer.Exit(1) from None
     if as_json:
-        show_json(
-            {
-                "verified": True,
-                "loss": float(rounded_up(verdict.loss)),
-                "leaves": verdict.leaves,
-                "within_budget": verdict.within_budget,
-            }
-        )
-        return
-    lines = [("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")]
-    if verdict.budget is not None:
-        word = "within" if verdict.within_budget else "above"
-        lines.append(("budget", f"{verdict.budget:.9f}; the proved loss is {word} it"))
-    show_lines(lines)
+        show_json({"verified": True, **_found(verdict)})
+    else:
+        show_lines(_lines(verdict))
+    if verdict.shows_end_within_budget is False:
+        raise typer.Exit(NOT_SHOWN)
 
 
-def _bytes(path: Path) -> bytes:
+def _found(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "loss": float(rounded_up(verdict.loss)),
+        "leaves": verdict.leaves,
+        "shows_end_within_budget": verdict.shows_end_within_budget,
+    }
+
+
+def _lines(verdict: Verdict) -> list[tuple[str, str]]:
+    proved = ("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")
+    return [proved, ("budget", verdict.about_budget)] if verdict.about_budget else [proved]
+
+
+def _text(path: Path) -> str:
     try:
-        return path.read_bytes()
+        return read_file(str(path))
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}", str(path)) from None
