@@ -141,7 +141,8 @@ def _groups(
         own = verify.read_term(exchange["query"], response, columns)
         known.append(_Known.of(own, term[1], term[0], box))
     groups, left = [], set(range(len(terms)))
-    for block in prove(terms, box, effort):
+    unclipped = [_unclipped(own.term, columns) for own in known]
+    for block in prove(terms, box, effort, unclipped):
         left -= set(block.terms)
         own_terms = [known[term] for term in block.terms]
         groups.append(
@@ -188,14 +189,23 @@ class _Known:
         return (form - self.shift) / self.scale if self.scale else float(self.term.c)
 
 
+def _unclipped(term: verify.Term, columns: Any) -> bool:
+    """Whether a term is linear in what the checker makes of the whole box."""
+    ends = [column.lower for column in columns], [column.upper for column in columns]
+    low, high = verify.score_range(term.a, term.c, verify.choices(columns, *ends))
+    return term.curve.kind == "linear" and term.curve.low <= low <= high <= term.curve.high
+
+
 def _nodes(proof: Proof, known: list[_Known], box: Box, sign: int) -> list[dict[str, Any]]:
-    from expost.extrema.proof import CoordinateSplit, ScoreSplit
+    from expost.extrema.proof import CoordinateSplit, EndsSplit, ScoreSplit
 
     places = {column: place for place, column in enumerate(box.order)}
     nodes: list[dict[str, Any]] = []
     for step in proof:
         if isinstance(step, CoordinateSplit):
             nodes.append({"column": places[step.column], "at": step.at})
+        elif isinstance(step, EndsSplit):
+            nodes.append({"column": places[step.column], "at": "ends"})
         elif isinstance(step, ScoreSplit):
             nodes.append({"score": step.term, "at": known[step.term].score(step.at)})
         else:

@@ -451,7 +451,7 @@ class Curve:
             slope, bend = self.size * first / weight, self.size * second / weight
             before = slope if self.low <= t <= self.high else NO
             after = slope if self.low <= t < self.high else NO
-            return weight.ln(), before, after, bend - slope * slope if after else NO
+            return weight.ln(), before, after, bend - slope * slope if before else NO
 
     def share(self, t: Decimal) -> tuple[Decimal, Decimal, Decimal]:
         """How far up a score is, from 0 to 1, and the derivatives of that."""
@@ -481,7 +481,12 @@ class Curve:
 
     @cached_property
     def reach(self) -> Decimal:
-        """How far left of the bend ψ'' of a logistic curve is largest; as far right it is least."""
+        """How far left of the bend ψ'' of a logistic curve is largest; as far right it is least.
+
+        That of a linear one is least at the bend.
+        """
+        if self.kind == "linear":
+            return NO
         with localcontext(ROUNDED):
             cosh = (self.size + 2) / (2 * (self.size + 1).sqrt())  # of ε/2
             y = (cosh + (cosh * cosh + 8).sqrt()) / 2
@@ -648,10 +653,12 @@ def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen
 
     Nodes come parent first, then all that is below its cut, then all that is above. What lies on a
     cut is in both, or is an integer. A part has an interval for every column and for every score.
+    Where the sum is convex, only the two ends of a number count.
     """
     endless, best = [ENDLESS] * len(terms), -ENDLESS
     whole = [column.whole for column in box] + [False] * len(terms)
-    lower = [column.lower for column in box] + [-x for x in endless]
+    low, convex = [-x for x in endless], is_convex(box, terms)
+    lower = [column.lower for column in box] + low
     waiting = [(lower, [column.upper for column in box] + endless)]
     for index, node in enumerate(tree):
         here = f"{place}.{index}"
@@ -662,9 +669,16 @@ def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen
                 bound = bound_of_leaf(box, terms, lower, upper, node)
             else:
                 j = integer(node["column"] if "column" in node else node["score"] + len(box))
-                at = double(node["at"])
-                at = at.to_integral_value(ROUND_FLOOR) if whole[j] else at
-                above = replaced(lower, j, max(lower[j], at + whole[j]))
+                if node["at"] == "ends":
+                    need(convex and box[j].label is None, "at: only corners of convex sums will do")
+                    need(
+                        lower[len(box) :] == low and upper[len(box) :] == endless, "at: a cut score"
+                    )
+                    above, at = replaced(lower, j, upper[j]), lower[j]
+                else:
+                    at = double(node["at"])
+                    at = at.to_integral_value(ROUND_FLOOR) if whole[j] else at
+                    above = replaced(lower, j, max(lower[j], at + whole[j]))
                 waiting += [(above, upper), (lower, replaced(upper, j, min(upper[j], at)))]
         except Failed as problem:
             raise Failed(f"{here}.{problem}") from None
@@ -675,6 +689,16 @@ def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen
             best = max(best, bound)
     need(not waiting, f"{place}: a part of the domain is not covered; leaves are missing")
     return best
+
+
+def is_convex(box: list[Column], terms: Counted) -> bool:
+    """Whether a sum is convex on the box, as that of linear queries is which are subtracted."""
+    options = choices(box, [x.lower for x in box], [x.upper for x in box])
+    for term, m in terms:
+        (low, high), curve = score_range(term.a, term.c, options), term.curve
+        if m > 0 or curve.kind != "linear" or low < curve.low or high > curve.high:
+            return False
+    return True
 
 
 def replaced(numbers: list[Decimal], j: int, x: Decimal) -> list[Decimal]:
@@ -717,7 +741,8 @@ def check_diagonal(diagonal: Numbers, q: Numbers, terms: list[Term]) -> None:
     It is with D less by 1e-15 of itself, and that is far more than elimination loses by rounding.
     """
     curved = [(c, term) for c, term in zip(q, terms, strict=True) if c]
-    need(all(term.curve.kind == "logistic" for _, term in curved), "curvatures: not logistic")
+    known = all(term.curve.kind in ("logistic", "linear") for _, term in curved)
+    need(known, "curvatures: neither logistic nor linear")
     need(min(diagonal) >= 0, "diagonal: negative")
     rows = [[NO] * len(diagonal) for _ in diagonal]
     for j, row in enumerate(rows):
@@ -745,6 +770,9 @@ def top(
     """
     if curve.kind == "piecewise":
         return top_of_window(curve, m, lam, low, high)
+    # Between its ends ψ of a linear query bends least where it is highest.
+    convex = m < 0 < q and curve.low <= low and high <= curve.high
+    need(not q or curve.kind != "linear" or convex, "curvatures: a linear term, and not convex")
     at = cache(curve.at)
 
     def f(t: Decimal) -> Decimal:
@@ -766,7 +794,8 @@ def top(
         near, far = sorted((start, end))
         inside = [min(far, max(near, p)) for p in [double(p) for p in points] or [curve.high]]
         for p in [p for p in inside if concave(p)] or [end]:
-            least, most = sorted((m * at(p)[1], m * at(p)[2]))
+            # With curvature an interval ends where a curve does, and only its inner slope counts.
+            least, most = sorted((m * at(p)[1], m * at(p)[1 if q else 2]))
             level = lam + q * (p - middle)
             tilt = min(most, max(least, level)) - level  # at a kink any slope between will do
             tangents.append(f(p) + max(tilt * (start - p), tilt * (end - p)))

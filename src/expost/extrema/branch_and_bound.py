@@ -22,7 +22,7 @@ from expost.extrema.kernels import (
     PackedSide,
 )
 
-__all__ = ["ROUNDING_ALONE", "Search", "Tick", "Tree"]
+__all__ = ["ROUNDING_ALONE", "Search", "Tick", "Tree", "suitable_rules"]
 
 Tick = Callable[[], None]
 
@@ -135,7 +135,7 @@ class Search:
 
     def __init__(self, side: PackedSide, rules: Sequence[int] = ()) -> None:
         self._side = side
-        first, *others = rules or _rules(side)
+        first, *others = rules or suitable_rules(side)
         self._trees = [Tree(side, first)]
         self._others = others
         self._dropped = 0
@@ -212,9 +212,9 @@ class Search:
             self._dropped += loser.nodes
 
 
-def _rules(side: PackedSide) -> list[int]:
-    """One branching rule, or two that race."""
-    if kernels.clipping(*side, FALLING) < ROUNDING_ALONE:
+def suitable_rules(side: PackedSide, *, corners: bool = True) -> list[int]:
+    """One branching rule, or two that race; with ``corners`` only they count, where that is so."""
+    if corners and kernels.clipping(*side, FALLING) < ROUNDING_ALONE:
         return [CORNERS, SCORES_FIRST]
     if side.shape[1] <= _FEW_COORDINATES:
         return [COORDINATES_ONLY]
