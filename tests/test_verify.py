@@ -523,7 +523,7 @@ def test_wherever_the_tangent_of_a_convex_linear_term_is_the_bound_holds(point: 
         lam, q = generator.uniform(-1.5, 0.5), generator.choice([0.01, 0.1, 0.3, 1.0, 3.0])
         middle = generator.uniform(low, high)
         with localcontext(verify.EXACT):
-            numbers = map(Decimal, (lam, q, middle, low, high))
+            numbers = Decimal(lam), Decimal(q), Decimal(middle), Decimal(low), Decimal(high)
             bound = verify.top(term.curve, -2, *numbers, [Decimal(point)])
         for k in range(31):
             z = Fraction(low) + Fraction(k * (high - low), 30)
