@@ -85,6 +85,21 @@ def linear_only() -> xp.Transcript:
     return transcript
 
 
+def corners() -> xp.Transcript:
+    """Linear queries, two of them contradicted, whose smallest sum is at one of many corners."""
+    generator = random.Random(6)
+    box = xp.Box([(-1, 1)] * 13 + [xp.integers(0, 3)])
+    transcript = xp.Transcript(box, xp.BayesianFilter(epsilon=9).spec)
+    for step in range(30):
+        weights = [generator.uniform(-1, 1) for _ in range(14)]
+        query = xp.linear(weights, intercept=generator.uniform(-1, 1), epsilon="0.8")
+        low, high = query.on(box).responses
+        transcript = transcript.add(query, generator.choice([low, high]))
+        if step < 2:
+            transcript = transcript.add(query, low).add(query, high)
+    return transcript
+
+
 def finite() -> xp.Transcript:
     domain = xp.FiniteSet([0, 1, 2])
     transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=4).spec)
@@ -93,7 +108,13 @@ def finite() -> xp.Transcript:
     return transcript.add(xp.channel([["1/2", "1/2"], ["1/3", "2/3"], ["1/4", "3/4"]]), 1)
 
 
-TRANSCRIPTS = {"smooth": smooth, "mixed": mixed, "linear": linear_only, "finite": finite}
+TRANSCRIPTS = {
+    "smooth": smooth,
+    "mixed": mixed,
+    "linear": linear_only,
+    "corners": corners,
+    "finite": finite,
+}
 
 
 @cache
@@ -119,7 +140,7 @@ def test_what_is_checked_uses_curvature_and_cuts_of_both_kinds() -> None:
         query = xp.logistic([generator.uniform(-9, 9) for _ in range(6)], epsilon=1)
         steep = steep.add(query, generator.choice([0, 1]))
     documents.append(json.dumps(xp.certificate(steep).document))
-    for word in ('"curvatures"', '"score"', '"column"'):
+    for word in ('"curvatures"', '"score"', '"column"', '"ends"'):
         assert any(word in document for document in documents), word
 
 
@@ -379,6 +400,18 @@ def too_few(name: str) -> Callable[[Any], str]:
 )  # fmt: skip
 def test_tampering_with_a_proof_fails_and_the_place_is_named(change: Callable[[Any], str]) -> None:
     place, said = tampered("smooth", change)
+    assert said.startswith(place)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        nudge("multipliers", 0.05), nudge("curvatures", 0.05), nudge("curvatures", -1.0),
+        nudge("diagonal", -10.0), drop_leaf, add_leaf, other_column(99), no_tangents,
+    ],
+)  # fmt: skip
+def test_tampering_with_a_proof_about_corners_fails_as_well(change: Callable[[Any], str]) -> None:
+    place, said = tampered("corners", change)
     assert said.startswith(place)
 
 

@@ -600,7 +600,7 @@ def test_wherever_a_tangent_is_said_to_be_the_bound_holds(point: float) -> None:
 
 
 @pytest.mark.parametrize("kind", ["probit", "linear", "laplace", "piecewise"])
-def test_only_logistic_terms_have_curvatures(kind: str) -> None:
+def test_only_logistic_and_convex_linear_terms_have_curvatures(kind: str) -> None:
     query = {**WINDOW, "kind": kind}
     for name in ("window", "grid", "range"):
         if kind == "probit" or (name == "window" != kind and kind != "piecewise"):
@@ -611,7 +611,79 @@ def test_only_logistic_terms_have_curvatures(kind: str) -> None:
     tree = on_box([[1, 7]], (query, {"probit": 1, "linear": 8}.get(kind, 4)))
     leaf = {**plain_leaf(1), "curvatures": [0.1], "centre": [1], "diagonal": [1]}
     group = {"terms": [[0]], "largest": [leaf], "smallest": [leaf]}
-    with pytest.raises(verify.Failed, match=r"largest\.0\.curvatures: not logistic"):
+    reason = "a linear term, and not convex" if kind == "linear" else "neither logistic nor linear"
+    with pytest.raises(verify.Failed, match=rf"largest\.0\.curvatures: {reason}"):
+        claimed(tree, [group])
+
+
+LINEAR = {"kind": "linear", "weights": [1, 2], "epsilon": 2}
+
+
+@pytest.mark.parametrize("point", [-3.0, -2.9, 0.3, 1.0, 2.9, 3.0, 1e300, -1e300])
+def test_wherever_the_tangent_of_a_convex_linear_term_is_the_bound_holds(point: float) -> None:
+    """Also at an end of its range, where a slope of 0 follows that is none of its own."""
+    _, (term,) = columns_and_terms(
+        xp.Transcript.from_json(json.dumps(on_box([[-1, 1], [-1, 1]], (LINEAR, 3))))
+    )
+    generator = random.Random(f"{point}")
+    for _ in range(40):
+        low, high = generator.choice([(-3, 3), (-3, 0), (1, 3), (-1, 2)])
+        lam, q = generator.uniform(-1.5, 0.5), generator.choice([0.01, 0.1, 0.3, 1.0, 3.0])
+        middle = generator.uniform(low, high)
+        with localcontext(verify.EXACT):
+            numbers = Decimal(lam), Decimal(q), Decimal(middle), Decimal(low), Decimal(high)
+            bound = verify.top(term.curve, -2, *numbers, [Decimal(point)])
+        for k in range(31):
+            z = Fraction(low) + Fraction(k * (high - low), 30)
+            square = Fraction(q) / 2 * (z - Fraction(middle)) ** 2
+            value = exact_value(term.curve, -2, z) - float(Fraction(lam) * z + square)
+            assert value <= real(bound) + mpmath.mpf(10) ** -12
+
+
+def test_a_convex_sum_is_largest_at_the_ends_of_a_column() -> None:
+    tree = on_box([[-1, 1], [-1, 1]], (LINEAR, 3))
+    leaf, ends = {"multipliers": [0], "tangents": [[]]}, {"column": 1, "at": "ends"}
+    group = {"terms": [[0]], "largest": [leaf], "smallest": [leaf]}
+    cut = {**group, "smallest": [ends, {"column": 0, "at": "ends"}, leaf, leaf, leaf]}
+    spread = true_loss(tree, [1, 1], [-1, -1])
+    assert spread <= claimed(tree, [cut]) <= claimed(tree, [group]) + Decimal("1e-9")
+    # Each end is a part of its own: what is said of one holds there alone.
+    found: list[Decimal] = []
+    with localcontext(verify.EXACT):
+        verify.loss_of(
+            parsed(tree), parsed([cut]), lambda _l, bound, _p: found.append(bound), verify.Work()
+        )
+    assert len({round(float(bound), 9) for bound in found[1:]}) == 3
+
+
+@pytest.mark.parametrize(
+    ("side", "query", "box", "before"),
+    [
+        ("largest", LINEAR, [[-1, 1], [-1, 1]], []),
+        ("smallest", {**LINEAR, "kind": "logistic"}, [[-1, 1], [-1, 1]], []),
+        ("smallest", {**LINEAR, "range": [-1, 3], "clip": True}, [[-1, 1], [-1, 1]], []),
+        ("smallest", {**LINEAR, "range": [-3, 1], "clip": True}, [[-1, 1], [-1, 1]], []),
+        ("smallest", LINEAR, [[-1, 1], [-1, 1]], [{"score": 0, "at": 0}]),
+        (
+            "smallest",
+            {**LINEAR, "weights": [1, {"north": 2}]},
+            [[-1, 1], {"categories": ["north", "south"]}],
+            [],
+        ),
+    ],
+    ids=["concave", "logistic", "clipped below", "clipped above", "a cut score", "a category"],
+)
+def test_where_a_sum_is_not_convex_its_ends_are_not_enough(
+    side: str, query: dict[str, Any], box: list[Any], before: list[Any]
+) -> None:
+    tree = {**on_box([], (query, 1)), "domain": {"box": box}}
+    tree["exchanges"][0]["response"] = 1 if query["kind"] == "logistic" else 3
+    if "range" in query:
+        tree["exchanges"][0]["response"] = query["range"][1]
+    leaf = {"multipliers": [0], "tangents": [[]]}
+    nodes = [*before, {"column": 1, "at": "ends"}, leaf, leaf, *([leaf] if before else [])]
+    group = {"terms": [[0]], "largest": [leaf], "smallest": [leaf], side: nodes}
+    with pytest.raises(verify.Failed, match=rf"{side}\.{len(before)}\.at: "):
         claimed(tree, [group])
 
 

@@ -217,7 +217,8 @@ class _Blocks:
             response = verify.plain(exchange["response"])
             own = verify.read_term(exchange["query"], response, columns)
             known.append(_Known.of(own, term[1], term[0], box))
-        return cls(box, prove(terms, box, effort), indices, known)
+        unclipped = [_unclipped(own.term, columns) for own in known]
+        return cls(box, prove(terms, box, effort, unclipped), indices, known)
 
     def groups(self, *, curved: bool) -> list[dict[str, Any]]:
         """A group per block, and one for what is constant."""
@@ -269,16 +270,24 @@ class _Known:
         return (form - self.shift) / self.scale if self.scale else float(self.term.c)
 
 
+def _unclipped(term: verify.Term, columns: Any) -> bool:
+    """Whether a term is linear in what the checker makes of the whole box."""
+    low, high = verify.score_range(term.a, term.c, verify.everywhere(columns))
+    return term.curve.kind == "linear" and term.curve.low <= low <= high <= term.curve.high
+
+
 def _nodes(
     proof: Proof, known: list[_Known], box: Box, sign: int, *, curved: bool
 ) -> list[dict[str, Any]]:
-    from expost.extrema.proof import CoordinateSplit, ScoreSplit
+    from expost.extrema.proof import CoordinateSplit, EndsSplit, ScoreSplit
 
     places = {column: place for place, column in enumerate(box.order)}
     nodes: list[dict[str, Any]] = []
     for step in proof:
         if isinstance(step, CoordinateSplit):
             nodes.append({"column": places[step.column], "at": step.at})
+        elif isinstance(step, EndsSplit):
+            nodes.append({"column": places[step.column], "at": "ends"})
         elif isinstance(step, ScoreSplit):
             nodes.append({"score": step.term, "at": known[step.term].score(step.at)})
         else:

@@ -26,7 +26,7 @@ def tangents(
     if curve.kind in ("laplace", "piecewise") or not low < high:
         return []
     if curve.kind == "linear":
-        return _on_line(curve, m, lam)
+        return [middle] if q else _on_line(curve, m, lam)
     slopes = _probit(curve) if curve.kind == "probit" else _logistic(curve)
 
     def first(t: float) -> float:

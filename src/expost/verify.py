@@ -551,7 +551,7 @@ class Curve:
             slope, bend = self.size * first / weight, self.size * second / weight
             before = slope if self.low <= t <= self.high else NO
             after = slope if self.low <= t < self.high else NO
-            return logarithm(weight), before, after, bend - slope * slope if after else NO
+            return logarithm(weight), before, after, bend - slope * slope if before else NO
 
     @cached_property
     def recently(self) -> Callable[[Decimal], tuple[Decimal, Decimal, Decimal, Decimal]]:
@@ -582,7 +582,12 @@ class Curve:
 
     @cached_property
     def reach(self) -> Decimal:
-        """How far left of the bend ψ'' of a logistic curve is largest; as far right it is least."""
+        """How far left of the bend ψ'' of a logistic curve is largest; as far right it is least.
+
+        That of a linear one is least at the bend.
+        """
+        if self.kind == "linear":
+            return NO
         with localcontext(ROUNDED):
             cosh = (self.size + 2) / (2 * (self.size + 1).sqrt())  # of ε/2
             y = (cosh + (cosh * cosh + 8).sqrt()) / 2
@@ -801,10 +806,12 @@ def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen
 
     Nodes come parent first, then all that is below its cut, then all that is above. What lies on a
     cut is in both, or is an integer. A part has an interval for every column and for every score.
+    Where the sum is convex, only the two ends of a number count.
     """
     endless, best = [ENDLESS] * len(terms), -ENDLESS
     whole = [column.whole for column in box] + [False] * len(terms)
-    lower = [column.lower for column in box] + [-x for x in endless]
+    low, convex = [-x for x in endless], is_convex(box, terms)
+    lower = [column.lower for column in box] + low
     waiting = [(lower, [column.upper for column in box] + endless)]
     for index, node in enumerate(tree):
         here = f"{place}.{index}"
@@ -816,8 +823,14 @@ def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen
             else:
                 j = integer(node["column"] if "column" in node else node["score"] + len(box))
                 at = node["at"]
-                at = at.to_integral_value(ROUND_FLOOR) if whole[j] else at
-                above = replaced(lower, j, max(lower[j], at + whole[j]))
+                if at == "ends":
+                    need(convex and box[j].label is None, "at: only corners of convex sums will do")
+                    uncut = lower[len(box) :] == low and upper[len(box) :] == endless
+                    need(uncut, "at: a cut score")
+                    above, at = replaced(lower, j, upper[j]), lower[j]
+                else:
+                    at = at.to_integral_value(ROUND_FLOOR) if whole[j] else at
+                    above = replaced(lower, j, max(lower[j], at + whole[j]))
                 waiting += [(above, upper), (lower, replaced(upper, j, min(upper[j], at)))]
         except Failed as problem:
             raise Failed(f"{here}.{problem}") from None
@@ -828,6 +841,16 @@ def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen
             best = max(best, bound)
     need(not waiting, f"{place}: a part of the domain is not covered; leaves are missing")
     return best
+
+
+def is_convex(box: list[Column], terms: Counted) -> bool:
+    """Whether a sum is convex on the box, as that of linear queries is which are subtracted."""
+    options = everywhere(box)
+    for term, m in terms:
+        (low, high), curve = score_range(term.a, term.c, options), term.curve
+        if m > 0 or curve.kind != "linear" or low < curve.low or high > curve.high:
+            return False
+    return True
 
 
 def replaced(numbers: list[Decimal], j: int, x: Decimal) -> list[Decimal]:
@@ -870,7 +893,8 @@ def check_diagonal(diagonal: Numbers, q: Numbers, terms: list[Term]) -> None:
     1e-15 of D + Σ |q| a² is taken off beforehand, and that is far more than rounding can lose.
     """
     curved = [(c, term) for c, term in zip(q, terms, strict=True) if c]
-    need(all(term.curve.kind == "logistic" for _, term in curved), "curvatures: not logistic")
+    known = all(term.curve.kind in ("logistic", "linear") for _, term in curved)
+    need(known, "curvatures: neither logistic nor linear")
     need(min(diagonal) >= 0, "diagonal: negative")
     used = [j for j in range(len(diagonal)) if any(term.a[j] for _, term in curved)]
     rows = [[NO] * len(used[place:]) for place in range(len(used))]
@@ -903,6 +927,9 @@ def top(
     if curve.kind == "piecewise":
         return top_of_window(curve, m, lam, low, high)
     need(len(points) <= 2, "tangents: more than two")
+    # Between its ends ψ of a linear query bends least where it is highest.
+    convex = m < 0 < q and curve.low <= low and high <= curve.high
+    need(not q or curve.kind != "linear" or convex, "curvatures: a linear term, and not convex")
     at = curve.recently
 
     def f(t: Decimal) -> Decimal:
@@ -924,7 +951,8 @@ def top(
         near, far = sorted((start, end))
         inside = [min(far, max(near, p)) for p in points or [curve.high]]
         for p in [p for p in inside if concave(p)] or [end]:
-            least, most = sorted((m * at(p)[1], m * at(p)[2]))
+            # With curvature an interval ends where a curve does, and only its inner slope counts.
+            least, most = sorted((m * at(p)[1], m * at(p)[1 if q else 2]))
             level = lam + q * (p - middle)
             tilt = min(most, max(least, level)) - level  # at a kink any slope between will do
             tangents.append(f(p) + max(tilt * (start - p), tilt * (end - p)))

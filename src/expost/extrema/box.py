@@ -16,6 +16,7 @@ from typing import Protocol
 
 from expost.domains import Box
 from expost.extrema.branch_and_bound import Search, Tick
+from expost.extrema.convex import Convex
 from expost.extrema.corners import Corners
 from expost.extrema.effort import Effort, Progress
 from expost.extrema.kernels import PackedSide
@@ -144,7 +145,7 @@ class BoxSpread:
 
 
 def _maximum(side: PackedSide) -> Maximum:
-    return Corners.of(side) or Summit.of(side) or Search(side)
+    return Corners.of(side) or Convex.of(side) or Summit.of(side) or Search(side)
 
 
 def blocks(

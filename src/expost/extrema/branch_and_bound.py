@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from expost.extrema import kernels
-from expost.extrema.kernels import COORDINATES_ONLY, SCORES_FIRST, TIGHTENED, VALUE, PackedSide
+from expost.extrema.kernels import (
+    COORDINATES_ONLY,
+    CORNERS,
+    FALLING,
+    SCORES_FIRST,
+    TIGHTENED,
+    VALUE,
+    PackedSide,
+)
 
-__all__ = ["Search", "Tick"]
+__all__ = ["ROUNDING_ALONE", "Search", "Tick", "Tree", "suitable_rules"]
 
 Tick = Callable[[], None]
 
@@ -22,6 +30,9 @@ _FEW_COORDINATES = 4
 _ROOM = 64
 _TICK = 256
 _HEATS = (16, 50, 200, 800)
+
+ROUNDING_ALONE = 1e-9
+"""Where clipping can change a sum by less than this it is convex, or concave, but for that."""
 
 
 class Tree:
@@ -122,11 +133,11 @@ class Search:
     now the other; a short race decides.
     """
 
-    def __init__(self, side: PackedSide) -> None:
+    def __init__(self, side: PackedSide, rules: Sequence[int] = ()) -> None:
         self._side = side
-        few = side.shape[1] <= _FEW_COORDINATES
-        self._trees = [Tree(side, COORDINATES_ONLY if few else SCORES_FIRST)]
-        self._raced = few
+        first, *others = rules or suitable_rules(side)
+        self._trees = [Tree(side, first)]
+        self._others = others
         self._dropped = 0
         self._restarted = 0
         self._ceiling = math.inf
@@ -163,8 +174,9 @@ class Search:
         if any(tree.settled > self.reached + tolerance for tree in self._trees):
             self._restart()
         nodes = max(0, nodes - self._restarted)
-        for stage in _HEATS:
-            if len(self._trees) > 1 or not self._raced:
+        # Among corners the first bounds are the worst ones, and say little of what is to come.
+        for stage in _HEATS[self.rule == CORNERS :]:
+            if len(self._trees) > 1 or self._others:
                 self._heat(stage, tolerance, nodes, enough, tick)
         self._trees[0].pursue(tolerance, nodes, enough, tick)
 
@@ -176,7 +188,7 @@ class Search:
         self._ceiling = self.upper
         self._dropped += sum(old.nodes for old in self._trees)
         self._restarted += tree.nodes
-        self._raced = self._raced and len(self._trees) == 1
+        self._others += [old.rule for old in self._trees[1:]]
         self._trees = [Tree(self._side, tree.rule)]
         self._trees[0].offer(best)
 
@@ -187,15 +199,23 @@ class Search:
         first.pursue(tolerance, min(stage, nodes), enough, tick)
         if first.upper <= first.lower + tolerance or first.lower > enough:
             return
-        if not self._raced:
-            self._trees.append(Tree(self._side, COORDINATES_ONLY))
-            self._raced = True
-        scores, coordinates = self._trees
-        coordinates.offer(scores.lower)
-        coordinates.pursue(tolerance, min(stage, nodes), enough, tick)
-        scores.offer(coordinates.lower)
-        ours, theirs = scores.upper - scores.lower, coordinates.upper - coordinates.lower
+        if self._others:
+            self._trees.append(Tree(self._side, self._others.pop()))
+        second = self._trees[1]
+        second.offer(first.lower)
+        second.pursue(tolerance, min(stage, nodes), enough, tick)
+        first.offer(second.lower)
+        ours, theirs = first.upper - first.lower, second.upper - second.lower
         if min(ours, theirs) < 0.75 * max(ours, theirs) or stage == _HEATS[-1]:
             winner, loser = self._trees if ours < theirs else self._trees[::-1]
             self._trees = [winner]
             self._dropped += loser.nodes
+
+
+def suitable_rules(side: PackedSide, *, corners: bool = True) -> list[int]:
+    """One branching rule, or two that race; with ``corners`` only they count, where that is so."""
+    if corners and kernels.clipping(*side, FALLING) < ROUNDING_ALONE:
+        return [CORNERS, SCORES_FIRST]
+    if side.shape[1] <= _FEW_COORDINATES:
+        return [COORDINATES_ONLY]
+    return [SCORES_FIRST, COORDINATES_ONLY]

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 
 from expost.extrema import kernels
-from expost.extrema.branch_and_bound import Tick
+from expost.extrema.branch_and_bound import ROUNDING_ALONE, Tick
 from expost.extrema.kernels import FALLING, PackedSide
 
 __all__ = ["Corners"]
 
-_MOST_COORDINATES = 20
+_MOST_COORDINATES = 12
 
 
 class Corners:
@@ -31,7 +31,7 @@ class Corners:
     def of(cls, side: PackedSide) -> Corners | None:
         """None if the side is not convex, or has too many corners."""
         clipped = kernels.clipping(*side, FALLING)
-        if clipped >= 1e-9:
+        if clipped >= ROUNDING_ALONE:
             return None
         free, _ = kernels.moving(*side)
         return cls(side, clipped) if free <= _MOST_COORDINATES else None

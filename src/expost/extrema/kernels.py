@@ -4,8 +4,9 @@ A *side* is always to maximize Σ m_i ψ_i(t_i), t = A x + c, over a box with re
 coordinates. Every ψ is increasing, convex left of τ and concave right of it; or it is straight
 but for a kink or two jumps: TENT, VALLEY, WINDOW, HOLE; or a parabola: HILL, BOWL. One that is FLAT
 is zero, and its t has to be 1, as the number of categories that somebody is in. A *node* is a box
-[l, u] on x and intervals [L, U] on t. For any multipliers λ, curvatures q, centre x̂ and diagonal
-D ≥ 0 with D - Σ q_i a_i a_iᵀ positive semidefinite,
+[l, u] on x and intervals [L, U] on t; of a convex sum it is the corners of that. For any
+multipliers λ, curvatures q, centre x̂ and diagonal D ≥ 0 with D - Σ q_i a_i a_iᵀ positive
+semidefinite,
 
     Σ_i max over [L_i, U_i] of (m_i ψ_i(t) - λ_i t - q_i/2 (t - t̂_i)²) + λ·c
         + Σ_j max over {l_j, u_j} of ((Aᵀλ)_j x + D_j/2 (x - x̂_j)²)
@@ -55,7 +56,7 @@ _EDGE = 2.0**-22  # how far from a jump to split
 CANDIDATE = 2  # a variable and a point
 PLAIN, CURVED = 0, 1
 VALUE, TIGHTENED = 0, 1  # in Work.found
-SCORES_FIRST, COORDINATES_ONLY = 0, 1
+SCORES_FIRST, COORDINATES_ONLY, CORNERS = 0, 1, 2
 
 
 class Side(NamedTuple):
@@ -538,6 +539,41 @@ def curved_bound(
 
 
 @compiled
+def chord_bound(
+    links: Links, i: int, lam: float, q: float, mid: float, lo: float, hi: float
+) -> float:
+    """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - mid)² over [lo, hi], q ≥ 0, if FALLING.
+
+    Between -1 and 1 f'' = m/G² - q rises with t, G = foot + 1 - t. So left of any t it is at most
+    what it is there, and right of it f is concave, or convex, or concave and then convex.
+    """
+    m, foot = links.m[i], links.par[i, FOOT]
+    a, b = min(1.0, max(-1.0, lo)), min(1.0, max(-1.0, hi))
+    t = min(b, max(a, mid))
+    G = foot + 1.0 - t
+    off = 4.0 * UNIT * (foot + 2.0) / G
+    if not 0.0 <= off < 0.1:
+        return math.inf
+    rise = m / G
+    tilt = rise - lam - q * (t - mid)
+    away = (b - t) * max(tilt, 0.0) + (t - a) * max(-tilt, 0.0)
+    away += 0.5 * max(0.0, rise / G * (1.0 + 4.0 * off) - q) * (t - a) ** 2
+    away += (2.0 * off * rise + 8.0 * UNIT * (abs(lam) + abs(q * (t - mid)))) * (b - a)
+    best = height(links, i, lam, t) - 0.5 * q * (t - mid) ** 2 + away
+    best = max(best, height(links, i, lam, b) - 0.5 * q * (b - mid) ** 2)
+    # It is level beyond, where a parabola that opens downwards is below its tangents.
+    for end in range(2):
+        beyond = hi - max(lo, 1.0) if end else min(hi, -1.0) - lo
+        if beyond > 0.0:
+            t = max(lo, 1.0) if end else min(hi, -1.0)
+            tilt = -lam - q * (t - mid)
+            away = max(0.0, tilt if end else -tilt) + 8.0 * UNIT * (abs(lam) + abs(q * (t - mid)))
+            f = height(links, i, lam, t) - 0.5 * q * (t - mid) ** 2
+            best = max(best, f + away * beyond * (1.0 + 4.0 * UNIT))
+    return best
+
+
+@compiled
 def dual_bound(side: Side, work: Work) -> float:
     """The bound of the node for the λ, q, x̂ and D in ``work``, rounded up.
 
@@ -556,11 +592,14 @@ def dual_bound(side: Side, work: Work) -> float:
         if q == 0.0:
             work.part[i] = plain_bound(links, i, y, lo, hi)
         else:
-            k = 0
-            while k < work.knots[i] - 1 and work.rise[i, k] > y:
-                k += 1
             mid = work.middle[i]
-            work.part[i] = curved_bound(links, i, y, q, mid, lo, hi, work.knot[i, k])
+            if side.link[i] == FALLING:
+                work.part[i] = chord_bound(links, i, y, q, mid, lo, hi)
+            else:
+                k = 0
+                while k < work.knots[i] - 1 and work.rise[i, k] > y:
+                    k += 1
+                work.part[i] = curved_bound(links, i, y, q, mid, lo, hi, work.knot[i, k])
             far = max(abs(lo - mid), abs(hi - mid)) + side.slack[i]
             size += 2.0 * abs(q) * far * (far + abs(lo) + abs(hi) + side.slack[i] / UNIT)
         total += work.part[i] + y * side.c[i]
@@ -702,7 +741,7 @@ def tighten(side: Side, work: Work, bound: float, cut: float) -> None:
 def curvatures(side: Side, work: Work) -> bool:
     """Set q by β, and D such that D - Σ q a aᵀ is certainly positive semidefinite."""
     A, l, u, centre = side.A, work.l, work.u, work.centre
-    q, D, M, V, F, scale = work.q, work.D, work.M, work.V, work.F, work.scale
+    q, M, scale = work.q, work.M, work.scale
     n, d = A.shape
     for j in range(d):
         centre[j] = min(u[j], max(l[j], centre[j]))
@@ -731,10 +770,22 @@ def curvatures(side: Side, work: Work) -> bool:
             mass += abs(a * A[i, j]) * scale[j]
             for k in range(j + 1):
                 M[j, k] += a * A[i, k] * scale[k]
+    return dominate(work, mass, 4)
+
+
+@compiled
+def dominate(work: Work, mass: float, sweeps: int) -> bool:
+    """Set D such that it is certainly above Σ q a aᵀ, which is in M, scaled; False if that fails.
+
+    ``mass`` is Σ |q| (scale a)², by which the rounding of M is measured. Coordinates whose scale
+    is 0 are fixed and left out.
+    """
+    D, M, V, F, scale = work.D, work.M, work.V, work.F, work.scale
+    d = len(D)
     # The smallest diagonal above M is the dual of a small semidefinite program, which a few
     # sweeps of the mixing method nearly solve.
     trace = 0.0
-    for _ in range(4):
+    for _ in range(sweeps):
         trace = 0.0
         for j in range(d):
             g0 = g1 = g2 = g3 = 0.0
@@ -754,7 +805,7 @@ def curvatures(side: Side, work: Work) -> bool:
                 V[j, 2] = g2 / norm
                 V[j, 3] = g3 / norm
     # A Cholesky factorization that runs to its end proves it, less a margin for its rounding.
-    margin = 1e-10 * (trace + d * mass)
+    margin = 2e-9 * (trace + d * mass)
     shift = 1e-3 * trace / d
     for _ in range(12):
         good = True
@@ -1503,6 +1554,187 @@ def grow_node(
     return best
 
 
+# -- nodes of a convex sum -----------------------------------------------------------------------
+
+
+@compiled
+def beyond(side: Side, kind: int) -> float:
+    """What clipping can change in a sum of RISING or FALLING terms that rounding alone clips.
+
+    Infinite if there are other terms.
+    """
+    n, d = side.A.shape
+    total = 0.0
+    for i in range(n):
+        if side.link[i] != kind:
+            return math.inf
+        reach = 0.0
+        middle = side.c[i]
+        for j in range(d):
+            reach += abs(side.A[i, j]) * 0.5 * (side.hi[j] - side.lo[j])
+            middle += side.A[i, j] * 0.5 * (side.hi[j] + side.lo[j])
+        outside = max(0.0, abs(middle) + reach + 4.0 * side.slack[i] - 1.0)
+        total += side.m[i] * outside / side.par[i, FOOT]
+    return total * 1.01
+
+
+@compiled
+def flip(side: Side, work: Work) -> None:
+    """Lead the corner in ``centre`` to one that is better than all its neighbours in the node."""
+    A, m, x, G = side.A, side.m, work.centre, work.part
+    n, d = A.shape
+    for i in range(n):
+        t = side.c[i]
+        for j in range(d):
+            t += A[i, j] * x[j]
+        G[i] = side.par[i, FOOT] + 1.0 - t
+    moved = True
+    for _ in range(20):
+        if not moved:
+            break
+        moved = False
+        for j in range(d):
+            if work.l[j] >= work.u[j]:
+                continue
+            other = work.l[j] if x[j] == work.u[j] else work.u[j]
+            step = other - x[j]
+            loss = 0.0
+            product = 1.0
+            for i in range(n):
+                ratio = 1.0 - A[i, j] * step / G[i]
+                if m[i] != 1.0:
+                    loss += m[i] * math.log(ratio)
+                    continue
+                product *= ratio
+                if product > 1e90 or product < 1e-90:
+                    loss += math.log(product)
+                    product = 1.0
+            if loss + math.log(product) < -1e-9:
+                moved = True
+                x[j] = other
+                for i in range(n):
+                    G[i] -= A[i, j] * step
+
+
+@compiled
+def bow(side: Side, work: Work) -> None:
+    """The tangents at the corner in ``centre``, and curvatures that lift them to the far ends.
+
+    With q a tangent meets its term again at the largest score; it is above it in between, because
+    ψ'' rises. D is then as small as it gets.
+    """
+    A, l, u, M, scale = side.A, work.l, work.u, work.M, work.scale
+    n, d = A.shape
+    for j in range(d):
+        scale[j] = u[j] - l[j]
+        for k in range(j + 1):
+            M[j, k] = 0.0
+    mass = 0.0
+    for i in range(n):
+        t = side.c[i]
+        for j in range(d):
+            t += A[i, j] * work.centre[j]
+        G = side.par[i, FOOT] + 1.0 - t
+        r = min(0.999999, max(0.0, (work.U[i] - t) / G))
+        q = 1.0 + r * (2.0 / 3.0 + 0.5 * r)
+        if r > 0.01:
+            q = -2.0 * (math.log1p(-r) + r) / (r * r)
+        work.middle[i] = t
+        work.lam[i] = side.m[i] / G
+        # A little more, so that f is surely concave at the corner.
+        work.q[i] = q * work.lam[i] / G * (1.0 + 1e-6)
+        for j in range(d):
+            if scale[j] > 0.0:
+                a = work.q[i] * A[i, j] * scale[j]
+                mass += abs(a * A[i, j]) * scale[j]
+                for k in range(j + 1):
+                    M[j, k] += a * A[i, k] * scale[k]
+    if not dominate(work, mass, 8):
+        for i in range(n):
+            work.q[i] = 0.0
+        for j in range(d):
+            work.D[j] = 0.0
+
+
+@compiled
+def part_of_end(work: Work, j: int, x: float) -> float:
+    """What an end of a coordinate adds to the bound."""
+    return work.w[j] * x + 0.5 * work.D[j] * (x - work.centre[j]) ** 2
+
+
+@compiled
+def fix(side: Side, work: Work, bound: float, cut: float) -> bool:
+    """Fix coordinates at one end where the bound shows that the other one is at most ``cut``."""
+    l, u = work.l, work.u
+    n, d = side.A.shape
+    fixed = False
+    for j in range(d):
+        if l[j] >= u[j]:
+            continue
+        low, high = part_of_end(work, j, l[j]), part_of_end(work, j, u[j])
+        reach = max(abs(l[j]), abs(u[j]))
+        blur = (n + 8) * UNIT * work.weight[j] * reach
+        blur += 32.0 * UNIT * work.D[j] * (reach + abs(work.centre[j])) ** 2
+        if bound - cut + 2.0 * UNIT * (abs(bound) + abs(cut)) > abs(high - low) - 2.0 * blur:
+            continue
+        fixed = True
+        work.found[TIGHTENED] = 1.0
+        if high > low:
+            l[j] = u[j]
+        else:
+            u[j] = l[j]
+    return fixed
+
+
+@compiled
+def grow_corner(
+    side: Side, work: Work, pool: Floats, basis: Ints, parent: int, half: int, slot: int,
+    cutting: bool, cut: float,
+) -> float:  # fmt: skip
+    """:func:`grow_node` for a convex sum, whose halves are the two ends of a coordinate.
+
+    The bound is made at the best corner of the node that flips lead to. It holds for corners, and
+    so for all of the box.
+    """
+    n, d = side.A.shape
+    work.found[VALUE] = -math.inf
+    work.found[TIGHTENED] = 0.0
+    load(side, work, pool, basis, parent, half)
+    if half < 0:
+        for j in range(d):
+            work.centre[j] = work.values[j]
+    if half == 1:
+        j = int(pool[parent, 4 * d + 3 * n]) - n
+        work.l[j] = work.u[j]
+    clipped = 2.0 * beyond(side, FALLING)
+    best = math.inf
+    while True:
+        propagate(side, work, 1)
+        for j in range(d):
+            work.centre[j] = work.u[j] if work.centre[j] >= work.u[j] else work.l[j]
+        flip(side, work)
+        work.found[VALUE] = max(work.found[VALUE], evaluate(side, work.centre, work.grad))
+        bow(side, work)
+        bound = dual_bound(side, work) + clipped
+        bound += UNIT * abs(bound)
+        if bound < best and not cutting:
+            note(work)
+        best = min(best, max(bound, cut) if work.found[TIGHTENED] else bound)
+        if best <= cut or not cutting or not fix(side, work, bound, cut):
+            break
+    work.branch[0] = -1.0
+    most = -math.inf
+    for j in range(d):
+        gain = part_of_end(work, j, work.l[j]) + part_of_end(work, j, work.u[j])
+        gain -= 2.0 * part_of_end(work, j, work.centre[j])
+        if work.l[j] < work.u[j] and gain > most:
+            most = gain
+            work.branch[0] = n + j
+            work.branch[1] = work.l[j]
+    store(side, work, pool, basis, slot, PLAIN)
+    return best
+
+
 @handing_out
 def grow(
     side_floats: Floats, side_ints: Ints, floats: Floats, ints: Ints, pool: Floats, basis: Ints,
@@ -1512,6 +1744,8 @@ def grow(
     """:func:`grow_node` for a side and scratch that are given as buffers."""
     side = unpack(side_floats, side_ints)
     work = make_work(floats, ints, *side.A.shape)
+    if rule == CORNERS:
+        return grow_corner(side, work, pool, basis, parent, half, slot, cutting, cut)
     return grow_node(
         side, work, pool, basis, parent, half, slot, rule, cutting, level, lower, cut,
         tolerance, above,
@@ -1535,24 +1769,8 @@ def moving(floats: Floats, ints: Ints) -> tuple[int, int]:
 
 @handing_out
 def clipping(floats: Floats, ints: Ints, kind: int) -> float:
-    """What clipping can change in a sum of RISING or FALLING terms that rounding alone clips.
-
-    Infinite if there are other terms.
-    """
-    side = unpack(floats, ints)
-    n, d = side.A.shape
-    total = 0.0
-    for i in range(n):
-        if side.link[i] != kind:
-            return math.inf
-        reach = 0.0
-        middle = side.c[i]
-        for j in range(d):
-            reach += abs(side.A[i, j]) * 0.5 * (side.hi[j] - side.lo[j])
-            middle += side.A[i, j] * 0.5 * (side.hi[j] + side.lo[j])
-        outside = max(0.0, abs(middle) + reach + 4.0 * side.slack[i] - 1.0)
-        total += side.m[i] * outside / side.par[i, FOOT]
-    return total * 1.01
+    """:func:`beyond` for a side that is given as buffers."""
+    return beyond(unpack(floats, ints), kind)
 
 
 @handing_out

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Box
 from expost.extrema import kernels
+from expost.extrema.branch_and_bound import ROUNDING_ALONE
 from expost.extrema.kernels import FOOT, RISING, H, PackedSide
 from expost.extrema.side import Sides, Terms, both_sides
 from expost.queries.score_term import ScoreTerm
@@ -34,7 +35,7 @@ def concave_side(terms: Sequence[ScoreTerm], box: Box) -> PackedSide | None:
     if sides.integer.any() or len(columns) > _MOST_COORDINATES:
         return None
     side, _ = both_sides(Terms.of([(term, 1) for term in terms], columns), sides)
-    return side if kernels.clipping(*side, RISING) < 1e-9 else None
+    return side if kernels.clipping(*side, RISING) < ROUNDING_ALONE else None
 
 
 def many_spreads(

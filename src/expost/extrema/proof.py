@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from expost.domains import Box, Integers
 from expost.extrema import kernels
 from expost.extrema.box import blocks
-from expost.extrema.branch_and_bound import Search, Tree
+from expost.extrema.branch_and_bound import Search, Tree, suitable_rules
 from expost.extrema.effort import Effort
-from expost.extrema.kernels import PackedSide
+from expost.extrema.kernels import CORNERS, PackedSide
 from expost.extrema.ready import ready
 from expost.extrema.side import Floats, Sides, Terms, both_sides
 from expost.queries.score_term import ScoreTerm
 
-__all__ = ["Block", "CoordinateSplit", "Leaf", "Proof", "ScoreSplit", "prove"]
+__all__ = ["Block", "CoordinateSplit", "EndsSplit", "Leaf", "Proof", "ScoreSplit", "prove"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,13 @@ class CoordinateSplit:
 
 
 @dataclass(frozen=True, slots=True)
+class EndsSplit:
+    """A cut into the two ends of a column, for a sum that is convex in it."""
+
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """What the bound of a leaf is made of, in terms of affine forms and of columns of the box."""
 
@@ -57,7 +64,8 @@ class Leaf:
     """Infinite at columns that are fixed, where it may be anything."""
 
 
-Proof = list[ScoreSplit | CoordinateSplit | Leaf]
+Split = ScoreSplit | CoordinateSplit | EndsSplit
+Proof = list[Split | Leaf]
 """A tree, parent first, then all that is below its cut, then all that is above."""
 
 
@@ -70,8 +78,13 @@ class Block:
     smallest: Proof
 
 
-def prove(terms: Sequence[tuple[ScoreTerm, int]], box: Box, effort: Effort) -> list[Block]:
-    """Proofs for every block of terms that share no coordinate, for a gap in total."""
+def prove(
+    terms: Sequence[tuple[ScoreTerm, int]], box: Box, effort: Effort, unclipped: Sequence[bool]
+) -> list[Block]:
+    """Proofs for every block of terms that share no coordinate, for a gap in total.
+
+    ``unclipped`` are linear terms that are never clipped, not even by rounding.
+    """
     ready()
     found = list(blocks(terms, box))
     tolerance = 0.49 * effort.gap / max(1, len(found))
@@ -81,7 +94,8 @@ def prove(terms: Sequence[tuple[ScoreTerm, int]], box: Box, effort: Effort) -> l
         sides = both_sides(Terms.of(pairs, columns), Sides.of(box, columns))
         proofs = []
         for side, sign in zip(sides, (1, -1), strict=True):
-            tree = _tree(side, tolerance, effort.nodes)
+            rules = suitable_rules(side, corners=all(unclipped[index] for index in block))
+            tree = _tree(side, rules, tolerance, effort.nodes)
             proofs.append(list(tree.steps(_Frame.of(box, columns, len(pairs), sign))))
         result.append(Block(tuple(block), *proofs))
     return result
@@ -113,8 +127,8 @@ class _Frame:
         return {j: math.ldexp(x, power * exponent) for j, exponent, x in triples}
 
 
-def _tree(side: PackedSide, tolerance: float, nodes: int) -> _ProofTree:
-    search = Search(side)
+def _tree(side: PackedSide, rules: list[int], tolerance: float, nodes: int) -> _ProofTree:
+    search = Search(side, rules)
     search.pursue(tolerance, nodes)
     tree = _ProofTree(side, search.rule)
     tree.offer(search.reached)
@@ -157,7 +171,7 @@ class _ProofTree(Tree):
         bound = super()._grow(parent, half, slot, level, above, cut, tolerance)
         work = self._work
         made_of = work.best_lam, work.best_q, work.best_centre, work.best_diagonal
-        reason = [np.array(part) for part in made_of]
+        reason, fixed = [np.array(part) for part in made_of], work.l == work.u
         if half >= 0:
             n, d = self._shape
             whole = self._known[self._place[parent]]
@@ -166,12 +180,12 @@ class _ProofTree(Tree):
             whole.halves.append(len(self._known))
             if bound >= above or bound == -math.inf:
                 # Nothing better was found, or nothing at all, for there is no such point.
-                reason = whole.reason
+                reason, fixed = whole.reason, whole.fixed
         self._place[slot] = len(self._known)
-        self._known.append(_Node(reason, np.array(work.L), np.array(work.U), work.l == work.u))
+        self._known.append(_Node(reason, np.array(work.L), np.array(work.U), fixed))
         return bound
 
-    def steps(self, frame: _Frame) -> Iterator[ScoreSplit | CoordinateSplit | Leaf]:
+    def steps(self, frame: _Frame) -> Iterator[Split | Leaf]:
         """The tree, parent first."""
         n, _ = self._shape
         waiting = [0]
@@ -181,7 +195,10 @@ class _ProofTree(Tree):
                 yield _leaf(node, frame)
                 continue
             v, point = node.split
-            if v >= n:
+            if self.rule == CORNERS:
+                waiting += reversed(node.halves)
+                yield EndsSplit(frame.columns[v - n])
+            elif v >= n:
                 waiting += reversed(node.halves)
                 at = math.ldexp(point, frame.exponents[v - n])
                 yield CoordinateSplit(frame.columns[v - n], at)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from expost.extrema import kernels
-from expost.extrema.branch_and_bound import Search, Tick
+from expost.extrema.branch_and_bound import ROUNDING_ALONE, Search, Tick
 from expost.extrema.kernels import RISING, PackedSide
 
 __all__ = ["Summit"]
@@ -30,7 +30,7 @@ class Summit:
     def of(cls, side: PackedSide) -> Summit | None:
         """None if the side is not concave."""
         clipped = kernels.clipping(*side, RISING)
-        if clipped >= 1e-9:
+        if clipped >= ROUNDING_ALONE:
             return None
         _, whole = kernels.moving(*side)
         return None if whole else cls(side, clipped)
