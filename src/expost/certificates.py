@@ -298,8 +298,8 @@ def _nodes(
 def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool) -> dict[str, Any]:
     """A leaf in the units of the checker, with the points where tangents will do best."""
     lam = _short(own.scale * y for own, y in zip(known, step.multipliers.tolist(), strict=True))
-    pairs = zip(known, step.curvatures.tolist(), strict=True)
-    q = _below(own.scale * (own.scale * y) for own, y in pairs)
+    pairs = list(zip(known, step.curvatures.tolist(), strict=True))
+    q = [_curvature(own.term.curve, own.scale * (own.scale * y)) for own, y in pairs]
     # Other coordinates than those of the block do not matter.
     centre = [step.centre.get(column, 0.0) for column in box.order]
     diagonal = _diagonal(step, known, q, box)
@@ -336,7 +336,7 @@ def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list
             result.append(1e9 * len(box.order) * size)
         else:
             # The checker wants a margin against both.
-            result.append(own * (1 + 1e-6) + _LITTLE * size)
+            result.append(own * (1 + 10.0 ** (2 - _DIGITS)) + _LITTLE * size)
     return result
 
 
@@ -345,6 +345,12 @@ def _short(numbers: Iterable[float]) -> list[float]:
     return [float(f"{x:.{_DIGITS}g}") for x in numbers]
 
 
-def _below(numbers: Iterable[float]) -> list[float]:
-    """The same, not rounded up: less curvature needs no more of the diagonal."""
-    return _short(x - abs(x) * 10.0 ** (1 - _DIGITS) for x in numbers)
+def _curvature(curve: verify.Curve, curvature: float) -> float:
+    """A few digits of a curvature, on the side where its term is still bounded as it was.
+
+    Less needs no more of the diagonal. But a linear term has to be concave at its tangent, which
+    may take all of it; the diagonal is made larger by as much.
+    """
+    moved = abs(curvature) * 10.0 ** (1 - _DIGITS)
+    (short,) = _short([curvature + moved if curve.kind == "linear" else curvature - moved])
+    return short

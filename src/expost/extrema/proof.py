@@ -123,8 +123,9 @@ class _Frame:
 
     def scaled(self, numbers: Floats, power: int) -> dict[int, float]:
         """What a number per coordinate is at the columns of the box."""
-        triples = zip(self.columns, self.exponents, numbers.tolist(), strict=True)
-        return {j: math.ldexp(x, power * exponent) for j, exponent, x in triples}
+        with np.errstate(over="ignore", under="ignore"):  # what is too large for a proof says so
+            sizes = np.ldexp(numbers, power * np.array(self.exponents, dtype=np.int64))
+        return dict(zip(self.columns, sizes.tolist(), strict=True))
 
 
 def _tree(side: PackedSide, rules: list[int], tolerance: float, nodes: int) -> _ProofTree:
