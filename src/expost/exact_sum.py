@@ -213,9 +213,9 @@ class ExactSum:
         digits = 30
         while True:
             if not self.has_ratio:
-                return _below(*self._quotient), -_below(-self._quotient[0], self._quotient[1])
+                return _below(*self._quotient), _above(*self._quotient)
             low, high = (Fraction(bound).as_integer_ratio() for bound in self.bounds(digits))
-            below, above = _below(*low), -_below(-high[0], high[1])
+            below, above = _below(*low), _above(*high)
             if above <= math.nextafter(below, math.inf):
                 return below, above
             digits *= 2
@@ -253,3 +253,8 @@ def _below(top: int, bottom: int) -> float:
     over, under = nearest.as_integer_ratio()
     # Adding zero turns -0.0 into 0.0.
     return (nearest if over * bottom <= top * under else math.nextafter(nearest, -math.inf)) + 0.0
+
+
+def _above(top: int, bottom: int) -> float:
+    """The smallest double that is not below a quotient."""
+    return 0.0 - _below(-top, bottom)
