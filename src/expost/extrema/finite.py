@@ -37,7 +37,7 @@ __all__ = [
 _BLOCK = 1 << 15
 
 # Weights of values that doubles cannot tell apart: looking at so many takes about a second.
-_MOST_NOTED = 1 << 20
+_MOST_NOTED = 1 << 18
 
 
 def spread(total: LogLikelihood) -> Enclosure:

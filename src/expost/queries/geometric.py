@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from expost.domains import FiniteSet
+from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.queries.base import FiniteLikelihood, Query, read_epsilon
 from expost.queries.integer_noise import NoisyLikelihood
@@ -65,6 +65,12 @@ class Geometric(Query):
 
     def with_epsilon(self, epsilon: Fraction) -> Geometric:
         return replace(self, epsilon=epsilon)
+
+    def work(self, domain: Domain) -> int:
+        low, high = self.range
+        values = domain.values if isinstance(domain, FiniteSet) else ()
+        inside = all(isinstance(value, int) and low <= value <= high for value in values)
+        return 0 if inside else 100 * len(values)
 
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         values = [value for value in domain.values if isinstance(value, int)]
