@@ -171,9 +171,6 @@ class ExactSum:
     @cached_property
     def sign(self) -> int:
         """-1, 0 or 1. More digits always decide, where it is not zero."""
-        if not self.powers:
-            top = self._quotient[0]
-            return (top > 0) - (top < 0)
         if not self.rationals and self._bits <= _LONG:
             top, bottom = self._ratio
             return (top > bottom) - (top < bottom)
@@ -207,6 +204,12 @@ class ExactSum:
             return
         for base, power in self.powers.items():
             yield power, _logs_around(Decimal(base), Decimal(base), digits)
+
+    @property
+    def nearest_rational(self) -> float:
+        """The nearest double to the sum of the rationals; lowest terms are not needed for it."""
+        top, bottom = self._quotient
+        return top / bottom
 
     def doubles(self) -> tuple[float, float]:
         """The nearest doubles on both sides."""

@@ -333,7 +333,9 @@ class Nats:
     @property
     def nearest(self) -> float:
         """A double for reports: the nearest one to a rational, else the next one above."""
-        return float(self.rational) if self.is_rational else self.enclosure.upper
+        if self._sum is None or self._sum.has_ratio:
+            return self.enclosure.upper
+        return self._sum.nearest_rational
 
 
 INFINITE = Nats(ratio=None)
