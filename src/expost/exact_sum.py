@@ -48,10 +48,12 @@ def decimals_around(top: int, bottom: int, digits: int) -> tuple[Decimal, Decima
 def _logs_around(below: Decimal, above: Decimal, digits: int) -> tuple[Decimal, Decimal]:
     """Decimals around the logarithms of two numbers; ``Context.ln`` is correctly rounded."""
     context = decimal_context(digits, decimal.ROUND_HALF_EVEN)
+    low = context.ln(below)
+    high = low if above == below else context.ln(above)
     # The logarithm of one is exactly zero; the decimal next to zero would have 10^18 digits.
     return (
-        Decimal(0) if below == 1 else context.next_minus(context.ln(below)),
-        Decimal(0) if above == 1 else context.next_plus(context.ln(above)),
+        context.next_minus(low) if low else low,
+        context.next_plus(high) if high else high,
     )
 
 
