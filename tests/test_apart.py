@@ -132,3 +132,13 @@ def test_categories_are_among_the_values_most_apart() -> None:
     assert apart is not None
     assert apart.likeliest == (90, "d")
     assert apart.unlikeliest == (0, "b")
+
+
+def test_noise_whose_weights_are_beyond_doubles_has_an_example() -> None:
+    box = xp.Box(age=(0, 120))
+    query = xp.laplace({"age": 1}, range=(0, 120), grid=1, epsilon=1)
+    apart = most_apart(xp.Odometer(xp.Transcript(box).add(query, 55)))
+    assert apart is not None
+    assert apart.likeliest == pytest.approx((55,), abs=0.6)
+    assert apart.unlikeliest == pytest.approx((120,), abs=0.6)
+    assert apart.difference == pytest.approx(65 / 120)

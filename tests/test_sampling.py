@@ -25,6 +25,7 @@ from expost.sampling import (
     Pmf,
     Spiked,
     SystemSource,
+    _divided,
     digits,
     draw,
 )
@@ -202,3 +203,20 @@ def test_every_draw_does_the_same_operations(pmfs: list[Pmf]) -> None:
             seen.add(tuple(sorted(operations.items())))
     assert len(seen) == 1
     assert seen != {()}
+
+
+@given(st.integers(1, 2**12000), st.integers(0, 2**12000))
+def test_long_numbers_are_divided_as_python_does(divisor: int, number: int) -> None:
+    bits = divisor.bit_length()
+    number %= divisor << bits
+    assert _divided(number, divisor, bits) == divmod(number, divisor)
+    assert _divided((divisor << bits) - 1, divisor, bits) == divmod((divisor << bits) - 1, divisor)
+
+
+@given(st.integers(2, 2**50), st.integers(1, 400), st.data())
+def test_digits_make_up_the_number(base: int, count: int, data: st.DataObject) -> None:
+    number = data.draw(st.integers(0, base**count - 1))
+    found = digits(number, base, count)
+    assert len(found) == count
+    assert max(found) < base
+    assert sum(digit * base**place for place, digit in enumerate(found)) == number

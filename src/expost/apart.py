@@ -102,7 +102,7 @@ class _Surface:
         columns = self._columns(points)
         result = np.zeros(len(points))
         for likelihood, position, times in self._summands:
-            result += times * np.log(likelihood.weights(position, columns).astype(float))
+            result += times * likelihood.logs(position, columns)
         return result
 
     def summit(self, sign: int) -> tuple[Doubles, float]:

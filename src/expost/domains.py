@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,12 @@ __all__ = [
     "categories",
     "domain_from_json",
     "integers",
+    "some",
 ]
+
+# What a search over a box takes grows with the square of this.
+_MOST_COLUMNS = 300
+_LISTED = 8
 
 Scalar = int | float | str
 Point = tuple[int | float, ...]
@@ -75,7 +81,7 @@ class FiniteSet:
         return len(self.values)
 
     def __repr__(self) -> str:
-        coordinates = "" if self.names is None else f" of {', '.join(self.names)}"
+        coordinates = "" if self.names is None else f" of {some(self.names)}"
         return f"FiniteSet({len(self)} value{'s' if len(self) > 1 else ''}{coordinates})"
 
     @cached_property
@@ -127,7 +133,7 @@ def _point(row: Any, names: tuple[str, ...]) -> Point:
 def _coordinates(row: Any, names: tuple[str, ...]) -> list[Any]:
     if isinstance(row, Mapping):
         if set(row) != set(names):
-            raise InvalidInput(f"must have the coordinates {', '.join(names)}")
+            raise InvalidInput(f"must have the coordinates {some(names)}")
         row = [row[name] for name in names]
     coordinates = items(row)
     if len(coordinates) != len(names):
@@ -239,6 +245,11 @@ class Box:
                 checked.append(_side(side))
         object.__setattr__(self, "sides", tuple(checked))
         object.__setattr__(self, "names", names)
+        if (count := self.places[-1].stop) > _MOST_COLUMNS:
+            raise InvalidInput(
+                f"a box of {count:,} coordinates, counting each category, is too large: at most "
+                f"{_MOST_COLUMNS} are searched; a finite set has no such limit"
+            )
 
     def __repr__(self) -> str:
         shown = [_shown(side) for side in self.sides]
@@ -296,7 +307,7 @@ class Box:
         except Exception:  # as above: no error, no leak
             return None
         inside = [part for part in parts if part is not None]
-        return sum(inside, ()) if len(inside) == len(parts) else None
+        return tuple(chain.from_iterable(inside)) if len(inside) == len(parts) else None
 
     def value(self, point: Sequence[float]) -> tuple[Scalar, ...]:
         """The coordinates of a point that is given by its columns."""
@@ -317,6 +328,12 @@ class Box:
             bounds = [float(side.lower), float(side.upper)]
             shapes.append({"integers": bounds} if isinstance(side, Integers) else bounds)
         return {"box": shapes if self.names is None else dict(zip(self.names, shapes, strict=True))}
+
+
+def some(names: Sequence[str]) -> str:
+    """Names on one line; of many the first ones."""
+    shown = ", ".join(names[:_LISTED])
+    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED:,} more"
 
 
 def by_name(names: Sequence[str], coordinates: Sequence[Scalar]) -> str:

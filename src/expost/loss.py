@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import overload
 
@@ -108,11 +107,7 @@ def basic_loss(transcript: Transcript) -> Nats:
 
 def total_charge(charges: Iterable[tuple[Nats, int]]) -> Nats:
     """The sum of charges with their multiplicities."""
-    # Equal charges are counted first: a thousand powers of a ratio are one power.
-    counts: Counter[Nats] = Counter()
-    for charge, times in charges:
-        counts[charge] += times
-    return sum((charge * times for charge, times in counts.items()), start=Nats())
+    return Nats.total(charges)
 
 
 @overload
@@ -150,7 +145,7 @@ def share_of(used: Nats, whole: Nats) -> Enclosure:
     if used == whole:
         used_up = 1.0 if whole > Nats() else 0.0
         return Enclosure(used_up, used_up)
-    if used == Nats() or whole.ratio is None:
+    if used == Nats() or whole.is_infinite:
         return Enclosure(0.0, 0.0)
     return share_between(used.enclosure, whole.enclosure)
 

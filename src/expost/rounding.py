@@ -11,6 +11,7 @@ from __future__ import annotations
 import decimal
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -18,6 +19,8 @@ from functools import cached_property, total_ordering
 from typing import SupportsFloat
 
 from expost.errors import InvalidInput, at
+from expost.exact_sum import ExactSum, decimal_context, decimals_around
+from expost.integer_exp import near_exp
 from expost.notebook import card, nats
 
 __all__ = [
@@ -165,45 +168,21 @@ def decimal_text(number: Fraction) -> str:
     return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
 
 
-def decimal_context(digits: int, rounding: str) -> decimal.Context:
-    """Decimals of this many digits, of any size; ``exp`` and ``ln`` are correctly rounded."""
-    return decimal.Context(
-        prec=digits, rounding=rounding, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[]
-    )
-
-
 def quotient(number: Fraction) -> Decimal:
     """A rational as a decimal, rounded as the context at hand says."""
     return Decimal(number.numerator) / Decimal(number.denominator)
 
 
-def _decimals(number: Fraction, digits: int) -> tuple[Decimal, Decimal]:
-    """Decimals of this many digits on both sides of a rational (equal if it is one)."""
-    numerator, denominator = Decimal(number.numerator), Decimal(number.denominator)
-    return (
-        decimal_context(digits, decimal.ROUND_FLOOR).divide(numerator, denominator),
-        decimal_context(digits, decimal.ROUND_CEILING).divide(numerator, denominator),
-    )
-
-
-def _log_bounds(number: Fraction, digits: int) -> tuple[Fraction, Fraction]:
-    """Rationals on both sides of log(number); ``Context.ln`` is documented as correctly rounded."""
-    context = decimal_context(digits, decimal.ROUND_HALF_EVEN)
-    below, above = _decimals(number, digits)
-    # The logarithm of one is exactly zero; the decimal next to zero would have 10^18 digits.
-    return (
-        Fraction(0 if below == 1 else context.next_minus(context.ln(below))),
-        Fraction(0 if above == 1 else context.next_plus(context.ln(above))),
-    )
-
-
 def scaled_exp(exponent: Fraction, bits: int) -> int:
     """The integer ⌊2^bits · e^exponent⌋, for a rational exponent other than zero."""
+    near = near_exp(exponent, bits)
+    if near is not None:
+        return near
     # The result has about bits + exponent/ln 2 bits, and a decimal digit is worth three at least.
     digits = 30 + max(0, bits + int(exponent * Fraction("1.4427"))) // 3
     while True:
         context = decimal_context(digits, decimal.ROUND_HALF_EVEN)
-        below, above = _decimals(exponent, digits)
+        below, above = decimals_around(*exponent.as_integer_ratio(), digits)
         lower = _scaled_floor(context.next_minus(context.exp(below)), bits)
         upper = _scaled_floor(context.next_plus(context.exp(above)), bits)
         if lower == upper:
@@ -236,20 +215,41 @@ def double_above(number: Fraction) -> float:
 
 
 @total_ordering
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class Nats:
     """An exact amount of privacy in nats: ``rational + log(ratio)``; ``ratio=None`` is infinite.
 
     The order is exact. A rational equals a logarithm of a rational only where both are zero, so
-    more digits always decide.
+    more digits always decide. Sums are held as such, and written out only where they are shown.
     """
 
-    rational: Fraction = Fraction(0)
-    ratio: Fraction | None = Fraction(1)
+    _sum: ExactSum | None
 
-    def __post_init__(self) -> None:
-        if self.ratio is not None and self.ratio <= 0:
+    def __init__(
+        self,
+        rational: Fraction = Fraction(0),
+        ratio: Fraction | None = Fraction(1),
+    ) -> None:
+        if ratio is not None and ratio <= 0:
             raise ValueError("the ratio must be positive")
+        amount = None if ratio is None else ExactSum.of(rational, ratio)
+        object.__setattr__(self, "_sum", amount)
+
+    @classmethod
+    def of(cls, amount: ExactSum) -> Nats:
+        """The amount that a sum is."""
+        result = cls.__new__(cls)
+        object.__setattr__(result, "_sum", amount)
+        return result
+
+    @classmethod
+    def total(cls, parts: Iterable[tuple[Nats, int]]) -> Nats:
+        """The sum of these amounts, each so many times."""
+        counted = list(parts)
+        sums = [(part._sum, times) for part, times in counted if part._sum is not None]
+        if len(sums) < len(counted):
+            return INFINITE
+        return cls.of(ExactSum.total(sums))
 
     @classmethod
     def budget(cls, epsilon: ExactLike | None = None, ratio: ExactLike | None = None) -> Nats:
@@ -266,29 +266,47 @@ class Nats:
                 raise InvalidInput("must be greater than 1")
         return cls(ratio=factor)
 
+    @property
+    def rational(self) -> Fraction:
+        """What is not under the logarithm."""
+        return Fraction(0) if self._sum is None else self._sum.rational
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """What is under the logarithm."""
+        return None if self._sum is None else self._sum.ratio
+
+    @property
+    def is_infinite(self) -> bool:
+        return self._sum is None
+
+    @property
+    def is_rational(self) -> bool:
+        """Whether there is nothing under the logarithm but one."""
+        return self._sum is not None and not self._sum.has_ratio
+
     def __add__(self, other: Nats) -> Nats:
-        if self.ratio is None or other.ratio is None:
-            return INFINITE
-        return Nats(self.rational + other.rational, self.ratio * other.ratio)
+        return Nats.total([(self, 1), (other, 1)])
 
     def __mul__(self, times: int) -> Nats:
-        return self if self.ratio is None else Nats(self.rational * times, self.ratio**times)
+        return Nats.total([(self, times)])
 
     def __eq__(self, other: object) -> bool:
-        # Equal amounts have equal parts: log(ratio) is never a rational other than zero.
-        return self is other or (isinstance(other, Nats) and self._parts == other._parts)
+        if self is other:
+            return True
+        if not isinstance(other, Nats) or self._fingerprint != other._fingerprint:
+            return False
+        return self._compare(other) == 0
 
     def __lt__(self, other: Nats) -> bool:
         return self._compare(other) < 0
 
     def __hash__(self) -> int:
-        return hash(self._parts)
+        return hash(self._fingerprint)
 
-    @cached_property
-    def _parts(self) -> tuple[int, ...]:
-        """Integers, which are compared and hashed much faster than fractions."""
-        ratio = (0, 0) if self.ratio is None else self.ratio.as_integer_ratio()
-        return *self.rational.as_integer_ratio(), *ratio
+    @property
+    def _fingerprint(self) -> tuple[int, int] | None:
+        return None if self._sum is None else self._sum.fingerprint
 
     def __repr__(self) -> str:
         return f"Nats({self})"
@@ -303,42 +321,23 @@ class Nats:
 
     def _compare(self, other: Nats) -> int:
         """The sign of ``self - other``."""
-        if self.ratio is None or other.ratio is None:
-            return (self.ratio is None) - (other.ratio is None)
-        rational, ratio = self.rational - other.rational, self.ratio / other.ratio
-        if ratio == 1 or rational == 0:
-            # Both parts are then on the same side of zero, or one of them is zero.
-            return (rational > 0) - (rational < 0) + (ratio > 1) - (ratio < 1)
-        digits = 30
-        while True:
-            below, above = _log_bounds(ratio, digits)
-            if rational + below > 0:
-                return 1
-            if rational + above < 0:
-                return -1
-            digits *= 2
+        if self._sum is None or other._sum is None:
+            return (self._sum is None) - (other._sum is None)
+        return ExactSum.total([(self._sum, 1), (other._sum, -1)]).sign
 
     @cached_property
     def enclosure(self) -> Enclosure:
         """The nearest doubles on both sides."""
-        if self.ratio is None:
+        if self._sum is None:
             return Enclosure(math.inf, math.inf)
-        below = above = self.rational
-        digits = 30
-        while True:
-            if self.ratio != 1:
-                low, high = _log_bounds(self.ratio, digits)
-                below, above = self.rational + low, self.rational + high
-            # Adding zero turns -0.0 into 0.0.
-            enclosure = Enclosure(double_below(below) + 0.0, double_above(above) + 0.0)
-            if enclosure.upper <= up(enclosure.lower):
-                return enclosure
-            digits *= 2
+        return Enclosure(*self._sum.doubles())
 
     @property
     def nearest(self) -> float:
         """A double for reports: the nearest one to a rational, else the next one above."""
-        return float(self.rational) if self.ratio == 1 else self.enclosure.upper
+        if self._sum is None or self._sum.has_ratio:
+            return self.enclosure.upper
+        return self._sum.nearest_rational
 
 
 INFINITE = Nats(ratio=None)

@@ -39,6 +39,9 @@ __all__ = [
 ]
 
 VERSION = 1
+
+_MOST_WORK = 1 << 22
+_LATELY = 1000
 FILTER_KINDS = ("basic", "simplified", "bayesian", "composition", "approximate")
 
 # Filters with a delta have a composition rule, under this name in a file.
@@ -101,6 +104,8 @@ class Transcript:
     domain: Domain
     filter: FilterSpec | None = None
     exchanges: Chain[Exchange] = field(default_factory=Chain, init=False)
+    _work: int = field(default=0, init=False, repr=False, compare=False)
+    """What its queries take to set up whenever it is read, in microseconds, about."""
 
     def __post_init__(self) -> None:
         with at("domain"):
@@ -111,6 +116,7 @@ class Transcript:
     def add(self, query: Query, response: Any) -> Transcript:
         """The transcript with one more exchange; the response must be one that the query has."""
         check_query(query)
+        work = self._work_with(query)
         likelihood = query.on(self.domain)
         position = likelihood.position(response)
         if position is None:
@@ -118,13 +124,28 @@ class Transcript:
         exchange = Exchange(query, likelihood.responses[position])
         longer = Transcript(self.domain, self.filter)
         object.__setattr__(longer, "exchanges", self.exchanges.plus(exchange))
+        object.__setattr__(longer, "_work", work)
         return longer
 
     def first(self, count: int) -> Transcript:
         """The transcript as it was after the first so many exchanges."""
         shorter = Transcript(self.domain, self.filter)
         object.__setattr__(shorter, "exchanges", self.exchanges.first(count))
+        object.__setattr__(shorter, "_work", self._work)
         return shorter
+
+    def _work_with(self, query: Query) -> int:
+        """The work after one more query; what was asked lately takes no more."""
+        more = query.work(self.domain)
+        lately = self.exchanges[-_LATELY:] if more else ()
+        if not more or any(step.query is query for step in lately):
+            return self._work
+        if self._work + more > _MOST_WORK:
+            raise InvalidInput(
+                f"its {query.kind} queries take {self._work + more:,} steps to set up, and at most "
+                f"{_MOST_WORK:,} are taken; queries that were asked before take no more"
+            )
+        return self._work + more
 
     def __len__(self) -> int:
         return len(self.exchanges)
@@ -199,6 +220,7 @@ class Transcript:
         with at("query"):
             query = query_from_json(fields["query"])
             query = known.setdefault(query.kind.encode() + canonical(query.tree()), query)
+            self._work_with(query)
             query.on(self.domain)
         return self.add(query, _response_from_json(fields["response"]))
 

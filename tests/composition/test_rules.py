@@ -421,7 +421,7 @@ def test_a_rule_survives_its_file(rule: xp.Rule) -> None:
         ('{"kind": "whitehouse"}', "'delta_prime' is missing"),
         ('{"kind": "whitehouse", "delta_prime": 1}', "delta_prime: must be between 0 and 1"),
         ('{"kind": "whitehouse", "delta_prime": null}', "delta_prime: must be a number"),
-        ('{"kind": "mixture", "lambdas": [], "weights": []}', "lambdas: must be from 1 to 64"),
+        ('{"kind": "mixture", "lambdas": [], "weights": []}', "lambdas: must be from 1 to 4"),
         ('{"kind": "mixture", "lambdas": [1, 1], "weights": [1, 1]}', "lambdas: must be distinct"),
         (
             '{"kind": "mixture", "lambdas": [0], "weights": [1]}',

@@ -146,3 +146,12 @@ def test_bad_input_gets_one_line(call: Any, line: str) -> None:
     with pytest.raises(xp.InvalidInput) as error:
         call()
     assert str(error.value) == line
+
+
+def test_noise_whose_weights_are_beyond_doubles_is_estimated() -> None:
+    box = xp.Box(age=(0, 120))
+    query = xp.laplace({"age": 1}, range=(0, 120), grid=1, epsilon=60)
+    samples = xp.Samples(box, [[50], [55], [60], [110]])
+    likelihoods = samples.likelihoods(xp.Transcript(box).add(query, 55))
+    expected = [math.exp(-2.5), 1, math.exp(-2.5), math.exp(-27.5)]
+    assert likelihoods.tolist() == pytest.approx(expected)

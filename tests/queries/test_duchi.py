@@ -56,3 +56,13 @@ def test_a_range_is_needed() -> None:
     text += '"weights": [1], "epsilon": 1}, "response": 1}]}'
     with pytest.raises(xp.InvalidInput, match="range"):
         xp.Transcript.from_json(text)
+
+
+@pytest.mark.parametrize("domain", [xp.Box([(-1, 1)]), xp.FiniteSet([-1, 0, 1])])
+def test_estimates_that_no_double_can_hold_are_refused_by_a_line(
+    domain: xp.Box | xp.FiniteSet,
+) -> None:
+    weights: Any = [1] if isinstance(domain, xp.Box) else {"value": 1}
+    query = xp.duchi(weights, range=(-8e307, 8e307), epsilon="0.1")
+    with pytest.raises(xp.InvalidInput, match=r"^epsilon: is too small for estimates in doubles$"):
+        query.on(domain)

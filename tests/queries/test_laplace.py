@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import expost as xp
 import oracles
 from expost.queries.geometric import NoisyInteger
+from expost.queries.term import Term
 
 BOX = xp.Box(age=(0, 100), share=(-1, 1))
 QUERY = xp.laplace({"age": 1, "share": 10}, intercept=10, range=(0, 120), grid=2, epsilon="1.5")
@@ -160,3 +162,39 @@ def test_responses_are_integers_that_a_double_can_hold() -> None:
     query = xp.laplace([1], range=(1e15, 1e15 + 1), grid="0.1", epsilon=1)
     with pytest.raises(xp.InvalidInput, match=r"^grid: is too fine for responses up to 2\^53$"):
         query.on(box)
+
+
+def test_a_refusal_is_a_refusal_where_the_grid_is_too_fine_for_what_would_fit() -> None:
+    query = xp.laplace({"value": 1}, range=(0, 1), grid="0.001", epsilon=1)
+    session = xp.Session(xp.FiniteSet([0, 1]), 0, filter=xp.BayesianFilter(epsilon="0.5"))
+    with pytest.raises(xp.BudgetExceeded) as refused:
+        session.ask(query)
+    assert refused.value.fits is None
+    assert session.decide(query).largest_epsilon is None
+
+
+@pytest.mark.parametrize("epsilon", ["0.9", "7", "200"])
+def test_what_is_not_written_out_is_what_the_weights_say(epsilon: str) -> None:
+    domain = xp.FiniteSet([0, 1, 2, 7, 9, 20])
+    likelihood = xp.laplace({"value": 1}, range=(0, 20), grid=1, epsilon=epsilon).on(domain)
+    for response in (likelihood.responses[0], -3, 0, 4, 7, 20, 25, likelihood.responses[-1]):
+        position = likelihood.position(response)
+        assert position is not None
+        weights, term = likelihood.weights(position), likelihood.term(position)
+        assert term.loss.ratio == Fraction(int(weights.max()), int(weights.min()))
+        written = Term(weights)
+        with mpmath.workdps(40):
+            for x in range(len(domain)):
+                truth = oracles.log(Fraction(int(weights[x]), int(weights[0])))
+                for shown in (term, written):
+                    about = mpmath.mpf(shown.logs[x]) - mpmath.mpf(shown.logs[0])
+                    assert abs(truth - about) <= 2 * shown.error
+        powers = likelihood.powers(position, range(len(domain)))
+        products = [math.prod(Fraction(b) ** p for b, p in row) for row in powers]
+        assert [p / products[0] for p in products] == [
+            Fraction(int(w), int(weights[0])) for w in weights
+        ]
+        classes = likelihood.alike(position)
+        assert [a == b for a in classes for b in classes] == [
+            v == w for v in weights for w in weights
+        ]

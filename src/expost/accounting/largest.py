@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+from expost.errors import InvalidInput
 from expost.queries import Query
 from expost.queries.base import LARGEST_EPSILON
 
@@ -13,7 +14,7 @@ __all__ = ["largest_epsilon", "nearly_largest_epsilon"]
 
 _STEP = Fraction(1, 10**10)
 _ATTEMPTS = 12
-_STRIDES = 200
+_STRIDES = 64
 
 Trial = tuple[bool, float]
 """Whether a variant of the query is accepted, and how far its worst case is above the budget."""
@@ -33,9 +34,7 @@ def largest_epsilon(
         return None
 
     def trial(steps: int) -> Trial:
-        variant = query.with_epsilon(steps * _STEP)
-        assert variant is not None, "a query with an epsilon can have another one"
-        return attempt(variant)
+        return _attempted(query, steps * _STEP, attempt)
 
     most = int(LARGEST_EPSILON / _STEP)
     low = min(most, int(Fraction(remaining) / _STEP))
@@ -105,9 +104,7 @@ def nearly_largest_epsilon(
         epsilon = _four_digits(guess)
         if not low < epsilon < high or used_up():
             break
-        variant = query.with_epsilon(epsilon)
-        assert variant is not None
-        accepted, excess = attempt(variant)
+        accepted, excess = _attempted(query, epsilon, attempt)
         if accepted:
             low, below = epsilon, excess
         else:
@@ -123,6 +120,19 @@ def nearly_largest_epsilon(
             share = below / (below - above) if below < 0 < above < math.inf else 0.5
             guess = float(low) + min(0.9, max(0.1, share)) * float(high - low)
     return low or None
+
+
+def _attempted(query: Query, epsilon: Fraction, attempt: Callable[[Query], Trial]) -> Trial:
+    """Whether the query is accepted with another epsilon; with one that it cannot have, it is not.
+
+    A grid of noise, for example, can be too fine for a small epsilon.
+    """
+    variant = query.with_epsilon(epsilon)
+    assert variant is not None, "a query with an epsilon can have another one"
+    try:
+        return attempt(variant)
+    except InvalidInput:
+        return False, math.inf
 
 
 def _four_digits(number: float) -> Fraction:

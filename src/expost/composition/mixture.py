@@ -22,7 +22,7 @@ from expost.rounding import ExactLike, Nats, decimal_text, exact
 
 __all__ = ["Mixture"]
 
-_MOST = 64
+_MOST = 4
 
 # Measured over many budgets and sizes: nearly all weight on one order costs it little, and a small
 # weight on larger ones is enough, because a weight w costs log(1/w)/λ.

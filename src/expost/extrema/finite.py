@@ -9,15 +9,17 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
+from expost.errors import InvalidInput
+from expost.exact_sum import ExactSum
 from expost.likelihood import LogLikelihood, Summand, rounded_sum_error
-from expost.queries.term import Term, Weights
+from expost.queries import FiniteLikelihood
+from expost.queries.term import Powers, Term
 from expost.rounding import INFINITE, UNIT, Enclosure, Nats, down, up
 
 __all__ = [
@@ -33,6 +35,9 @@ __all__ = [
 # A block of two operands and a result stays in the second-level cache, so a pass reads each
 # operand from memory once and writes nothing back.
 _BLOCK = 1 << 15
+
+# Weights of values that doubles cannot tell apart: looking at so many takes about a second.
+_MOST_NOTED = 1 << 18
 
 
 def spread(total: LogLikelihood) -> Enclosure:
@@ -100,14 +105,14 @@ def exact_spread(total: LogLikelihood, extra: Summand | None = None) -> Nats:
     if sums.min() == -math.inf:
         return INFINITE
     exact = ExactSums(total.domain, sums, error, summands)
-    return Nats(ratio=exact.ratio(exact.extreme(1), exact.extreme(-1)))
+    return exact.apart(exact.extreme(1), exact.extreme(-1))
 
 
 class Candidate(NamedTuple):
-    """A value, and its weights for the responses that were given."""
+    """A value, and by which powers its likelihood differs from that of another one."""
 
     value: int
-    weights: tuple[int, ...] = ()
+    powers: Counter[int]
 
 
 def signed(
@@ -133,41 +138,89 @@ class ExactSums:
         band = np.flatnonzero(sums >= down(float(sums.max()) - 2 * self.error))
         best, *others = self._classes(band)
         for other in others:
-            if self.ratio(other, best) ** sign > 1:
+            if ExactSum.product(_less(other.powers, best.powers)).sign == sign:
                 best = other
         return best
 
-    def ratio(self, first: Candidate, second: Candidate) -> Fraction:
-        """The likelihood of one value over that of another.
+    def apart(self, first: Candidate, second: Candidate) -> Nats:
+        """By how much ℓ of one value is above that of another.
 
-        Equal weights cancel before anything is multiplied.
+        Equal weights cancel, and nothing is multiplied out.
         """
         powers: Counter[int] = Counter()
-        for above, below, part in zip(first.weights, second.weights, self.summands, strict=True):
-            powers[above] += part.times
-            powers[below] -= part.times
-        numerator = math.prod(weight**power for weight, power in powers.items() if power > 0)
-        denominator = math.prod(weight**-power for weight, power in powers.items() if power < 0)
-        return Fraction(numerator, denominator)
+        for summand in self.summands:
+            likelihood, places = self._likelihood(summand), [first.value, second.value]
+            above, below = likelihood.powers(summand.position, places)
+            _multiply(powers, above, summand.times)
+            _multiply(powers, below, -summand.times)
+        return Nats.of(ExactSum.product(powers))
 
     def _classes(self, values: NDArray[np.intp]) -> list[Candidate]:
-        """One of these values for each distinct row of weights.
+        """Of these values, one for each way in which likelihoods differ from that of the first.
 
-        Nearly all values of a large domain can be tied, so classes are refined summand by summand
-        and only one value of each is ever written out.
+        Nearly all values of a large domain can be tied. Responses that do not tell them apart are
+        passed over, and of the others only what differs from the first value is noted.
         """
-        label, first = np.zeros(len(values), dtype=np.intp), np.zeros(1, dtype=np.intp)
-        if len(values) > 1:
-            for summand in self.summands:
-                _, code = np.unique(self._weights(summand)[values], return_inverse=True)
-                joint = label * (code.max() + 1) + code
-                _, first, label = np.unique(joint, return_index=True, return_inverse=True)
-        columns = [self._weights(summand)[values[first]].tolist() for summand in self.summands]
-        rows = zip(*columns, strict=True) if columns else [()]
-        return [
-            Candidate(int(value), tuple(row))
-            for value, row in zip(values[first], rows, strict=True)
-        ]
+        if len(values) == 1:
+            return [Candidate(int(values[0]), Counter())]
+        kinds: dict[tuple[Powers, Powers, int], int] = {}
+        noted: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
+        count = 0
+        for summand in self.summands:
+            likelihood = self._likelihood(summand)
+            alike = likelihood.alike(summand.position)[values]
+            places = np.flatnonzero(alike != alike[0])
+            if not len(places):
+                continue
+            count += len(places)
+            if count > _MOST_NOTED:
+                raise InvalidInput(
+                    f"{len(values):,} values are too close for doubles to tell, and too many for "
+                    "exact comparison after so many responses; with fewer values it works"
+                )
+            _, some, code = np.unique(alike[places], return_index=True, return_inverse=True)
+            known = likelihood.powers(summand.position, values[[0, *places[some]]].tolist())
+            numbers = [
+                kinds.setdefault((powers, known[0], summand.times), len(kinds))
+                for powers in known[1:]
+            ]
+            noted.append((places, np.array(numbers, dtype=np.intp)[code]))
+        return self._distinct(values, noted, list(kinds))
 
-    def _weights(self, summand: Summand) -> Weights:
-        return summand.query.on(self.domain).weights(summand.position)
+    @staticmethod
+    def _distinct(
+        values: NDArray[np.intp],
+        noted: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
+        kinds: list[tuple[Powers, Powers, int]],
+    ) -> list[Candidate]:
+        """The first value, and one for every other collection of differences from it."""
+        result = {b"": Candidate(int(values[0]), Counter())}
+        if noted:
+            place, kind = (np.concatenate(parts) for parts in zip(*noted, strict=True))
+            order = np.lexsort((kind, place))
+            place, kind = place[order], kind[order]
+            ends = np.flatnonzero(np.diff(place, append=-1)) + 1
+            for start, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
+                key = kind[start:end].tobytes()
+                if key not in result:
+                    powers: Counter[int] = Counter()
+                    for number in kind[start:end].tolist():
+                        own, first, times = kinds[number]
+                        _multiply(powers, own, times)
+                        _multiply(powers, first, -times)
+                    result[key] = Candidate(int(values[place[start]]), powers)
+        return list(result.values())
+
+    def _likelihood(self, summand: Summand) -> FiniteLikelihood:
+        return summand.query.on(self.domain)
+
+
+def _multiply(product: Counter[int], powers: Powers, times: int) -> None:
+    for base, power in powers:
+        product[base] += power * times
+
+
+def _less(first: Counter[int], second: Counter[int]) -> Counter[int]:
+    difference = first.copy()
+    difference.subtract(second)
+    return difference

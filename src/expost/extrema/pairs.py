@@ -8,6 +8,7 @@ docs/theory/filters.md.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
@@ -32,8 +33,10 @@ def widest_pair(total: LogLikelihood, told_from: ToldFrom) -> tuple[int, int]:
 
     def extreme(sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
         if among is None:  # nothing of the size of the domain is copied in the usual case
-            return Candidate(int(total.values.argmax() if sign > 0 else total.values.argmin()))
-        return Candidate(int(np.argmax(signed(total.values, sign, among))))
+            place = total.values.argmax() if sign > 0 else total.values.argmin()
+        else:
+            place = np.argmax(signed(total.values, sign, among))
+        return Candidate(int(place), Counter())
 
     def width(pair: tuple[int, int]) -> float:
         return float(total.values[pair[0]]) - float(total.values[pair[1]])
@@ -58,8 +61,7 @@ def exact_spread_apart(total: LogLikelihood, told_from: ToldFrom, apart: Nats) -
     exact = ExactSums(total.domain, total.values, total.error, list(total.tally.values()))
     pairs = _widest_pairs(exact.extreme, told_from)
     (high, _), (_, low) = pairs[0], pairs[-1]
-    spread = Nats(ratio=exact.ratio(high, low))
-    return max(spread, *(Nats(ratio=exact.ratio(*pair)) + apart for pair in pairs))
+    return max(exact.apart(high, low), *(exact.apart(*pair) + apart for pair in pairs))
 
 
 class _Extreme(Protocol):

@@ -70,8 +70,7 @@ class Samples:
             likelihood = queries[name].on(self.box)
             position = likelihood.position(response)
             assert position is not None, "a transcript holds only responses of its queries"
-            weights = likelihood.weights(position, list(self._columns))
-            total += times * np.log(weights.astype(np.float64))
+            total += times * likelihood.logs(position, list(self._columns))
         return np.asarray(np.exp(total - total.max()))
 
 

@@ -25,7 +25,7 @@ from expost.queries.lazy import Lazy
 from expost.queries.meaning import Meaning
 from expost.queries.recent import Recent
 from expost.queries.score_term import ScoreTerm
-from expost.queries.term import Term, Weights, as_weights
+from expost.queries.term import Powers, Term, Weights, as_weights, logs_of
 from expost.reading import scalar
 from expost.rounding import (
     INFINITE,
@@ -101,6 +101,10 @@ class BoxLikelihood(Likelihood[Point]):
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
         """The exact weights of one response at many points: a column per coordinate."""
 
+    def logs(self, position: int, columns: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Their logarithms in doubles, about and up to a constant: for examples and estimates."""
+        return logs_of(self.weights(position, columns))
+
     @abstractmethod
     def term(self, position: int) -> ScoreTerm:
         """The logarithm of the weight of one response, as a function on the box."""
@@ -173,15 +177,29 @@ class FiniteLikelihood(Likelihood[int]):
     def weights(self, position: int) -> Weights:
         """The exact weights of one response over the domain, up to a common factor."""
 
+    def alike(self, position: int) -> NDArray[Any]:
+        """Numbers that are equal for values with equal weights, and for no others."""
+        return self.weights(position)
+
+    def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
+        """The exact weights of one response at some values, as products of powers.
+
+        A likelihood whose weights are powers gives these, which are much shorter.
+        """
+        return [((int(weight), 1),) for weight in self.weights(position)[places]]
+
     def term(self, position: int) -> Term:
         """The likelihood of one response over the domain."""
         term = self._terms.get(position)
         if term is None:
-            term = Term(self.weights(position))
+            term = self._term(position)
             if len(self._terms) * len(self.domain) > _MOST_KEPT:
                 self._terms.clear()
             self._terms[position] = term
         return term
+
+    def _term(self, position: int) -> Term:
+        return Term(self.weights(position))
 
     @cached_property
     def _terms(self) -> dict[int, Term]:
@@ -251,6 +269,13 @@ class Pairwise(FiniteLikelihood):
         weights = np.repeat(as_weights([self._light], self._heavy), len(self.domain))
         weights[self.speaks_for(position)] = self._heavy
         return weights
+
+    def alike(self, position: int) -> NDArray[Any]:
+        return self.speaks_for(position)
+
+    def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
+        heavy, light = ((self._heavy, 1),), ((self._light, 1),)
+        return [heavy if spoken else light for spoken in self.speaks_for(position)[places].tolist()]
 
     @cached_property
     def epsilon(self) -> Nats:
@@ -360,6 +385,10 @@ class Query(ABC):
     @abstractmethod
     def with_epsilon(self, epsilon: Fraction) -> Query | None:
         """The same query with another epsilon and equal structure; None if it has no epsilon."""
+
+    def work(self, domain: Domain) -> int:
+        """How long its likelihood takes to set up, where that is long: in microseconds, about."""
+        return 0
 
     @abstractmethod
     def _on(self, domain: FiniteSet) -> FiniteLikelihood: ...

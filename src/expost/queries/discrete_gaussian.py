@@ -13,7 +13,9 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
 
-from expost.rounding import scaled_exp
+import numpy as np
+
+from expost.rounding import UNIT, scaled_exp
 from expost.sampling import Pmf
 
 __all__ = ["MOST_STEPS", "ROUNDING", "GaussianNoise"]
@@ -85,6 +87,13 @@ class GaussianNoise:
     def total(self) -> int:
         return 2 * self.tails[0] - self.weights[0]
 
+    @property
+    def fall(self) -> tuple[int, int]:
+        raise AssertionError("Gaussian weights fall ever faster")
+
+    def falls(self, response: int, lowest: int, highest: int) -> bool:
+        return False
+
     def weight(self, value: int, response: int) -> int:
         """The weight of a response, for a value between ``first`` and ``last``."""
         distance = abs(response - value)
@@ -105,12 +114,28 @@ class GaussianNoise:
         top, bottom = delta.as_integer_ratio()
         apart, spared = self.last - self.first, top * self.total
         best, over = 1, 1
-        for noise in range(1 - self.reach, self.beyond + 1):
+        for noise in self._telling(delta):
             more = bottom * self.at_least(noise) - spared
             less = bottom * self.at_least(noise + apart)
             if more * over > best * less:
                 best, over = more, less
         return Fraction(best, over)
+
+    def _telling(self, delta: Fraction) -> list[int]:
+        """The events, by their k, that can be the worst one as far as doubles tell.
+
+        Doubles hold the tails to a unit of roundoff; a few more are allowed for what is done with
+        them. Where tails are too large for doubles there are few of them.
+        """
+        if self.total.bit_length() > 1000:
+            return list(range(1 - self.reach, self.beyond + 1))
+        tails, total = np.array(self.tails[: self.reach + 1], dtype=np.float64), float(self.total)
+        at_least = np.concatenate([total - tails[:0:-1], tails[1:]])  # from 1 - reach to reach
+        more, less = at_least[: self.reach + self.beyond], at_least[self.last - self.first :]
+        spared, slack = float(delta) * total, 16 * UNIT
+        most = (more * (1 + slack) - spared * (1 - slack)) / (less * (1 - slack))
+        least = (more * (1 - slack) - spared * (1 + slack)) / (less * (1 + slack))
+        return (np.flatnonzero(most >= least.max()) + 1 - self.reach).tolist()
 
     def pmf(self, value: int) -> Pmf:
         return ShiftedNoise(self, value)

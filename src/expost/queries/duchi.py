@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from expost.domains import Domain
-from expost.errors import at
+from expost.errors import InvalidInput, at
 from expost.queries.base import read_epsilon
 from expost.queries.linear import Linear
 from expost.queries.meaning import Meaning
@@ -51,7 +51,10 @@ class Duchi(Linear):
     def _answers(self, ends: Ends) -> Ends:
         # By the weights that are sampled, so that nothing but a rounding is wrong on average.
         low, high = Grid.at(self.epsilon).means(ends)
-        return number(float(low)), number(float(high))
+        try:
+            return number(float(low)), number(float(high))
+        except (OverflowError, InvalidInput):
+            raise InvalidInput("is too small for estimates in doubles", "epsilon") from None
 
     def meaning(self, domain: Domain) -> Meaning:
         return Meaning(self.range, Fraction)

@@ -6,21 +6,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 from expost.domains import FiniteSet, Scalar
 from expost.errors import InvalidInput, at
 from expost.queries.base import Columns, FiniteLikelihood, Query, read_epsilon
+from expost.queries.recent import Recent
 from expost.queries.term import as_weights
 from expost.reading import array, each, items, members, scalar
-from expost.rounding import ExactLike, Nats, decimal_text, exact, positive, scaled_exp
+from expost.rounding import ExactLike, decimal_text, exact, positive, scaled_exp
 
 __all__ = ["ExponentialMechanism", "exponential_mechanism"]
 
 _LARGEST_SENSITIVITY = 10**300
 
-# So that weights stay below some eight thousand bits, whatever epsilon is.
 _MOST_SPREAD = 20
+
+# Weights then stay below some eight hundred bits.
+_MOST_EXPONENT = 500
+_MOST_RESPONSES = 1000
+_MOST_UTILITIES = 4000
+_MOST_BITS = 128
 
 Utility = tuple[tuple[Fraction, ...], ...]
 
@@ -80,41 +87,72 @@ class ExponentialMechanism(Query):
             raise InvalidInput(
                 f"{len(self.utility)} rows for a domain of {len(domain)} values", "utility"
             )
+        levels = _recent.get(self.utility, self.sensitivity, lambda: Levels.of(self.utility), _size)
+        most = _MOST_EXPONENT * 2 * self.sensitivity
+        if self.epsilon * levels.reach > most:
+            raise InvalidInput(
+                f"must be at most {float(most / levels.reach):.6g}, where utilities reach over "
+                f"{float(levels.reach / self.sensitivity):.6g} sensitivities",
+                "epsilon",
+            )
         factor = self.epsilon / (2 * self.sensitivity)
-        rows = [[factor * utility for utility in row] for row in self.utility]
-        weights, total = exponential_weights(rows, self.epsilon)
+        weights, total = exponential_weights(levels, factor, self.epsilon)
         columns = [as_weights(column, total) for column in zip(*weights, strict=True)]
-        likelihood = Columns(domain, self.responses, columns)
-        if not likelihood.epsilon <= Nats(self.epsilon):
-            raise AssertionError("mixing makes up for all rounding")
-        return likelihood
+        return Columns(domain, self.responses, columns)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """By how much utilities are below the largest one of their value: each such number once."""
+
+    below: tuple[Fraction, ...]
+    rows: tuple[tuple[int, ...], ...]
+    """Which of these it is, for every response of every value."""
+
+    @classmethod
+    def of(cls, utility: Utility) -> Levels:
+        known: dict[Fraction, int] = {}
+        rows = tuple(
+            tuple(known.setdefault(largest - entry, len(known)) for entry in row)
+            for row, largest in ((row, max(row)) for row in utility)
+        )
+        return cls(tuple(known), rows)
+
+    @cached_property
+    def reach(self) -> Fraction:
+        """The largest of these numbers."""
+        return max(self.below)
+
+
+# They are the same for every epsilon.
+_recent: Recent[Levels] = Recent(most=1 << 18)
+
+
+def _size(levels: Levels) -> int:
+    return len(levels.rows) * len(levels.rows[0])
 
 
 def exponential_weights(
-    exponents: Sequence[Sequence[Fraction]], epsilon: Fraction
+    levels: Levels, factor: Fraction, epsilon: Fraction
 ) -> tuple[list[list[int]], int]:
-    """Integer weights near e^exponent in every row, and their sum, which is that of every row.
+    """Integer weights near e^(factor · utility) in every row, and their sum, the same for all rows.
 
     No ratio of two weights in a column exceeds e^epsilon if none does before rounding: what
     rounding may do is made up for by one small weight that is added to all of them. Proof:
     docs/theory/weights.md.
     """
-    width = len(exponents[0])
+    width = len(levels.rows[0])
     error = width + 2
     mixed = error * (1 + math.ceil(2 / epsilon))
-    spread = max(max(row) - min(row) for row in exponents)
     # The smallest probability is at least e^-spread/width, and 2^bits times that is to dwarf mixed.
+    spread = factor * levels.reach
     bits = 40 + (mixed * width).bit_length() + math.ceil(spread * Fraction(3, 2))
     finer = bits + (width + 1).bit_length()
-    known = {Fraction(0): 1 << finer}
+    known = [scaled_exp(-factor * below, finer) if below else 1 << finer for below in levels.below]
+    largest = levels.below.index(Fraction(0))
     rows = []
-    for row in exponents:
-        largest = max(row)
-        for exponent in row:
-            below = exponent - largest
-            if below not in known:
-                known[below] = scaled_exp(below, finer)
-        scaled = [known[exponent - largest] for exponent in row]
+    for row in levels.rows:
+        scaled = [known[level] for level in row]
         whole = sum(scaled)
         weights = [(weight << bits) // whole for weight in scaled]
         weights[row.index(largest)] += (1 << bits) - sum(weights)
@@ -149,10 +187,24 @@ def exponential_mechanism(
     return ExponentialMechanism(labels, rows, bound, read_epsilon(epsilon))
 
 
+def _utility(entry: Any) -> Fraction:
+    value = exact(entry)
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
+        raise InvalidInput("has too many digits: a utility may have some thirty")
+    return value
+
+
 def _read_utility(utility: Any, sensitivity: Fraction) -> Utility:
-    rows = [tuple(each(row, exact, f"[{i}]")) for i, row in enumerate(each(utility, items))]
-    if not rows or not rows[0]:
+    given = each(utility, items)
+    if not given or not given[0]:
         raise InvalidInput("must be rows of numbers, one row per value")
+    count = sum(map(len, given))
+    if count > _MOST_UTILITIES or len(given[0]) > _MOST_RESPONSES:
+        raise InvalidInput(
+            f"has {len(given[0]):,} responses and {count:,} utilities, and may have at most "
+            f"{_MOST_RESPONSES:,} and {_MOST_UTILITIES:,}"
+        )
+    rows = [tuple(each(row, _utility, f"[{i}]")) for i, row in enumerate(given)]
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise InvalidInput(f"has {len(row)} entries, the first row {len(rows[0])}", f"[{i}]")

@@ -101,6 +101,9 @@ class Gaussian(OnGrid):
             raise InvalidInput("is too fine for responses up to 2^53", "grid")
         return noise
 
+    def work(self, domain: Domain) -> int:
+        return 2 * self.noise.reach
+
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         return noisy_on_set(domain, self, self.noise)
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from expost.domains import FiniteSet
+from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.queries.base import FiniteLikelihood, Query, read_epsilon
 from expost.queries.integer_noise import NoisyLikelihood
@@ -19,9 +19,9 @@ from expost.sampling import Pmf, digits
 
 __all__ = ["ClampedNoise", "Geometric", "NoisyInteger", "geometric"]
 
-# Weights are powers as high as the way from a value to the far end of the range. At the limit
-# they have some fifty thousand bits.
+# Weights are powers as high as the way from a value to the far end of the range.
 _MOST_STEPS = 1000
+_MOST_BITS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,14 +66,27 @@ class Geometric(Query):
     def with_epsilon(self, epsilon: Fraction) -> Geometric:
         return replace(self, epsilon=epsilon)
 
+    def work(self, domain: Domain) -> int:
+        low, high = self.range
+        values = domain.values if isinstance(domain, FiniteSet) else ()
+        inside = all(isinstance(value, int) and low <= value <= high for value in values)
+        return 0 if inside else 100 * len(values)
+
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         values = [value for value in domain.values if isinstance(value, int)]
         if len(values) < len(domain):
             raise InvalidInput("geometric needs a domain of integers")
         low, high = self.range
         heavy, light = two_weights(self.epsilon / self.sensitivity)
-        noise = ClampedNoise(low, high, self._reach(min(values), max(values)), heavy, light)
-        return NoisyLikelihood(domain, values, noise)
+        reach = self._reach(min(values), max(values))
+        bits = reach * heavy.bit_length()
+        if bits > _MOST_BITS:
+            raise InvalidInput(
+                f"exact weights would have {bits:,} bits, and at most {_MOST_BITS:,} are held: a "
+                "narrower range, or an epsilon nearer to the sensitivity, takes fewer",
+                "range",
+            )
+        return NoisyLikelihood(domain, values, ClampedNoise(low, high, reach, heavy, light))
 
     def _reach(self, smallest: int, largest: int) -> int:
         """The largest distance of a value between these from an end of the range."""
@@ -95,15 +108,21 @@ class Geometric(Query):
         return reach
 
 
-class Powers(dict[int, int]):
-    """Powers of a number, each worked out when it is first needed."""
+class PowersOf(dict[int, int]):
+    """Powers of a number, each worked out when it is first needed, from the one before or after."""
 
     def __init__(self, base: int) -> None:
         self._base = base
 
     def __missing__(self, exponent: int) -> int:
-        self[exponent] = self._base**exponent
-        return self[exponent]
+        if exponent - 1 in self:
+            power = self[exponent - 1] * self._base
+        elif exponent + 1 in self:
+            power = self[exponent + 1] // self._base
+        else:
+            power = self._base**exponent
+        self[exponent] = power
+        return power
 
 
 @dataclass(frozen=True)
@@ -121,13 +140,26 @@ class ClampedNoise:
     light: int
 
     @cached_property
-    def powers(self) -> Powers:
-        """The powers of ``heavy``."""
-        return Powers(self.heavy)
+    def _heavy(self) -> PowersOf:
+        return PowersOf(self.heavy)
+
+    @cached_property
+    def _light(self) -> PowersOf:
+        return PowersOf(self.light)
 
     @cached_property
     def total(self) -> int:
-        return (self.heavy + self.light) * self.powers[self.reach - 1]
+        return (self.heavy + self.light) * self._heavy[self.reach - 1]
+
+    @property
+    def fall(self) -> tuple[int, int]:
+        return self.heavy, self.light
+
+    def falls(self, response: int, lowest: int, highest: int) -> bool:
+        """They do, but for an end of the range and values beyond it."""
+        return self.low < response < self.high or (
+            lowest >= self.low if response == self.low else highest <= self.high
+        )
 
     def weight(self, value: int, response: int) -> int:
         """The numerator of Pr(response | value)."""
@@ -143,7 +175,7 @@ class ClampedNoise:
         return NoisyInteger(self, value)
 
     def _mixed(self, light: int, heavy: int) -> int:
-        return int(self.light**light) * self.powers[heavy]
+        return self._light[light] * self._heavy[heavy]
 
 
 class NoisyInteger:

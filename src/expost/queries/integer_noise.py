@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
@@ -16,13 +16,13 @@ from expost.queries.base import BoxLikelihood, BySufficientTerms, FiniteLikeliho
 from expost.queries.excess import excess
 from expost.queries.linear import check_within
 from expost.queries.score_grid import OnGrid, integer_position
-from expost.queries.term import Weights, as_weights
+from expost.queries.term import Powers, Term, Weights, as_weights
 from expost.rounding import Nats
 from expost.sampling import Pmf
 
 __all__ = ["IntegerNoise", "NoisyLikelihood", "NoisyOnBox", "noisy_on_set"]
 
-_MOST_BITS = 1 << 31
+_MOST_BITS = 1 << 26
 
 
 class IntegerNoise(Protocol):
@@ -38,6 +38,15 @@ class IntegerNoise(Protocol):
         """The sum of the weights of all responses, for any value."""
         ...
 
+    @property
+    def fall(self) -> tuple[int, int]:
+        """By which factor, heavy/light, weights fall from one step to the next."""
+        ...
+
+    def falls(self, response: int, lowest: int, highest: int) -> bool:
+        """Whether the weights of a response fall by that factor, at all values between these."""
+        ...
+
     def weight(self, value: int, response: int) -> int:
         """The weight of a response: its likelihood ratios are monotone in it."""
         ...
@@ -50,15 +59,13 @@ class IntegerNoise(Protocol):
 class NoisyLikelihood(BySufficientTerms):
     """Responses are the integers of the range. Their likelihood ratios are monotone in them."""
 
-    def __init__(self, domain: FiniteSet, values: Sequence[int], noise: IntegerNoise) -> None:
+    def __init__(
+        self, domain: FiniteSet, values: Sequence[int] | NDArray[np.int64], noise: IntegerNoise
+    ) -> None:
         self.domain = domain
-        self._values = values
+        self._values = np.array(values, dtype=np.int64)
         self._noise = noise
         self.responses = range(noise.low, noise.high + 1)
-
-    @property
-    def footprint(self) -> int:
-        return len(self.domain) * self._noise.total.bit_length() // 64
 
     @property
     def sufficient(self) -> Sequence[int]:
@@ -68,7 +75,7 @@ class NoisyLikelihood(BySufficientTerms):
     def least_loss(self) -> Nats:
         # Between the ends, the response nearest to the middle of the values tells least.
         last = len(self.responses) - 1
-        middles = _middles(min(self._values), max(self._values), self._noise.low)
+        middles = _middles(*self._extremes, self._noise.low)
         inner = {max(1, min(last - 1, middle)) for middle in middles} if last > 1 else set()
         return min(self.term(position).loss for position in {0, last, *inner})
 
@@ -76,13 +83,41 @@ class NoisyLikelihood(BySufficientTerms):
         return integer_position(self.responses, response)
 
     def pmf(self, place: int) -> Pmf:
-        return self._noise.pmf(self._values[place])
+        return self._noise.pmf(int(self._values[place]))
 
     def weights(self, position: int) -> Weights:
         return _weights(self._noise, self._values, position)
 
+    def _term(self, position: int) -> Term:
+        distances = self._distances(position)
+        if distances is None:
+            return super()._term(position)
+        return Term.falling(distances, *self._noise.fall)
+
+    def alike(self, position: int) -> NDArray[Any]:
+        distances = self._distances(position)
+        return super().alike(position) if distances is None else distances
+
+    def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
+        distances = self._distances(position)
+        if distances is None:
+            return super().powers(position, places)
+        heavy, light = self._noise.fall
+        return [((heavy, -distance), (light, distance)) for distance in distances[places].tolist()]
+
+    def _distances(self, position: int) -> NDArray[np.int64] | None:
+        """How far the values are from a response, where their weights are powers of that."""
+        response = self._noise.low + position
+        if not self._noise.falls(response, *self._extremes):
+            return None
+        return np.abs(self._values - response)
+
+    @cached_property
+    def _extremes(self) -> tuple[int, int]:
+        return int(self._values.min()), int(self._values.max())
+
     def delta(self, ratio: Fraction) -> Fraction:
-        return _delta(self._noise, min(self._values), max(self._values), ratio)
+        return _delta(self._noise, *self._extremes, ratio)
 
 
 class NoisyOnBox(BoxLikelihood):
@@ -120,8 +155,17 @@ class NoisyOnBox(BoxLikelihood):
         return self.noise.pmf(self._value(place))
 
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
-        steps = self.query.steps(self.score.at(columns)).tolist()
-        return _weights(self.noise, (self.query.first + step for step in steps), position)
+        return _weights(self.noise, self._values(columns), position)
+
+    def logs(self, position: int, columns: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        response = self.noise.low + position
+        if not self.noise.falls(response, *self.extremes):
+            return super().logs(position, columns)
+        rate = Nats(ratio=Fraction(*self.noise.fall)).nearest
+        return np.abs(self._values(columns) - response) * -rate
+
+    def _values(self, columns: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
+        return self.query.first + self.query.steps(self.score.at(columns))
 
     def delta(self, ratio: Fraction) -> Fraction:
         return _delta(self.noise, *self.extremes, ratio)
@@ -131,8 +175,7 @@ def noisy_on_set(domain: FiniteSet, query: OnGrid, noise: IntegerNoise) -> Finit
     """The likelihood of a score on a grid, of finitely many values."""
     score = query.score.on_set(domain)
     check_within(score, query.range)
-    values = [query.first + step for step in query.steps(score.values).tolist()]
-    return NoisyLikelihood(domain, values, noise)
+    return NoisyLikelihood(domain, query.first + query.steps(score.values), noise)
 
 
 def _middles(lowest: int, highest: int, first: int) -> set[int]:
@@ -140,9 +183,11 @@ def _middles(lowest: int, highest: int, first: int) -> set[int]:
     return {(lowest + highest + odd) // 2 - first for odd in (0, 1)}
 
 
-def _weights(noise: IntegerNoise, values: Iterable[int], position: int) -> Weights:
+def _weights(noise: IntegerNoise, values: NDArray[np.int64], position: int) -> Weights:
     response = noise.low + position
-    return as_weights([noise.weight(value, response) for value in values], noise.total)
+    distinct, places = np.unique(values, return_inverse=True)
+    weights = [noise.weight(value, response) for value in distinct.tolist()]
+    return as_weights(weights, noise.total)[places]
 
 
 def _delta(noise: IntegerNoise, lowest: int, highest: int, ratio: Fraction) -> Fraction:

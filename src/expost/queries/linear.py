@@ -80,6 +80,9 @@ class Linear(Query):
     def with_epsilon(self, epsilon: Fraction) -> Linear:
         return Linear(self.score, self.range, self.clip, epsilon)
 
+    def work(self, domain: Domain) -> int:
+        return len(domain) if isinstance(domain, FiniteSet) else 0
+
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         score = self.score.on_set(domain)
         ends = self._ends(score)

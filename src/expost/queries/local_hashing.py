@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.canonical import canonical, value_tree
-from expost.domains import FiniteSet
+from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.queries.base import FiniteLikelihood, Pairwise, Query, read_epsilon
 from expost.queries.recent import Recent
@@ -45,14 +45,20 @@ class Hash:
 
     def of(self, domain: FiniteSet) -> NDArray[np.int64]:
         """The bucket of every value: sha256(seed ‖ canonical value), 8 bytes, mod buckets."""
-        seeded = hashlib.sha256(bytes.fromhex(self.seed))
-        buckets = np.empty(len(domain), dtype=np.int64)
-        for position, value in enumerate(domain.values):
-            digest = seeded.copy()
-            digest.update(canonical(value_tree(value)))
-            buckets[position] = int.from_bytes(digest.digest()[:8]) % self.buckets
+        seed = bytes.fromhex(self.seed)
+        texts = _texts.get(domain, domain, lambda: _canonical_values(domain), len)
+        digests = b"".join([hashlib.sha256(seed + text).digest() for text in texts])
+        first = np.frombuffer(digests, dtype=">u8").reshape(len(texts), -1)[:, 0]
+        buckets = (first % self.buckets).astype(np.int64)
         buckets.setflags(write=False)
         return buckets
+
+
+def _canonical_values(domain: FiniteSet) -> list[bytes]:
+    return [canonical(value_tree(value)) for value in domain.values]
+
+
+_texts: Recent[list[bytes]] = Recent(most=1 << 20)
 
 
 # Hashing takes longer than all else, and is the same for every epsilon.
@@ -92,6 +98,9 @@ class LocalHashing(Query):
 
     def with_epsilon(self, epsilon: Fraction) -> LocalHashing:
         return replace(self, epsilon=epsilon)
+
+    def work(self, domain: Domain) -> int:
+        return len(domain) if isinstance(domain, FiniteSet) else 0
 
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         buckets = _recent.get(self.hash, domain, lambda: self.hash.of(domain), len)

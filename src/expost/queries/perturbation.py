@@ -62,6 +62,9 @@ class Perturbation(Query):
     def with_epsilon(self, epsilon: Fraction) -> Perturbation:
         return Perturbation(self.scores, self.range, epsilon)
 
+    def work(self, domain: Domain) -> int:
+        return len(domain) if isinstance(domain, FiniteSet) else 0
+
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) != len(self.scores):
             raise InvalidInput(

@@ -55,6 +55,9 @@ class Regression(Query):
     def curve(x: NDArray[np.float64], /) -> NDArray[np.float64]:
         """The shares of scores, in portable doubles."""
 
+    def work(self, domain: Domain) -> int:
+        return len(domain) if isinstance(domain, FiniteSet) else 0
+
     def _on(self, domain: FiniteSet) -> FiniteLikelihood:
         shares = self.curve(self.score.on_set(domain).values)
         return Columns(domain, _RESPONSES, one_bit_weights(shares, self.epsilon))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from expost.domains import Box, Categories, FiniteSet
+from expost.domains import Box, Categories, FiniteSet, some
 from expost.errors import InvalidInput, at
 from expost.queries.aligned_score import BoxScore, SetScore
 from expost.reading import array, double, each, members, text
@@ -72,16 +72,17 @@ class Score:
         with at("weights"):
             if self.names is None:
                 if names is not None:
-                    raise InvalidInput(f"must name the coordinates: {', '.join(names)}")
+                    raise InvalidInput(f"must name the coordinates: {some(names)}")
                 if len(self.weights) != size:
                     raise InvalidInput(f"{len(self.weights)} weights for {size} coordinates")
                 return self.weights
             if names is None:
                 raise InvalidInput("must be a list: the coordinates of this box have no names")
+            known = set(names)
             for name in self.names:
-                if name not in names:
-                    known = ", ".join(names)
-                    raise InvalidInput(f"the domain has no such coordinate; it has {known}", name)
+                if name not in known:
+                    shown = some(names)
+                    raise InvalidInput(f"the domain has no such coordinate; it has {shown}", name)
             by_name = dict(zip(self.names, self.weights, strict=True))
             return tuple(by_name.get(name, 0.0) for name in names)
 
@@ -94,11 +95,12 @@ def _by_category(weight: Weight, labels: Sequence[str]) -> list[float]:
     if not isinstance(weight, dict):
         if weight == 0.0:
             return [0.0] * len(labels)
-        raise InvalidInput(f"needs a weight for each category: {', '.join(labels)}")
+        raise InvalidInput(f"needs a weight for each category: {some(labels)}")
+    known = set(labels)
     for label in weight:
-        if label not in labels:
-            known = ", ".join(labels)
-            raise InvalidInput(f"the domain has no such category; it has {known}", label)
+        if label not in known:
+            shown = some(labels)
+            raise InvalidInput(f"the domain has no such category; it has {shown}", label)
     return [weight.get(label, 0.0) for label in labels]
 
 

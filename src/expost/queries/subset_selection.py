@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import FiniteSet, Point
+from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
 from expost.queries.base import FiniteLikelihood, Pairwise, Query, read_epsilon
 from expost.queries.lazy import Lazy
@@ -25,6 +25,8 @@ __all__ = ["SpikedSubsets", "SubsetSelection", "members_of", "rank_of", "subset_
 
 # A draw takes time that grows with the square of this: near a second at the limit.
 _MOST_VALUES = 10_000
+_MOST_KEPT = 1 << 20
+_FEW = 300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,6 +79,9 @@ class _SubsetLikelihood(Pairwise):
         super().__init__(domain, heavy, light)
         self._size = size
         self.responses = Lazy(math.comb(len(domain), size), self._indices, self.position)
+        # Ranks take long to work out. Responses that were given are public, so they may be kept.
+        self._given: dict[int, tuple[int, ...]] = {}
+        self._ranks: dict[tuple[int, ...], int] = {}
 
     @property
     def least_loss(self) -> Nats:
@@ -92,7 +97,9 @@ class _SubsetLikelihood(Pairwise):
         alone = math.comb(count - 2, size - 1) * self._light
         return Fraction(having, total), Fraction(both + alone, total)
 
-    def _indices(self, position: int) -> Point:
+    def _indices(self, position: int) -> tuple[int, ...]:
+        if position in self._given:
+            return self._given[position]
         flags = members_of(position, self._size, len(self.domain))
         return tuple(i for i, flag in enumerate(flags) if flag)
 
@@ -101,19 +108,28 @@ class _SubsetLikelihood(Pairwise):
             indices = each(response, number)
         except InvalidInput:
             return None
-        flags = [0] * len(self.domain)
-        for index in indices:
-            if not isinstance(index, int) or not 0 <= index < len(flags):
-                return None
-            flags[index] = 1
-        ascending = all(a < b for a, b in pairwise(indices))
-        return rank_of(flags) if ascending and len(indices) == self._size else None
+        given = tuple(index for index in indices if isinstance(index, int))
+        if given in self._ranks:
+            return self._ranks[given]
+        ascending = all(a < b for a, b in pairwise(given))
+        if not len(given) == len(indices) == self._size or not ascending:
+            return None
+        if given[0] < 0 or given[-1] >= len(self.domain):
+            return None
+        if len(self._ranks) * self._size > _MOST_KEPT:
+            self._given.clear()
+            self._ranks.clear()
+        self._ranks[given] = rank = rank_of_indices(given, len(self.domain))
+        self._given[rank] = given
+        return rank
 
     def pmf(self, place: int) -> Pmf:
         return SpikedSubsets(len(self.domain), self._size, place, self._heavy, self._light)
 
     def speaks_for(self, position: int) -> NDArray[np.bool_]:
-        return np.array(members_of(position, self._size, len(self.domain)), dtype=np.bool_)
+        spoken = np.zeros(len(self.domain), dtype=np.bool_)
+        spoken[list(self._indices(position))] = True
+        return spoken
 
     def telling(self, value: int, other: int) -> int:
         # The value and those after it, around the end, without the other one.
@@ -184,6 +200,16 @@ def rank_of(flags: Sequence[int]) -> int:
             first = first * (taken * size + (1 - taken) * (element - size)) // element
         size -= taken
     return rank
+
+
+def rank_of_indices(indices: Sequence[int], count: int) -> int:
+    """The same by the elements of the subset, which is faster where they are few."""
+    if len(indices) <= _FEW:
+        return sum(math.comb(index, place) for place, index in enumerate(indices, start=1))
+    flags = [0] * count
+    for index in indices:
+        flags[index] = 1
+    return rank_of(flags)
 
 
 def subset_selection(*, size: int, epsilon: ExactLike) -> SubsetSelection:

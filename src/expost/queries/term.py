@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.exact_sum import ExactSum
 from expost.rounding import INFINITE, UNIT, Nats
 
-__all__ = ["Term", "Weights", "as_weights"]
+__all__ = ["Powers", "Term", "Weights", "as_weights", "logs_of"]
 
 Weights = NDArray[Any]
 """Integer weights, one per value: int64, or Python integers (object) where those do not fit."""
+
+Powers = tuple[tuple[int, int], ...]
+"""A weight as a product of powers, by base and exponent, up to a factor that values share."""
 
 _FITS = 2**62
 
@@ -33,19 +37,29 @@ def as_weights(weights: Sequence[Any] | NDArray[Any], total: int) -> Weights:
     return np.array(weights, dtype=np.int64 if total < _FITS else object)
 
 
+def logs_of(weights: Weights) -> NDArray[np.float64]:
+    """The logarithms of positive weights of any size, about."""
+    if weights.dtype == object:
+        return np.array([math.log(weight) for weight in weights.tolist()], dtype=np.float64)
+    return np.asarray(np.log(weights), dtype=np.float64)
+
+
 class Term:
     """The likelihood of one response at every value of a finite domain, up to a constant factor.
 
-    ``weights`` are exact. ``logs`` are their logarithms in doubles, up to one common constant and
-    each within ``error`` of the real number; minus infinity where the weight is zero.
+    ``logs`` are the logarithms of its exact weights in doubles, up to one common constant and each
+    within ``error`` of the real number; minus infinity where the weight is zero.
     """
 
-    __slots__ = ("error", "logs", "weights")
+    __slots__ = ("_widest", "error", "logs")
 
     def __init__(self, weights: Weights) -> None:
         weights.setflags(write=False)
-        self.weights = weights
         smallest, largest = _positive_range(weights)
+        self._widest: Counter[int] | None = Counter({largest: 1})
+        self._widest[smallest] -= 1
+        if not weights.all():
+            self._widest = None
         # The middle of the logarithms becomes zero: sums stay small, and so do their errors.
         reference = math.isqrt(smallest * largest)
         excess = _quotients(weights - reference, reference)
@@ -60,11 +74,29 @@ class Term:
         span = float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))
         self.error = 0.0 if smallest == largest else _LOG_ERROR * span + _UNDERFLOW
 
+    @classmethod
+    def falling(cls, distances: NDArray[np.int64], heavy: int, light: int) -> Term:
+        """Of weights (light/heavy)^distance, which are never written out.
+
+        A logarithm is a product of two doubles: half an integer, and one next to log(heavy/light).
+        """
+        term = cls.__new__(cls)
+        nearest, farthest = int(distances.min()), int(distances.max())
+        rate = Nats.of(ExactSum.product(Counter({heavy: 1, light: -1}))).enclosure
+        steps = np.asarray((farthest - nearest) / 2 - (distances - nearest), dtype=np.float64)
+        term.logs = steps * rate.upper
+        term.logs.setflags(write=False)
+        span = farthest - nearest
+        term._widest = Counter({heavy: span, light: -span})
+        # Rates too small for a normal double are off by more than a unit of themselves.
+        error = span * (_LOG_ERROR * rate.upper + rate.width)
+        term.error = error + _UNDERFLOW if span else 0.0
+        return term
+
     @property
     def loss(self) -> Nats:
         """The loss that this response realizes on its own."""
-        smallest, largest = int(self.weights.min()), int(self.weights.max())
-        return Nats(ratio=Fraction(largest, smallest)) if smallest else INFINITE
+        return INFINITE if self._widest is None else Nats.of(ExactSum.product(self._widest))
 
 
 def _positive_range(weights: Weights) -> tuple[int, int]:

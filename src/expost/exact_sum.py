@@ -1,0 +1,265 @@
+"""Exact sums of rationals and of logarithms of integers, worked out only as far as is needed.
+
+A loss after thousands of responses is the logarithm of a product of thousands of integers. Written
+out, that product can have millions of digits; as a sum it can be compared with thirty. Proof:
+docs/theory/exact_comparison.md.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+
+__all__ = ["ExactSum", "decimal_context", "decimals_around"]
+
+# Up to here a product is written out: the logarithm of a quotient is faster than a sum, and has
+# fewer digits to lose where the quotient is next to one.
+_SHORT = 1 << 12
+
+# Two products of up to so many bits are compared by writing them out.
+_LONG = 1 << 18
+
+# A Mersenne prime: what differs modulo it differs.
+_PRIME = 2**127 - 1
+
+
+def decimal_context(digits: int, rounding: str) -> decimal.Context:
+    """Decimals of this many digits, of any size; ``exp`` and ``ln`` are correctly rounded."""
+    return decimal.Context(
+        prec=digits, rounding=rounding, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[]
+    )
+
+
+def decimals_around(top: int, bottom: int, digits: int) -> tuple[Decimal, Decimal]:
+    """Decimals of this many digits on both sides of a quotient (equal if it is one)."""
+    numerator, denominator = Decimal(top), Decimal(bottom)
+    return (
+        decimal_context(digits, decimal.ROUND_FLOOR).divide(numerator, denominator),
+        decimal_context(digits, decimal.ROUND_CEILING).divide(numerator, denominator),
+    )
+
+
+def _logs_around(below: Decimal, above: Decimal, digits: int) -> tuple[Decimal, Decimal]:
+    """Decimals around the logarithms of two numbers; ``Context.ln`` is correctly rounded."""
+    context = decimal_context(digits, decimal.ROUND_HALF_EVEN)
+    low = context.ln(below)
+    high = low if above == below else context.ln(above)
+    # The logarithm of one is exactly zero; the decimal next to zero would have 10^18 digits.
+    return (
+        context.next_minus(low) if low else low,
+        context.next_plus(high) if high else high,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ExactSum:
+    r"""A rational plus the logarithm of a rational, neither of them written out.
+
+    .. math:: \sum_i n_i \, p_i + \log \prod_j b_j^{e_j}
+    """
+
+    rationals: dict[Fraction, int]
+    """How often each rational is added."""
+    powers: dict[int, int]
+    """Bases above 1, and their exponents, none of them zero."""
+
+    @classmethod
+    def of(cls, rational: Fraction, ratio: Fraction) -> ExactSum:
+        """One rational, and the logarithm of one positive rational."""
+        powers = {ratio.numerator: 1, ratio.denominator: -1}
+        powers.pop(1, None)
+        return cls({rational: 1} if rational else {}, powers)
+
+    @classmethod
+    def product(cls, powers: Counter[int]) -> ExactSum:
+        """The logarithm of a product of powers of positive integers."""
+        return cls({}, {base: power for base, power in powers.items() if power and base > 1})
+
+    @classmethod
+    def total(cls, parts: Iterable[tuple[ExactSum, int]]) -> ExactSum:
+        """The sum of these, each so many times."""
+        rationals: Counter[Fraction] = Counter()
+        powers: Counter[int] = Counter()
+        for part, times in parts:
+            for rational, count in part.rationals.items():
+                rationals[rational] += count * times
+            for base, power in part.powers.items():
+                powers[base] += power * times
+        return cls(
+            {rational: count for rational, count in rationals.items() if count},
+            {base: power for base, power in powers.items() if power},
+        )
+
+    @cached_property
+    def rational(self) -> Fraction:
+        """The sum of the rationals, written out."""
+        if len(self.rationals) == 1:
+            ((rational, count),) = self.rationals.items()
+            return rational if count == 1 else rational * count
+        return Fraction(*self._quotient)
+
+    @cached_property
+    def ratio(self) -> Fraction:
+        """The product, written out."""
+        return Fraction(*self._ratio)
+
+    @property
+    def _ratio(self) -> tuple[int, int]:
+        top = [base**power for base, power in self.powers.items() if power > 0]
+        bottom = [base**-power for base, power in self.powers.items() if power < 0]
+        return _product(top), _product(bottom)
+
+    @cached_property
+    def _quotient(self) -> tuple[int, int]:
+        """The sum of the rationals, not in lowest terms: those take long where they are long."""
+        by_denominator: Counter[int] = Counter()
+        for rational, count in self.rationals.items():
+            by_denominator[rational.denominator] += rational.numerator * count
+        parts = [(top, bottom) for bottom, top in by_denominator.items()] or [(0, 1)]
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            added = [_added(*first, *second) for first, second in pairs]
+            parts = added + parts[2 * len(added) :]
+        return parts[0]
+
+    @cached_property
+    def _bits(self) -> int:
+        """How long the product is when it is written out."""
+        return sum(abs(power) * base.bit_length() for base, power in self.powers.items())
+
+    @cached_property
+    def fingerprint(self) -> tuple[int, int]:
+        """Equal for equal sums: both parts modulo a prime."""
+        return self._rational_residue, self._ratio_residue
+
+    @cached_property
+    def _rational_residue(self) -> int:
+        if any(rational.denominator % _PRIME == 0 for rational in self.rationals):
+            return _residue(self.rational)
+        added = 0
+        for rational, count in self.rationals.items():
+            inverse = pow(rational.denominator, -1, _PRIME)
+            added = (added + count * rational.numerator * inverse) % _PRIME
+        return added
+
+    @cached_property
+    def _ratio_residue(self) -> int:
+        if any(base % _PRIME == 0 for base in self.powers):
+            return _residue(self.ratio)
+        product = 1
+        for base, power in self.powers.items():
+            product = product * pow(base, power, _PRIME) % _PRIME
+        return product
+
+    @cached_property
+    def has_ratio(self) -> bool:
+        """Whether the product differs from one."""
+        if not self.powers or self._ratio_residue != 1:
+            return bool(self.powers)
+        top, bottom = self._ratio
+        return top != bottom
+
+    @cached_property
+    def is_zero(self) -> bool:
+        """A rational other than zero is never the logarithm of another one (Lindemann)."""
+        return not self.has_ratio and not self._quotient[0]
+
+    @cached_property
+    def sign(self) -> int:
+        """-1, 0 or 1. More digits always decide, where it is not zero."""
+        if not self.rationals and self._bits <= _LONG:
+            top, bottom = self._ratio
+            return (top > bottom) - (top < bottom)
+        digits = 30
+        while True:
+            low, high = self.bounds(digits)
+            if low > 0 or high < 0:
+                return 1 if low > 0 else -1
+            if self.is_zero:
+                return 0
+            digits *= 2
+
+    def bounds(self, digits: int) -> tuple[Decimal, Decimal]:
+        """Decimals around the sum; the more digits, the closer."""
+        # Sums have more digits than their parts, so that adding up takes little off.
+        floor = decimal_context(digits + 20, decimal.ROUND_FLOOR)
+        ceiling = decimal_context(digits + 20, decimal.ROUND_CEILING)
+        low = high = Decimal(0)
+        for count, (below, above) in self._parts(digits):
+            if count < 0:
+                below, above = above, below
+            low = floor.fma(below, Decimal(count), low)
+            high = ceiling.fma(above, Decimal(count), high)
+        return low, high
+
+    def _parts(self, digits: int) -> Iterable[tuple[int, tuple[Decimal, Decimal]]]:
+        for rational, count in self.rationals.items():
+            yield count, decimals_around(*rational.as_integer_ratio(), digits)
+        if self._bits <= _SHORT and self.powers:
+            yield 1, _logs_around(*decimals_around(*self._ratio, digits), digits)
+            return
+        for base, power in self.powers.items():
+            yield power, _logs_around(Decimal(base), Decimal(base), digits)
+
+    @property
+    def nearest_rational(self) -> float:
+        """The nearest double to the sum of the rationals; lowest terms are not needed for it."""
+        top, bottom = self._quotient
+        return top / bottom
+
+    def doubles(self) -> tuple[float, float]:
+        """The nearest doubles on both sides."""
+        digits = 30
+        while True:
+            if not self.has_ratio:
+                return _below(*self._quotient), _above(*self._quotient)
+            low, high = (Fraction(bound).as_integer_ratio() for bound in self.bounds(digits))
+            below, above = _below(*low), _above(*high)
+            if above <= math.nextafter(below, math.inf):
+                return below, above
+            digits *= 2
+
+
+def _residue(number: Fraction) -> int:
+    """A rational modulo the prime; -1 where there is none."""
+    if number.denominator % _PRIME == 0:
+        return -1
+    return number.numerator * pow(number.denominator, -1, _PRIME) % _PRIME
+
+
+def _added(top: int, bottom: int, other_top: int, other_bottom: int) -> tuple[int, int]:
+    # Decimals have denominators that divide each other, or nearly do.
+    if bottom.bit_length() + other_bottom.bit_length() < _SHORT:
+        common = math.lcm(bottom, other_bottom)
+        return top * (common // bottom) + other_top * (common // other_bottom), common
+    return top * other_bottom + other_top * bottom, bottom * other_bottom
+
+
+def _product(factors: list[int]) -> int:
+    """Halves of halves, so that the factors of long products are about equally long."""
+    if len(factors) < 8:
+        return math.prod(factors)
+    middle = len(factors) // 2
+    return _product(factors[:middle]) * _product(factors[middle:])
+
+
+def _below(top: int, bottom: int) -> float:
+    """The largest double that is not above a quotient; ``bottom`` is positive."""
+    try:
+        nearest = top / bottom  # correctly rounded, whatever the sizes
+    except OverflowError:
+        return -math.inf if top < 0 else math.nextafter(math.inf, 0)
+    over, under = nearest.as_integer_ratio()
+    # Adding zero turns -0.0 into 0.0.
+    return (nearest if over * bottom <= top * under else math.nextafter(nearest, -math.inf)) + 0.0
+
+
+def _above(top: int, bottom: int) -> float:
+    """The smallest double that is not below a quotient."""
+    return 0.0 - _below(-top, bottom)

@@ -1,0 +1,147 @@
+"""No file of up to a megabyte takes long: it is read and answered quickly, or refused by a line."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import expost as xp
+from expost.session import named_filter
+
+BUDGET = {"kind": "bayesian", "epsilon": "1"}
+
+
+@contextmanager
+def quickly() -> Iterator[None]:
+    start = time.process_time()
+    yield
+    assert time.process_time() - start < 5
+
+
+def text(domain: Any, exchanges: list[Any], filter: Any = BUDGET) -> str:
+    return json.dumps({"version": 1, "domain": domain, "filter": filter, "exchanges": exchanges})
+
+
+def exchange(kind: str, response: Any, **fields: Any) -> dict[str, Any]:
+    return {"query": {"kind": kind, **fields}, "response": response}
+
+
+def go_through(document: str) -> xp.Transcript:
+    """Load, loss, decide once more, and what would fit."""
+    transcript = xp.Transcript.from_json(document)
+    xp.realized_loss(transcript)
+    odometer = xp.Odometer(transcript)
+    decision = named_filter(transcript).decide(odometer, transcript.exchanges[-1].query)
+    decision.tree()
+    return transcript
+
+
+LAPLACE = {"weights": {"value": 1}, "range": [0, 1], "grid": "0.001"}
+
+
+def test_a_fine_grid_of_laplace_noise_on_two_values() -> None:
+    exchanges = [exchange("laplace", 500, **LAPLACE, epsilon=f"1.{i:02}") for i in range(12)]
+    with quickly():
+        transcript = go_through(text({"values": [0, 1]}, exchanges, {**BUDGET, "epsilon": "30"}))
+        session = xp.Session.resume(transcript, 0)
+        assert session.ask(transcript.exchanges[0].query) in range(-45_000, 46_001)
+
+
+def test_many_laplace_and_geometric_queries_on_many_values() -> None:
+    laplace = [exchange("laplace", i, **LAPLACE, epsilon=f"1.{i:03}") for i in range(100)]
+    geometric = [
+        exchange("geometric", i, range=[0, 1000], sensitivity="1000", epsilon=f"1.{i:03}")
+        for i in range(100)
+    ]
+    with quickly():
+        go_through(text({"values": [i / 500 for i in range(501)]}, laplace))
+        go_through(text({"values": list(range(1000))}, geometric))
+
+
+def test_an_exponential_mechanism_at_the_largest_epsilon() -> None:
+    utility = [[(37 * i + 101 * j * j) % 1009 for j in range(100)] for i in range(30)]
+    query = xp.exponential_mechanism(utility, sensitivity=1009, epsilon=500)
+    with quickly():
+        transcript = xp.Transcript(xp.FiniteSet(range(30)), xp.BayesianFilter(1).spec)
+        session = xp.Session.resume(transcript, 3)
+        with pytest.raises(xp.BudgetExceeded, match="query refused"):
+            session.ask(query)
+
+
+def test_thousands_of_queries_that_all_differ_are_compared_exactly() -> None:
+    there_and_back = [
+        exchange("randomized_response", "no" if i % 2 else "yes", epsilon=f"0.1{i // 2:04}")
+        for i in range(3000)
+    ]
+    one_way = [exchange("randomized_response", "no", epsilon=f"0.1{i:04}") for i in range(3000)]
+    values = {"values": ["no", "yes"]}
+    with quickly():
+        assert xp.realized_loss(go_through(text(values, there_and_back))).upper == 0
+        assert xp.realized_loss(go_through(text(values, one_way))).upper > 344.98
+
+
+def test_thousands_of_values_that_are_tied_are_compared_exactly() -> None:
+    answered = [exchange("randomized_response", i, epsilon="0.1") for i in range(2000)]
+    with quickly():
+        transcript = go_through(text({"values": list(range(4000))}, answered))
+    epsilon = transcript.exchanges[0].query.on(xp.FiniteSet(range(4000))).epsilon
+    assert xp.realized_loss(transcript) == epsilon.enclosure
+
+
+def test_fractions_with_hundreds_of_digits_add_up_exactly() -> None:
+    exchanges = [
+        exchange("randomized_response", "no", epsilon=f"{10**800 + 3 * i}/{10**801 + 7 * i + 1}")
+        for i in range(300)
+    ]
+    with quickly():
+        values = {"values": ["no", "yes"]}
+        go_through(text(values, exchanges, {"kind": "basic", "epsilon": "100"}))
+
+
+def test_thousands_of_named_coordinates_are_found_at_once() -> None:
+    names = [f"c{j}" for j in range(8000)]
+    domain = {"points": {"names": names, "rows": [[0] * 8000, [1] * 8000]}}
+    weights = dict.fromkeys(names, 0.001)
+    with quickly():
+        go_through(text(domain, [exchange("logistic", 1, weights=weights, epsilon="1")]))
+
+
+@pytest.mark.parametrize(
+    ("domain", "count"),
+    [
+        ({"box": [[0, 1]] * 100_000}, "100,000"),
+        ({"box": {f"a{j}": [0, 1] for j in range(20_000)}}, "20,000"),
+        ({"box": {"region": {"categories": [f"l{j}" for j in range(20_000)]}}}, "20,000"),
+    ],
+    ids=["plain", "named", "categories"],
+)
+def test_a_box_that_is_too_large_is_refused_by_a_line(domain: Any, count: str) -> None:
+    message = f"^domain.box: a box of {count} coordinates, .*: at most 300 are searched"
+    with quickly(), pytest.raises(xp.InvalidInput, match=message):
+        xp.Transcript.from_json(text(domain, []))
+
+
+def test_queries_that_take_long_to_set_up_are_limited_where_they_all_differ() -> None:
+    fields = {"weights": {"value": 1}, "range": [0, 1], "grid": "1/10000"}
+    exchanges = [exchange("gaussian", 100, **fields, sigma=f"2.{i:03}") for i in range(30)]
+    message = r"exchanges\[11\].query: its gaussian queries take .* at most 4,194,304 are taken"
+    with quickly(), pytest.raises(xp.InvalidInput, match=message):
+        xp.Transcript.from_json(text({"values": [0, 1]}, exchanges))
+    with quickly():
+        transcript = xp.Transcript.from_json(text({"values": [0, 1]}, exchanges[:5] * 30))
+    assert len(transcript) == 150
+    hashed = xp.local_hashing(seed="5eed", buckets=2, epsilon=1)
+    assert hashed.work(xp.FiniteSet(range(70))) == 70
+
+
+def test_a_message_lists_a_few_names_of_many() -> None:
+    names = [f"c{j}" for j in range(8000)]
+    domain = xp.FiniteSet([[0] * 8000, [1] * 8000], names=names)
+    with pytest.raises(xp.InvalidInput, match=r"it has c0, .*, c7 and 7,992 more$"):
+        xp.logistic({"d": 1}, epsilon=1).on(domain)
+    assert len(repr(domain)) < 100
