@@ -10,11 +10,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from expost.accounting import Odometer
+from expost.accounting import Decision, Odometer
 from expost.durable import locked, replace
 from expost.errors import InvalidInput, at, expect
 from expost.extrema import Effort
 from expost.files import contents, read_text
+from expost.queries import Query, check_query
 from expost.sampling import Source
 from expost.session import Secret, Session, named_filter
 from expost.transcript import Transcript
@@ -53,6 +54,12 @@ class FileSession(Session):
         self._waiting = waiting
         self._cleaned = False
         self._start(transcript, guard, secret, source, effort)
+
+    def decide(self, query: Query) -> Decision:
+        # A file must never grow beyond what can be read again.
+        check_query(query)
+        self.transcript.check_work(query, len(self._text))
+        return super().decide(query)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -40,7 +40,7 @@ __all__ = [
 
 VERSION = 1
 
-_MOST_WORK = 1 << 22
+_WORK_PER_MEGABYTE = 1 << 22
 _LATELY = 1000
 FILTER_KINDS = ("basic", "simplified", "bayesian", "composition", "approximate")
 
@@ -116,7 +116,6 @@ class Transcript:
     def add(self, query: Query, response: Any) -> Transcript:
         """The transcript with one more exchange; the response must be one that the query has."""
         check_query(query)
-        work = self._work_with(query)
         likelihood = query.on(self.domain)
         position = likelihood.position(response)
         if position is None:
@@ -124,7 +123,7 @@ class Transcript:
         exchange = Exchange(query, likelihood.responses[position])
         longer = Transcript(self.domain, self.filter)
         object.__setattr__(longer, "exchanges", self.exchanges.plus(exchange))
-        object.__setattr__(longer, "_work", work)
+        object.__setattr__(longer, "_work", self._work_with(query))
         return longer
 
     def first(self, count: int) -> Transcript:
@@ -140,12 +139,16 @@ class Transcript:
         lately = self.exchanges[-_LATELY:] if more else ()
         if not more or any(step.query is query for step in lately):
             return self._work
-        if self._work + more > _MOST_WORK:
-            raise InvalidInput(
-                f"its {query.kind} queries take {self._work + more:,} steps to set up, and at most "
-                f"{_MOST_WORK:,} are taken; queries that were asked before take no more"
-            )
         return self._work + more
+
+    def check_work(self, query: Query, length: int) -> None:
+        """Refuse a query that would make too much work of reading a file of this length."""
+        work, most = self._work_with(query), int(_WORK_PER_MEGABYTE * max(1.0, length / 2**20))
+        if work > most:
+            raise InvalidInput(
+                f"its {query.kind} queries take {work:,} steps to set up, and at most {most:,} are "
+                "taken for a file of this size; queries that were asked before take no more"
+            )
 
     def __len__(self) -> int:
         return len(self.exchanges)
@@ -212,15 +215,15 @@ class Transcript:
             known: dict[bytes, Query] = {}
             for index, entry in enumerate(array(fields["exchanges"])):
                 with at(f"[{index}]"):
-                    transcript = transcript._add_from_json(entry, known)
+                    transcript = transcript._add_from_json(entry, known, len(document))
         return transcript
 
-    def _add_from_json(self, entry: Any, known: dict[bytes, Query]) -> Transcript:
+    def _add_from_json(self, entry: Any, known: dict[bytes, Query], length: int) -> Transcript:
         fields = members(entry, required=("query", "response"))
         with at("query"):
             query = query_from_json(fields["query"])
             query = known.setdefault(query.kind.encode() + canonical(query.tree()), query)
-            self._work_with(query)
+            self.check_work(query, length)
             query.on(self.domain)
         return self.add(query, _response_from_json(fields["response"]))
 
