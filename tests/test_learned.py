@@ -19,7 +19,7 @@ PRIOR = xp.Belief(TWO, {"no": "0.75", "yes": "0.25"})
 
 def test_the_budget_says_what_is_allowed_where_it_is_kept() -> None:
     transcript = xp.Transcript(TWO, xp.BayesianFilter(ratio=9).spec).add(FLIP, "yes")
-    found = learned(xp.Odometer(transcript), PRIOR, 'value == "yes"')
+    found = learned(xp.replay(transcript), PRIOR, 'value == "yes"')
     assert (found.before, found.after, found.state) == (Fraction(1, 4), 0.5, "kept")
     assert found.allowed.lower == pytest.approx(1 / 28)
     assert found.allowed.upper == pytest.approx(3 / 4)
@@ -29,7 +29,7 @@ def test_the_budget_says_what_is_allowed_where_it_is_kept() -> None:
 @pytest.mark.parametrize("guard", [None, xp.BayesianFilter(ratio=2).spec])
 def test_else_the_loss_does(guard: object) -> None:
     transcript = xp.Transcript(TWO, guard).add(FLIP, "yes")  # type: ignore[arg-type]
-    found = learned(xp.Odometer(transcript), PRIOR, 'value == "yes"')
+    found = learned(xp.replay(transcript), PRIOR, 'value == "yes"')
     assert found.state == ("none" if guard is None else "not kept")
     assert found.allowed.lower == pytest.approx(0.1)
     assert found.allowed.upper == pytest.approx(0.5)
@@ -37,7 +37,7 @@ def test_else_the_loss_does(guard: object) -> None:
 
 def test_what_was_impossible_stays_so() -> None:
     transcript = xp.Transcript(TWO).add(FLIP, "yes")
-    found = learned(xp.Odometer(transcript), xp.Belief(TWO, {"no": 1}), 'value == "yes"')
+    found = learned(xp.replay(transcript), xp.Belief(TWO, {"no": 1}), 'value == "yes"')
     assert (found.gain, found.after, found.allowed) == (None, 0.0, xp.Enclosure(0.0, 0.0))
 
 
@@ -45,7 +45,7 @@ def test_what_was_impossible_stays_so() -> None:
 def test_the_confidence_is_where_it_is_allowed_to_be(transcript: xp.Transcript, k: int) -> None:
     domain = transcript.domain
     assert isinstance(domain, xp.FiniteSet)
-    found = learned(xp.Odometer(transcript), xp.Belief.uniform(domain), f"value >= {k}")
+    found = learned(xp.replay(transcript), xp.Belief.uniform(domain), f"value >= {k}")
     assert found.allowed.lower <= found.after <= found.allowed.upper
     if found.gain is not None:
         assert abs(found.gain) <= found.loss.upper

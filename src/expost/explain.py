@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Literal
 
-from expost.accounting import Filter, Odometer, Replay, replayed
+from expost.accounting import Filter, Replay
 from expost.apart import Apart, most_apart
 from expost.domains import Box, Categories, Domain, Integers, Side
 from expost.loss import share_between
@@ -79,11 +79,10 @@ class Account:
         return self.exchanges - len(self.steps)
 
 
-def explain(odometer: Odometer, progress: Callable[[int, int], None] | None = None) -> Account:
+def explain(replay: Replay) -> Account:
     """Tell what a transcript holds. Over a box this searches for a loss per step that is told."""
+    guard, odometer = replay.guard, replay.odometer
     transcript, exchanges = odometer.transcript, len(odometer)
-    replay = replayed(odometer, progress)
-    guard = replay.guard
     # Where the budget was kept no loss on the way exceeded it, wherever the searches stop.
     kept = guard is not None and guard.pure and replay.kept
     told = list(range(1, exchanges + 1))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from expost.accounting import Odometer, Replay, replayed
+from expost.accounting import Replay
 from expost.belief import Belief
 from expost.knowledge import (
     Samples,
@@ -47,9 +47,9 @@ class Learned:
     """
 
 
-def learned(odometer: Odometer, prior: Belief | Samples, statement: str) -> Learned:
+def learned(replay: Replay, prior: Belief | Samples, statement: str) -> Learned:
     """Tell what the responses did to the confidence of somebody with this prior."""
-    transcript = odometer.transcript
+    transcript = replay.odometer.transcript
     gain: float | None
     if isinstance(prior, Samples):
         estimate = estimated_gain(prior, statement, transcript)
@@ -61,7 +61,6 @@ def learned(odometer: Odometer, prior: Belief | Samples, statement: str) -> Lear
         after, gain, error = float(exact_after), None, None
         if before:
             gain = _away_from_zero(nats_of(exact_after / before))
-    replay = replayed(odometer)
     guard, state = replay.guard, _state(replay)
     limit: Nats | Enclosure = replay.loss
     if guard is not None and state == "kept":

@@ -119,7 +119,7 @@ def test_an_honest_transcript_is_never_above_its_budget(run: Run, tmp_path: Path
     found = xp.replay(transcript, gap=0.05)
     assert found.kept
     assert found.loss.upper <= found.peak.upper <= 0.5
-    account = explain(xp.Odometer(transcript, effort=effort))
+    account = explain(xp.replay(transcript, gap=0.05))
     assert all(step.loss.upper <= 0.5 for step in account.steps)
     path = tmp_path / "honest.json"
     transcript.save(path)
@@ -163,7 +163,7 @@ def test_a_budget_with_a_delta_bounds_no_single_confidence(run: Run, tmp_path: P
     transcript = xp.Transcript(TWO, guard.spec)
     for _ in range(99):
         transcript = transcript.add(tenth, "y")
-    found = learned(xp.Odometer(transcript), xp.Belief.uniform(TWO), 'value == "y"')
+    found = learned(xp.replay(transcript), xp.Belief.uniform(TWO), 'value == "y"')
     assert found.state == "kept with a delta"
     assert found.allowed.lower <= found.after <= found.allowed.upper
     path, prior = tmp_path / "t.json", tmp_path / "prior.csv"

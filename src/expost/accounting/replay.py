@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from expost.accounting.filter import Filter
 from expost.accounting.kinds import filter_of
@@ -35,6 +35,9 @@ class Replay:
     peak: Enclosure
     """The largest realized loss on the way."""
     guard: Filter | None
+    """The filter that the transcript names."""
+    odometer: Odometer = field(repr=False, compare=False)
+    """The odometer at the end."""
 
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {"budget": "none" if self.guard is None else self.guard.limit}
@@ -64,44 +67,36 @@ def replay(
     exchanges of how many were decided.
     """
     expect(transcript, Transcript, "a transcript")
-    return replayed(Odometer(transcript, effort=Effort(gap, nodes)), progress)
+    return replayed(transcript, Effort(gap, nodes), progress)
 
 
-def replayed(odometer: Odometer, progress: Callable[[int, int], None] | None = None) -> Replay:
-    """The same of an odometer, by its effort."""
-    spec = odometer.transcript.filter
-    if spec is None:
-        return Replay(None, None, _at_the_end(odometer, None), odometer.peak, None)
-    guard = filter_of(spec)
-    kept, first_refused = _decided(odometer, guard, progress)
-    loss, peak = _at_the_end(odometer, guard), odometer.peak
+def replayed(
+    transcript: Transcript, effort: Effort, progress: Callable[[int, int], None] | None = None
+) -> Replay:
+    """The same by an effort."""
+    guard = None if transcript.filter is None else filter_of(transcript.filter)
+    shared = effort.within(effort.nodes)
+    odometer = Odometer(transcript.first(0), effort=shared)
+    kept, first_refused = True, None
+    for number, exchange in enumerate(transcript.exchanges, start=1):
+        if progress is not None:
+            progress(number, len(transcript))
+        if guard is not None and first_refused is None:
+            accepted = None if shared.used_up else guard.verdict(odometer, exchange.query)
+            first_refused = number if accepted is False else None
+            kept = kept and accepted is True
+        odometer = odometer.add(exchange.query, exchange.response)
+    if isinstance(odometer.log_likelihood, LogLikelihood):
+        loss = odometer.exact_loss.enclosure
+    else:
+        odometer = Odometer(transcript, effort=effort)  # which shares its nodes with nobody
+        loss = odometer.loss if guard is None else guard.realized(odometer)
+    if guard is None:
+        return Replay(None, None, loss, odometer.peak, None, odometer)
+    peak = odometer.peak
     if kept and guard.pure:
         # What was accepted ended within the budget, wherever the searches for a report stop.
         loss, peak = guard.capped(loss), guard.capped(peak)
     peak = Enclosure(max(peak.lower, loss.lower), peak.upper)
-    return Replay(kept, first_refused, loss, peak, guard)
-
-
-def _at_the_end(odometer: Odometer, guard: Filter | None) -> Enclosure:
-    if isinstance(odometer.log_likelihood, LogLikelihood):
-        return odometer.exact_loss.enclosure
-    return odometer.loss if guard is None else guard.realized(odometer)
-
-
-def _decided(
-    odometer: Odometer, guard: Filter, progress: Callable[[int, int], None] | None
-) -> tuple[bool | None, int | None]:
-    """Whether every exchange is accepted on its prefix, and the first that certainly is not."""
-    transcript, effort = odometer.transcript, odometer.effort.within(odometer.effort.nodes)
-    prefix, kept = Odometer(transcript.first(0), effort=effort), True
-    for number, exchange in enumerate(transcript.exchanges, start=1):
-        if progress is not None:
-            progress(number, len(transcript))
-        accepted = guard.verdict(prefix, exchange.query)
-        if accepted is False:
-            return False, number
-        kept = kept and accepted is True
-        if effort.used_up:
-            return None, None
-        prefix = prefix.add(exchange.query, exchange.response)
-    return kept or None, None
+    verdict = False if first_refused is not None else kept or None
+    return Replay(verdict, first_refused, loss, peak, guard, odometer)

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from expost.accounting import Odometer
+from expost.accounting import replayed
 from expost.apart import Apart
 from expost.cli.progress import watched
 from expost.cli.show import basic_text, response_text, show_json, shown, value_text
@@ -28,7 +28,7 @@ _CHANGES = {"up": "up", "down": "down", "same": "as before"}
 def run(file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript = load(file)
     with watched(effort) as (watched_effort, line):
-        account = explain(Odometer(transcript, effort=watched_effort), line.exchanges)
+        account = explain(replayed(transcript, watched_effort, line.exchanges))
     if as_json:
         show_json(_tree(account))
         return

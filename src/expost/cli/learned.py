@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from expost.accounting import Odometer
+from expost.accounting import replayed
 from expost.cli.progress import watched
 from expost.cli.show import show_json, shown
 from expost.errors import printable
@@ -28,8 +28,8 @@ def run(
 ) -> None:
     transcript = load(file)
     belief = load_prior(prior, transcript.domain)
-    with watched(effort) as (watched_effort, _):
-        found = learned(Odometer(transcript, effort=watched_effort), belief, statement)
+    with watched(effort) as (watched_effort, line):
+        found = learned(replayed(transcript, watched_effort, line.exchanges), belief, statement)
     if html is not None:
         html.write_text(_page(found), encoding="utf-8")
     if as_json:

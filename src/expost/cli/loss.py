@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from expost.accounting import Odometer, Replay, replayed
+from expost.accounting import Replay, replayed
 from expost.cli.progress import watched
 from expost.cli.show import basic_text, show_json, show_lines, shown
 from expost.extrema import Effort
@@ -19,9 +19,8 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript = load(file)
     basic = basic_loss(transcript)
     with watched(effort) as (watched_effort, line):
-        odometer = Odometer(transcript, effort=watched_effort)
-        found = replayed(odometer, line.exchanges)
-    loss, guard = found.loss, found.guard
+        found = replayed(transcript, watched_effort, line.exchanges)
+    loss, guard, odometer = found.loss, found.guard, found.odometer
     share = share_between(loss, basic.enclosure)
     if isinstance(odometer.log_likelihood, LogLikelihood):
         share = share_of(odometer.exact_loss, basic)
