@@ -145,3 +145,14 @@ def test_a_message_lists_a_few_names_of_many() -> None:
     with pytest.raises(xp.InvalidInput, match=r"it has c0, .*, c7 and 7,992 more$"):
         xp.logistic({"d": 1}, epsilon=1).on(domain)
     assert len(repr(domain)) < 100
+
+
+def test_ever_new_queries_are_replayed_and_not_all_of_them_compared() -> None:
+    exchanges = [
+        exchange("randomized_response", "ab"[i % 2], epsilon=f"0.{10000 + i}") for i in range(3001)
+    ]
+    with quickly():
+        transcript = go_through(text({"values": ["a", "b"]}, exchanges, {**BUDGET, "epsilon": "5"}))
+        assert xp.replay(transcript).kept
+        with pytest.raises(xp.InvalidInput, match="3,001 different queries; at most 3,000"):
+            xp.compare(xp.Odometer(transcript))

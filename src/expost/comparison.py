@@ -41,6 +41,9 @@ __all__ = [
     "limits",
 ]
 
+# Every rule prices every one of them, to thirty digits.
+_MOST_DIFFERENT = 3_000
+
 ACCOUNTINGS = ("basic", "rogers", "whitehouse", "renyi", "mixture", "simplified", "bayesian")
 """By name, in the order in which they are shown."""
 
@@ -110,6 +113,12 @@ def compare(
     budget, spared = limits(transcript, epsilon, delta)
     if not transcript.exchanges:
         raise InvalidInput("nothing was asked, so there is no last query to ask again")
+    different = len({id(exchange.query) for exchange in transcript.exchanges})
+    if different > _MOST_DIFFERENT:
+        reason = (
+            f"there are {different:,} different queries; at most {_MOST_DIFFERENT:,} are compared"
+        )
+        raise InvalidInput(reason, "exchanges")
     guards, missing = composition_filters(transcript, budget, spared)
     standings = {}
     every: dict[str, Filter] = {
