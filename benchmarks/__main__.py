@@ -11,6 +11,7 @@ from benchmarks import (
     memory,
     million_values,
     paper_solver,
+    refusals,
     scaling,
     solvers,
 )
@@ -25,6 +26,7 @@ if __name__ == "__main__":
             many,
             estimation,
             scaling,
+            refusals,
             solvers,
             paper_solver,
         )
