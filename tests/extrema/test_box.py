@@ -364,7 +364,7 @@ def test_a_search_ends_where_rounding_hides_all_that_splits_could_show(steepness
 
 def test_a_search_that_moves_is_not_ended() -> None:
     generator, hard = random.Random(12), 0
-    for step in range(8):
+    for step in range(4):
         asks = []
         for _ in range(14):
             weights = tuple(generator.choice([3.0, -3.0, generator.gauss(0, 5)]) for _ in range(6))
@@ -373,10 +373,10 @@ def test_a_search_that_moves_is_not_ended() -> None:
             asks += [ask, replace(ask, high=not ask.high)] if step % 2 else [ask]
         case = Case((Side(-1.0, 1.0),) * 6, tuple(asks))
         one, other = BoxSpread(case.terms, case.box), BoxSpread(case.terms, case.box)
-        effort = xp.Effort(gap=1e-3, nodes=2500)
+        effort = xp.Effort(gap=1e-3, nodes=1500)
         one.narrow(effort)
         with mock.patch.object(branch_and_bound, "_PATIENCE", 10**9):
             other.narrow(effort)
         assert (one.nodes, one.enclosure) == (other.nodes, other.enclosure)
         hard += one.nodes > 1000
-    assert hard > 3
+    assert hard > 1
