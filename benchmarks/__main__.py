@@ -12,6 +12,7 @@ from benchmarks import (
     memory,
     million_values,
     paper_solver,
+    refusals,
     scaling,
     solvers,
 )
@@ -27,6 +28,7 @@ if __name__ == "__main__":
             estimation,
             information,
             scaling,
+            refusals,
             solvers,
             paper_solver,
         )

@@ -20,6 +20,7 @@ from typing import Any
 import expost as xp
 from boxes import (
     CELLS,
+    EPSILONS,
     NODES,
     Ask,
     Case,
@@ -29,6 +30,7 @@ from boxes import (
     exact_range,
     some_case,
     some_hills,
+    some_sides,
 )
 from expost.rounding import double_above
 from expost.verify import Failed, verify
@@ -51,6 +53,25 @@ def clipped(generator: random.Random) -> Case:
         else:
             ends = middle - width, middle + width
             asks.append(Ask("linear", weights, 0.0, epsilon, high, ends, clip=True))
+    return Case(sides, tuple(asks))
+
+
+def linear(generator: random.Random) -> Case:
+    """Linear queries alone, repeated and contradicted, in more coordinates than others have."""
+    sides = some_sides(generator, 16)
+    epsilon = generator.choice(EPSILONS)
+    asks: list[Ask] = []
+    for _ in range(generator.randint(1, 30)):
+        if asks and generator.random() < 0.3:
+            old = generator.choice(asks)
+            asks.append(replace(old, high=generator.random() < 0.5))
+            continue
+        reach = [max(abs(side.lo), abs(side.hi), 1e-9) for side in sides]
+        weights = tuple(generator.choice([1.0, generator.gauss(0, 1)]) / r for r in reach)
+        low, top = exact_range(sides, weights, 0.0)
+        if low == top:
+            continue
+        asks.append(Ask("linear", weights, 0.0, epsilon, generator.random() < 0.5))
     return Case(sides, tuple(asks))
 
 
@@ -84,6 +105,7 @@ KINDS: dict[str, Callable[[random.Random], Examined]] = {
     "small": lambda generator: some_case(generator, coordinates=2, queries=5),
     "many": lambda generator: some_case(generator, queries=300),
     "clipped": clipped,
+    "linear": linear,
     "windows": windows,
     "categories": some_study,
     "hills": some_hills,
@@ -115,7 +137,7 @@ def hunt(seed: int) -> None:
             replayed += 1
             step += 1
             continue
-        (kind,) = generator.choices(list(KINDS), [10, 5, 1, 10, 10, 10, 5])
+        (kind,) = generator.choices(list(KINDS), [10, 5, 1, 10, 10, 10, 10, 5])
         case = KINDS[kind](generator)
         options: dict[str, Any] = {
             "gap": generator.choice([1e-5, 1e-3, 0.01, 0.1, 0.5]),

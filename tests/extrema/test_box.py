@@ -17,6 +17,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import mpmath
 import numpy as np
@@ -35,6 +36,7 @@ from boxes import (
     some_case,
     some_sides,
 )
+from expost.extrema import branch_and_bound
 from expost.extrema.box import BoxSpread, blocks
 from expost.loss import basic_loss
 
@@ -338,3 +340,43 @@ def test_a_clipped_score_is_highest_where_it_is_clipped_first() -> None:
     with mpmath.workdps(50):
         assert case.sampled_loss((0.25, 0.1875), (-1.0, -1.0)) <= loss.upper
     assert not complaints(case, loss, 1)
+
+
+# -- when to stop --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steepness", [3.0, 30.0])
+def test_a_search_ends_where_rounding_hides_all_that_splits_could_show(steepness: float) -> None:
+    # There are some 8,000 doubles between the ends of a coordinate, and scores are sums of them.
+    generator, least, width = random.Random(1), 1e18, 1e6
+    asks = []
+    for _ in range(8):
+        weights = tuple(generator.gauss(0, 1) * steepness / width for _ in range(2))
+        intercept = -sum(weights) * (least + width / 2)
+        asks.append(Ask("logistic", weights, intercept, "1", generator.random() < 0.5))
+    case = Case((Side(least, least + width),) * 2, tuple(asks))
+    spread = BoxSpread(case.terms, case.box)
+    spread.narrow(xp.Effort(gap=0.01, nodes=20_000))
+    assert spread.unsettled > 0.01
+    assert spread.nodes < 5000
+    assert not complaints(case, spread.enclosure, 1)
+
+
+def test_a_search_that_moves_is_not_ended() -> None:
+    generator, hard = random.Random(12), 0
+    for step in range(4):
+        asks = []
+        for _ in range(14):
+            weights = tuple(generator.choice([3.0, -3.0, generator.gauss(0, 5)]) for _ in range(6))
+            ask = Ask("logistic", weights, generator.gauss(0, 2), "1", generator.random() < 0.5)
+            # Contradictions make many parts of the box alike.
+            asks += [ask, replace(ask, high=not ask.high)] if step % 2 else [ask]
+        case = Case((Side(-1.0, 1.0),) * 6, tuple(asks))
+        one, other = BoxSpread(case.terms, case.box), BoxSpread(case.terms, case.box)
+        effort = xp.Effort(gap=1e-3, nodes=1500)
+        one.narrow(effort)
+        with mock.patch.object(branch_and_bound, "_PATIENCE", 10**9):
+            other.narrow(effort)
+        assert (one.nodes, one.enclosure) == (other.nodes, other.enclosure)
+        hard += one.nodes > 1000
+    assert hard > 1

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+from unittest import mock
 
 import pytest
 
 import expost as xp
 from boxes import complaints, some_case
+from expost.extrema import choose, compared
+from expost.extrema.box import BoxSpread
+from expost.likelihood import BoxLogLikelihood
 
 
 @pytest.mark.parametrize("nodes", [1, 3, 10])
@@ -31,3 +35,22 @@ def test_one_group_of_all_queries_is_the_loss_itself() -> None:
     grouped, loss = xp.realized_loss(case.transcript, group=6), xp.realized_loss(case.transcript)
     assert grouped.lower == loss.lower
     assert grouped.upper == pytest.approx(loss.upper, abs=1e-12)
+
+
+def test_groups_are_left_out_only_where_they_do_not_help() -> None:
+    generator, skipped = random.Random(6), 0
+    for _ in range(20):
+        case = some_case(generator, coordinates=6, queries=60, epsilon="0.1", noise=False)
+        total = BoxLogLikelihood.of(case.box, case.transcript.exchanges)
+        most, effort = xp.Enclosure(0.0, 1e9), xp.Effort(gap=0.001, nodes=generator.choice([1, 4]))
+        limit = xp.realized_loss(case.transcript).upper * generator.choice([0.8, 1.0, 1.1])
+        with mock.patch.object(choose, "_together", side_effect=choose._together) as together:
+            loss = compared(total, limit, most, effort)
+        joint = BoxSpread(total.terms, case.box)
+        joint.compare(limit, effort)
+        if together.called or len(total.terms) <= 10 or not joint.enclosure.upper > limit:
+            continue
+        groups = choose._in_groups(total, 10, effort)
+        assert loss.upper <= choose._together([[joint], groups]).upper
+        skipped += joint.enclosure.lower <= limit
+    assert skipped > 1

@@ -80,6 +80,15 @@ class BoxSpread:
         return first, second
 
     @property
+    def lowers(self) -> tuple[float, float]:
+        """What both surely reach, about."""
+        first, second = (
+            math.fsum(search.lower for search in side) + constant
+            for side, constant in zip(self._sides, self._constants, strict=True)
+        )
+        return first, second
+
+    @property
     def unsettled(self) -> float:
         """What more of a search could narrow."""
         return math.fsum(search.upper - search.lower for side in self._sides for search in side)

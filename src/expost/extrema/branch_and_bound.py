@@ -30,6 +30,8 @@ _FEW_COORDINATES = 4
 _ROOM = 64
 _TICK = 256
 _HEATS = (16, 50, 200, 800)
+_PATIENCE = 500
+_STILL, _NOTHING = 0.999, 1e-9
 
 ROUNDING_ALONE = 1e-9
 """Where clipping can change a sum by less than this it is convex, or concave, but for that."""
@@ -53,6 +55,8 @@ class Tree:
         self._basis = np.empty((_ROOM, d), dtype=np.int64)
         self._free = list(range(_ROOM - 1, -1, -1))
         self._open: list[tuple[float, int, int]] = []
+        self._gap = math.inf
+        self._idle = 0
         self.settled = math.inf
         """A bound on everything that is not in an open node."""
 
@@ -62,23 +66,42 @@ class Tree:
         return max(self.settled, -self._open[0][0]) if self._open else self.settled
 
     def pursue(self, tolerance: float, nodes: int, enough: float, tick: Tick | None) -> None:
-        """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded."""
+        """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded.
+
+        Or until nothing moves.
+        """
         if not self.nodes:
             self.settled = -math.inf
             self._make(0, -1, 0, math.inf, -math.inf, tolerance)
         while (
             self._open
             and self.nodes < nodes
+            and self._idle < _PATIENCE
             and self.lower <= enough
-            and -self._open[0][0] > self.lower + tolerance
+            and -self._open[0][0] > max(self.settled, self.lower + tolerance)
         ):
             bound, level, parent = heapq.heappop(self._open)
+            worse = -math.inf
             for half in (0, 1):
                 cut = self.lower + tolerance
-                self._make(parent, half, level + 1, -bound, cut, tolerance)
+                made = self._make(parent, half, level + 1, -bound, cut, tolerance)
+                worse = max(worse, made)
             self._free.append(parent)
+            self._watch(-bound - worse)
             if tick is not None and self.nodes % _TICK < 2:
                 tick()
+
+    def _watch(self, gained: float) -> None:
+        """Count splits that gained nothing while the gap stood still.
+
+        Where coordinates are so large that scores drown in their rounding, hundreds of them follow
+        each other, and no more is to be had. Elsewhere hardly two ever do.
+        """
+        gap = self.upper - self.lower
+        if gap < _STILL * self._gap:
+            self._gap, self._idle = gap, 0
+        elif not gained > _NOTHING * gap:
+            self._idle += 1
 
     def offer(self, value: float) -> None:
         """The value of a point that was found elsewhere."""
@@ -86,7 +109,7 @@ class Tree:
 
     def _make(
         self, parent: int, half: int, level: int, above: float, cut: float, tolerance: float
-    ) -> None:
+    ) -> float:
         if not self._free:
             self._extend()
         slot = self._free.pop()
@@ -101,6 +124,7 @@ class Tree:
         else:
             self.settled = max(self.settled, bound)
             self._free.append(slot)
+        return bound
 
     def _grow(
         self,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +52,11 @@ def compared(total: BoxLogLikelihood, limit: float, most: Enclosure, effort: Eff
     joint.compare(limit, effort)
     loss = joint.enclosure
     if loss.lower <= limit < loss.upper and len(total.terms) > _GROUP:
-        loss = _together([[joint], _in_groups(total, _GROUP, effort)])
+        # Most often a look at the groups shows that they cannot help, whatever is spent on them.
+        glance = _in_groups(total, _GROUP, replace(effort, nodes=1))
+        sums = [math.fsum(part.lowers[side] for part in glance) for side in (0, 1)]
+        if any(low < high for low, high in zip(sums, joint.uppers, strict=True)):
+            loss = _together([[joint], _in_groups(total, _GROUP, effort)])
     return capped(loss, most)
 
 
