@@ -237,3 +237,18 @@ def test_many_exact_ties_of_many_different_queries_are_given_up_and_nothing_is_c
     given_up = xp.replay(transcript, nodes=100)
     assert (given_up.kept, given_up.first_refused) == (None, None)
     assert given_up.peak.upper == pytest.approx(math.log(3 / 2))
+
+
+@pytest.mark.parametrize("domain", [xp.Box(x=(0, 1)), xp.FiniteSet([{"x": 0}, {"x": 1}])])
+@pytest.mark.parametrize("kind", PURE)
+def test_what_fits_can_be_asked_where_sums_alone_would_say_so(
+    kind: type[Filter], domain: xp.Box | xp.FiniteSet
+) -> None:
+    """A small epsilon would fit the budget, but not a grid of a hundred steps."""
+    noisy = xp.laplace({"x": 1}, range=(0, 1), grid="0.01", epsilon=1)
+    with pytest.raises(xp.InvalidInput, match="too fine"):
+        kind("0.05").decide(
+            xp.Odometer(xp.Transcript(domain)), noisy.with_epsilon(Fraction("0.05"))
+        )
+    decision = kind("0.05").decide(xp.Odometer(xp.Transcript(domain)), noisy)
+    assert (decision.accepted, decision.largest_epsilon) == (False, None)

@@ -197,6 +197,7 @@ class Filter(ABC):
         """The largest epsilon that is found with which the query would be accepted."""
 
         def attempt(variant: Query) -> Trial:
+            variant.on(odometer.transcript.domain)
             worst = self.worst_case(odometer, variant)
             middle = (worst.loss.lower + worst.loss.upper) / 2
             excess = worst.loss.upper if worst.exact else middle
@@ -221,3 +222,5 @@ class Filter(ABC):
 def _check_asked(odometer: Odometer, query: Query) -> None:
     expect(odometer, Odometer, "an odometer: Odometer(transcript)")
     check_query(query)
+    # A sum of epsilons may fit whatever the query is about; it has to be one of this domain.
+    query.on(odometer.transcript.domain)
