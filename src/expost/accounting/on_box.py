@@ -11,7 +11,7 @@ from dataclasses import replace
 from expost.accounting.filter import WorstCase
 from expost.accounting.odometer import Odometer
 from expost.domains import Box
-from expost.extrema import compared
+from expost.extrema import all_compared, compared
 from expost.likelihood import BoxLogLikelihood
 from expost.loss import worst_case_loss
 from expost.queries import Query
@@ -105,13 +105,12 @@ def _after_some(odometer: Odometer, query: Query, times: int, limit: float) -> W
         likelihood.responses[position]
         for position in (likelihood.loudest if positions is None else positions)
     ]
-    losses: list[Enclosure] = []
-    for response in responses:
-        after = total.add(Exchange(query, response), times)
-        losses.append(compared(after, limit, most, odometer.effort))
-        if losses[-1].lower > limit:
+    after = [total.add(Exchange(query, response), times) for response in responses]
+    losses = all_compared(after, limit, most, odometer.effort)
+    for response, loss in zip(responses, losses, strict=True):
+        if loss.lower > limit:
             # One response that breaks the budget is enough, and the others may be worse still.
-            return WorstCase(Enclosure(losses[-1].lower, math.inf), response=response)
+            return WorstCase(Enclosure(loss.lower, math.inf), response=response)
     lower = max(loss.lower for loss in losses)
     if positions is None:
         return WorstCase(Enclosure(lower, math.inf))

@@ -1,6 +1,12 @@
 """Maximum and minimum of a log-likelihood over a domain."""
 
-from expost.extrema.choose import capped, compared, concave_spreads, realized_spread
+from expost.extrema.choose import (
+    all_compared,
+    capped,
+    compared,
+    concave_spreads,
+    realized_spread,
+)
 from expost.extrema.effort import GAP, NODES, Effort, Progress
 from expost.extrema.finite import exact_spread, spread, spread_with
 from expost.extrema.pairs import exact_spread_apart, spread_of_pair, widest_pair
@@ -10,6 +16,7 @@ __all__ = [
     "NODES",
     "Effort",
     "Progress",
+    "all_compared",
     "capped",
     "compared",
     "concave_spreads",

@@ -24,9 +24,10 @@ from expost.rounding import Enclosure, up
 if TYPE_CHECKING:
     from expost.extrema.box import BoxSpread
 
-__all__ = ["capped", "compared", "concave_spreads", "realized_spread"]
+__all__ = ["all_compared", "capped", "compared", "concave_spreads", "realized_spread"]
 
 _GROUP = 10
+_STAGES = (16, 128)
 
 
 def realized_spread(
@@ -48,8 +49,31 @@ def realized_spread(
 
 def compared(total: BoxLogLikelihood, limit: float, most: Enclosure, effort: Effort) -> Enclosure:
     """An enclosure of max ℓ - min ℓ that is on one side of a limit, if that can be shown."""
-    joint = _start(total.terms, total.domain)
-    joint.compare(limit, effort)
+    (loss,) = all_compared([total], limit, most, effort)
+    return loss
+
+
+def all_compared(
+    totals: Sequence[BoxLogLikelihood], limit: float, most: Enclosure, effort: Effort
+) -> list[Enclosure]:
+    """The same of several, up to the first that is above the limit.
+
+    To be above it takes one good point, and to be within it many nodes: so all of them are looked
+    at for a while before much is spent on any.
+    """
+    joints = [_start(total.terms, total.domain) for total in totals]
+    for nodes in (*_STAGES, effort.nodes):
+        for joint in joints:
+            joint.compare(limit, replace(effort, nodes=min(nodes, effort.nodes)))
+            if joint.enclosure.lower > limit:
+                return [capped(joint.enclosure, most) for joint in joints]
+    pairs = zip(totals, joints, strict=True)
+    return [_with_groups(total, joint, limit, most, effort) for total, joint in pairs]
+
+
+def _with_groups(
+    total: BoxLogLikelihood, joint: BoxSpread, limit: float, most: Enclosure, effort: Effort
+) -> Enclosure:
     loss = joint.enclosure
     if loss.lower <= limit < loss.upper and len(total.terms) > _GROUP:
         # Most often a look at the groups shows that they cannot help, whatever is spent on them.
