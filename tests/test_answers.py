@@ -241,5 +241,8 @@ def test_a_part_of_the_answers_can_be_said_to_be_one() -> None:
     part = xp.Answers(domain, {"q": query}, table, complete=False)
     assert not part.complete
     assert repr(part) == "Answers(2 subjects, 2 responses, incomplete)"
+    with pytest.warns(UserWarning, match="incomplete: the loss of a part need not bound") as seen:
+        assert xp.realized_losses(part).upper.max() <= 1
+    assert seen[0].filename == __file__
     with pytest.raises(xp.InvalidInput, match="complete: must be True or False"):
         xp.Answers(domain, {"q": query}, table, complete="no")  # type: ignore[arg-type]

@@ -30,6 +30,8 @@ def test_the_budget_says_what_is_allowed_where_it_is_kept() -> None:
 def test_else_the_loss_does(guard: object) -> None:
     transcript = xp.Transcript(TWO, guard).add(FLIP, "yes")  # type: ignore[arg-type]
     found = learned(xp.replay(transcript), PRIOR, 'value == "yes"')
+    assert found.first_refused == (None if guard is None else 1)
+    assert found.peak.upper == pytest.approx(1.0986122886681098)
     assert found.state == ("none" if guard is None else "not kept")
     assert found.allowed.lower == pytest.approx(0.1)
     assert found.allowed.upper == pytest.approx(0.5)

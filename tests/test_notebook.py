@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -77,6 +79,35 @@ def test_a_session_does_not_show_its_value(session: xp.Session, tmp_path: Path) 
         assert facts["realized loss"] == "0"
         assert facts["remaining"] == "2"
         assert "secret" not in subject._repr_html_()
+
+
+def test_a_session_that_kept_its_budget_shows_no_peak_above_it() -> None:
+    box, guard = xp.Box([(-1, 1)] * 3), xp.BayesianFilter(epsilon=1)
+    noise, effort = xp.InsecureSource(0), xp.Effort(gap=0.5)
+    session = xp.Session(box, [0.0] * 3, filter=guard, source=noise, effort=effort)
+    choice = Random(0)
+    for _ in range(30):
+        weights = [choice.choice([-2, -1, 1, 2]) for _ in range(3)]
+        with suppress(xp.BudgetExceeded):
+            session.ask(xp.linear(weights, range=(-6, 6), epsilon="0.3"))
+    again = xp.Session.resume(session.transcript, [0.0] * 3, effort=effort)
+    assert session.odometer.peak.lower <= 1 < session.odometer.peak.upper
+    assert again.odometer.peak.upper > 1
+    texts = cells(session)
+    assert texts[texts.index("at its peak") + 1] == "1"
+    # Who goes on does not know whether all before was accepted.
+    texts = cells(again)
+    lower, upper = texts[texts.index("at its peak") + 1].split(" to ")
+    assert float(lower) <= 1 < float(upper)
+
+
+def test_a_budget_with_a_delta_is_shown_with_it() -> None:
+    guard = xp.ApproximateFilter(4, "1e-6", xp.Sums())
+    transcript = xp.Transcript(DOMAIN, guard.spec)
+    assert cells(transcript)[3] == "approximate, budget 4 at delta 1e-06"
+    assert "approximate, budget 4 at delta 1e-06" in cells(xp.Session.resume(transcript, "<i>"))
+    decision = guard.decide(xp.Odometer(transcript), xp.randomized_response(epsilon=1))
+    assert cells(decision)[2:4] == ["held at worst", "1"]
 
 
 def test_an_odometer_and_a_decision_and_an_enclosure(session: xp.Session) -> None:

@@ -50,7 +50,8 @@ class Answers:
     and the loss would come out too small: such a domain has a value for each pair.
 
     ``complete=False`` says that subjects gave responses that are not in the table, to other
-    analysts for instance. Estimates then warn: they can be biased.
+    analysts for instance. Estimates then warn: they can be biased. So do losses: that of a part
+    need not bound what it tells.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)

@@ -80,7 +80,8 @@ class BudgetExceeded(ExpostError):
         budget, worst = self.budget, self.loss_at_worst
         limit = f"{budget}" if budget.ratio == 1 else f"{budget}, which is {budget.nearest:.10g}"
         # A message that nobody may read is not worth a search.
-        before = "" if self.decision.searched else f"loss so far {self.loss.upper:.10g} and "
+        held = f"{self.decision.held} so far"
+        before = "" if self.decision.searched else f"{held} {self.loss.upper:.10g} and "
         message = (
             f"query refused: {before}at worst {worst.upper:.10g} after this query, budget {limit}."
         )

@@ -36,7 +36,11 @@ class Learned:
     """Of the gain, where the prior is a sample."""
     loss: Enclosure
     """The realized loss: no confidence in any statement has changed by more."""
+    peak: Enclosure
+    """The largest on the way, for somebody who saw the first answers only."""
     budget: Nats | None
+    first_refused: int | None
+    """The number of the first exchange, from 1, that the filter certainly refuses."""
     state: State
     """Whether the filter's budget was kept at every exchange, and bounds what is learned."""
     allowed: Enclosure
@@ -72,7 +76,9 @@ def learned(replay: Replay, prior: Belief | Samples, statement: str) -> Learned:
         gain=gain,
         standard_error=error,
         loss=replay.loss,
+        peak=replay.peak,
         budget=None if guard is None else guard.budget,
+        first_refused=replay.first_refused,
         state=state,
         allowed=allowed_confidence(before, limit),
     )

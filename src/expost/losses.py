@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -83,6 +84,9 @@ def realized_losses(
     Finite domains, and unclipped linear queries on a box of real coordinates, are worked out all
     at once; otherwise every pattern of responses once. ``progress`` is told how many subjects
     are done, and how many there are.
+
+    Warns if the answers are incomplete: what was asked may depend on responses that are not there,
+    and then the loss of a part is no bound on what somebody has learned who sees it.
     """
     if queries is not None:
         expect(queries, (str, os.PathLike), "the name of a file")
@@ -90,6 +94,9 @@ def realized_losses(
             domain, by_id = queries_from_json(read_text(queries))
         answers = Answers(domain, by_id, answers)
     expect(answers, Answers, "Answers(domain, queries, table), or a frame with a file of queries")
+    if not answers.complete:
+        message = "the answers are incomplete: the loss of a part need not bound what it tells"
+        warnings.warn(f"{message}; the budget does", UserWarning, stacklevel=2)
     return _losses(answers, Effort(gap, nodes), progress or (lambda done, total: None))
 
 

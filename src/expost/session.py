@@ -32,7 +32,7 @@ class Session:
     its own.
     """
 
-    __slots__ = ("_filter", "_lock", "_odometer", "_process", "_secret", "_source")
+    __slots__ = ("_filter", "_lock", "_obeyed", "_odometer", "_process", "_secret", "_source")
 
     def __init__(
         self,
@@ -78,6 +78,8 @@ class Session:
         with at("effort"):
             expect(effort, Effort | None, "an Effort")
         self._filter = filter
+        # What was answered before a session goes on may have been released without any filter.
+        self._obeyed = filter.pure and not len(transcript)
         self._odometer = Odometer(transcript, effort=effort)
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -166,8 +168,17 @@ class Session:
             facts["realized loss"] = nats(self.loss.upper)
             facts["remaining"] = nats(self.remaining)
         if self._odometer.peak_is_known:
-            facts["at its peak"] = nats(self._odometer.peak.upper)
+            facts["at its peak"] = self._peak()
         return card(type(self).__name__, facts)
+
+    def _peak(self) -> str:
+        """The peak for people: not above the budget where all of it was accepted by the filter."""
+        peak, limit = self._odometer.peak, self._filter.budget.enclosure
+        if self._obeyed:
+            peak = self._filter.capped(peak)
+        lower, upper = nats(peak.lower), nats(peak.upper)
+        straddles = self._filter.pure and peak.lower <= limit.upper < peak.upper
+        return f"{lower} to {upper}" if straddles and lower != upper else upper
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a session holds a secret and is not copied; save its transcript")

@@ -82,6 +82,13 @@ class FilterSpec:
             assert self.rule is not None
             self.rule.check(self.delta)
 
+    @property
+    def limit(self) -> str:
+        """The budget for people."""
+        if self.delta is None:
+            return str(self.budget)
+        return f"{self.budget} at delta {float(self.delta):.6g}"
+
     def tree(self) -> dict[str, Any]:
         tree: dict[str, Any] = {"kind": self.kind}
         if self.budget.rational:
@@ -158,7 +165,7 @@ class Transcript:
 
     def _repr_html_(self) -> str:
         spec = self.filter
-        guard = "none" if spec is None else f"{spec.kind}, budget {spec.budget}"
+        guard = "none" if spec is None else f"{spec.kind}, budget {spec.limit}"
         return card(
             "Transcript",
             {"domain": self.domain, "filter": guard, "exchanges": len(self)},

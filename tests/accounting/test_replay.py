@@ -157,6 +157,24 @@ def test_the_peak_on_a_box_is_that_of_the_history(seed: int) -> None:
     assert odometer.peak.width < 2.1e-3
 
 
+def test_a_loss_above_the_budget_is_not_undecided(run: Run, tmp_path: Path) -> None:
+    flip, blind = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), xp.channel([["1/2", "1/2"]] * 2)
+    transcript = xp.Transcript(TWO, xp.BayesianFilter(ratio=3).spec).add(flip, 0)
+    transcript = transcript.add(blind, 0).add(blind, 0)
+    # Three exact comparisons, and a node for each.
+    assert xp.replay(transcript, nodes=1).kept is None
+    transcript = transcript.add(flip, 0)
+    assert xp.replay(transcript).first_refused == 4
+    found = xp.replay(transcript, nodes=1)
+    assert (found.kept, found.first_refused) == (False, None)
+    path = tmp_path / "t.json"
+    transcript.save(path)
+    assert "no: on the way the loss was above it" in run("loss", path, "--nodes", 1)[1]
+    assert (
+        "was not kept: on the way the loss was above it." in run("explain", path, "--nodes", 1)[1]
+    )
+
+
 def test_a_budget_with_a_delta_bounds_no_single_confidence(run: Run, tmp_path: Path) -> None:
     guard = xp.ApproximateFilter(epsilon="5.08", delta="1e-6")
     tenth = xp.randomized_response(epsilon="0.1")

@@ -89,6 +89,23 @@ def test_decide_accepts_and_refuses_with_exit_code_0(
     assert out.startswith("decision         refused")
 
 
+def test_what_is_no_loss_is_not_called_one(
+    run: Run, tmp_path: Path, query: Callable[[Any], Path]
+) -> None:
+    # All "yes" under a rule: 5.06 is its cost, and the realized loss is 9.9.
+    path, guard = tmp_path / "t.json", xp.ApproximateFilter("5.08", "1e-6")
+    domain, rr = xp.FiniteSet(["no", "yes"]), xp.randomized_response(epsilon="0.1")
+    transcript = xp.Transcript(domain, guard.spec)
+    for _ in range(99):
+        transcript = transcript.add(rr, "yes")
+    transcript.save(path)
+    _, out, _ = run("decide", path, "--query", query(RR))
+    assert "held now         5.06243\nheld at worst" in out
+    assert "loss" not in out
+    with pytest.raises(xp.BudgetExceeded, match=r"^query refused: held so far 5\.06"):
+        xp.Session.resume(transcript, "yes").ask(rr)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

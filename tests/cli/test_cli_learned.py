@@ -53,7 +53,7 @@ def test_numbers_for_programs(run: Run, file: Path, prior: Path) -> None:
     assert code == 0
     assert list(result) == [
         "statement", "before", "after", "gain", "gain_nats", "loss", "floor", "ceiling", "budget",
-        "budget_kept",
+        "budget_kept", "first_refused", "peak",
     ]  # fmt: skip
     assert result["before"] == 0.23
     assert result["floor"] < result["before"] < result["after"] < result["ceiling"]

@@ -20,6 +20,7 @@ class BasicFilter(Filter):
     """
 
     kind: ClassVar[str] = "basic"
+    by_loss: ClassVar[bool] = False
 
     def loss(self, odometer: Odometer) -> Enclosure:
         return odometer.spent

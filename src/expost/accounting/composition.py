@@ -32,6 +32,7 @@ class CompositionFilter(Filter):
 
     kind: ClassVar[str] = "composition"
     pure: ClassVar[bool] = False
+    by_loss: ClassVar[bool] = False
     delta: Fraction
     rule: Rule
 
@@ -61,10 +62,6 @@ class CompositionFilter(Filter):
     @property
     def spec(self) -> FilterSpec:
         return FilterSpec(self.kind, self.budget, self.delta, self.rule)
-
-    @property
-    def limit(self) -> str:
-        return f"{self.budget} at delta {float(self.delta):.6g}"
 
     def held(self, odometer: Odometer) -> WorstCase:
         """What is held against the budget so far."""

@@ -25,8 +25,8 @@ class Decision:
     """A pure function of transcript and query; it can be published. True if it accepts.
 
     ``loss`` and ``loss_at_worst`` are what the filter compares with its budget: the realized loss,
-    or the sum of the epsilons for the basic filter. ``worst_response`` is None where the filter
-    does not look at responses.
+    or the sum of the epsilons for the basic filter, or the cost of a rule. ``worst_response`` is
+    None where the filter does not look at responses.
     """
 
     accepted: bool
@@ -47,7 +47,7 @@ class Decision:
             "Decision",
             {
                 "outcome": outcome,
-                "loss at worst": nats(self.loss_at_worst.upper),
+                f"{self.held} at worst": nats(self.loss_at_worst.upper),
                 "worst response": response,
                 "budget": self.budget,
             },
@@ -58,6 +58,12 @@ class Decision:
         """What is held against the budget before the query. Worked out when asked for."""
         guard, odometer, _ = self._asked
         return guard.loss(odometer)
+
+    @property
+    def held(self) -> str:
+        """What to call that: a loss, or what a filter holds that goes by sums or by a rule."""
+        guard, _, _ = self._asked
+        return "loss" if guard.by_loss else "held"
 
     @property
     def searched(self) -> bool:

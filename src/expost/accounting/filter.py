@@ -74,6 +74,8 @@ class Filter(ABC):
     kind: ClassVar[str]
     pure: ClassVar[bool] = True
     """Whether there is no delta, neither in the budget nor in what may be asked."""
+    by_loss: ClassVar[bool] = True
+    """Whether what is held against the budget is the realized loss, and no sum or cost."""
     budget: Nats
 
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
@@ -99,7 +101,7 @@ class Filter(ABC):
     @property
     def limit(self) -> str:
         """The budget for people."""
-        return str(self.budget)
+        return self.spec.limit
 
     def loss(self, odometer: Odometer) -> Enclosure:
         """What this filter holds against its budget so far; the realized loss, if not said else."""

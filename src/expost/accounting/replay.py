@@ -29,7 +29,10 @@ class Replay:
 
     kept: bool | None
     first_refused: int | None
-    """The number of the first exchange, from 1, that the filter certainly refuses."""
+    """The number of the first exchange, from 1, that the filter certainly refuses.
+
+    None also where the budget was not kept and the search for that exchange ran out of nodes.
+    """
     loss: Enclosure
     """The realized loss at the end."""
     peak: Enclosure
@@ -98,5 +101,7 @@ def replayed(
         # What was accepted ended within the budget, wherever the searches for a report stop.
         loss, peak = guard.capped(loss), guard.capped(peak)
     peak = Enclosure(max(peak.lower, loss.lower), peak.upper)
-    verdict = False if first_refused is not None else kept or None
+    # What was above the budget on the way was not kept, also where no single decision is known.
+    above = guard.pure and peak.lower > guard.budget.enclosure.upper
+    verdict = False if first_refused is not None or above else kept or None
     return Replay(verdict, first_refused, loss, peak, guard, odometer)

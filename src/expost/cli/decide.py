@@ -47,8 +47,8 @@ def run(file: Path, query_file: Path, effort: Effort, *, as_json: bool) -> None:
     show_lines(
         [
             ("decision", outcome),
-            ("loss now", shown(decision.loss)),
-            ("loss at worst", worst),
+            (f"{decision.held} now", shown(decision.loss)),
+            (f"{decision.held} at worst", worst),
             ("budget", named_filter(transcript).limit),
             ("remaining", shown(decision.remaining)),
             ("largest epsilon", str(decision.largest_epsilon or "none")),

@@ -90,6 +90,9 @@ def _budget(account: Account) -> Iterator[str]:
     elif replay.first_refused is not None:
         yield f"{budget} was not kept: the filter refuses exchange {replay.first_refused:,}."
         yield f"At the end {used} is held against it."
+    elif replay.kept is False:
+        yield f"{budget} was not kept: on the way the loss was above it."
+        yield f"At the end {used} is held against it."
     elif replay.kept:
         share = f"{100 * account.used.upper:.3g} %"
         yield f"{budget} was kept at every exchange; now {used} of it is used: {share}."

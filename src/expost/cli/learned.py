@@ -100,6 +100,8 @@ def _tree(found: Learned) -> dict[str, Any]:
         "budget_kept": {"kept": True, "kept with a delta": True, "not kept": False}.get(
             found.state
         ),
+        "first_refused": found.first_refused,
+        "peak": found.peak,
     }
     if found.standard_error is not None:
         tree["standard_error"] = found.standard_error

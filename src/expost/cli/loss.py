@@ -58,4 +58,6 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
 def _kept(found: Replay) -> str:
     if found.first_refused is not None:
         return f"no: the filter refuses exchange {found.first_refused:,}"
+    if found.kept is False:
+        return "no: on the way the loss was above it"
     return "at every exchange" if found.kept else "not decided; more nodes may tell (--nodes)"
