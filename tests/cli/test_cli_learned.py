@@ -169,3 +169,11 @@ def test_bad_input_is_one_line_and_exit_code_2(
     options = [str(prior) if option == "PRIOR" else option for option in options]
     code, out, err = run("explain", file, *options)
     assert (code, out, err) == (2, "", f"expost: {line}\n")
+
+
+def test_whoever_saw_only_the_first_answers_is_told_of_the_peak(
+    run: Run, file: Path, prior: Path
+) -> None:
+    xp.Transcript(AGES).add(QUERY, 80).add(QUERY, 80).add(QUERY, 20).save(file)
+    out = run("explain", file, "--prior", prior, "--statement", "age >= 60")[1]
+    assert out.splitlines()[-1] == "For somebody who saw only the first ones it is 1, the peak."

@@ -116,3 +116,19 @@ def test_what_cannot_be_read_is_bad_input_or_no_proof(run: Run, file: Path, tmp_
     assert "not a regular file" in err
     code, _, err = run("certify", file, "-o", tmp_path / "no" / "such" / "folder")
     assert (code, err.count("\n")) == (2, 1)
+
+
+def test_a_proof_of_the_end_comes_with_what_a_replay_says_of_the_way(
+    run: Run, tmp_path: Path
+) -> None:
+    transcript = xp.Transcript(xp.FiniteSet(["y", "n"]), xp.BayesianFilter(epsilon=1).spec)
+    for response in "yyynnn":
+        transcript = transcript.add(xp.randomized_response(1), response)
+    file, proof = tmp_path / "lucky.json", tmp_path / "proof.json"
+    transcript.save(file)
+    for command in (("certify", file, "-o", proof), ("verify", file, proof)):
+        told = json.loads(run(*command, "--json")[1])
+        assert told["shows_end_within_budget"] is True
+        assert (told["budget_kept"], told["first_refused"]) == (False, 2)
+        assert 2.99 < told["peak"]["upper"] < 3.01
+        assert "no: the filter refuses exchange 2" in run(*command)[1]

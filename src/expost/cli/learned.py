@@ -76,6 +76,8 @@ def _reasons(found: Learned) -> Iterator[str]:
         )
     else:
         yield "The answers rule some value out, so there are statements that lost everything."
+    if shown(found.peak) != shown(found.loss):
+        yield f"For somebody who saw only the first ones it is {shown(found.peak)}, the peak."
 
 
 def _signed(gain: float) -> str:

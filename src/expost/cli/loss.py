@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from expost.accounting import Replay, replayed
+from expost.accounting import replayed
 from expost.cli.progress import watched
-from expost.cli.show import basic_text, show_json, show_lines, shown
+from expost.cli.show import basic_text, kept_text, show_json, show_lines, shown
 from expost.extrema import Effort
 from expost.likelihood import LogLikelihood
 from expost.loss import basic_loss, share_between, share_of
@@ -50,14 +50,6 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
         narrower = "more nodes (--nodes), or less coarse grids of noise, may narrow it"
         lines.insert(2, ("at least", f"{loss.lower:.6g}; {narrower}"))
     if guard is not None:
-        lines += [("budget", guard.limit), ("kept", _kept(found))]
+        lines += [("budget", guard.limit), ("kept", kept_text(found))]
         lines += [("remaining", shown(guard.remaining(odometer)))]
     show_lines(lines)
-
-
-def _kept(found: Replay) -> str:
-    if found.first_refused is not None:
-        return f"no: the filter refuses exchange {found.first_refused:,}"
-    if found.kept is False:
-        return "no: on the way the loss was above it"
-    return "at every exchange" if found.kept else "not decided; more nodes may tell (--nodes)"

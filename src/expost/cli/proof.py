@@ -7,12 +7,13 @@ from typing import Any
 
 import typer
 
+from expost.accounting import Replay, replayed
 from expost.certificates import certificate
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines
-from expost.errors import InvalidInput
+from expost.cli.progress import watched
+from expost.cli.show import kept_text, show_json, show_lines, shown
+from expost.errors import InvalidInput, at
 from expost.extrema import Effort
-from expost.transcript import load, read_text
+from expost.transcript import Transcript, load, read_text
 from expost.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
 
 __all__ = ["certify", "check"]
@@ -20,20 +21,21 @@ __all__ = ["certify", "check"]
 
 def certify(file: Path, out: Path, effort: Effort, *, as_json: bool) -> None:
     transcript = load(file)
-    with progress_line() as line:
+    with watched(effort) as (watched_effort, line):
         proof = certificate(
             transcript,
             gap=effort.gap,
             nodes=effort.nodes,
             progress=lambda leaves: line.stage(f"leaves: {leaves:,}"),
         )
+        way = replayed(transcript, watched_effort, line.exchanges)
     size = proof.save(out)
     if as_json:
-        show_json({**_found(proof.verdict), "bytes": size})
+        show_json({**_found(proof.verdict, way), "bytes": size})
         return
     show_lines(
         [
-            *_lines(proof.verdict),
+            *_lines(proof.verdict, way),
             ("leaves", f"{proof.leaves:,}"),
             ("proof", f"{out}, {size:,} bytes"),
         ]
@@ -42,12 +44,14 @@ def certify(file: Path, out: Path, effort: Effort, *, as_json: bool) -> None:
 
 def check(file: Path, proof: Path, *, as_json: bool) -> None:
     try:
-        with progress_line() as line:
+        with watched(Effort()) as (watched_effort, line):
+            document = read_text(file)
             verdict = verify(
-                read_text(file),
-                _text(proof),
-                lambda leaves: line.stage(f"leaves checked: {leaves:,}"),
+                document, _text(proof), lambda leaves: line.stage(f"leaves checked: {leaves:,}")
             )
+            with at(str(file), ": "):
+                transcript = Transcript.from_json(document)
+            way = replayed(transcript, watched_effort, line.exchanges)
     except Failed as error:
         if as_json:
             show_json({"verified": False, "failed_at": str(error)})
@@ -55,24 +59,32 @@ def check(file: Path, proof: Path, *, as_json: bool) -> None:
             typer.echo(f"expost: the proof fails at {error}", err=True)
         raise typer.Exit(1) from None
     if as_json:
-        show_json({"verified": True, **_found(verdict)})
+        show_json({"verified": True, **_found(verdict, way)})
     else:
-        show_lines(_lines(verdict))
+        show_lines(_lines(verdict, way))
     if verdict.shows_end_within_budget is False:
         raise typer.Exit(NOT_SHOWN)
 
 
-def _found(verdict: Verdict) -> dict[str, Any]:
+def _found(verdict: Verdict, way: Replay) -> dict[str, Any]:
     return {
         "loss": float(rounded_up(verdict.loss)),
         "leaves": verdict.leaves,
         "shows_end_within_budget": verdict.shows_end_within_budget,
+        "budget_kept": way.kept,
+        "first_refused": way.first_refused,
+        "peak": way.peak,
     }
 
 
-def _lines(verdict: Verdict) -> list[tuple[str, str]]:
-    proved = ("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")
-    return [proved, ("budget", verdict.about_budget)] if verdict.about_budget else [proved]
+def _lines(verdict: Verdict, way: Replay) -> list[tuple[str, str]]:
+    lines = [("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")]
+    if verdict.about_budget:
+        lines.append(("budget", verdict.about_budget))
+    if way.guard is not None:
+        # No proof of the end says it, so it is decided again here.
+        lines.append(("kept", kept_text(way)))
+    return [*lines, ("at its peak", shown(way.peak))]
 
 
 def _text(path: Path) -> str:

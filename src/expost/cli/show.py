@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from expost.accounting import Replay
 from expost.canonical import json_text, map_leaves
 from expost.domains import Domain, Value, by_name
 from expost.errors import printable
@@ -15,7 +16,15 @@ from expost.queries import Query, RandomizedResponse
 from expost.rounding import Enclosure
 from expost.transcript import Transcript
 
-__all__ = ["basic_text", "response_text", "show_json", "show_lines", "shown", "value_text"]
+__all__ = [
+    "basic_text",
+    "kept_text",
+    "response_text",
+    "show_json",
+    "show_lines",
+    "shown",
+    "value_text",
+]
 
 _LONGEST = 40
 
@@ -49,6 +58,15 @@ def basic_text(basic: float, transcript: Transcript) -> str:
     """What basic composition says; where queries have a delta, it is what holds without one."""
     approximate = any(exchange.query.approximate for exchange in transcript.exchanges)
     return f"{shown(basic)}{', without any delta' if approximate else ''}"
+
+
+def kept_text(found: Replay) -> str:
+    """Whether a budget was kept at every exchange."""
+    if found.first_refused is not None:
+        return f"no: the filter refuses exchange {found.first_refused:,}"
+    if found.kept is False:
+        return "no: on the way the loss was above it"
+    return "at every exchange" if found.kept else "not decided; more nodes may tell (--nodes)"
 
 
 def value_text(value: Value, domain: Domain) -> str:

@@ -38,12 +38,13 @@ Path_ = str | os.PathLike[str]
 Columns = dict[str, list[Any]]
 
 
-def load_answers(data: Path_, queries: Path_) -> Answers:
+def load_answers(data: Path_, queries: Path_, *, complete: bool = True) -> Answers:
     """Read what many subjects answered, from a table of responses and a file of queries.
 
     ``data`` is CSV, JSON Lines or Parquet with the columns ``subject``, ``query`` and
     ``response``; others are left alone. ``queries`` is JSON: ``{"version": 1, "domain": …,
     "queries": {"id": {…}, …}}``. An error names the row, and the first one below the header is 1.
+    ``complete`` is that of :class:`Answers`: whether these are all answers of their subjects.
     """
     for path in (data, queries):
         expect(path, (str, os.PathLike), "the name of a file")
@@ -51,7 +52,7 @@ def load_answers(data: Path_, queries: Path_) -> Answers:
         domain, by_id = queries_from_json(read_text(queries))
     with at(os.fspath(data), ": "):
         read = _READERS[table_format(data)]
-        return Answers(domain, by_id, read(Path(data)))
+        return Answers(domain, by_id, read(Path(data)), complete=complete)
 
 
 def save_losses(losses: Losses, path: Path_) -> None:
