@@ -169,3 +169,14 @@ def test_bad_input_is_one_line_and_exit_code_2(
     options = [str(prior) if option == "PRIOR" else option for option in options]
     code, out, err = run("explain", file, *options)
     assert (code, out, err) == (2, "", f"expost: {line}\n")
+
+
+def test_a_page_is_not_written_over_what_is_read(run: Run, file: Path, prior: Path) -> None:
+    for out in (file, prior):
+        before = out.read_bytes()
+        code, _, err = run(
+            "explain", file, "--prior", prior, "--statement", "age >= 60", "--html", out
+        )
+        assert (code, err.count("\n")) == (2, 1)
+        assert "would be written over" in err
+        assert out.read_bytes() == before

@@ -10,15 +10,17 @@ import typer
 from expost.certificates import certificate
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
-from expost.errors import InvalidInput
+from expost.errors import InvalidInput, at
 from expost.extrema import Effort
-from expost.transcript import load, read_text
+from expost.files import check_apart, read_text
+from expost.transcript import load
 from expost.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
 
 __all__ = ["certify", "check"]
 
 
 def certify(file: Path, out: Path, effort: Effort, *, as_json: bool) -> None:
+    check_apart(out, file)
     transcript = load(file)
     with progress_line() as line:
         proof = certificate(
@@ -41,10 +43,12 @@ def certify(file: Path, out: Path, effort: Effort, *, as_json: bool) -> None:
 
 
 def check(file: Path, proof: Path, *, as_json: bool) -> None:
+    with at(str(file)):
+        transcript = read_text(file)
     try:
         with progress_line() as line:
             verdict = verify(
-                read_text(file),
+                transcript,
                 _text(proof),
                 lambda leaves: line.stage(f"leaves checked: {leaves:,}"),
             )
