@@ -93,6 +93,18 @@ def test_thousands_of_values_that_are_tied_are_compared_exactly() -> None:
     assert xp.realized_loss(transcript) == epsilon.enclosure
 
 
+def test_thousands_of_answers_on_a_box_are_replayed() -> None:
+    box = xp.Box(age=(10, 100))
+    asked: dict[str, Any] = {"weights": {"age": 0.1}, "intercept": -5, "epsilon": "0.1"}
+    xp.realized_loss(
+        xp.Transcript(box).add(xp.logistic(**asked), 1)
+    )  # what is compiled is compiled by now
+    exchanges = [exchange("logistic", i % 2, **asked) for i in range(2500)]
+    document = text({"box": {"age": [10, 100]}}, exchanges, {**BUDGET, "epsilon": "251"})
+    with quickly():
+        assert xp.replay(xp.Transcript.from_json(document)).kept
+
+
 def test_fractions_with_hundreds_of_digits_add_up_exactly() -> None:
     exchanges = [
         exchange("randomized_response", "no", epsilon=f"{10**800 + 3 * i}/{10**801 + 7 * i + 1}")

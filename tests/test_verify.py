@@ -880,3 +880,16 @@ def test_fractions_without_a_common_denominator_fail_at_once() -> None:
     proof = {"version": 1, "responses": [1] * 1000, "loss": "0"}
     with pytest.raises(verify.Failed, match="too many digits"):
         verify.verify(json.dumps(on_box([[0, 1]], *asked)), json.dumps(proof))
+
+
+def test_a_tree_that_only_goes_deeper_is_not_kept_in_memory() -> None:
+    width, depth = 500, 17_000
+    query = {"kind": "logistic", "weights": [1] * width, "epsilon": "1"}
+    box = {"version": 1, "domain": {"box": [[0, 1]] * width}}
+    text = json.dumps({**box, "exchanges": [{"query": query, "response": 1}]})
+    leaf = {"multipliers": [0], "tangents": [[]], "bound": "1"}
+    tree = [{"column": 0, "at": 0}] * depth
+    group = {"terms": [[0]], "largest": tree, "smallest": [leaf]}
+    proof = {"version": 1, "responses": [1], "groups": [group], "loss": "1"}
+    with pytest.raises(verify.Failed, match="too many parts are left open"):
+        verify.verify(text, json.dumps(proof))

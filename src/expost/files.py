@@ -13,7 +13,15 @@ from typing import BinaryIO
 
 from expost.errors import InvalidInput
 
-__all__ = ["LARGEST", "LARGEST_TABLE", "contents", "open_regular", "opened", "read_text"]
+__all__ = [
+    "LARGEST",
+    "LARGEST_TABLE",
+    "check_apart",
+    "contents",
+    "open_regular",
+    "opened",
+    "read_text",
+]
 
 LARGEST = 64 << 20
 """In bytes: of a transcript, a query, a prior or a secret, which are read as a whole."""
@@ -69,6 +77,17 @@ def read_text(path: str | os.PathLike[str]) -> str:
     """A file as text."""
     with opened(path) as file:
         return contents(file)
+
+
+def check_apart(out: str | os.PathLike[str], *read: str | os.PathLike[str]) -> None:
+    """Refuse to write over a file that is read: a transcript is all that is known of a budget."""
+    for path in read:
+        try:
+            same = os.path.samefile(out, path)
+        except (OSError, ValueError):
+            continue  # one of them is not there, and whoever opens it says so
+        if same:
+            raise InvalidInput("would be written over: it is what is read here", os.fspath(out))
 
 
 def _check_size(size: int, most: int) -> None:

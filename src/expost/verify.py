@@ -816,6 +816,7 @@ def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen
     for index, node in enumerate(tree):
         here = f"{place}.{index}"
         need(bool(waiting), f"{here}: there is nothing left to cover")
+        need(len(waiting) * len(lower) <= VALUES, f"{here}: too many parts are left open")
         lower, upper = waiting.pop()
         try:
             if "at" not in node:

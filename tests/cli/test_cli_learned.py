@@ -177,3 +177,14 @@ def test_whoever_saw_only_the_first_answers_is_told_of_the_peak(
     xp.Transcript(AGES).add(QUERY, 80).add(QUERY, 80).add(QUERY, 20).save(file)
     out = run("explain", file, "--prior", prior, "--statement", "age >= 60")[1]
     assert out.splitlines()[-1] == "For somebody who saw only the first ones it is 1, the peak."
+
+
+def test_a_page_is_not_written_over_what_is_read(run: Run, file: Path, prior: Path) -> None:
+    for out in (file, prior):
+        before = out.read_bytes()
+        code, _, err = run(
+            "explain", file, "--prior", prior, "--statement", "age >= 60", "--html", out
+        )
+        assert (code, err.count("\n")) == (2, 1)
+        assert "would be written over" in err
+        assert out.read_bytes() == before

@@ -168,3 +168,12 @@ def test_many_subjects_who_take_long_get_a_bar(
     assert code == 0
     assert err.splitlines()[0] == "[################..............] 5 of 9 subjects"
     assert "subjects" in out
+
+
+def test_losses_are_not_written_over_answers(run: Run, data: Path, queries: Path) -> None:
+    before = data.read_bytes()
+    for option in ("-o", "--plot"):
+        code, _, err = run("loss", "--many", data, "--queries", queries, option, data)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "would be written over" in err
+    assert data.read_bytes() == before

@@ -132,3 +132,19 @@ def test_a_proof_of_the_end_comes_with_what_a_replay_says_of_the_way(
         assert (told["budget_kept"], told["first_refused"]) == (False, 2)
         assert 2.99 < told["peak"]["upper"] < 3.01
         assert "no: the filter refuses exchange 2" in run(*command)[1]
+
+
+def test_a_proof_is_not_written_over_its_transcript(run: Run, file: Path, tmp_path: Path) -> None:
+    before = file.read_bytes()
+    link = tmp_path / "link.json"
+    link.symlink_to(file)
+    for out in (file, link):
+        message = f"expost: {out}: would be written over: it is what is read here\n"
+        assert run("certify", file, "-o", out) == (2, "", message)
+    assert file.read_bytes() == before
+
+
+def test_a_transcript_that_cannot_be_verified_is_named(run: Run, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.json"
+    message = f"expost: {missing}: cannot be read: No such file or directory\n"
+    assert run("verify", missing, missing) == (2, "", message)

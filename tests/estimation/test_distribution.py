@@ -306,3 +306,9 @@ def test_bad_input_gets_one_clear_line(call: Any, reason: str) -> None:
         call()
     assert str(error.value).startswith(reason)
     assert "\n" not in str(error.value)
+
+
+def test_too_many_values_are_refused_by_a_line() -> None:
+    pairs = [(xp.randomized_response(epsilon=1), 3)] * 10
+    with pytest.raises(xp.InvalidInput, match="domain: there are 1,501 values; at most 1,500"):
+        xp.estimate_distribution(pairs, domain=xp.FiniteSet(range(1501)))

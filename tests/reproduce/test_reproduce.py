@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
@@ -233,3 +234,16 @@ def test_a_part_can_be_had_alone(tmp_path: Path, part: str) -> None:
     assert part in tree
     assert "linear" not in tree
     assert "<h2>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_numbers_that_cannot_be_read_are_none(tmp_path: Path) -> None:
+    from expost.reproduce import _earlier
+
+    numbers = tmp_path / "results.json"
+    assert _earlier(numbers) == {}
+    for text in ("", "[1]", "[" * 200_000, "\ud800"):
+        numbers.write_text(text, encoding="utf-8", errors="surrogatepass")
+        assert _earlier(numbers) == {}
+    numbers.unlink()
+    os.mkfifo(numbers)
+    assert _earlier(numbers) == {}

@@ -15,7 +15,7 @@ from expost.extrema import all_compared, compared
 from expost.likelihood import BoxLogLikelihood
 from expost.loss import worst_case_loss
 from expost.queries import Query
-from expost.rounding import Enclosure, Nats, down
+from expost.rounding import Added, Enclosure, Nats, down
 from expost.transcript import Exchange
 
 __all__ = ["loss_after_responses", "loss_plus_epsilon"]
@@ -50,10 +50,16 @@ def _sum_of_epsilons(
     odometer: Odometer, query: Query, budget: Nats, times: int
 ) -> WorstCase | None:
     """What basic composition says, if that is enough; it costs no search."""
-    most = odometer.exact_spent + query.ceiling(_box(odometer)) * times
-    if most <= budget:
-        return WorstCase(Enclosure(0.0, most.enclosure.upper), exact=lambda: most)
-    return None
+    charge = query.ceiling(_box(odometer))
+    # An exact sum goes through all of the transcript, and is seldom needed.
+    sums = WorstCase(
+        (odometer.charged + Added.of(charge) * times).enclosure,
+        exact=lambda: odometer.exact_spent + charge * times,
+    )
+    if not sums.within(budget):
+        return None
+    most = budget.enclosure if sums.close(budget) else sums.loss
+    return replace(sums, loss=Enclosure(0.0, min(sums.loss.upper, most.upper)))
 
 
 def _after_responses(odometer: Odometer, query: Query, times: int, limit: float) -> WorstCase:

@@ -14,6 +14,7 @@ from expost.cli.progress import watched
 from expost.cli.show import show_json, shown
 from expost.errors import printable
 from expost.extrema import Effort
+from expost.files import check_apart
 from expost.interop.priors import load_prior
 from expost.learned import Learned, learned
 from expost.page import page, text
@@ -26,6 +27,8 @@ __all__ = ["run"]
 def run(
     file: Path, prior: Path, statement: str, html: Path | None, effort: Effort, *, as_json: bool
 ) -> None:
+    if html is not None:
+        check_apart(html, file, prior)
     transcript = load(file)
     belief = load_prior(prior, transcript.domain)
     with watched(effort) as (watched_effort, line):

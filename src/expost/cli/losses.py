@@ -11,6 +11,7 @@ from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines, shown
 from expost.errors import InvalidInput, at
 from expost.extrema import Effort
+from expost.files import check_apart
 from expost.interop.tables import load_answers, save_losses, table_format
 from expost.losses import Losses, realized_losses
 
@@ -26,6 +27,9 @@ def run(
     *,
     as_json: bool,
 ) -> None:
+    for written in (out, picture):
+        if written is not None:
+            check_apart(written, data, queries)
     if out is not None:
         with at(str(out), ": "):
             table_format(out)  # before the work, not after it

@@ -13,6 +13,7 @@ from expost.cli.show import show_json
 from expost.comparison import composition_filters, costs, limits
 from expost.errors import InvalidInput
 from expost.extrema import Effort
+from expost.files import check_apart
 from expost.plots import odometer_figure, save
 from expost.transcript import load
 
@@ -24,6 +25,7 @@ _DRAWN = ("basic", "whitehouse", "renyi", "mixture")
 
 
 def run(file: Path, out: Path, delta: str | None, effort: Effort, *, as_json: bool) -> None:
+    check_apart(out, file)
     transcript = load(file)
     answered, spec = len(transcript), transcript.filter
     budget = None if spec is None else spec.budget

@@ -13,13 +13,15 @@ from expost.cli.progress import watched
 from expost.cli.show import kept_text, show_json, show_lines, shown
 from expost.errors import InvalidInput, at
 from expost.extrema import Effort
-from expost.transcript import Transcript, load, read_text
+from expost.files import check_apart, read_text
+from expost.transcript import Transcript, load
 from expost.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
 
 __all__ = ["certify", "check"]
 
 
 def certify(file: Path, out: Path, effort: Effort, *, as_json: bool) -> None:
+    check_apart(out, file)
     transcript = load(file)
     with watched(effort) as (watched_effort, line):
         proof = certificate(
@@ -43,9 +45,10 @@ def certify(file: Path, out: Path, effort: Effort, *, as_json: bool) -> None:
 
 
 def check(file: Path, proof: Path, *, as_json: bool) -> None:
+    with at(str(file)):
+        document = read_text(file)
     try:
         with watched(Effort()) as (watched_effort, line):
-            document = read_text(file)
             verdict = verify(
                 document, _text(proof), lambda leaves: line.stage(f"leaves checked: {leaves:,}")
             )

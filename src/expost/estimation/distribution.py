@@ -33,6 +33,8 @@ STEPS = 1000
 
 # A table of all patterns and values takes up to a gibibyte.
 _LARGEST_TABLE = 1 << 27
+# What responses tell apart is worked out from a square of this size.
+_MOST_VALUES = 1_500
 _BLOCK = 1 << 20
 
 # Directions in which the likelihood curves less than this, relatively, are not told at all.
@@ -217,6 +219,11 @@ def _likelihoods(answers: Answers, domain: FiniteSet) -> tuple[Floats, Floats, N
     Values that are equally likely to give every one of the responses share a column: which one
     is told third.
     """
+    if len(domain) > _MOST_VALUES:
+        reason = (
+            f"there are {len(domain):,} values; at most {_MOST_VALUES:,} can be estimated together"
+        )
+        raise InvalidInput(reason, "domain")
     pattern_of, patterns = answers.patterns()
     rows = max(len(patterns), len(answers.given))
     if rows * len(domain) > _LARGEST_TABLE:

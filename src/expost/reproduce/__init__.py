@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from expost.errors import InvalidInput
+from expost.files import read_text
 from expost.reproduce import figures, results
 from expost.reproduce.composition import Run
 from expost.reproduce.report import report
@@ -42,8 +43,8 @@ def reproduce(plan: Plan, out: Path, jobs: int, progress: Progress) -> dict[str,
 def _earlier(path: Path) -> dict[str, Any]:
     """The numbers of a report that is there already; nothing if they cannot be read."""
     try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        tree = json.loads(read_text(path))
+    except (ValueError, RecursionError):
         return {}
     return tree if isinstance(tree, dict) else {}
 
