@@ -17,7 +17,6 @@ from expost.domains import Domain, Value
 from expost.errors import printable
 from expost.explain import Account, Step, explain
 from expost.extrema import Effort
-from expost.rounding import Enclosure
 from expost.transcript import Transcript, load
 
 __all__ = ["run"]
@@ -46,11 +45,11 @@ def _sentences(account: Account, transcript: Transcript) -> Iterator[str]:
         yield from _table(account, domain)
         yield ""
         yield (
-            f"Somebody who sees all of these responses has learned at most {_loss(account.loss)}; "
+            f"Somebody who sees all of these responses has learned at most {shown(account.loss)}; "
             f"basic composition says {basic_text(account.basic, transcript)}."
         )
-        peak = _loss(account.replay.peak)
-        if peak != _loss(account.loss):
+        peak = shown(account.replay.peak)
+        if peak != shown(account.loss):
             yield f"Somebody who saw only the first ones has learned at most {peak}, the peak."
     yield from _budget(account)
     if n:
@@ -71,12 +70,7 @@ def _table(account: Account, domain: Domain) -> Iterator[str]:
 
 def _row(step: Step, domain: Domain) -> tuple[str, str, str, str, str]:
     response = response_text(step.exchange.response, step.exchange.query, domain)
-    return f"{step.number}.", step.asked, response, _loss(step.loss), _CHANGES[step.change]
-
-
-def _loss(loss: Enclosure) -> str:
-    """The upper end; but what may be zero, and is for all that doubles can tell, is zero."""
-    return "0" if loss.lower == 0 and loss.upper < 1e-9 else shown(loss)
+    return f"{step.number}.", step.asked, response, shown(step.loss), _CHANGES[step.change]
 
 
 def _budget(account: Account) -> Iterator[str]:
@@ -84,7 +78,7 @@ def _budget(account: Account) -> Iterator[str]:
         yield "The transcript names no filter, so there is no budget."
         return
     budget = f"The budget of {account.guard.limit} ({account.guard.kind} filter)"
-    replay, used = account.replay, _loss(account.held)
+    replay, used = account.replay, shown(account.held)
     if not account.exchanges:
         yield f"{budget} is untouched."
     elif replay.first_refused is not None:

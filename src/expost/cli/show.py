@@ -49,9 +49,13 @@ def show_lines(lines: Iterable[tuple[str, str]]) -> None:
 
 
 def shown(number: Enclosure | float) -> str:
-    """A number for people; of an enclosure its upper end, which is the one to act on."""
-    value = number.upper if isinstance(number, Enclosure) else number
-    return f"{value:.6g}"
+    """A number for people; of an enclosure its upper end, which is the one to act on.
+
+    But what may be zero, and is for all that doubles can tell, is zero.
+    """
+    if not isinstance(number, Enclosure):
+        return f"{number:.6g}"
+    return "0" if number.lower == 0 and number.upper < 1e-9 else f"{number.upper:.6g}"
 
 
 def basic_text(basic: float, transcript: Transcript) -> str:
