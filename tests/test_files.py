@@ -16,11 +16,8 @@ Run = Callable[..., tuple[int, str, str]]
 Reader = Callable[[Path, Path], object]
 
 DOMAIN = xp.FiniteSet(["no", "yes"])
-QUERIES = {
-    "version": 1,
-    "domain": {"values": ["no", "yes"]},
-    "queries": {"q": {"kind": "randomized_response", "epsilon": "1"}},
-}
+QUERY = {"kind": "randomized_response", "epsilon": "1"}
+QUERIES = {"version": 1, "domain": {"values": ["no", "yes"]}, "queries": {"q": QUERY}}
 
 TEXTS: dict[str, Reader] = {
     "load": lambda file, _: xp.load(file),
@@ -40,7 +37,7 @@ def good(tmp_path: Path) -> Path:
     """A directory with a file of every kind that can be read."""
     xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=1).spec).save(tmp_path / "transcript.json")
     (tmp_path / "queries.json").write_text(json.dumps(QUERIES))
-    (tmp_path / "query.json").write_text(json.dumps(QUERIES["queries"]["q"]))  # type: ignore[index]
+    (tmp_path / "query.json").write_text(json.dumps(QUERY))
     (tmp_path / "data.csv").write_text("subject,query,response\nann,q,yes\n")
     (tmp_path / "pairs.csv").write_text("input,output\nno,yes\n")
     return tmp_path

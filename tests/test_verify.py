@@ -527,8 +527,9 @@ def test_a_part_without_a_category_is_empty_and_one_with_two_as_well() -> None:
     group = {"terms": [[0]], "largest": largest, "smallest": [leaf]}
     with localcontext(verify.EXACT):
         statement, groups = parsed(tree), parsed([group])
-        keep = lambda _leaf, bound, _place: found.append(bound)  # noqa: E731
-        verify.loss_of(statement, groups, keep, verify.Work())
+        verify.loss_of(
+            statement, groups, lambda _l, bound, _p: found.append(bound), verify.Work()
+        )
     assert [bound.is_finite() for bound in found] == [False, True, True, True, False, True]
     # The parts are south (cut second), east (third) and north, which is left when the others go.
     assert max(found[1:4]) == found[3] > found[2] > found[1]

@@ -326,7 +326,7 @@ def main() -> None:
     except OSError as error:
         which = f": {error.filename}" if error.filename else ""
         reason = f"cannot write: {error.strerror}{which}"
-    except Exception as error:
+    except Exception as error:  # whatever it is, a traceback could show what is secret
         reason, code = _of_ours(error), 70
     print(f"expost: {' '.join(reason.split())}", file=sys.stderr)
     sys.exit(code)
