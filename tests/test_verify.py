@@ -527,9 +527,7 @@ def test_a_part_without_a_category_is_empty_and_one_with_two_as_well() -> None:
     group = {"terms": [[0]], "largest": largest, "smallest": [leaf]}
     with localcontext(verify.EXACT):
         statement, groups = parsed(tree), parsed([group])
-        verify.loss_of(
-            statement, groups, lambda _l, bound, _p: found.append(bound), verify.Work()
-        )
+        verify.loss_of(statement, groups, lambda _l, bound, _p: found.append(bound), verify.Work())
     assert [bound.is_finite() for bound in found] == [False, True, True, True, False, True]
     # The parts are south (cut second), east (third) and north, which is left when the others go.
     assert max(found[1:4]) == found[3] > found[2] > found[1]
