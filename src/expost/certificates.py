@@ -119,7 +119,7 @@ def _finer(transcript: Transcript, verdict: verify.Verdict, effort: Effort) -> E
     finite = isinstance(transcript.domain, FiniteSet)
     if verdict.budget is None or verdict.shows_end_within_budget or finite:
         return None
-    lower = realized_loss(transcript, gap=effort.gap, nodes=effort.nodes).lower
+    lower = realized_loss(transcript, gap=effort.gap, nodes=effort.most).lower
     gap = max(SMALLEST_GAP, min(effort.gap / 2, 0.8 * (float(verdict.budget) - lower)))
     # If not even this gap was reached, the nodes were used up.
     was_reached = float(verdict.loss) <= lower + 2 * effort.gap

@@ -139,7 +139,7 @@ def _by_pattern(
             continue
         for place in places:
             transcript = answers.transcript_of(patterns[place])
-            loss = realized_loss(transcript, gap=effort.gap, nodes=effort.nodes)
+            loss = realized_loss(transcript, gap=effort.gap, nodes=effort.most)
             ends[:, place] = loss.lower, loss.upper
             done += int(sizes[place])
             tell(done)

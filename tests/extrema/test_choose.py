@@ -75,3 +75,37 @@ def test_what_is_above_a_limit_is_found_before_much_is_spent_on_what_is_within_i
     assert max(loss.lower for loss in all_compared([close, above], limit, most, both)) > limit
     assert both.allowance is not None
     assert 4 * (100_000 - both.allowance.left) < 100_000 - alone.allowance.left
+
+
+def smooth(queries: int) -> BoxLogLikelihood:
+    """Answers whose bounds close slowly."""
+    generator = np.random.default_rng(1)
+    box = xp.Box([(-1, 1)] * 9)
+    transcript = xp.Transcript(box)
+    for _ in range(queries):
+        query = xp.logistic(generator.uniform(-1, 1, 9).tolist(), epsilon="0.1")
+        transcript = transcript.add(query, int(generator.integers(2)))
+    return BoxLogLikelihood.of(box, transcript.exchanges)
+
+
+def test_searches_that_share_nodes_stop_when_these_are_used_up() -> None:
+    total, shared = smooth(60), xp.Effort().within(100)
+    loss = compared(total, 1.2, xp.Enclosure(0, 10), shared)
+    assert loss.lower < 1.2 < loss.upper
+    assert shared.allowance is not None
+    assert -40 < shared.allowance.left <= 0  # the root of each block is looked at all the same
+
+
+def test_a_search_that_goes_on_does_not_begin_anew() -> None:
+    total = smooth(60)
+    at_once, in_stages = (choose._start(total.terms, total.domain) for _ in range(2))
+    at_once.compare(1.15, xp.Effort(nodes=200))
+    for nodes in (16, 128, 200):
+        in_stages.compare(1.15, xp.Effort(nodes=nodes))
+    assert in_stages.enclosure.upper <= at_once.enclosure.upper + 0.001
+
+
+def test_all_searches_of_a_decision_share_some_nodes_unless_a_limit_is_given() -> None:
+    assert xp.Effort().deciding().limit(10) == 2_010
+    assert xp.Effort(nodes=7).deciding().limit(0) == 7
+    assert xp.Effort().within(5).deciding().limit(0) == 5

@@ -209,7 +209,7 @@ class Filter(ABC):
             largest = largest_epsilon(query, attempt, self.remaining(odometer))
         else:
             # Every attempt is a search, and all of them together have one limit.
-            effort = odometer.effort.within(min(odometer.effort.nodes, _NODES_FOR_EPSILON))
+            effort = odometer.effort.within(min(odometer.effort.most, _NODES_FOR_EPSILON))
             odometer = odometer.prefix(len(odometer), effort)
             guess = self.remaining(odometer)
             largest = nearly_largest_epsilon(query, attempt, guess, lambda: effort.used_up)

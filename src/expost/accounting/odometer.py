@@ -136,7 +136,7 @@ class Odometer:
             lower = max(loss.lower for loss in self._passes)
             return Enclosure(lower, max(loss.upper for loss in self._passes))
         # All these searches together have the limit of one.
-        shared = self.prefix(len(self), self.effort.within(self.effort.nodes))
+        shared = self.prefix(len(self), self.effort.within(self.effort.most))
         return largest_on_the_way(
             self.basic_history, self.loss, shared.loss_after, shared.loss_against,
             self.effort.gap, lambda: shared.effort.used_up,

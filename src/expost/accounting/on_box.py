@@ -11,7 +11,7 @@ from dataclasses import replace
 from expost.accounting.filter import WorstCase
 from expost.accounting.odometer import Odometer
 from expost.domains import Box
-from expost.extrema import all_compared, compared
+from expost.extrema import Effort, all_compared, compared
 from expost.likelihood import BoxLogLikelihood
 from expost.loss import worst_case_loss
 from expost.queries import Query
@@ -30,10 +30,10 @@ def loss_plus_epsilon(odometer: Odometer, query: Query, budget: Nats, times: int
     if enough is not None:
         return enough
     epsilon = worst_case_loss(query, _box(odometer))
-    limit = down(budget.enclosure.lower - epsilon.upper)
+    limit, effort = down(budget.enclosure.lower - epsilon.upper), odometer.effort.deciding()
     if times == 1:
-        return WorstCase(_loss_against(odometer, limit) + epsilon)
-    return WorstCase(_after_responses(odometer, query, times - 1, limit).loss + epsilon)
+        return WorstCase(_loss_against(odometer, limit, effort) + epsilon)
+    return WorstCase(_after_responses(odometer, query, times - 1, limit, effort).loss + epsilon)
 
 
 def loss_after_responses(
@@ -43,7 +43,8 @@ def loss_after_responses(
     enough = _sum_of_epsilons(odometer, query, budget, times)
     if enough is not None:
         return enough
-    return _after_responses(odometer, query, times, budget.enclosure.lower)
+    effort = odometer.effort.deciding()
+    return _after_responses(odometer, query, times, budget.enclosure.lower, effort)
 
 
 def _sum_of_epsilons(
@@ -62,42 +63,46 @@ def _sum_of_epsilons(
     return replace(sums, loss=Enclosure(0.0, min(sums.loss.upper, most.upper)))
 
 
-def _after_responses(odometer: Odometer, query: Query, times: int, limit: float) -> WorstCase:
+def _after_responses(
+    odometer: Odometer, query: Query, times: int, limit: float, effort: Effort
+) -> WorstCase:
     """The realized loss after so many responses, at worst, against a limit."""
     # No response adds more than epsilon, and that is often enough.
-    simple = _at_most_epsilons(odometer, query, times, limit, _GLANCE)
+    glance = replace(effort, nodes=min(_GLANCE, effort.most))
+    simple = _at_most_epsilons(odometer, query, times, limit, glance)
     if simple.upper <= limit:
         return WorstCase(simple)
-    worst = _after_some(odometer, query, times, limit)
-    if worst.loss.lower <= limit < worst.loss.upper:
+    worst = _after_some(odometer, query, times, limit, effort)
+    if worst.loss.lower <= limit < worst.loss.upper and not effort.used_up:
         # What the Simplified filter accepts is accepted here too.
-        simple = _at_most_epsilons(odometer, query, times, limit)
+        simple = _at_most_epsilons(odometer, query, times, limit, effort)
     lower = max(worst.loss.lower, simple.lower)
     return replace(worst, loss=Enclosure(lower, min(worst.loss.upper, simple.upper)))
 
 
 def _at_most_epsilons(
-    odometer: Odometer, query: Query, times: int, limit: float, nodes: int | None = None
+    odometer: Odometer, query: Query, times: int, limit: float, effort: Effort
 ) -> Enclosure:
     """The realized loss after some queries, at worst, by the loss now and their epsilons.
 
     It is at most the sum of the two, and at least their difference, whichever is larger.
     """
     epsilons = worst_case_loss(query, _box(odometer)) * times
-    loss = _loss_against(odometer, down(limit - epsilons.upper), nodes)
+    loss = _loss_against(odometer, down(limit - epsilons.upper), effort)
     lower = max(loss.lower, down(epsilons.lower - loss.upper))
     return Enclosure(lower, (loss + epsilons).upper)
 
 
-def _loss_against(odometer: Odometer, limit: float, nodes: int | None = None) -> Enclosure:
+def _loss_against(odometer: Odometer, limit: float, effort: Effort) -> Enclosure:
     """The realized loss, searched for until it is on one side of a limit."""
     total = odometer.log_likelihood
     assert isinstance(total, BoxLogLikelihood)
-    effort = odometer.effort if nodes is None else replace(odometer.effort, nodes=nodes)
     return compared(total, limit, odometer.spent, effort)
 
 
-def _after_some(odometer: Odometer, query: Query, times: int, limit: float) -> WorstCase:
+def _after_some(
+    odometer: Odometer, query: Query, times: int, limit: float, effort: Effort
+) -> WorstCase:
     """The realized loss after one of the sufficient responses, given so many times.
 
     Where it would take too many of them, after a loud one: then there is no upper end.
@@ -112,7 +117,7 @@ def _after_some(odometer: Odometer, query: Query, times: int, limit: float) -> W
         for position in (likelihood.loudest if positions is None else positions)
     ]
     after = [total.add(Exchange(query, response), times) for response in responses]
-    losses = all_compared(after, limit, most, odometer.effort)
+    losses = all_compared(after, limit, most, effort)
     for response, loss in zip(responses, losses, strict=True):
         if loss.lower > limit:
             # One response that breaks the budget is enough, and the others may be worse still.

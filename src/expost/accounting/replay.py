@@ -78,7 +78,7 @@ def replayed(
 ) -> Replay:
     """The same by an effort."""
     guard = None if transcript.filter is None else filter_of(transcript.filter)
-    shared = effort.within(effort.nodes)
+    shared = effort.within(effort.most)
     odometer = Odometer(transcript.first(0), effort=shared)
     kept, first_refused = True, None
     for number, exchange in enumerate(transcript.exchanges, start=1):

@@ -16,7 +16,7 @@ from expost.comparison import ACCOUNTINGS, Comparison, Standing, compare
 from expost.composition import Mixture, Renyi, Whitehouse
 from expost.errors import InvalidInput
 from expost.explain import in_words
-from expost.extrema import Effort
+from expost.extrema import NODES_OF_DECISION, Effort
 from expost.queries import Query
 from expost.transcript import load
 
@@ -66,7 +66,9 @@ def _row(standing: Standing, last: Query, effort: Effort) -> Row:
     if standing.guard.pure and last.approximate:
         note = "without a delta, the last query is refused"
     elif more.undecided:
-        note = f"the next was not decided within {effort.nodes:,} nodes (--nodes)"
+        note = (
+            f"the next was not decided within {effort.nodes or NODES_OF_DECISION:,} nodes (--nodes)"
+        )
     count = f"{more.count:,}" + (" or more" if more.count == MOST_REPEATS else "")
     return standing.name, shown(standing.spent), count, note
 

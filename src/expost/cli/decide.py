@@ -8,7 +8,7 @@ from expost.accounting import Odometer
 from expost.cli.progress import watched
 from expost.cli.show import response_text, show_json, show_lines, shown
 from expost.errors import at
-from expost.extrema import Effort
+from expost.extrema import NODES_OF_DECISION, Effort
 from expost.queries import Query, query_from_json
 from expost.reading import parse
 from expost.session import named_filter
@@ -39,7 +39,7 @@ def run(file: Path, query_file: Path, effort: Effort, *, as_json: bool) -> None:
         return
     outcome = "accepted" if decision.accepted else "refused"
     if decision.undecided:
-        outcome += f": not decided within {effort.nodes:,} nodes (--nodes)"
+        outcome += f": not decided within {effort.nodes or NODES_OF_DECISION:,} nodes (--nodes)"
     worst = shown(decision.loss_at_worst)
     if decision.worst_response is not None:
         response = response_text(decision.worst_response, query, transcript.domain)

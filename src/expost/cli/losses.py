@@ -38,7 +38,7 @@ def run(
         losses = realized_losses(
             answers,
             gap=effort.gap,
-            nodes=effort.nodes,
+            nodes=effort.most,
             progress=lambda done, total: line.count(done, total, "subjects"),
         )
     if out is not None:

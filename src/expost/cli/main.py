@@ -26,7 +26,7 @@ app = typer.Typer(
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A transcript file (JSON).")]
 NextQuery = Annotated[Path, typer.Option(metavar="QUERY", help="The next query (JSON).")]
 Gap = Annotated[float, typer.Option(help="On a box: how wide the loss may be, in nats.")]
-Nodes = Annotated[int, typer.Option(help="On a box: the limit of nodes of every search.")]
+Nodes = Annotated[int | None, typer.Option(help="On a box: the limit of nodes of every search.")]
 Threads = Annotated[int, typer.Option(help="On a box: 1, or 2 for one per side.")]
 Delta = Annotated[
     str | None,
@@ -84,7 +84,7 @@ def loss(
         Path | None, typer.Option(metavar="PICTURE", help="With --many: where to save a histogram.")
     ] = None,
     gap: Gap = 0.01,
-    nodes: Nodes = 100_000,
+    nodes: Nodes = None,
     threads: Threads = 1,
     json: Json = False,
 ) -> None:
@@ -110,7 +110,7 @@ def decide(
     file: File,
     query: NextQuery,
     gap: Gap = 0.01,
-    nodes: Nodes = 100_000,
+    nodes: Nodes = None,
     threads: Threads = 1,
     json: Json = False,
 ) -> None:
@@ -130,7 +130,7 @@ def ask(
         typer.Option(metavar="SECRET", help="The subject's value (JSON); else it is asked for."),
     ] = None,
     gap: Gap = 0.01,
-    nodes: Nodes = 100_000,
+    nodes: Nodes = None,
     threads: Threads = 1,
     json: Json = False,
 ) -> None:
@@ -156,7 +156,7 @@ def explain(
         Path | None, typer.Option(metavar="OUT", help="With --prior: where to draw it as a page.")
     ] = None,
     gap: Gap = 0.01,
-    nodes: Nodes = 100_000,
+    nodes: Nodes = None,
     threads: Threads = 1,
     json: Json = False,
 ) -> None:
@@ -188,7 +188,7 @@ def plot(
     ] = Path("odometer.png"),
     delta: Delta = None,
     gap: Gap = 0.01,
-    nodes: Nodes = 100_000,
+    nodes: Nodes = None,
     threads: Threads = 1,
     json: Json = False,
 ) -> None:
@@ -211,7 +211,7 @@ def compare(
         typer.Option(metavar="E", help="The budget; that of the file's filter if not given."),
     ] = None,
     gap: Gap = 0.01,
-    nodes: Nodes = 100_000,
+    nodes: Nodes = None,
     threads: Threads = 1,
     json: Json = False,
 ) -> None:
@@ -276,7 +276,7 @@ def certify(
     file: File,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="PROOF", help="Where to write it.")],
     gap: Gap = 0.01,
-    nodes: Nodes = 100_000,
+    nodes: Nodes = None,
     json: Json = False,
 ) -> None:
     """Write a proof of an upper bound on the realized loss, for anybody to check."""

@@ -27,7 +27,7 @@ def certify(file: Path, out: Path, effort: Effort, *, as_json: bool) -> None:
         proof = certificate(
             transcript,
             gap=effort.gap,
-            nodes=effort.nodes,
+            nodes=effort.most,
             progress=lambda leaves: line.stage(f"leaves: {leaves:,}"),
         )
         way = replayed(transcript, watched_effort, line.exchanges)

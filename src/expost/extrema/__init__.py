@@ -7,13 +7,14 @@ from expost.extrema.choose import (
     concave_spreads,
     realized_spread,
 )
-from expost.extrema.effort import GAP, NODES, Effort, Progress
+from expost.extrema.effort import GAP, NODES, NODES_OF_DECISION, Effort, Progress
 from expost.extrema.finite import exact_spread, spread, spread_with
 from expost.extrema.pairs import exact_spread_apart, spread_of_pair, widest_pair
 
 __all__ = [
     "GAP",
     "NODES",
+    "NODES_OF_DECISION",
     "Effort",
     "Progress",
     "all_compared",

@@ -120,9 +120,11 @@ class BoxSpread:
         """Search until the spread is known to be within the limit, or above it, if ever."""
         searches = [search for side in self._sides for search in side]
         for search in searches:
-            self._pursue(search, _FINE, replace(effort, nodes=min(_GLANCE, effort.nodes)))
+            # Once: a search that has settled what it could for a larger tolerance begins anew.
+            if not search.nodes:
+                self._pursue(search, _FINE, replace(effort, nodes=min(_GLANCE, effort.most)))
         moved = True
-        while moved:
+        while moved and not effort.used_up:
             moved = False
             searches.sort(key=lambda search: search.upper - search.lower)
             spent = 0.0

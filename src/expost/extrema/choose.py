@@ -62,9 +62,9 @@ def all_compared(
     at for a while before much is spent on any.
     """
     joints = [_start(total.terms, total.domain) for total in totals]
-    for nodes in (*_STAGES, effort.nodes):
+    for nodes in (*_STAGES, effort.most):
         for joint in joints:
-            joint.compare(limit, replace(effort, nodes=min(nodes, effort.nodes)))
+            joint.compare(limit, replace(effort, nodes=min(nodes, effort.most)))
             if joint.enclosure.lower > limit:
                 return [capped(joint.enclosure, most) for joint in joints]
     pairs = zip(totals, joints, strict=True)
@@ -75,7 +75,8 @@ def _with_groups(
     total: BoxLogLikelihood, joint: BoxSpread, limit: float, most: Enclosure, effort: Effort
 ) -> Enclosure:
     loss = joint.enclosure
-    if loss.lower <= limit < loss.upper and len(total.terms) > _GROUP:
+    open_still = loss.lower <= limit < loss.upper and not effort.used_up
+    if open_still and len(total.terms) > _GROUP:
         # Most often a look at the groups shows that they cannot help, whatever is spent on them.
         glance = _in_groups(total, _GROUP, replace(effort, nodes=1))
         sums = [math.fsum(part.lowers[side] for part in glance) for side in (0, 1)]

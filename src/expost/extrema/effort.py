@@ -10,11 +10,12 @@ from expost.errors import InvalidInput, at
 from expost.reading import double, number
 from expost.rounding import Enclosure
 
-__all__ = ["GAP", "NODES", "Allowance", "Effort", "Progress"]
+__all__ = ["GAP", "NODES", "NODES_OF_DECISION", "Allowance", "Effort", "Progress"]
 
 GAP = 0.01
 SMALLEST_GAP = 1e-6
 NODES = 100_000
+NODES_OF_DECISION = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,14 @@ class Effort:
     """When to stop: limits are nodes and not seconds, so that every machine stops at the same.
 
     ``gap`` is the width of the loss that is wanted, in nats. ``nodes`` limits every single search
-    (one for the largest and one for the smallest log-likelihood of each block of queries).
+    (one for the largest and one for the smallest log-likelihood of each block of queries). By
+    default that is 100,000; but all searches of one decision share 2,000, for somebody waits.
     ``threads`` may be 2, one per side; the result is the same. ``group`` bounds the loss as the
     sum over groups of that many queries (paper, appendix C), which is looser.
     """
 
     gap: float = GAP
-    nodes: int = NODES
+    nodes: int | None = None
     threads: int = 1
     group: int | None = None
     progress: Callable[[Progress], None] | None = None
@@ -70,6 +72,16 @@ class Effort:
         """The same for searches that share so many nodes; one thread, so that order decides."""
         return replace(self, threads=1, allowance=Allowance(nodes))
 
+    def deciding(self) -> Effort:
+        """The same for one decision."""
+        given = self.nodes is not None or self.allowance is not None
+        return self if given else self.within(NODES_OF_DECISION)
+
+    @property
+    def most(self) -> int:
+        """The limit of a single search."""
+        return NODES if self.nodes is None else self.nodes
+
     @property
     def used_up(self) -> bool:
         """Whether nothing is left of what searches share."""
@@ -78,8 +90,8 @@ class Effort:
     def limit(self, used: int) -> int:
         """Up to how many nodes a search may go that has used so many."""
         if self.allowance is None:
-            return self.nodes
-        return min(self.nodes, used + max(0, self.allowance.left))
+            return self.most
+        return min(self.most, used + max(0, self.allowance.left))
 
     def charge(self, nodes: int) -> None:
         """Take nodes from what is shared."""

@@ -95,7 +95,7 @@ def prove(
         proofs = []
         for side, sign in zip(sides, (1, -1), strict=True):
             rules = suitable_rules(side, corners=all(unclipped[index] for index in block))
-            tree = _tree(side, rules, tolerance, effort.nodes)
+            tree = _tree(side, rules, tolerance, effort.most)
             proofs.append(list(tree.steps(_Frame.of(box, columns, len(pairs), sign))))
         result.append(Block(tuple(block), *proofs))
     return result

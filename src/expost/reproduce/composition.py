@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from expost.accounting import BayesianFilter, Filter, Odometer, SimplifiedFilter
-from expost.extrema import Effort
+from expost.extrema import NODES, Effort
 from expost.queries import Query
 from expost.reproduce.accounts import Account, Groups, Whole
 from expost.reproduce.streams import Stream
@@ -26,7 +26,7 @@ from expost.transcript import Transcript
 __all__ = ["ACCOUNTS", "BUDGETS", "EFFORT", "FILTERS", "Run", "Trace", "asked", "run"]
 
 BUDGETS = tuple(Fraction(tenth, 10) for tenth in range(1, 11))
-EFFORT = Effort(gap=0.01)
+EFFORT = Effort(gap=0.01, nodes=NODES)
 ACCOUNTS = ("groups", "ungrouped")
 FILTERS: dict[str, type[Filter]] = {
     guard.kind: guard for guard in (SimplifiedFilter, BayesianFilter)

@@ -11,7 +11,7 @@ from typing import Any
 
 from expost.accounting import BayesianFilter, Odometer, SimplifiedFilter
 from expost.domains import Box, integers
-from expost.extrema import Effort
+from expost.extrema import NODES, Effort
 from expost.queries import Query, linear, logistic
 from expost.rounding import Enclosure
 from expost.transcript import Transcript
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 BUDGET = 4
-EFFORT = Effort(gap=1e-4)
+EFFORT = Effort(gap=1e-4, nodes=NODES)
 
 BOX = Box(age=(10, 100), sex=integers(0, 1), pressure=(50, 200), bmi=(10, 50))
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from expost.durable import replace
 from expost.errors import InvalidInput
-from expost.extrema import Effort
+from expost.extrema import NODES, Effort
 from expost.extrema.ready import ready
 from expost.files import read_text
 from expost.reproduce.composition import EFFORT, Run, Trace, run
@@ -142,7 +142,7 @@ def carry_out(plan: Plan, kept: Path, jobs: int, progress: Progress) -> dict[str
 
 
 def _perform(task: _Task) -> tuple[_Task, dict[str, Any]]:
-    found = run(task.stream, task.seed, task.number, Effort(gap=task.gap))
+    found = run(task.stream, task.seed, task.number, Effort(gap=task.gap, nodes=NODES))
     return task, {
         "responses": list(found.responses),
         "traces": {
