@@ -13,7 +13,8 @@ not show that the loss at the end is within the budget of the transcript's filte
 is broken.
 
 Sums and products are exact here. Quotients, exponentials and logarithms have 40 digits, and every
-bound is lifted by 1e-27 of what it is made of, which is far more than those can lose.
+bound is lifted by 1e-27 of what it is made of, which is far more than those can lose. A loss that
+may be all of its budget is compared with it in integers.
 """
 
 from __future__ import annotations
