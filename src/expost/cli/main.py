@@ -306,11 +306,18 @@ def verify(
 class _Patient(io.FileIO):
     """An output that somebody may stop reading (``| head -1``): the exit code stays what it is."""
 
+    lost = False
+
     def write(self, data: Any) -> int:
-        try:
-            return super().write(data)
-        except BrokenPipeError:
-            return memoryview(data).nbytes
+        if not self.lost:
+            try:
+                return super().write(data)
+            except OSError as error:
+                # What is still in buffers comes here again when the program ends.
+                self.lost = True
+                if not isinstance(error, BrokenPipeError):
+                    raise
+        return memoryview(data).nbytes
 
 
 def main() -> None:
