@@ -11,12 +11,14 @@ from functools import cache
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import expost as xp
 from boxes import Examined, complaints, some_case
 from expost.rounding import double_above
 from expost.transcript import readable
-from expost.verify import Failed, Verdict, verify
+from expost.verify import Failed, Verdict, Work, is_within, read, verify
 from studies import some_study
 
 
@@ -154,6 +156,89 @@ def test_a_query_that_uses_up_the_budget_is_shown_to_be_within_it(query: xp.Quer
     proof = xp.certificate(transcript)
     assert checked(transcript, proof).shows_end_within_budget
     assert proof.verdict.shows_end_within_budget
+
+
+PAIR = xp.FiniteSet([0, 1])
+THREE = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+TWICE = xp.randomized_response(epsilon=1)
+STEEP = xp.logistic([1000], epsilon="1/3")
+
+
+@pytest.mark.parametrize(
+    ("domain", "guard", "exchanges"),
+    [
+        (PAIR, xp.BayesianFilter(ratio=3), [(THREE, 0)]),
+        (PAIR, xp.SimplifiedFilter(ratio=27), [(THREE, y) for y in (0, 1, 0, 0, 0)]),
+        (PAIR, xp.BayesianFilter(ratio="9/4"), [(xp.channel([["1/3", "2/3"], ["3/4", "1/4"]]), 0)]),
+        (PAIR, xp.BayesianFilter(ratio=9), [(TWICE, 0), (THREE, 1), (TWICE, 1), (THREE, 1)]),
+        (PAIR, xp.BasicFilter(epsilon="1/3"), [(xp.perturbation([0, 1], epsilon="1/3"), 1)]),
+        (PAIR, xp.BasicFilter(epsilon="2/3"), [(xp.perturbation([0, 1], epsilon="1/3"), 1)] * 2),
+        (xp.Box([(-1, 1)]), xp.BayesianFilter(epsilon="1/3"), [(STEEP, 1)]),
+        (xp.Box([(-1, 1)]), xp.BayesianFilter(epsilon="2/3"), [(STEEP, 1)] * 2),
+    ],
+)
+def test_a_loss_that_is_all_of_its_budget_is_shown_to_be_within_it(
+    domain: xp.FiniteSet | xp.Box, guard: xp.Filter, exchanges: list[tuple[xp.Query, int]]
+) -> None:
+    transcript = xp.Transcript(domain, guard.spec)
+    for query, response in exchanges:
+        transcript = transcript.add(query, response)
+    proof = xp.certificate(transcript)
+    assert checked(transcript, proof).shows_end_within_budget
+    assert proof.verdict.shows_end_within_budget
+    assert proof.loss > guard.budget.nearest - 1e-9
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_budget_that_a_loss_misses_by_next_to_nothing_is_not_shown(data: st.DataObject) -> None:
+    """The oracle multiplies fractions; what is above by 1e-60 is above."""
+    size = data.draw(st.integers(2, 4))
+    part = st.fractions(Fraction(1, 50), Fraction(49, 50), max_denominator=50)
+    likelihood, exchanges = [Fraction(1)] * size, []
+    for _ in range(data.draw(st.integers(1, 4))):
+        shares = data.draw(st.lists(part, min_size=size, max_size=size))
+        query = xp.channel([[p, 1 - p] for p in shares])
+        for response in data.draw(st.lists(st.integers(0, 1), min_size=1, max_size=5)):
+            chances = [1 - p if response else p for p in shares]
+            likelihood = [x * p for x, p in zip(likelihood, chances, strict=True)]
+            exchanges.append((query, response))
+    ratio = max(likelihood) / min(likelihood)
+    assume(ratio > 1)
+    little = data.draw(st.sampled_from([Fraction(1, 10**n) for n in (20, 27, 30, 60, 300)]))
+    for factor, within in ((1 - little, False), (1, True), (1 + little, True)):
+        guard = xp.BayesianFilter(ratio=ratio * factor)
+        transcript = xp.Transcript(xp.FiniteSet(range(size)), guard.spec)
+        for query, response in exchanges:
+            transcript = transcript.add(query, response)
+        assert checked(transcript, xp.certificate(transcript)).shows_end_within_budget is within
+
+
+def test_an_epsilon_that_is_only_said_to_be_one_decides_nothing() -> None:
+    """The sensitivity is a lie, so two values are e^10 apart at an epsilon of 1."""
+    query: dict[str, Any] = {"kind": "exponential_mechanism", "epsilon": "1", "sensitivity": "1"}
+    query |= {"responses": [0, 1], "utility": [[0, 20], [20, 0]]}
+    tree = {"domain": {"values": [0, 1]}, "exchanges": [{"query": query, "response": 0}]}
+    statement = read(json.dumps(tree), "transcript")
+    assert not is_within(statement, "epsilon", Fraction(1), Work())
+    assert not is_within(statement, "ratio", Fraction(2), Work())
+
+
+def test_likelihoods_that_are_long_to_write_are_not_shown_and_take_no_time() -> None:
+    many = 10**600
+    shares = [f"{3 * many + 1}/{7 * many}", f"{4 * many - 1}/{7 * many}"]
+    long = {"kind": "channel", "responses": [0, 1], "probabilities": [shares, shares[::-1]]}
+    three = {**long, "probabilities": [["3/4", "1/4"], ["1/4", "3/4"]]}
+    asked = [{"query": long, "response": k % 2} for k in range(70)]
+    tree: dict[str, Any] = {"version": 1, "domain": {"values": [0, 1]}}
+    tree |= {"filter": {"kind": "bayesian", "ratio": "3"}}
+    for count, within in ((20, True), (70, False)):
+        exchanges = [*asked[:count], {"query": three, "response": 0}]
+        responses = [exchange["response"] for exchange in exchanges]
+        proof = {"version": 1, "filter": tree["filter"], "responses": responses}
+        proof["loss"] = "1.0986122887"
+        verdict = verify(json.dumps({**tree, "exchanges": exchanges}), json.dumps(proof))
+        assert verdict.shows_end_within_budget is within
 
 
 @pytest.mark.parametrize(

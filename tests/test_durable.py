@@ -112,12 +112,9 @@ def test_a_disk_without_locks_is_told_so(target: Path, monkeypatch: pytest.Monke
         locked(target).__enter__()
 
 
-def test_a_file_that_could_not_be_read_again_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("expost.durable.LARGEST", 3)
+def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(xp.InvalidInput, match="would have 4 bytes, and at most"):
-        replace(tmp_path / "file", lambda: "four", tmp_path / "temporary")
+        replace(tmp_path / "file", lambda: "four", tmp_path / "temporary", most=3)
     assert list(tmp_path.iterdir()) == []
 
 

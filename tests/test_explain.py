@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -133,3 +134,22 @@ def test_what_the_basic_filter_holds_is_what_is_used() -> None:
     assert account.loss.upper < 1e-9
     assert account.used is not None
     assert 0.5 in account.used
+
+
+def test_more_than_the_budget_is_more_than_all_of_it() -> None:
+    transcript = told(DOMAIN, *[(YES, "yes")] * 5)
+    assert xp.replay(transcript).kept is False
+    used = explain(xp.replay(transcript)).used
+    assert used is not None
+    assert used.lower <= 1.25 <= used.upper + 1e-9
+    assert used.lower > 1.24
+    certain = told(DOMAIN, (xp.channel([[1, 0], [0, 1]]), 0))
+    assert explain(xp.replay(certain)).used == xp.Enclosure(math.inf, math.inf)
+
+
+def test_exactly_the_budget_is_all_of_it_and_no_more() -> None:
+    third = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    transcript = xp.Transcript(DOMAIN, xp.BayesianFilter(ratio=3).spec).add(third, 0)
+    used = explain(xp.replay(transcript)).used
+    assert used is not None
+    assert used.upper == 1

@@ -104,6 +104,15 @@ def test_a_thousand_exactly_tied_values_have_one_loss() -> None:
     assert exact_realized_loss(transcript).ratio == Fraction(9, 7)
 
 
+def test_an_infinite_loss_is_no_share_of_an_infinite_sum() -> None:
+    domain, query = xp.FiniteSet([0, 1]), xp.channel([[1, 0], [0, 1]])
+    transcript = xp.Transcript(domain).add(query, 0)
+    assert xp.utilization(transcript) == xp.Enclosure(0.0, 1.0)
+    assert xp.utilization(query, domain) == xp.Enclosure(0.0, 1.0)
+    half = xp.channel([["1/2", "1/2", 0], ["1/4", "1/4", "1/2"]])
+    assert xp.utilization(xp.Transcript(domain).add(half, 0)) == xp.Enclosure(0.0, 0.0)
+
+
 def test_utilization_of_a_query_is_the_least_loss_over_the_worst() -> None:
     domain = xp.FiniteSet(list("ab"))
     query = xp.channel([["1/2", "1/2"], ["1/4", "3/4"]])

@@ -327,3 +327,22 @@ def test_a_secret_is_neither_copied_nor_pickled() -> None:
     for copier in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="a secret is not copied"):
             copier(Secret(SECRET))
+
+
+@pytest.mark.parametrize(
+    ("guard", "budget"),
+    [
+        (xp.ApproximateFilter(epsilon=1, delta="1e-6"), "budget 1 at delta 1e-06."),
+        (
+            xp.CompositionFilter(ratio=3, delta="0.001", rule=xp.Rogers()),
+            "budget 1.098612289, which is ln(3) at delta 0.001.",
+        ),
+        (xp.BayesianFilter(ratio=3), "budget 1.098612289, which is ln(3)."),
+    ],
+)
+def test_a_refusal_names_the_whole_budget(guard: xp.Filter, budget: str) -> None:
+    subject = xp.Session(xp.FiniteSet([0, 1]), 0, filter=guard)
+    with pytest.raises(xp.BudgetExceeded) as refused:
+        subject.ask(xp.randomized_response(epsilon=2))
+    assert budget in str(refused.value)
+    assert guard.limit in refused.value.decision._repr_html_()

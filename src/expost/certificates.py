@@ -43,6 +43,8 @@ class Certificate:
     """The bound that is proved, in nats."""
     document: dict[str, Any]
     """The proof, in its JSON shape."""
+    verdict: verify.Verdict
+    """What the checker will say."""
 
     def __repr__(self) -> str:
         return f"Certificate(loss at most {verify.rounded_up(self.loss)})"
@@ -55,13 +57,6 @@ class Certificate:
     def leaves(self) -> int:
         """In how many parts the domain is looked at."""
         return len(_leaves(self.document.get("groups", [])))
-
-    @property
-    def verdict(self) -> verify.Verdict:
-        """What the checker will say."""
-        with localcontext(verify.EXACT):
-            guard = verify.read_filter(self.document.get("filter"))
-        return verify.Verdict(self.loss, guard[1], self.leaves)
 
     def save(self, path: str | os.PathLike[str]) -> int:
         """Write the file, and say how many bytes it has."""
@@ -164,8 +159,11 @@ class _Draft:
         if groups:
             document["groups"] = groups
         document["loss"] = _text(loss, digits=24)
-        verify.need_size(_json(document), "proof")
-        return Certificate(Decimal(document["loss"]), document)
+        text = _json(document)
+        verify.need_size(text, "proof")
+        stated, leaves = Decimal(document["loss"]), len(_leaves(groups))
+        work = verify.Work(self.text, text)
+        return Certificate(stated, document, verify.judged(stated, self.statement, leaves, work))
 
     def _checked(self, groups: list[dict[str, Any]]) -> tuple[Decimal, list[Decimal]]:
         """The loss that they prove, and the bounds of their leaves, as the checker finds them."""

@@ -24,13 +24,19 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def replace(
-    target: Path, text: Callable[[], str], temporary: Path, held: BinaryIO | None = None
+    target: Path,
+    text: Callable[[], str],
+    temporary: Path,
+    held: BinaryIO | None = None,
+    *,
+    most: int = LARGEST,
 ) -> None:
     """Put a new text in the place of a file; a crash leaves the old file or the new one.
 
     When this returns, the new one survives a loss of power too. Up to then ``temporary`` holds it,
     in the same directory. The text is a function, so that no traceback can show what is in it.
-    Owner, group and mode of the file stay what they were.
+    Owner, group and mode of the file stay what they were. More than ``most`` bytes are refused, as
+    whoever reads the file would refuse them.
 
     Whoever has the file :func:`locked` gives what is ``held``: then nothing is replaced if the file
     is not the one that was locked, and the lock is on the new file too until all is done.
@@ -41,12 +47,12 @@ def replace(
             raise InvalidInput("cannot be replaced: not a regular file")
         # What is not recorded yet is for nobody else to read, whoever may read the file itself.
         create = partial(os.open, mode=0o666 if old is None else 0o600)
-        with open(temporary, "x", encoding="utf-8", opener=create) as file:
+        with open(temporary, "x", encoding="utf-8", newline="\n", opener=create) as file:
             if held is not None:
                 _flock(file.fileno())
             file.write(text())
             file.flush()
-            _check_size(file.fileno())
+            _check_size(file.fileno(), most)
             if old is not None:
                 _keep_owner(file.fileno(), old)
             os.fsync(file.fileno())
@@ -82,10 +88,10 @@ def _put(
         os.close(directory)
 
 
-def _check_size(descriptor: int) -> None:
+def _check_size(descriptor: int, most: int) -> None:
     size = os.fstat(descriptor).st_size
-    if size > LARGEST:
-        raise InvalidInput(f"would have {size:,} bytes, and at most {LARGEST >> 20:,} MiB are read")
+    if size > most:
+        raise InvalidInput(f"would have {size:,} bytes, and at most {most >> 20:,} MiB are read")
 
 
 def _keep_owner(descriptor: int, old: os.stat_result) -> None:

@@ -78,7 +78,9 @@ class BudgetExceeded(ExpostError):
 
     def __str__(self) -> str:
         budget, worst = self.budget, self.loss_at_worst
-        limit = f"{budget}" if budget.ratio == 1 else f"{budget}, which is {budget.nearest:.10g}"
+        limit = self.decision.limit
+        if budget.ratio != 1:
+            limit = f"{budget.nearest:.10g}, which is {limit}"
         # A message that nobody may read is not worth a search.
         held = f"{self.decision.held} so far"
         before = "" if self.decision.searched else f"{held} {self.loss.upper:.10g} and "

@@ -10,7 +10,7 @@ from typing import Literal
 from expost.accounting import Filter, Replay
 from expost.apart import Apart, most_apart
 from expost.domains import Box, Categories, Domain, Integers, Side
-from expost.loss import share_between
+from expost.loss import part_of, share_between
 from expost.queries import (
     Channel,
     ExponentialMechanism,
@@ -67,7 +67,7 @@ class Account:
     held: Enclosure
     """What the filter holds against its budget; the loss, if there is no filter."""
     used: Enclosure | None
-    """That, as a share of the budget."""
+    """That, as a share of the budget; above 1 if it was not kept, and more is held."""
     apart: Apart | None
 
     @property
@@ -95,6 +95,7 @@ def explain(replay: Replay) -> Account:
                 loss = odometer.loss_after(count)
                 losses[count] = guard.capped(loss) if guard is not None and kept else loss
     held = replay.loss if guard is None else guard.loss(odometer)
+    share = part_of if replay.kept else share_between
     return Account(
         domain=_domain_in_words(transcript.domain),
         exchanges=exchanges,
@@ -112,7 +113,7 @@ def explain(replay: Replay) -> Account:
         basic=odometer.exact_spent.nearest,
         replay=replay,
         held=held,
-        used=None if guard is None else share_between(held, guard.budget.enclosure),
+        used=None if guard is None else share(held, guard.budget.enclosure),
         apart=most_apart(odometer),
     )
 

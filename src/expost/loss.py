@@ -25,6 +25,7 @@ from expost.transcript import Exchange, Transcript
 __all__ = [
     "basic_loss",
     "exact_realized_loss",
+    "part_of",
     "realized_loss",
     "share_between",
     "share_of",
@@ -119,12 +120,13 @@ def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Encl
 
     Of a query: the smallest loss that one of its responses realizes, over its worst case. It is 1
     exactly if the query fully utilizes its budget. Of a transcript: the realized loss over the sum
-    of the epsilons. Zero where nothing was to be used.
+    of the epsilons. Zero where nothing was to be used. Where both are infinite there is no such
+    share, and it is anywhere from 0 to 1.
     """
     if isinstance(asked, Transcript):
         if isinstance(asked.domain, FiniteSet):
             return share_of(exact_realized_loss(asked), basic_loss(asked))
-        return share_between(realized_loss(asked), basic_loss(asked).enclosure)
+        return part_of(realized_loss(asked), basic_loss(asked).enclosure)
     check_query(asked)
     if domain is None:
         raise InvalidInput("the utilization of a query needs a domain")
@@ -134,25 +136,35 @@ def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Encl
         return share_of(likelihood.least_loss, likelihood.epsilon)
     worst, quietest = worst_case_loss(asked, domain), asked.on(domain).quietest
     if quietest is None:
-        return share_between(Enclosure(0.0, worst.upper), worst)
+        return part_of(Enclosure(0.0, worst.upper), worst)
     losses = _response_losses(asked, domain, quietest)
     least = Enclosure(min(loss.lower for loss in losses), min(loss.upper for loss in losses))
-    return share_between(least, worst)
+    return part_of(least, worst)
 
 
 def share_of(used: Nats, whole: Nats) -> Enclosure:
     """How much of a whole was used, from 0 to 1; nothing of nothing is 0."""
-    if used == whole:
+    if used == whole and not whole.is_infinite:
         used_up = 1.0 if whole > Nats() else 0.0
         return Enclosure(used_up, used_up)
-    if used == Nats() or whole.is_infinite:
+    if used == Nats() or (whole.is_infinite and not used.is_infinite):
         return Enclosure(0.0, 0.0)
-    return share_between(used.enclosure, whole.enclosure)
+    return part_of(used.enclosure, whole.enclosure)
+
+
+def part_of(used: Enclosure, whole: Enclosure) -> Enclosure:
+    """The same, where only enclosures are known."""
+    share = share_between(used, whole)
+    return Enclosure(min(1.0, share.lower), min(1.0, share.upper))
 
 
 def share_between(used: Enclosure, whole: Enclosure) -> Enclosure:
-    """The same, where only enclosures are known."""
+    """The same of a budget: what is held against it may be above it, or infinite."""
     if used.upper == 0 or whole.upper == 0:
         return Enclosure(0.0, 0.0)
-    most = min(1.0, up(used.upper / whole.lower)) if whole.lower > 0 else 1.0
-    return Enclosure(min(most, max(0.0, down(used.lower / whole.upper))), most)
+    if whole.upper == math.inf:  # of infinity, what is infinite can be any share
+        return Enclosure(0.0, math.inf)
+    if used.lower == math.inf:
+        return used
+    most = up(used.upper / whole.lower) if whole.lower > 0 else math.inf
+    return Enclosure(max(0.0, down(used.lower / whole.upper)), most)

@@ -24,16 +24,25 @@ def percent(share: float) -> str:
 
 
 def drawing(
-    before: float, after: float | None, lower: float, upper: float, *, title: str = ""
+    before: float,
+    after: float | None,
+    lower: float,
+    upper: float,
+    *,
+    title: str = "",
+    between: str = "allowed",
 ) -> str:
-    """An SVG of its own, without anything from outside; ``after`` is left out if None."""
+    """An SVG of its own, without anything from outside; ``after`` is left out if None.
+
+    ``between`` says what it is that can be between ``lower`` and ``upper``.
+    """
     marks = [(before, _BEFORE, 62, "before", "#ffffff")]
     words = f"Before {percent(before)}, "
     if after is not None:
         marks.append((after, _AFTER, 40, "after", _AFTER))
         words += f"after {percent(after)}, "
-    words += f"allowed between {percent(lower)} and {percent(upper)}."
-    allowed = f"allowed: {percent(lower)} to {percent(upper)}"
+    words += f"{between} between {percent(lower)} and {percent(upper)}."
+    ends = f"{between}: {percent(lower)} to {percent(upper)}"
     # Lines first and words last, so that no line goes through a word.
     parts = [
         f'<rect x="{_x(lower):.1f}" y="84" width="{max(2, _x(upper) - _x(lower)):.1f}" height="36" '
@@ -48,7 +57,7 @@ def drawing(
             for at, color, _, _, fill in marks
         ),
         *(_label(at, top, f"{name}: {percent(at)}", color) for at, color, top, name, _ in marks),
-        _label((lower + upper) / 2, 160, allowed, _INK),
+        _label((lower + upper) / 2, 160, ends, _INK),
         f'<text x="{_WIDTH // 2}" y="18" font-size="16" text-anchor="middle">',
         f"{escape(title)}</text>",
     ]

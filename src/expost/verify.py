@@ -13,7 +13,8 @@ not show that the loss at the end is within the budget of the transcript's filte
 is broken.
 
 Sums and products are exact here. Quotients, exponentials and logarithms have 40 digits, and every
-bound is lifted by 1e-27 of what it is made of, which is far more than those can lose.
+bound is lifted by 1e-27 of what it is made of, which is far more than those can lose. A loss that
+may be all of its budget is compared with it in integers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, cmp_to_key, lru_cache, partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -46,11 +47,13 @@ AGREE = Decimal("1e-9")  # how far a bound may be below what the proof says it i
 LARGEST = 1 << 26  # bytes of a file
 VALUES = 1 << 23  # of lists, dictionaries and numbers in a file
 ROOM = 300_000  # units of work, of some 12 microseconds, for every megabyte of both files
+LONGEST = 1 << 18  # bits of a likelihood that is written out
 NOT_SHOWN = 3  # the exit code
 NO, ONE, TWO, ENDLESS = Decimal(0), Decimal(1), Decimal(2), Decimal("inf")
 UNIT = TWO**-53  # the relative rounding of doubles
 
 Numbers = Sequence[Decimal]
+Exact = Fraction | int
 Seen = Callable[[Any, Decimal, str], None]
 ONE_BIT = ("linear", "duchi", "logistic", "probit", "perturbation")
 BAD_SHAPE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
@@ -70,22 +73,29 @@ class Work:
         self.room -= units
         need(self.room >= 0, "its length: to check it is too much work for files of this size")
 
+    def spare(self, units: float) -> bool:
+        """Whether there is room for what need not be done; then it is begun."""
+        enough = units <= self.room
+        self.room -= units * enough
+        return enough
+
 
 class Verdict(NamedTuple):
     """What was proved: at the end of the transcript the realized loss is at most ``loss``.
 
-    ``budget`` is that of the filter: None without one, or if it has a delta and so does not limit
-    the loss.
+    ``budget`` is that of the filter, rounded down: None without one, or if it has a delta and so
+    does not limit the loss. ``exactly`` says that the loss is within it, without any rounding.
     """
 
     loss: Decimal
     budget: Decimal | None
     leaves: int
+    exactly: bool = False
 
     @property
     def shows_end_within_budget(self) -> bool | None:
         """True or False: this proof shows it or does not. None: there is no such budget."""
-        return None if self.budget is None else self.loss <= self.budget
+        return None if self.budget is None else self.exactly or self.loss <= self.budget
 
     @property
     def about_budget(self) -> str:
@@ -120,9 +130,10 @@ def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: 
             for index, response in enumerate(claim["responses"]):
                 same = plain(exchanges[index]["response"]) == plain(response)
                 need(same, f"exchanges.{index}.response: transcript and proof differ")
-            loss = loss_of(ours, claim.get("groups", []), seen, Work(transcript, proof))
+            work = Work(transcript, proof)
+            loss = loss_of(ours, claim.get("groups", []), seen, work)
             agree(loss, claim["loss"], "loss")
-            return Verdict(loss, guard[1], leaves)
+            return judged(loss, ours, leaves, work)
     except BAD_SHAPE:
         raise Failed("a place that has not the shape of a proof") from None
 
@@ -130,6 +141,56 @@ def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: 
 def agree(found: Decimal, stated: str, place: str) -> None:
     fits = found == Decimal(stated) or 0 <= Decimal(stated) - found <= AGREE
     need(fits, f"{place}: it is {found:.10f}, not {stated.strip()[:40]} as stated")
+
+
+def judged(loss: Decimal, transcript: Any, leaves: int, work: Work) -> Verdict:
+    """A loss beside the budget; exactly, where it is above it by no more than rounding may do."""
+    named, budget = read_filter(transcript.get("filter"))
+    if budget is None or not budget < loss <= budget + AGREE:
+        return Verdict(loss, budget, leaves)
+    _, name, limit = named
+    return Verdict(loss, budget, leaves, is_within(transcript, name, limit, work))
+
+
+def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
+    """Whether the loss is surely at most a budget, which may be all of it to the last digit.
+
+    An epsilon is rational, and no loss over a finite domain is, which is the logarithm of a
+    rational (Lindemann). But a sum of epsilons is, and no loss is above that. A ratio is compared
+    with that of the largest and the smallest likelihood, in integers.
+    """
+    domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
+    asked = [exchange["query"] for exchange in exchanges]
+    kinds = {query["kind"] for query in asked}
+    if name == "epsilon":
+        # What these have for an epsilon need not be one, or is not looked at here.
+        free = kinds & {"channel", "exponential_mechanism", "geometric"}
+        return not free and sum_of([exact(query["epsilon"]) for query in asked]) <= limit
+    if not isinstance(domain, Values) or kinds & {*ONE_BIT, "geometric", "laplace"} or not asked:
+        return False
+    times = Counter(names := [repr(exchange) for exchange in exchanges])
+    different = dict(zip(names, exchanges, strict=True)).items()
+    if not work.spare(sum(work_on_query(each["query"], domain) for _, each in different)):
+        return False
+    columns = []
+    for which, each in different:
+        weights = weights_on_values(each["query"], plain(each["response"]), domain)
+        columns.append([(weight, power * times[which]) for weight, power in weights])
+    rows = set(zip(*columns, strict=True))
+    sizes = [sum((x.numerator * x.denominator).bit_length() * m for x, m in row) for row in rows]
+    if max(sizes) > LONGEST or not work.spare(len(rows) * (len(columns) + max(sizes) / 100)):
+        return False
+    products = [
+        (math.prod(x.numerator**m for x, m in row), math.prod(x.denominator**m for x, m in row))
+        for row in rows
+    ]
+
+    def sign(x: tuple[int, int], y: tuple[int, int]) -> int:
+        return x[0] * y[1] - y[0] * x[1]
+
+    by_size = cmp_to_key(sign)
+    (top, bottom), (low, under) = max(products, key=by_size), min(products, key=by_size)
+    return bool(top * under * limit.denominator <= low * bottom * limit.numerator)
 
 
 def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
@@ -229,7 +290,7 @@ def sum_of(fractions: list[Fraction]) -> Fraction:
     return Fraction(sum(x.numerator * (bottom // x.denominator) for x in fractions), bottom)
 
 
-def rounded(fraction: Fraction) -> Decimal:
+def rounded(fraction: Exact) -> Decimal:
     return Decimal(fraction.numerator) / fraction.denominator
 
 
@@ -263,16 +324,17 @@ def need(condition: bool, what: str = "no such query here, or no such response")
 
 
 def read_filter(given: Any) -> tuple[Any, Decimal | None]:
-    """Its kind and its budget, rounded down; with a delta, no budget of the loss alone."""
+    """What it is, and its budget, rounded down; with a delta, no budget of the loss alone."""
     if given is None:
         return None, None
     kind, (name,) = given["kind"], [name for name in ("epsilon", "ratio") if name in given]
+    limit = exact(given[name])
     if kind in ("approximate", "composition"):
-        return (kind, name, exact(given[name]), exact(given["delta"])), None
+        return (kind, name, limit, exact(given["delta"])), None
     need(kind in ("basic", "simplified", "bayesian") and "delta" not in given, "filter: unknown")
     with localcontext(DOWN):
-        budget = rounded(exact(given[name]))
-        return kind, budget if name == "epsilon" else budget.ln() - TINY
+        budget = rounded(limit)
+        return (kind, name, limit), budget if name == "epsilon" else budget.ln() - TINY
 
 
 class Values(NamedTuple):
@@ -357,28 +419,35 @@ def logs_on_values(
     """
     kind, error, most = query["kind"], NO, ENDLESS
     with localcontext(ROUNDED):
-        if kind == "channel":
-            column = column_of(query, response)
-            rows = [[exact(p) for p in row] for row in query["probabilities"]]
-            need(all(sum_of(row) == 1 and min(row) >= 0 for row in rows))
-            logs = [rounded(row[column]).ln() for row in rows]
-        elif kind == "exponential_mechanism":
-            logs = [Decimal(weight).ln() for weight in exponential(query, response)]
-        elif kind in ("geometric", "laplace"):
+        if kind in ("geometric", "laplace"):
             logs = geometric(query, response, values)
         elif kind in ONE_BIT:
             logs, error = one_bit_at_points(query, response, values)
             most = epsilon_above(exact(query["epsilon"]))
         else:
-            # Where a response speaks for a value it is e^epsilon times as likely. In a symmetric
-            # encoding two bits differ between values, and each has half of epsilon.
-            bits = 2 if kind == "unary_encoding" and query["variant"] == "symmetric" else 1
-            weights = two_weights(exact(query["epsilon"]) / bits)
-            high, low = (bits * Decimal(weight).ln() for weight in weights)
-            logs = [high if yes else low for yes in spoken_for(query, response, values)]
+            weights = weights_on_values(query, response, values)
+            known = {(base, power): power * rounded(base).ln() for base, power in set(weights)}
+            logs = [known[weight] for weight in weights]
     need(len(logs) == len(values.rows))
     error += TINY * (1 + max(abs(log) for log in [NO, *logs] if log.is_finite()))
     return logs, error, most
+
+
+def weights_on_values(query: Any, response: Any, values: Values) -> list[tuple[Exact, int]]:
+    """The weight of a response at every value, exactly, as a power; up to a common factor."""
+    kind = query["kind"]
+    if kind == "channel":
+        column = column_of(query, response)
+        rows = [[exact(p) for p in row] for row in query["probabilities"]]
+        need(all(sum_of(row) == 1 and min(row) >= 0 for row in rows))
+        return [(row[column], 1) for row in rows]
+    if kind == "exponential_mechanism":
+        return [(weight, 1) for weight in exponential(query, response)]
+    # Where a response speaks for a value it is e^epsilon times as likely. In a symmetric
+    # encoding two bits differ between values, and each has half of epsilon.
+    bits = 2 if kind == "unary_encoding" and query["variant"] == "symmetric" else 1
+    heavy, light = two_weights(exact(query["epsilon"]) / bits)
+    return [(heavy if yes else light, bits) for yes in spoken_for(query, response, values)]
 
 
 def spoken_for(query: Any, response: Any, values: Values) -> list[bool]:

@@ -144,6 +144,28 @@ def test_a_page_that_needs_nothing_from_outside(
 
 
 @pytest.mark.parametrize(
+    ("guard", "words"),
+    [
+        (xp.BayesianFilter(epsilon=1), "allowed"),
+        (xp.BayesianFilter(epsilon="0.1"), "with such a loss"),
+        (xp.ApproximateFilter(epsilon=1, delta="1e-6"), "with such a loss"),
+        (None, "with such a loss"),
+    ],
+)
+def test_the_drawing_says_allowed_only_of_a_budget_that_was_kept(
+    run: Run, file: Path, prior: Path, tmp_path: Path, guard: xp.Filter | None, words: str
+) -> None:
+    page = tmp_path / "out.html"
+    xp.Transcript(AGES, guard.spec if guard else None).add(QUERY, 20).save(file)
+    run("explain", file, "--prior", prior, "--statement", "age >= 60", "--html", page)
+    text = page.read_text(encoding="utf-8")
+    drawn = text[text.index("<svg") : text.index("</svg>")]
+    assert f"{words} between " in drawn
+    assert f">{words}: " in drawn
+    assert ("allowed" in drawn) == (words == "allowed")
+
+
+@pytest.mark.parametrize(
     ("options", "line"),
     [
         (["--prior", "PRIOR"], "give --prior PRIOR and --statement TEXT together"),

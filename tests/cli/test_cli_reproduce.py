@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,3 +50,20 @@ def test_a_directory_that_cannot_be_made_is_one_line(run: Run, tmp_path: Path) -
     code, _, err = run("reproduce", "examples", "--out", str(tmp_path / "file"))
     assert code == 2
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["results.json", "report.html"])
+def test_what_cannot_be_written_leaves_the_earlier_file_whole(
+    run: Run, tmp_path: Path, name: str
+) -> None:
+    assert run("reproduce", "examples", "--out", str(tmp_path))[0] == 0
+    before = (tmp_path / name).read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) - 1, limits[1]))  # as on a full disk
+    try:
+        code, _, err = run("reproduce", "examples", "--out", str(tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / name).read_bytes() == before
+    assert (code, err) == (2, f"expost: cannot write: File too large: {tmp_path / name}\n")
+    assert not list(tmp_path.glob(".*"))

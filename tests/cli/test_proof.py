@@ -148,3 +148,23 @@ def test_a_transcript_that_cannot_be_verified_is_named(run: Run, tmp_path: Path)
     missing = tmp_path / "missing.json"
     message = f"expost: {missing}: cannot be read: No such file or directory\n"
     assert run("verify", missing, missing) == (2, "", message)
+
+
+@pytest.mark.parametrize(("command", "code"), [("verify", 3), ("loss", 0)])
+def test_a_reader_who_leaves_does_not_change_the_exit_code(
+    run: Run, tmp_path: Path, command: str, code: int
+) -> None:
+    query = xp.randomized_response(epsilon=1)
+    guard = xp.BayesianFilter(epsilon="0.5").spec
+    file, proof = tmp_path / "transcript.json", tmp_path / "proof.json"
+    xp.Transcript(xp.FiniteSet([0, 1]), guard).add(query, 1).save(file)
+    assert run("certify", file, "-o", proof)[0] == 0
+    files = [str(file), str(proof)] if command == "verify" else [str(file)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", "from expost.cli.main import main; main()", command, *files],
+        stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (code, "")

@@ -49,7 +49,7 @@ class Decision:
                 "outcome": outcome,
                 f"{self.held} at worst": nats(self.loss_at_worst.upper),
                 "worst response": response,
-                "budget": self.budget,
+                "budget": self.limit,
             },
         )
 
@@ -64,6 +64,12 @@ class Decision:
         """What to call that: a loss, or what a filter holds that goes by sums or by a rule."""
         guard, _, _ = self._asked
         return "loss" if guard.by_loss else "held"
+
+    @property
+    def limit(self) -> str:
+        """The budget for people, with its delta if it has one."""
+        guard, _, _ = self._asked
+        return guard.limit
 
     @property
     def searched(self) -> bool:

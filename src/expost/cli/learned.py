@@ -116,7 +116,14 @@ def _tree(found: Learned) -> dict[str, Any]:
 def _page(found: Learned) -> str:
     """A page that needs nothing from anywhere else."""
     title = text(printable(found.statement))
-    picture = drawing(float(found.before), found.after, found.allowed.lower, found.allowed.upper)
+    picture = drawing(
+        float(found.before),
+        found.after,
+        found.allowed.lower,
+        found.allowed.upper,
+        # Only a budget that was kept allows anything.
+        between="allowed" if found.state == "kept" else "with such a loss",
+    )
     reasons = " ".join(map(text, _reasons(found)))
     body = f"""<h1>How sure is somebody of this: {title}</h1>
 <p class="first">{text(_sentence(found))}</p>

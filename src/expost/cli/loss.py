@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from expost.accounting import replayed
@@ -9,7 +10,7 @@ from expost.cli.progress import watched
 from expost.cli.show import basic_text, kept_text, show_json, show_lines, shown
 from expost.extrema import Effort
 from expost.likelihood import LogLikelihood
-from expost.loss import basic_loss, share_between, share_of
+from expost.loss import basic_loss, part_of, share_of
 from expost.transcript import load
 
 __all__ = ["run"]
@@ -21,7 +22,7 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
     with watched(effort) as (watched_effort, line):
         found = replayed(transcript, watched_effort, line.exchanges)
     loss, guard, odometer = found.loss, found.guard, found.odometer
-    share = share_between(loss, basic.enclosure)
+    share = part_of(loss, basic.enclosure)
     if isinstance(odometer.log_likelihood, LogLikelihood):
         share = share_of(odometer.exact_loss, basic)
     if as_json:
@@ -44,7 +45,7 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
         ("realized loss", shown(loss)),
         ("at its peak", shown(found.peak)),
         ("basic composition", basic_text(basic.nearest, transcript)),
-        ("utilization", f"{100 * share.upper:.3g} %"),
+        ("utilization", f"{100 * share.upper:.3g} %" if loss.lower < math.inf else "undefined"),
     ]
     if loss.width > effort.gap:
         narrower = "more nodes (--nodes), or less coarse grids of noise, may narrow it"

@@ -7,9 +7,10 @@ imported by the command that needs it, so that ``--help`` is instant.
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -302,10 +303,31 @@ def verify(
     check(file, proof, as_json=json)
 
 
+class _Patient(io.FileIO):
+    """An output that somebody may stop reading (``| head -1``): the exit code stays what it is."""
+
+    lost = False
+
+    def write(self, data: Any) -> int:
+        if not self.lost:
+            try:
+                return super().write(data)
+            except OSError as error:
+                # What is still in buffers comes here again when the program ends.
+                self.lost = True
+                if not isinstance(error, BrokenPipeError):
+                    raise
+        return memoryview(data).nbytes
+
+
 def main() -> None:
     """Run the command line; whatever goes wrong is one line on standard error, and an exit code."""
     from expost.errors import BudgetExceeded, InvalidInput
 
+    out = sys.__stdout__
+    if out is not None and out is sys.stdout and not out.isatty():
+        patient = io.BufferedWriter(_Patient(out.fileno(), "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(patient, encoding=out.encoding)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without ε shows a question mark
     code = 2
@@ -321,8 +343,6 @@ def main() -> None:
         reason = error.format_message()
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
     except OSError as error:
         which = f": {error.filename}" if error.filename else ""
         reason = f"cannot write: {error.strerror}{which}"

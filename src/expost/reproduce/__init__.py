@@ -14,7 +14,7 @@ from expost.files import read_text
 from expost.reproduce import figures, results
 from expost.reproduce.composition import Run
 from expost.reproduce.report import report
-from expost.reproduce.runner import PARTS, Plan, Progress, carry_out
+from expost.reproduce.runner import PARTS, Plan, Progress, carry_out, put
 from expost.reproduce.streams import STREAMS
 
 __all__ = ["PARTS", "Plan", "reproduce"]
@@ -34,9 +34,9 @@ def reproduce(plan: Plan, out: Path, jobs: int, progress: Progress) -> dict[str,
     tree = _tree(plan, runs, progress)
     progress.stage("figures")
     drawings = _drawings(tree, runs, pictures)
-    _write(out / "runs.csv", _raw(runs))
-    _write(out / "results.json", json.dumps(tree, indent=1, allow_nan=False) + "\n")
-    _write(out / "report.html", report(tree, drawings))
+    put(out / "runs.csv", _raw(runs))
+    put(out / "results.json", json.dumps(tree, indent=1, allow_nan=False) + "\n")
+    put(out / "report.html", report(tree, drawings))
     return tree
 
 
@@ -102,7 +102,3 @@ def _raw(runs: dict[str, list[Run]]) -> str:
                         [name, number, account, answered, response, loss.lower, loss.upper]
                     )
     return text.getvalue()
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")

@@ -16,13 +16,13 @@ from expost.durable import replace
 from expost.errors import InvalidInput
 from expost.extrema import NODES, Effort
 from expost.extrema.ready import ready
-from expost.files import read_text
+from expost.files import LARGEST_TABLE, read_text
 from expost.reproduce.composition import EFFORT, Run, Trace, run
 from expost.reproduce.results import versions
 from expost.reproduce.streams import STREAMS, Stream
 from expost.rounding import Enclosure
 
-__all__ = ["PARTS", "Plan", "Progress", "carry_out"]
+__all__ = ["PARTS", "Plan", "Progress", "carry_out", "put"]
 
 PARTS = {
     "linear": ("linear",),
@@ -128,9 +128,7 @@ def carry_out(plan: Plan, kept: Path, jobs: int, progress: Progress) -> dict[str
     with _workers(min(jobs, len(left))) as work:
         for done, (task, tree) in enumerate(work(_perform, left), len(tasks) - len(left) + 1):
             text = json.dumps({"settings": _settings(task, settings), "run": tree})
-            unfinished = kept / f".{task.file}.new"
-            unfinished.unlink(missing_ok=True)  # of a process that was killed
-            replace(kept / task.file, partial(str, text), unfinished)
+            put(kept / task.file, text)
             trees[task] = tree
             missing -= _COST[task.stream.name]
             progress.runs(done, len(tasks), 1 - missing / whole)
@@ -139,6 +137,13 @@ def carry_out(plan: Plan, kept: Path, jobs: int, progress: Progress) -> dict[str
         assert tree is not None
         runs[task.stream.name].append(_run_of(tree))
     return runs
+
+
+def put(path: Path, text: str) -> None:
+    """Write a file, or leave what was there as it was."""
+    unfinished = path.with_name(f".{path.name}.new")
+    unfinished.unlink(missing_ok=True)  # of a process that was killed
+    replace(path, partial(str, text), unfinished, most=LARGEST_TABLE)
 
 
 def _perform(task: _Task) -> tuple[_Task, dict[str, Any]]:
