@@ -105,6 +105,16 @@ def test_thousands_of_answers_on_a_box_are_replayed() -> None:
         assert xp.replay(xp.Transcript.from_json(document)).kept
 
 
+def test_weights_of_hundreds_of_bits_are_not_looked_at_value_by_value() -> None:
+    domain = {"values": list(range(40_000))}
+    exchanges = [
+        exchange("hadamard_response", 99 * i, order=65_536, epsilon=f"499.{i:03}")
+        for i in range(400)
+    ]
+    with quickly():
+        go_through(text(domain, exchanges))
+
+
 def test_fractions_with_hundreds_of_digits_add_up_exactly() -> None:
     exchanges = [
         exchange("randomized_response", "no", epsilon=f"{10**800 + 3 * i}/{10**801 + 7 * i + 1}")

@@ -170,7 +170,7 @@ class Odometer:
             return len(self.log_likelihood.tally)
         return 0
 
-    @property
+    @cached_property
     def exact_loss(self) -> Nats:
         """The realized loss over a finite domain, exactly."""
         assert isinstance(self.log_likelihood, LogLikelihood), "over a box nothing is exact"

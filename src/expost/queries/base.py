@@ -270,6 +270,9 @@ class Pairwise(FiniteLikelihood):
         weights[self.speaks_for(position)] = self._heavy
         return weights
 
+    def _term(self, position: int) -> Term:
+        return Term.of_two(self.speaks_for(position), self._heavy, self._light)
+
     def alike(self, position: int) -> NDArray[Any]:
         return self.speaks_for(position)
 

@@ -75,6 +75,15 @@ class Term:
         self.error = 0.0 if smallest == largest else _LOG_ERROR * span + _UNDERFLOW
 
     @classmethod
+    def of_two(cls, heavier: NDArray[np.bool_], heavy: int, light: int) -> Term:
+        """Of two weights, whose logarithms are taken once and not at every value."""
+        ends = [heavy if heavier.all() else light, heavy if heavier.any() else light]
+        term = cls(as_weights(ends, heavy))
+        term.logs = np.where(heavier, term.logs[1], term.logs[0])
+        term.logs.setflags(write=False)
+        return term
+
+    @classmethod
     def falling(cls, distances: NDArray[np.int64], heavy: int, light: int) -> Term:
         """Of weights (light/heavy)^distance, which are never written out.
 
