@@ -75,15 +75,6 @@ class Term:
         self.error = 0.0 if smallest == largest else _LOG_ERROR * span + _UNDERFLOW
 
     @classmethod
-    def of_two(cls, heavier: NDArray[np.bool_], heavy: int, light: int) -> Term:
-        """Of two weights, whose logarithms are taken once and not at every value."""
-        ends = [heavy if heavier.all() else light, heavy if heavier.any() else light]
-        term = cls(as_weights(ends, heavy))
-        term.logs = np.where(heavier, term.logs[1], term.logs[0])
-        term.logs.setflags(write=False)
-        return term
-
-    @classmethod
     def falling(cls, distances: NDArray[np.int64], heavy: int, light: int) -> Term:
         """Of weights (light/heavy)^distance, which are never written out.
 
@@ -100,6 +91,20 @@ class Term:
         # Rates too small for a normal double are off by more than a unit of themselves.
         error = span * (_LOG_ERROR * rate.upper + rate.width)
         term.error = error + _UNDERFLOW if span else 0.0
+        return term
+
+    def shared_by(self, heavier: NDArray[np.bool_]) -> Term:
+        """The term of values each of which has the heavier or the lighter of two weights.
+
+        This is the term of the lighter and the heavier one: logarithms are not taken again.
+        """
+        term = Term.__new__(Term)
+        both = bool(heavier.any()) and not heavier.all()
+        low, high = self.logs.tolist() if both else (0.0, 0.0)
+        term.logs = np.where(heavier, high, low)
+        term.logs.setflags(write=False)
+        term._widest = self._widest if both else Counter()
+        term.error = self.error if both else 0.0
         return term
 
     @property
