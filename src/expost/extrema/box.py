@@ -119,8 +119,9 @@ class BoxSpread:
     def compare(self, limit: float, effort: Effort) -> None:
         """Search until the spread is known to be within the limit, or above it, if ever."""
         searches = [search for side in self._sides for search in side]
+        glance = replace(effort, nodes=min(_GLANCE, effort.nodes))
         for search in searches:
-            self._pursue(search, _FINE, replace(effort, nodes=min(_GLANCE, effort.nodes)))
+            self._pursue(search, _FINE, glance)
         moved = True
         while moved:
             moved = False
