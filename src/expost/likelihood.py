@@ -115,7 +115,7 @@ class BoxLogLikelihood:
 
     @cached_property
     def _numbered(self) -> tuple[list[ScoreTerm], NDArray[np.intp]]:
-        """The different terms, and which of them each is: beginnings are counted again and again."""
+        """The different terms, and which of them each is; beginnings are counted often."""
         index: dict[ScoreTerm, int] = {}
         numbers = [index.setdefault(term, len(index)) for term in self.terms]
         return list(index), np.array(numbers, dtype=np.intp)
