@@ -105,6 +105,33 @@ def test_thousands_of_answers_on_a_box_are_replayed() -> None:
         assert xp.replay(xp.Transcript.from_json(document)).kept
 
 
+def test_weights_of_hundreds_of_bits_are_not_looked_at_value_by_value() -> None:
+    domain = {"values": list(range(40_000))}
+    exchanges = [
+        exchange("hadamard_response", 99 * i, order=65_536, epsilon=f"499.{i:03}")
+        for i in range(400)
+    ]
+    with quickly():
+        go_through(text(domain, exchanges))
+
+
+def test_more_different_answers_than_a_table_has_room_for_are_worked_out_part_by_part() -> None:
+    count, domain = 30_000, xp.FiniteSet(range(1000))
+    queries = {str(i): xp.randomized_response(f"1.{i:02}") for i in range(30)}
+    table = {
+        "subject": [f"s{i}" for i in range(count)],
+        "query": [str(i % 30) for i in range(count)],
+        "response": [i // 30 for i in range(count)],
+    }
+    with quickly():
+        answers = xp.Answers(domain, queries, table)
+        losses = xp.realized_losses(answers)
+    for place in (0, 16_776, 16_777, count - 1):
+        exact = xp.realized_loss(answers.transcript(f"s{place}"))
+        assert losses.lower[place] <= exact.lower
+        assert exact.upper <= losses.upper[place] < exact.upper + 1e-13
+
+
 def test_fractions_with_hundreds_of_digits_add_up_exactly() -> None:
     exchanges = [
         exchange("randomized_response", "no", epsilon=f"{10**800 + 3 * i}/{10**801 + 7 * i + 1}")

@@ -10,7 +10,8 @@ import mpmath
 
 import expost as xp
 import oracles
-from expost.likelihood import LogLikelihood
+from expost.likelihood import BoxLogLikelihood, LogLikelihood
+from expost.transcript import Exchange
 from strategies import finite
 
 
@@ -80,3 +81,13 @@ def test_the_tally_counts_every_exchange_however_many_differ() -> None:
     ]
     product = math.prod(ratios)
     assert odometer.exact_loss.ratio == max(product, 1 / product)
+
+
+def test_a_beginning_over_a_box_counts_its_terms_as_if_there_were_no_others() -> None:
+    box = xp.Box(age=(10, 100))
+    queries = [xp.logistic({"age": 0.1}, intercept=-k, epsilon="0.1") for k in (1, 2, 3)]
+    exchanges = [Exchange(queries[i * i % 3], i % 2) for i in range(12)]
+    whole = BoxLogLikelihood.of(box, exchanges)
+    for count in range(13):
+        alone = BoxLogLikelihood.of(box, exchanges[:count])
+        assert list(whole.first(count).counted.items()) == list(alone.counted.items())

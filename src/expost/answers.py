@@ -135,10 +135,20 @@ class Answers:
             raise InvalidInput("nobody in the table is called so", "subject")
         return self.transcript_of(self.codes[self.starts[place] : self.starts[place + 1]])
 
-    def patterns(self) -> tuple[Codes, list[Codes]]:
-        """The pattern of each subject, and the patterns: what was given, in ascending order."""
-        subject_of = np.repeat(np.arange(len(self)), self.exchanges)
-        codes = self.codes[np.lexsort((self.codes, subject_of))]
+    def patterns(self, kinds: Codes | None = None) -> tuple[Codes, list[Codes]]:
+        """The pattern of each subject, and the patterns: what was given, in ascending order.
+
+        With a kind for each thing that was given, those of a kind count as the same.
+        """
+        codes = self.codes if kinds is None else kinds[self.codes]
+        counts = self.exchanges
+        if (counts == counts[0]).all() and (
+            codes.reshape(len(self), -1) == codes[: counts[0]]
+        ).all():
+            # All were asked the same, which is what most studies do, and answered the same.
+            return np.zeros(len(self), dtype=np.intp), [np.sort(codes[: counts[0]])]
+        subject_of = np.repeat(np.arange(len(self)), counts)
+        codes = codes[np.lexsort((codes, subject_of))]
         patterns: dict[bytes, int] = {}
         found: list[Codes] = []
         pattern_of = np.empty(len(self), dtype=np.intp)

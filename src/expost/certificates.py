@@ -251,6 +251,8 @@ class _Known:
     times: int
     scale: float
     shift: float
+    weights: list[float]
+    """Those of the checker's score, as doubles."""
 
     @classmethod
     def of(cls, own: verify.Term, times: int, term: ScoreTerm, box: Box) -> _Known:
@@ -258,7 +260,7 @@ class _Known:
         largest = max(range(len(weights)), key=lambda j: abs(weights[j]))
         theirs = term.weights[box.order[largest]]
         scale = theirs / weights[largest] if weights[largest] else 0.0
-        return cls(own, times, scale, term.offset - scale * float(own.c))
+        return cls(own, times, scale, term.offset - scale * float(own.c), weights)
 
     @property
     def is_certain(self) -> bool:
@@ -305,7 +307,7 @@ def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool)
         q = [0.0] * len(known)
     points = []
     for place, own in enumerate(known):
-        curve, a = own.term.curve, [float(x) for x in own.term.a]
+        curve, a = own.term.curve, own.weights
         low, high = (own.score(float(ends[place])) for ends in (step.low, step.high))
         if 0 > q[place] > -_LITTLE * min(1.0, float(curve.size)):
             # To be negative a term must be concave, and here rounding might have a say in that.
@@ -325,16 +327,14 @@ def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list
     """A little more than the solver's; at columns that are fixed a lot, which costs nothing."""
     result = []
     for place, column in enumerate(box.order):
-        own = step.diagonal.get(column, 0.0)
+        least = step.diagonal.get(column, 0.0)
         pairs = zip(known, q, strict=True)
-        size = sum(
-            abs(y * float(term.term.a[place])) * abs(float(term.term.a[place])) for term, y in pairs
-        )
-        if math.isinf(own):
+        size = sum(abs(y * own.weights[place]) * abs(own.weights[place]) for own, y in pairs)
+        if math.isinf(least):
             result.append(1e9 * len(box.order) * size)
         else:
             # The checker wants a margin against both.
-            result.append(own * (1 + 10.0 ** (2 - _DIGITS)) + _LITTLE * size)
+            result.append(least * (1 + 10.0 ** (2 - _DIGITS)) + _LITTLE * size)
     return result
 
 

@@ -47,14 +47,14 @@ def decimals_around(top: int, bottom: int, digits: int) -> tuple[Decimal, Decima
 
 def _logs_around(below: Decimal, above: Decimal, digits: int) -> tuple[Decimal, Decimal]:
     """Decimals around the logarithms of two numbers; ``Context.ln`` is correctly rounded."""
-    context = decimal_context(digits, decimal.ROUND_HALF_EVEN)
-    low = context.ln(below)
-    high = low if above == below else context.ln(above)
+    context = decimal_context(digits, decimal.ROUND_CEILING)
+    near = context.ln(below)
     # The logarithm of one is exactly zero; the decimal next to zero would have 10^18 digits.
-    return (
-        context.next_minus(low) if low else low,
-        context.next_plus(high) if high else high,
-    )
+    low, high = (context.next_minus(near), context.next_plus(near)) if near else (near, near)
+    if above > below:
+        # log a <= log b + (a - b)/b, and a second logarithm takes much longer.
+        high = context.add(high, context.divide(context.subtract(above, below), below))
+    return low, high
 
 
 @dataclass(frozen=True, eq=False)

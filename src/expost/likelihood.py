@@ -10,9 +10,10 @@ where doubles are too coarse. Over a box: the terms themselves.
 from __future__ import annotations
 
 import math
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,12 +82,13 @@ class LogLikelihood:
         return LogLikelihood(self.domain, values, error, highest, lowest, tally)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class BoxLogLikelihood:
     """ℓ over a box: a sum of functions of affine scores, in the order of the exchanges."""
 
     domain: Box
     terms: Chain[ScoreTerm]
+    _counted: Counter[ScoreTerm] | None = field(default=None, repr=False)
 
     @classmethod
     def flat(cls, domain: Box) -> BoxLogLikelihood:
@@ -100,7 +102,23 @@ class BoxLogLikelihood:
 
     def first(self, count: int) -> BoxLogLikelihood:
         """ℓ of the first so many exchanges."""
-        return BoxLogLikelihood(self.domain, self.terms.first(count))
+        different, numbers = self._numbered
+        times = np.bincount(numbers[:count]).tolist()
+        # Numbers go by first appearance, so those of a beginning are the first ones.
+        counted = Counter(dict(zip(different, times, strict=False)))
+        return BoxLogLikelihood(self.domain, self.terms.first(count), counted)
+
+    @property
+    def counted(self) -> Counter[ScoreTerm]:
+        """How often each term is there, in the order of their first appearance."""
+        return Counter(self.terms) if self._counted is None else self._counted
+
+    @cached_property
+    def _numbered(self) -> tuple[list[ScoreTerm], NDArray[np.intp]]:
+        """The different terms, and which of them each is; beginnings are counted often."""
+        index: dict[ScoreTerm, int] = {}
+        numbers = [index.setdefault(term, len(index)) for term in self.terms]
+        return list(index), np.array(numbers, dtype=np.intp)
 
     def add(self, exchange: Exchange, times: int = 1) -> BoxLogLikelihood:
         """ℓ after one more exchange, or after several that are equal."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from expost.errors import at, expect
 from expost.extrema import GAP, NODES, Effort, concave_spreads
 from expost.extrema.many_finite import finite_spreads
 from expost.loss import realized_loss, total_charge
+from expost.queries.term import Term
 from expost.rounding import Nats
 from expost.transcript import read_text
 
@@ -104,10 +106,8 @@ def _losses(answers: Answers, effort: Effort, told: Callable[[int, int], None]) 
     def tell(done: int) -> None:
         told(done, len(answers))
 
-    domain = answers.domain
-    if isinstance(domain, FiniteSet) and len(answers.given) * len(domain) <= _LARGEST_TABLE:
-        terms = [answers.queries[key].on(domain).term(place) for key, place in answers.given]
-        lower, upper = finite_spreads(terms, answers.codes, answers.starts, tell)
+    if isinstance(answers.domain, FiniteSet):
+        lower, upper = _on_set(answers, answers.domain, tell)
     else:
         lower, upper = _by_pattern(answers, effort, tell)
     basic = _basic(answers)
@@ -116,6 +116,36 @@ def _losses(answers: Answers, effort: Effort, told: Callable[[int, int], None]) 
     for array in (lower, upper, exchanges, basic):
         array.setflags(write=False)
     return Losses(answers.subjects, lower, upper, exchanges, basic)
+
+
+def _on_set(
+    answers: Answers, domain: FiniteSet, tell: Callable[[int], None]
+) -> tuple[Floats, Floats]:
+    """Losses on a finite domain, of as many subjects at a time as a table has room for."""
+
+    def terms(given: Iterable[int]) -> list[Term]:
+        pairs = (answers.given[code] for code in given)
+        return [answers.queries[key].on(domain).term(place) for key, place in pairs]
+
+    codes, starts, room = answers.codes, answers.starts, _LARGEST_TABLE // len(domain)
+    if len(answers.given) <= room:
+        return finite_spreads(terms(range(len(answers.given))), codes, starts, tell)
+    ends, start = np.empty((2, len(answers))), 0
+    while start < len(answers):
+        stop = int(np.searchsorted(starts, starts[start] + room, side="right")) - 1
+        if stop == start:  # what one subject answered takes more than a table
+            stop += 1
+            loss = realized_loss(answers.transcript_of(codes[starts[start] : starts[stop]]))
+            ends[:, start] = loss.lower, loss.upper
+        else:
+            own, places = np.unique(codes[starts[start] : starts[stop]], return_inverse=True)
+            since = starts[start : stop + 1] - starts[start]
+            ends[:, start:stop] = finite_spreads(
+                terms(own.tolist()), places, since, lambda _done: None
+            )
+        start = stop
+        tell(start)
+    return ends[0], ends[1]
 
 
 def _by_pattern(
@@ -165,27 +195,8 @@ def _basic(answers: Answers) -> Floats:
             for key, _ in answers.given
         ]
     )
-    basic, size = np.empty(len(answers)), max(1, _LARGEST_TABLE // len(charges))
-    for start in range(0, len(answers), size):
-        starts = answers.starts[start : start + size + 1]
-        subjects = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        kinds = kind[answers.codes[starts[0] : starts[-1]]]
-        shape = len(starts) - 1, len(charges)
-        counts = np.bincount(subjects * shape[1] + kinds, minlength=shape[0] * shape[1])
-        rows, place = _distinct_rows(counts.reshape(shape))
-        sums = [_total(list(charges), row) for row in rows.tolist()]
-        basic[start : start + size] = np.array(sums)[place]
-    return basic
-
-
-def _total(charges: list[Nats], counts: list[int]) -> float:
-    # What was never asked is not charged, not even nothing of an infinite charge.
-    asked = (pair for pair in zip(charges, counts, strict=True) if pair[1])
-    return total_charge(asked).enclosure.upper
-
-
-def _distinct_rows(rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], Codes]:
-    if (rows == rows[0]).all():  # all were asked the same, which is what most studies do
-        return rows[:1], np.zeros(len(rows), dtype=np.intp)
-    distinct, place = np.unique(rows, axis=0, return_inverse=True)
-    return distinct, place.reshape(-1)
+    pattern_of, patterns = answers.patterns(kind)
+    charge = list(charges)
+    counts = (Counter(kinds.tolist()).items() for kinds in patterns)
+    sums = [total_charge((charge[kind], n) for kind, n in count) for count in counts]
+    return np.array([total.enclosure.upper for total in sums])[pattern_of]

@@ -108,9 +108,11 @@ _LARGEST_EXPONENT = 300
 
 def exact(number: ExactLike) -> Fraction:
     """The rational that a person meant: ``0.3`` and ``"0.3"`` are both 3/10, ``"1/3"`` is 1/3."""
+    if isinstance(number, Fraction):
+        return _modest(number)
     if isinstance(number, bool) or not isinstance(number, (str, SupportsFloat)):
         raise InvalidInput("must be a number")
-    if isinstance(number, (int, Fraction)):
+    if isinstance(number, int):
         return _modest(Fraction(number))
     # str of a NumPy float is its shortest decimal in its own precision, as repr of a float is.
     text = str(number)
@@ -144,9 +146,14 @@ def positive(number: ExactLike, *, at_most: int) -> Fraction:
 
 def _modest(number: Fraction) -> Fraction:
     # Both parts together are then few enough characters to be read again as they are written.
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
+    bits = max(number.numerator.bit_length(), number.denominator.bit_length())
+    if bits > _MOST_BITS:
         raise InvalidInput("has too many digits")
-    if number and not Fraction(1, 10**_LARGEST_EXPONENT) <= abs(number) <= 10**_LARGEST_EXPONENT:
+    if (
+        bits > _LARGEST_EXPONENT
+        and number
+        and not Fraction(1, 10**_LARGEST_EXPONENT) <= abs(number) <= 10**_LARGEST_EXPONENT
+    ):
         raise InvalidInput("is too large or too small")
     return number
 

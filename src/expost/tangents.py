@@ -29,25 +29,25 @@ def tangents(
         return [middle] if q else _on_line(curve, m, lam)
     slopes = _probit(curve) if curve.kind == "probit" else _logistic(curve)
 
-    def first(t: float) -> float:
-        return m * slopes(t)[0] - lam - q * (t - middle)
+    def rising(t: float) -> bool:
+        return m * slopes(t)[0] - lam - q * (t - middle) > 0
 
-    def second(t: float) -> float:
-        return m * slopes(t)[1] - q
+    def convex(t: float) -> bool:
+        return m * slopes(t)[1] - q > 0
 
     bend = float(curve.bend)
     start = bend - math.copysign(float(curve.reach), m) if q > 0 else bend
     start = min(high, max(low, start))
     found = []
     for end in (low, high):
-        if end == start or second(end) > 0:
+        if end == start or convex(end):
             continue
         inner = start
-        if second(start) > 0:
-            inner = _last(lambda t: second(t) > 0, start, end)
+        if convex(start):
+            inner = _last(convex, start, end)
             inner += _INWARD * (end - inner)
         # Where it is concave the slope falls.
-        found.append(_last(lambda t: first(t) > 0, *sorted((inner, end))))
+        found.append(_last(rising, *sorted((inner, end))))
     return found
 
 

@@ -98,7 +98,7 @@ def test_searches_that_share_nodes_stop_when_these_are_used_up() -> None:
 
 def test_a_search_that_goes_on_does_not_begin_anew() -> None:
     total = smooth(60)
-    at_once, in_stages = (choose._start(total.terms, total.domain) for _ in range(2))
+    at_once, in_stages = (choose._start(total.counted, total.domain) for _ in range(2))
     at_once.compare(1.15, xp.Effort(nodes=200))
     for nodes in (16, 128, 200):
         in_stages.compare(1.15, xp.Effort(nodes=nodes))

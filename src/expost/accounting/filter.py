@@ -163,6 +163,11 @@ class Filter(ABC):
         """Whether the condition of this filter holds; None where a search could not tell."""
         if self.pure and query.approximate:
             return False
+        if self.pure and self.by_loss and isinstance(odometer.log_likelihood, LogLikelihood):
+            # No response adds more than the nominal epsilon, and that is most often enough.
+            most = odometer.loss + query.ceiling(odometer.transcript.domain).enclosure
+            if most.upper <= self.budget.enclosure.lower:
+                return True
         worst = self.worst_case(odometer, query)
         if worst.close(self.budget):
             # It goes through all that was summed up, so it counts where searches do.

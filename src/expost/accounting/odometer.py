@@ -144,7 +144,13 @@ class Odometer:
 
     def prefix(self, count: int, effort: Effort | None = None) -> Odometer:
         """The odometer after the first so many exchanges, perhaps with another effort."""
-        return Odometer(self.transcript.first(count), effort=effort or self.effort)
+        if count < len(self):
+            return Odometer(self.transcript.first(count), effort=effort or self.effort)
+        same = object.__new__(Odometer)
+        for name in self.__dataclass_fields__:
+            same._set(name, getattr(self, name))
+        same._set("effort", effort or self.effort)
+        return same
 
     @property
     def spent(self) -> Enclosure:
@@ -170,7 +176,7 @@ class Odometer:
             return len(self.log_likelihood.tally)
         return 0
 
-    @property
+    @cached_property
     def exact_loss(self) -> Nats:
         """The realized loss over a finite domain, exactly."""
         assert isinstance(self.log_likelihood, LogLikelihood), "over a box nothing is exact"

@@ -92,7 +92,7 @@ def replayed(
     if isinstance(odometer.log_likelihood, LogLikelihood):
         loss = odometer.exact_loss.enclosure
     else:
-        odometer = Odometer(transcript, effort=effort)  # which shares its nodes with nobody
+        odometer = odometer.prefix(len(odometer), effort)  # which shares its nodes with nobody
         loss = odometer.loss if guard is None else guard.realized(odometer)
     if guard is None:
         return Replay(None, None, loss, odometer.peak, None, odometer)

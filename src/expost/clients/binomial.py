@@ -23,6 +23,7 @@ _FEW = 128
 _NEVER = 1e-300
 
 
+@lru_cache(maxsize=1 << 14)
 def tail(trials: int, hits: int, probability: float) -> float:
     """An upper bound on Pr(X >= hits) for X ~ Binomial(trials, probability).
 

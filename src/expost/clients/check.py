@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from heapq import nlargest
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -187,17 +188,24 @@ def _compare(
     name: str, place: int | None, hits: int, trials: int, claimed: Fraction, error: float
 ) -> _Cell | None:
     """Whether a count is outside of what a probability allows."""
-    share = float(claimed)
+    share, at_most, misses_at_most = _in_doubles(claimed)
     deviation = math.sqrt(trials * share * (1 - share))
     # Within a standard deviation nothing is ever refuted, and most counts are there.
     if abs(hits - trials * share) < deviation:
         return None
-    above = tail(trials, hits, double_above(claimed))
-    below = tail(trials, trials - hits, double_above(1 - claimed))
+    above = tail(trials, hits, at_most)
+    below = tail(trials, trials - hits, misses_at_most)
     chance = min(above, below)
     if chance > error:
         return None
     return _Cell(-chance, name, place, hits, trials, claimed)
+
+
+# Thousands of events are claimed to have one of a few probabilities.
+@lru_cache(maxsize=1 << 12)
+def _in_doubles(claimed: Fraction) -> tuple[float, float, float]:
+    """A probability, one that is not below it, and one that is not below that of the opposite."""
+    return float(claimed), double_above(claimed), double_above(1 - claimed)
 
 
 def _contradiction(cell: _Cell, values: Sequence[Value], error: float) -> Contradiction:

@@ -119,10 +119,11 @@ class BoxSpread:
     def compare(self, limit: float, effort: Effort) -> None:
         """Search until the spread is known to be within the limit, or above it, if ever."""
         searches = [search for side in self._sides for search in side]
+        glance = replace(effort, nodes=min(_GLANCE, effort.most))
         for search in searches:
             # Once: a search that has settled what it could for a larger tolerance begins anew.
             if not search.nodes:
-                self._pursue(search, _FINE, replace(effort, nodes=min(_GLANCE, effort.most)))
+                self._pursue(search, _FINE, glance)
         moved = True
         while moved and not effort.used_up:
             moved = False

@@ -39,7 +39,7 @@ def realized_spread(
     if effort.group is not None:
         groups = _in_groups(total, effort.group, effort)
         return capped(_together([groups]), most)
-    joint = _start(total.terms, total.domain)
+    joint = _start(total.counted, total.domain)
     joint.narrow(effort)
     loss = joint.enclosure
     if joint.unsettled > effort.gap and len(total.terms) > _GROUP:
@@ -61,7 +61,7 @@ def all_compared(
     To be above it takes one good point, and to be within it many nodes: so all of them are looked
     at for a while before much is spent on any.
     """
-    joints = [_start(total.terms, total.domain) for total in totals]
+    joints = [_start(total.counted, total.domain) for total in totals]
     for nodes in (*_STAGES, effort.most):
         for joint in joints:
             joint.compare(limit, replace(effort, nodes=min(nodes, effort.most)))

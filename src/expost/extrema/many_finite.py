@@ -34,11 +34,12 @@ def finite_spreads(
     of them is without any. ``progress`` is told how many subjects are done.
     """
     logs = np.array([term.logs for term in terms])
-    impossible: NDArray[np.bool_] = np.any(np.isneginf(logs), axis=1)
-    logs[impossible] = 0.0
+    lowest = logs.min(axis=1)
+    impossible = np.isneginf(lowest)
+    logs[impossible] = lowest[impossible] = 0.0
     width = _spreads(logs, codes, starts, progress)
     counts, first = np.diff(starts), starts[:-1]
-    sizes = np.abs(logs).max(axis=1)
+    sizes = np.maximum(logs.max(axis=1), -lowest)
     errors = np.array([term.error for term in terms])
     magnitude = np.add.reduceat(sizes[codes], first)
     error = np.add.reduceat(errors[codes], first)

@@ -55,8 +55,13 @@ __all__ = [
 
 LARGEST_EPSILON = 500
 
-# Terms are kept for the next time while they take up to 32 MiB.
-_MOST_KEPT = 1 << 22
+# The terms that a likelihood keeps for the next time take eight times its own memory, or 32 KiB.
+# How many likelihoods are kept is limited by what they take, so all of it stays below 256 MiB.
+_TERMS_KEPT = 8
+_LITTLE = 1 << 12
+
+# Where delta is worked out response by response.
+_MOST_CELLS = 1 << 22
 
 
 Place = TypeVar("Place")
@@ -193,7 +198,7 @@ class FiniteLikelihood(Likelihood[int]):
         term = self._terms.get(position)
         if term is None:
             term = self._term(position)
-            if len(self._terms) * len(self.domain) > _MOST_KEPT:
+            if len(self._terms) >= max(_TERMS_KEPT, _LITTLE // len(self.domain)):
                 self._terms.clear()
             self._terms[position] = term
         return term
@@ -216,7 +221,7 @@ class FiniteLikelihood(Likelihood[int]):
         """The smallest loss that a single response can realize."""
 
     def delta(self, ratio: Fraction) -> Fraction:
-        if len(self.domain) * _size(self.responses) > _MOST_KEPT:
+        if len(self.domain) * _size(self.responses) > _MOST_CELLS:
             raise InvalidInput("this query has too many responses here to work out its delta")
         pmfs = [self.pmf(place) for place in range(len(self.domain))]
         places = range(len(self.responses))
@@ -269,6 +274,13 @@ class Pairwise(FiniteLikelihood):
         weights = np.repeat(as_weights([self._light], self._heavy), len(self.domain))
         weights[self.speaks_for(position)] = self._heavy
         return weights
+
+    def _term(self, position: int) -> Term:
+        return self._two.shared_by(self.speaks_for(position))
+
+    @cached_property
+    def _two(self) -> Term:
+        return Term(as_weights([self._light, self._heavy], self._heavy))
 
     def alike(self, position: int) -> NDArray[Any]:
         return self.speaks_for(position)

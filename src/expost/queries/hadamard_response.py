@@ -89,8 +89,10 @@ class _HadamardLikelihood(Pairwise):
         return SignedColumns(self._order, place + 1, self._heavy, self._light)
 
     def speaks_for(self, position: int) -> NDArray[np.bool_]:
-        rows = np.arange(1, len(self.domain) + 1)
-        return np.asarray(np.bitwise_count(rows & position) % 2 == 0)
+        rows = np.arange(1, len(self.domain) + 1, dtype=np.uint32)
+        # No row has more bits, so those of the column beyond them have no one in common.
+        common = rows & np.uint32(position & 0xFFFFFFFF)
+        return np.asarray(np.bitwise_count(common) & 1 == 0)
 
     def telling(self, value: int, other: int) -> int:
         # A one of the other row alone; else one of both rows with one of the value's row alone.

@@ -93,6 +93,20 @@ class Term:
         term.error = error + _UNDERFLOW if span else 0.0
         return term
 
+    def shared_by(self, heavier: NDArray[np.bool_]) -> Term:
+        """The term of values each of which has the heavier or the lighter of two weights.
+
+        This is the term of the lighter and the heavier one: logarithms are not taken again.
+        """
+        term = Term.__new__(Term)
+        both = bool(heavier.any()) and not heavier.all()
+        low, high = self.logs.tolist() if both else (0.0, 0.0)
+        term.logs = np.where(heavier, high, low)
+        term.logs.setflags(write=False)
+        term._widest = self._widest if both else Counter()
+        term.error = self.error if both else 0.0
+        return term
+
     @property
     def loss(self) -> Nats:
         """The loss that this response realizes on its own."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 from expost.rounding import scaled_exp
 
 __all__ = ["two_weights"]
 
 
+@lru_cache(maxsize=1 << 14)
 def two_weights(epsilon: Fraction) -> tuple[int, int]:
     """Weights (heavy, light) with heavy/light just below e^epsilon.
 
