@@ -183,7 +183,7 @@ def _on_a_box() -> Iterator[Case]:
     samples = "age,sex,pressure\n" + "".join(
         f"{20 + 7 * i},{i % 2},{90 + 11 * (i * i % 7)}\n" for i in range(10)
     )
-    learned = (*_EXPLAIN, "--prior", "prior.csv", "--statement", "age >= 50 and sex = 1")
+    learned = (*_EXPLAIN, "--prior", "prior.csv", "--statement", "age >= 50 and sex == 1")
     yield _case("person, learned", tree, learned, (*learned, "--json"), prior_csv=samples)
     yield _case("person, nothing asked", _tree(_BODY, []), _LOSS, _EXPLAIN, _CERTIFY, _VERIFY)
 
@@ -242,7 +242,7 @@ def _commands() -> Iterator[Case]:
     yield _case("bad budgets to compare", tree, *((*_COMPARE, *options) for options in bad))
     empty = _tree(_ANSWERS, [], _budget("bayesian", "1"))
     yield _case("nothing to compare", empty, (*_COMPARE, "--delta", "1e-6"))
-    yield _case("half a statement", tree, (*_EXPLAIN, "--statement", "value = 'no'"))
+    yield _case("half a statement", tree, (*_EXPLAIN, "--statement", "value == 'no'"))
     yield _case("two kinds of loss", tree, (*_LOSS, "--many", _FILE), ("expost", "loss"))
     plot: Command = ("expost", "plot", _FILE, "-o", "odometer.svg")
     yield _case("a picture", tree, plot, (*plot, "--delta", "1e-6", "--json"))
@@ -330,7 +330,7 @@ def _bad_transcripts() -> Iterator[Case]:
     }
     for name, text in documents.items():
         files = {} if text is None else {_FILE: text}
-        yield Case(f"bad transcript: {name}", files, (_LOSS, _EXPLAIN, _VERIFY))
+        yield Case(f"bad transcript: {name}", files, (_LOSS,))
 
 
 def _bad_queries() -> Iterator[Case]:
@@ -432,12 +432,13 @@ def _bad_tables() -> Iterator[Case]:
     }
     tree = _tree(_ANSWERS, [(_randomized("1"), "no")])
     for name, text in priors.items():
-        learned = (*_EXPLAIN, "--prior", "prior.csv", "--statement", "value = 'no'")
+        learned = (*_EXPLAIN, "--prior", "prior.csv", "--statement", "value == 'no'")
         yield _case(f"prior: {name}", tree, learned, prior_csv=text)
     ages = _tree({"values": [20, 40, 60]}, [(_randomized("1"), 40)], _budget("bayesian", "1"))
     statements = (
-        "value >= 40", "value", "value > 'x'", "age = 3", "(value = 20", "value / 0 = 1", "value = 20 = 1",
-        "not value = 20 and value < 60 or value = 20", "value = 99", "", "value ** 2 = 4", "value in [20, 40]",
+        "value >= 40", "value", "value > 'x'", "age == 3", "(value == 20", "value / 0 == 1",
+        "value == 20 == 1", "not value == 20 and value < 60 or value == 20", "value == 99", "",
+        "value ** 2 == 4", "value in [20, 40]", "value = 20",
     )  # fmt: skip
     prior = "value,count\n20,1\n40,2\n60,1\n"
     commands = [(*_EXPLAIN, "--prior", "prior.csv", "--statement", text) for text in statements]

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from corpus.cases import Case, Kept, kept_from, kept_tree, load, save
 from corpus.making import all_cases
+from corpus.playing import all_plays, kept_play
 from corpus.running import results
 
 __all__ = ["main"]
@@ -26,6 +27,7 @@ def main() -> None:
     for name in before:
         print(f"gone: {name}")
     size = save("commands.json.gz", [kept_tree(each) for each in kept])
+    size += save("plays.json.gz", [kept_play(play) for play in all_plays()])
     print(f"{len(kept):,} cases, {commands:,} commands, {size:,} bytes")
 
 
@@ -34,7 +36,12 @@ def _kept(case: Case) -> Kept:
     for command, each in zip(case.commands, found, strict=True):
         if each.code == 70:
             raise SystemExit(f"{case.name}: {' '.join(command)}: {each.err}")
-    return Kept(case, tuple(found), _at_least(case))
+    kept = Kept(case, tuple(found), _at_least(case))
+    if kept.at_least is not None and found[0].code == 0:
+        upper = float(json.loads(found[0].out)["loss"]["upper"])
+        if upper < kept.at_least:
+            raise SystemExit(f"{case.name}: at most {upper}, at points {kept.at_least}")
+    return kept
 
 
 def _at_least(case: Case) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import sys
 import tempfile
@@ -92,6 +93,4 @@ def _kept(name: str, content: bytes) -> str:
         return "a picture"
     if len(content) <= _LONGEST:
         return content.decode()
-    import hashlib
-
     return f"{len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}"

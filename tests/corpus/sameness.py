@@ -25,7 +25,7 @@ from typing import Any
 
 from corpus.cases import Command, Found, Kept
 
-__all__ = ["differences"]
+__all__ = ["differences", "tree_differences"]
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?( %)?")
 _ENDS = ("floor", "ceiling", "largest", "loss", "mean", "median", "remaining")
@@ -51,6 +51,15 @@ def differences(kept: Kept, command: Command, old: Found, new: Found) -> Iterato
             if not problems:
                 continue
         yield "\n".join([*_diff(name, before, after), *problems])
+
+
+def tree_differences(old: Any, new: Any, *, on_box: bool, gap: float = 0.01) -> Iterator[str]:
+    """The same of results that were never printed."""
+    if on_box:
+        yield from _Rules(gap, None).trees(old, new, "")
+    elif old != new:
+        lines = (json.dumps(tree, ensure_ascii=False, indent=1) for tree in (old, new))
+        yield from _diff("result", *lines)
 
 
 def _diff(name: str, before: str, after: str) -> list[str]:
