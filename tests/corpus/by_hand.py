@@ -94,8 +94,8 @@ def _ties() -> Iterator[Case]:
             guard = {"kind": kind, "ratio": "9/4"}
             tree = _tree({"values": list(range(11))}, running[:count], guard)
             name = f"example 3 of the paper after {count}, {kind}"
-            commands = ((*_LOSS, "--json"), (*_DECIDE, "--json"), _CERTIFY, _VERIFY, _CHECKER)
-            yield _case(name, tree, *commands, query=powers[count])
+            proved = ((*_LOSS, "--json"), (*_DECIDE, "--json"), _CERTIFY, _VERIFY, _CHECKER)
+            yield _case(name, tree, *proved, query=powers[count])
 
 
 def _at_the_edge() -> Iterator[Case]:

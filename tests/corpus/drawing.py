@@ -224,9 +224,9 @@ def _channel(random: Random, place: Place) -> Asked:
 
 def _channel_with_delta(random: Random, place: Place) -> Asked:
     rows: list[list[Any]] = [["0.999999", "0.000001", 0], ["0.999999", 0, "0.000001"]]
-    tree = {"responses": ["a", "b", "c"], "probabilities": [rows[i % 2] for i in range(99)]}
-    tree["probabilities"] = tree["probabilities"][: len(place.values)]
-    return {**tree, "delta": "0.000001"}, ("a", "a", "b")
+    probabilities = [rows[index % 2] for index in range(len(place.values))]
+    tree = {"responses": ["a", "b", "c"], "probabilities": probabilities, "delta": "0.000001"}
+    return tree, ("a", "a", "b")
 
 
 def _linear(random: Random, place: Place) -> Asked:

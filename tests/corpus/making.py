@@ -32,11 +32,11 @@ _GAUSSIAN = ("gaussian", "channel with a delta")
 def all_cases() -> Iterator[Case]:
     """Every case of the corpus, in order."""
     yield from cases_by_hand()
-    yield from _on_sets(Random(1), 160)
+    yield from _on_sets(Random(1), 120)
     yield from _on_boxes(Random(2), 48)
-    yield from _many(Random(3), 16)
+    yield from _many(Random(3), 12)
     yield from _priors(Random(4), 16)
-    yield from _clients(Random(5), 24)
+    yield from _clients(Random(5), 20)
 
 
 def _on_sets(random: Random, number: int) -> Iterator[Case]:

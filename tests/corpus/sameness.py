@@ -58,13 +58,14 @@ def tree_differences(old: Any, new: Any, *, on_box: bool, gap: float = 0.01) -> 
     if on_box:
         yield from _Rules(gap, None).trees(old, new, "")
     elif old != new:
-        lines = (json.dumps(tree, ensure_ascii=False, indent=1) for tree in (old, new))
-        yield from _diff("result", *lines)
+        before, after = (json.dumps(tree, ensure_ascii=False, indent=1) for tree in (old, new))
+        yield from _diff("result", before, after)
 
 
 def _diff(name: str, before: str, after: str) -> list[str]:
-    lines = (text.splitlines() for text in (before, after))
-    return list(difflib.unified_diff(*lines, f"{name}, before", f"{name}, now", lineterm="", n=1))
+    old, new = before.splitlines(), after.splitlines()
+    places = f"{name}, before", f"{name}, now"
+    return list(difflib.unified_diff(old, new, *places, lineterm="", n=1))
 
 
 def _on_a_box(kept: Kept, command: Command, name: str, before: str, after: str) -> Iterator[str]:
@@ -133,7 +134,7 @@ class _Rules:
         if points[0] != points[1]:
             yield f"{place}: other coordinates"
         rest = [{k: v for k, v in t.items() if k in ("others", "example")} for t in (old, new)]
-        yield from self.trees(*rest, place)
+        yield from self.trees(rest[0], rest[1], place)
 
     def _close(self, old: float, new: float, most: float, place: str) -> Iterator[str]:
         # What is shown has six digits, so of two that differ by the gap a little more.
