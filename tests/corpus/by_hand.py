@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from corpus.cases import Case, Command
-from corpus.drawing import Tree, document
+from corpus.drawing import RULES, Tree, document
 
 __all__ = ["cases_by_hand"]
 
@@ -41,6 +41,7 @@ def cases_by_hand() -> Iterator[Case]:
     """All of them, in order."""
     yield from _ties()
     yield from _at_the_edge()
+    yield from _composed()
     yield from _on_a_box()
     yield from _asked()
     yield from _proofs()
@@ -147,6 +148,16 @@ def _at_the_edge() -> Iterator[Case]:
     for index, (kind, budget) in enumerate((k, b) for k in ("basic", "bayesian") for b in "14"):
         tree = _tree(_ANSWERS, [(half, "yes")] * 2, _budget(kind, budget))
         yield _case(f"an infinite worst case {index}", tree, _DECIDE, query=certain)
+
+
+def _composed() -> Iterator[Case]:
+    """So many small queries that the rules are worth something."""
+    tenth = _randomized("0.1")
+    exchanges = [(tenth, ("no", "yes")[i * i % 3 % 2]) for i in range(300)]
+    for index, rule in enumerate(RULES):
+        guard = {"kind": "composition", "epsilon": "20.46", "delta": "1e-6", "rule": rule}
+        tree = _tree(_ANSWERS, exchanges, guard)
+        yield _case(f"three hundred, rule {index}", tree, (*_DECIDE, "--json"), query=tenth)
 
 
 def _on_a_box() -> Iterator[Case]:

@@ -12,6 +12,7 @@ from corpus.cases import Case, Kept, kept_from, kept_tree, load, save
 from corpus.making import all_cases
 from corpus.playing import all_plays, kept_play
 from corpus.running import results
+from corpus.sameness import roundings
 
 __all__ = ["main"]
 
@@ -28,6 +29,7 @@ def main() -> None:
         print(f"gone: {name}")
     size = save("commands.json.gz", [kept_tree(each) for each in kept])
     size += save("plays.json.gz", [kept_play(play) for play in all_plays()])
+    size += save("roundings.json.gz", roundings())
     print(f"{len(kept):,} cases, {commands:,} commands, {size:,} bytes")
 
 
