@@ -1,8 +1,8 @@
 """Whether what a command gave is what it gave before.
 
-On a finite set it is the same bytes; on a processor whose logarithms round otherwise than where the
-corpus was made, doubles may be off by roundings there. On a box losses are searched for, and another search may end
-with other bounds. So there, and only there, this is what may differ:
+On a finite set it is the same bytes. Only on a processor whose logarithms round otherwise than
+where the corpus was made, doubles may be off by roundings. On a box losses are searched for, and
+another search may end with other bounds. So there, and only there, this is what may differ:
 
 - an enclosure: the new one meets the old one, is no wider than the gap if the old one was not, and
   its upper end is not below the loss at points of the box;
