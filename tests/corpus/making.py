@@ -32,8 +32,8 @@ _GAUSSIAN = ("gaussian", "channel with a delta")
 def all_cases() -> Iterator[Case]:
     """Every case of the corpus, in order."""
     yield from cases_by_hand()
-    yield from _on_sets(Random(1), 120)
-    yield from _on_boxes(Random(2), 48)
+    yield from _on_sets(Random(1), 96)
+    yield from _on_boxes(Random(2), 40)
     yield from _many(Random(3), 12)
     yield from _priors(Random(4), 16)
     yield from _clients(Random(5), 20)
