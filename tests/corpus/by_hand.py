@@ -185,8 +185,14 @@ def _on_a_box() -> Iterator[Case]:
         (*_EXPLAIN, *few, "--json"),
         query=stroke,
     )
-    tight = _tree(_BODY, exchanges, _budget("bayesian", "1.4"))
-    yield _case("person, undecided", tight, (*_LOSS, *few), (*_EXPLAIN, *few))
+    for epsilon in ("2.3", "2.5"):
+        guard = _budget("simplified", epsilon)
+        again = _tree(_BODY, exchanges, guard)
+        commands = ((*_DECIDE, *few), (*_DECIDE, *few, "--json"))
+        yield _case(f"person, undecided at {epsilon}", again, *commands, query=_SLEEP)
+        asked = _tree(_BODY, [*exchanges, (_SLEEP, 12)], guard)
+        told = ((*_LOSS, *few), (*_LOSS, *few, "--json"), (*_EXPLAIN, *few))
+        yield _case(f"person, not known whether it kept {epsilon}", asked, *told)
     every = (_CERTIFY, _VERIFY, _CHECKER, (*_VERIFY, "--json"), (*_COMPARE, "--delta", "1e-6"))
     yield _case("person, proved", tree, *every)
     broken = _tree(_BODY, exchanges, _budget("bayesian", "1"))
