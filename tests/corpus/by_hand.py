@@ -188,8 +188,8 @@ def _on_a_box() -> Iterator[Case]:
     for epsilon in ("2.3", "2.5"):
         guard = _budget("simplified", epsilon)
         again = _tree(_BODY, exchanges, guard)
-        commands = ((*_DECIDE, *few), (*_DECIDE, *few, "--json"))
-        yield _case(f"person, undecided at {epsilon}", again, *commands, query=_SLEEP)
+        decided = ((*_DECIDE, *few), (*_DECIDE, *few, "--json"))
+        yield _case(f"person, undecided at {epsilon}", again, *decided, query=_SLEEP)
         asked = _tree(_BODY, [*exchanges, (_SLEEP, 12)], guard)
         told = ((*_LOSS, *few), (*_LOSS, *few, "--json"), (*_EXPLAIN, *few))
         yield _case(f"person, not known whether it kept {epsilon}", asked, *told)
