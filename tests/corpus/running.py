@@ -1,0 +1,96 @@
+"""Command lines, run in this process in a directory of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import sys
+import tempfile
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from unittest.mock import patch
+
+from corpus.cases import Case, Command, Found
+
+# All that is known of the package: its checker, which is a program of its own. The command line is
+# whatever pyproject.toml says that it is.
+from expost.verify import main as checker
+
+__all__ = ["results"]
+
+_PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+_LONGEST = 4000
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def results(case: Case) -> Iterator[tuple[Command, Found]]:
+    """Run the commands of a case one after the other, on its files."""
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        for name, text in case.files.items():
+            path = Path(name)
+            path.write_text(text, encoding="utf-8", newline="")
+            path.chmod(0o600)  # so that nothing is said about who may read a secret
+        for command in case.commands:
+            before = _files()
+            code, out, err = _run(command)
+            changed = {
+                name: content
+                for name, content in _files().items()
+                if before.get(name) != content and name not in case.files
+            }
+            yield command, Found(code, out, _ours(err), {n: _kept(n, changed[n]) for n in changed})
+
+
+def _run(command: Command) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    program: Callable[[], object] = _command_line()
+    if command[0] == "verify.py":
+        program = lambda: sys.exit(checker(list(command[1:])))  # noqa: E731
+    code: object = 0
+    with (
+        patch.object(sys, "argv", list(command)),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("error")
+        try:
+            program()
+        except SystemExit as end:
+            code = end.code or 0
+    assert isinstance(code, int)
+    return code, out.getvalue(), err.getvalue()
+
+
+def _command_line() -> Callable[[], object]:
+    """What the console script ``expost`` runs."""
+    scripts = tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["project"]["scripts"]
+    module, name = scripts["expost"].split(":")
+    program: Callable[[], object] = getattr(import_module(module), name)
+    return program
+
+
+def _files() -> dict[str, bytes]:
+    """What is there; hidden files, such as locks, are nobody's result."""
+    found = sorted(path for path in Path().iterdir() if not path.name.startswith("."))
+    return {path.name: path.read_bytes() for path in found}
+
+
+def _ours(err: str) -> str:
+    """Standard error without progress, which depends on how fast the machine is."""
+    return "".join(
+        line for line in err.splitlines(keepends=True) if line.startswith(("expost:", "verify:"))
+    )
+
+
+def _kept(name: str, content: bytes) -> str:
+    """A file as it is kept: short ones whole, long ones by digest, of pictures that they exist."""
+    if name.endswith(_PICTURES):
+        return "a picture"
+    if len(content) <= _LONGEST:
+        return content.decode()
+    return f"{len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}"
