@@ -13,6 +13,7 @@ import numpy as np
 
 import expost as xp
 from benchmarks.beyond.analysts import Next
+from expost.extrema import NODES
 from expost.sampling import draw
 
 __all__ = ["BASIC", "BAYESIAN", "SIMPLIFIED", "Accepted", "Case", "Run", "accepted", "run"]
@@ -80,7 +81,8 @@ def run(case: Case, number: int) -> Run:
     generator = np.random.default_rng([zlib.crc32(case.name.encode()), number])
     source = xp.InsecureSource(int(generator.integers(2**62)))
     value, following = _secret(case.domain, generator), case.analyst(generator)
-    odometer = xp.Odometer(xp.Transcript(case.domain))
+    # As many nodes as it takes: the question is what fits, not how soon that is known.
+    odometer = xp.Odometer(xp.Transcript(case.domain), effort=xp.Effort(nodes=NODES))
     stopped: dict[str, int] = {}
     undecided = 0
     for asked in range(case.most):
