@@ -28,9 +28,9 @@ else
 endif
 	@touch $@
 
-.venv/.compiled: .venv/.installed src/expost/extrema/kernels.py
+.venv/.compiled: .venv/.installed src/expost/solver/kernels.py
 	@echo "Compiling the optimizer, once ..."
-	@$(BIN)/python -m expost.extrema.ready
+	@$(BIN)/python -m expost.solver.warm_up
 	@touch $@
 
 demo: setup

@@ -18,7 +18,9 @@ from fractions import Fraction
 from typing import Any
 
 import expost as xp
-from boxes import (
+from expost.numbers import double_above
+from expost.proof.verify import Failed, verify
+from support.boxes import (
     CELLS,
     EPSILONS,
     NODES,
@@ -32,11 +34,9 @@ from boxes import (
     some_hills,
     some_sides,
 )
-from expost.rounding import double_above
-from expost.verify import Failed, verify
-from guards import complaints as contradictions
-from guards import some_guarded
-from studies import some_study
+from support.guards import complaints as contradictions
+from support.guards import some_guarded
+from support.studies import some_study
 
 
 def clipped(generator: random.Random) -> Case:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.session import named_filter
+from expost.session.session import named_filter
 
 BUDGET = {"kind": "bayesian", "epsilon": "1"}
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import expost as xp
-from strategies import exact_rows
+from support.strategies import exact_rows
 
 dp.enable_features("contrib")
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from expost.answers import queries_from_json
+from expost.files.reading import parse
 from expost.queries import query_from_json
-from expost.reading import parse
 from expost.sampling import InsecureSource
 from expost.transcript import Transcript
 
@@ -73,7 +73,7 @@ def test_the_commands_of_a_page_print_what_it_says(
 ) -> None:
     path = ROOT / "docs" / "guide" / page
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("expost.session.SystemSource", partial(InsecureSource, 2))
+    monkeypatch.setattr("expost.session.session.SystemSource", partial(InsecureSource, 2))
     for shown in SHOWN.finditer(path.read_text(encoding="utf-8")):
         Path(shown["name"]).write_text(shown["body"], encoding="utf-8")
         Path(shown["name"]).chmod(0o600)  # as the page says of the secret

@@ -21,12 +21,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import expost as xp
-import oracles
-from expost.accounting import Filter, Odometer
+from expost.filters.filter import Filter
+from expost.loss.odometer import Odometer
+from expost.numbers import Nats
 from expost.queries import Query
-from expost.rounding import Nats
-from strategies import Menu, menus
-from test_loss import vectors
+from support import oracles
+from support.strategies import Menu, menus, vectors
 
 FILTERS: list[type[Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter]
 

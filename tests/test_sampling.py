@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.queries import Query
-from expost.queries.geometric import ClampedNoise, NoisyInteger
-from expost.queries.hadamard_response import SignedColumns
-from expost.queries.piecewise import Plateau
-from expost.queries.subset_selection import SpikedSubsets
-from expost.queries.unary_encoding import NoisyBits
+from expost.queries.noise.geometric import ClampedNoise, NoisyInteger
+from expost.queries.noise.piecewise import Plateau
+from expost.queries.values.hadamard_response import SignedColumns
+from expost.queries.values.subset_selection import SpikedSubsets
+from expost.queries.values.unary_encoding import NoisyBits
 from expost.sampling import (
     Categorical,
     InsecureSource,
@@ -29,7 +29,7 @@ from expost.sampling import (
     digits,
     draw,
 )
-from strategies import queries
+from support.strategies import queries
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=5).filter(any))

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.loss import exact_realized_loss
+from expost.loss.realized import exact_realized_loss
 from expost.transcript import Transcript
-from strategies import transcripts
+from support.strategies import transcripts
 
 DOCUMENT: dict[str, Any] = {
     "version": 1,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import expost as xp
-from expost.queries.perturbation import Perturbation
+from expost.queries.tables.perturbation import Perturbation
 
 __all__ = [
     "Halves",

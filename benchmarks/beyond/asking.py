@@ -13,8 +13,8 @@ import numpy as np
 
 import expost as xp
 from benchmarks.beyond.analysts import Next
-from expost.extrema import NODES
 from expost.sampling import draw
+from expost.solver import NODES
 
 __all__ = ["BASIC", "BAYESIAN", "SIMPLIFIED", "Accepted", "Case", "Run", "accepted", "run"]
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 import expost as xp
-from expost.scale import drawing, percent
+from expost.report.scale import drawing, percent
 
 STATIC = Path(__file__).parent.parent / "_static"
 

@@ -10,31 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # The redundant aliases tell type checkers that these names are public.
-    from expost.accounting import ApproximateFilter as ApproximateFilter
-    from expost.accounting import BasicFilter as BasicFilter
-    from expost.accounting import BayesianFilter as BayesianFilter
-    from expost.accounting import CompositionFilter as CompositionFilter
-    from expost.accounting import Decision as Decision
-    from expost.accounting import Filter as Filter
-    from expost.accounting import Odometer as Odometer
-    from expost.accounting import Replay as Replay
-    from expost.accounting import SimplifiedFilter as SimplifiedFilter
-    from expost.accounting import replay as replay
     from expost.answers import Answers as Answers
-    from expost.belief import Belief as Belief
-    from expost.certificates import Certificate as Certificate
-    from expost.certificates import certificate as certificate
+    from expost.audit.losses import Losses as Losses
+    from expost.audit.losses import realized_losses as realized_losses
+    from expost.audit.tables import load_answers as load_answers
     from expost.clients import ClientCheck as ClientCheck
     from expost.clients import check_client as check_client
-    from expost.comparison import Comparison as Comparison
-    from expost.comparison import compare as compare
-    from expost.composition import Mixture as Mixture
-    from expost.composition import Renyi as Renyi
-    from expost.composition import Rogers as Rogers
-    from expost.composition import Rule as Rule
-    from expost.composition import Sums as Sums
-    from expost.composition import Whitehouse as Whitehouse
-    from expost.delta import delta_at as delta_at
     from expost.domains import Box as Box
     from expost.domains import FiniteSet as FiniteSet
     from expost.domains import categories as categories
@@ -50,12 +31,19 @@ if TYPE_CHECKING:
     from expost.estimation import estimate_distribution as estimate_distribution
     from expost.estimation import estimate_frequencies as estimate_frequencies
     from expost.estimation import estimate_mean as estimate_mean
-    from expost.extrema import Effort as Effort
-    from expost.extrema import Progress as Progress
-    from expost.file_session import FileSession as FileSession
-    from expost.interop.priors import load_prior as load_prior
-    from expost.interop.sklearn import from_sklearn as from_sklearn
-    from expost.interop.tables import load_answers as load_answers
+    from expost.filters.approximate import ApproximateFilter as ApproximateFilter
+    from expost.filters.basic import BasicFilter as BasicFilter
+    from expost.filters.bayesian import BayesianFilter as BayesianFilter
+    from expost.filters.by_rule import CompositionFilter as CompositionFilter
+    from expost.filters.decision import Decision as Decision
+    from expost.filters.filter import Filter as Filter
+    from expost.filters.rules import Mixture as Mixture
+    from expost.filters.rules import Renyi as Renyi
+    from expost.filters.rules import Rogers as Rogers
+    from expost.filters.rules import Rule as Rule
+    from expost.filters.rules import Sums as Sums
+    from expost.filters.rules import Whitehouse as Whitehouse
+    from expost.filters.simplified import SimplifiedFilter as SimplifiedFilter
     from expost.knowledge import Composite as Composite
     from expost.knowledge import GainEstimate as GainEstimate
     from expost.knowledge import Samples as Samples
@@ -70,11 +58,18 @@ if TYPE_CHECKING:
     from expost.knowledge import knowledge_gain as knowledge_gain
     from expost.knowledge import learning_limit as learning_limit
     from expost.knowledge import witness as witness
-    from expost.loss import realized_loss as realized_loss
-    from expost.loss import utilization as utilization
-    from expost.loss import worst_case_loss as worst_case_loss
-    from expost.losses import Losses as Losses
-    from expost.losses import realized_losses as realized_losses
+    from expost.knowledge.belief import Belief as Belief
+    from expost.knowledge.priors import load_prior as load_prior
+    from expost.loss.odometer import Odometer as Odometer
+    from expost.loss.realized import realized_loss as realized_loss
+    from expost.loss.realized import utilization as utilization
+    from expost.loss.realized import worst_case_loss as worst_case_loss
+    from expost.loss.replay import Replay as Replay
+    from expost.loss.replay import replay as replay
+    from expost.numbers import Enclosure as Enclosure
+    from expost.numbers import Nats as Nats
+    from expost.proof.certificate import Certificate as Certificate
+    from expost.proof.certificate import certificate as certificate
     from expost.queries import Query as Query
     from expost.queries import channel as channel
     from expost.queries import duchi as duchi
@@ -92,14 +87,19 @@ if TYPE_CHECKING:
     from expost.queries import randomized_response as randomized_response
     from expost.queries import subset_selection as subset_selection
     from expost.queries import unary_encoding as unary_encoding
-    from expost.rounding import Enclosure as Enclosure
-    from expost.rounding import Nats as Nats
+    from expost.queries.delta import delta_at as delta_at
+    from expost.queries.from_sklearn import from_sklearn as from_sklearn
+    from expost.report.comparison import Comparison as Comparison
+    from expost.report.comparison import compare as compare
     from expost.sampling import InsecureSource as InsecureSource
     from expost.sampling import Source as Source
-    from expost.session import HALT as HALT
-    from expost.session import Halt as Halt
-    from expost.session import Session as Session
-    from expost.session import interact as interact
+    from expost.session.file import FileSession as FileSession
+    from expost.session.session import HALT as HALT
+    from expost.session.session import Halt as Halt
+    from expost.session.session import Session as Session
+    from expost.session.session import interact as interact
+    from expost.solver import Effort as Effort
+    from expost.solver import Progress as Progress
     from expost.transcript import Exchange as Exchange
     from expost.transcript import Transcript as Transcript
     from expost.transcript import load as load
@@ -203,98 +203,98 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Answers": "answers",
-    "ApproximateFilter": "accounting",
-    "BasicFilter": "accounting",
-    "BayesianFilter": "accounting",
-    "Belief": "belief",
+    "ApproximateFilter": "filters.approximate",
+    "BasicFilter": "filters.basic",
+    "BayesianFilter": "filters.bayesian",
+    "Belief": "knowledge.belief",
     "Box": "domains",
     "BudgetExceeded": "errors",
-    "Certificate": "certificates",
+    "Certificate": "proof.certificate",
     "ClientCheck": "clients",
-    "Comparison": "comparison",
+    "Comparison": "report.comparison",
     "Composite": "knowledge",
-    "CompositionFilter": "accounting",
-    "Decision": "accounting",
+    "CompositionFilter": "filters.by_rule",
+    "Decision": "filters.decision",
     "Distribution": "estimation",
-    "Effort": "extrema",
-    "Enclosure": "rounding",
+    "Effort": "solver",
+    "Enclosure": "numbers",
     "Exchange": "transcript",
     "ExpostError": "errors",
-    "FileSession": "file_session",
-    "Filter": "accounting",
+    "FileSession": "session.file",
+    "Filter": "filters.filter",
     "FiniteSet": "domains",
     "Frequencies": "estimation",
     "GainEstimate": "knowledge",
-    "HALT": "session",
-    "Halt": "session",
+    "HALT": "session.session",
+    "Halt": "session.session",
     "InsecureSource": "sampling",
     "Intervals": "estimation",
     "InvalidInput": "errors",
-    "Losses": "losses",
+    "Losses": "audit.losses",
     "Mean": "estimation",
-    "Mixture": "composition",
-    "Nats": "rounding",
-    "Odometer": "accounting",
+    "Mixture": "filters.rules",
+    "Nats": "numbers",
+    "Odometer": "loss.odometer",
     "OutsideDomain": "errors",
-    "Progress": "extrema",
+    "Progress": "solver",
     "Query": "queries",
-    "Renyi": "composition",
-    "Replay": "accounting",
-    "Rogers": "composition",
-    "Rule": "composition",
+    "Renyi": "filters.rules",
+    "Replay": "loss.replay",
+    "Rogers": "filters.rules",
+    "Rule": "filters.rules",
     "Samples": "knowledge",
-    "Session": "session",
-    "SimplifiedFilter": "accounting",
+    "Session": "session.session",
+    "SimplifiedFilter": "filters.simplified",
     "Source": "sampling",
     "Statement": "knowledge",
-    "Sums": "composition",
+    "Sums": "filters.rules",
     "Transcript": "transcript",
-    "Whitehouse": "composition",
+    "Whitehouse": "filters.rules",
     "Witness": "knowledge",
     "allowed_confidence": "knowledge",
     "broken_limit": "knowledge",
     "categories": "domains",
-    "certificate": "certificates",
+    "certificate": "proof.certificate",
     "channel": "queries",
     "check_belief": "knowledge",
     "check_client": "clients",
-    "compare": "comparison",
+    "compare": "report.comparison",
     "confidence": "knowledge",
-    "delta_at": "delta",
+    "delta_at": "queries.delta",
     "duchi": "queries",
     "estimate_distribution": "estimation",
     "estimate_frequencies": "estimation",
     "estimate_mean": "estimation",
     "estimated_gain": "knowledge",
     "exponential_mechanism": "queries",
-    "from_sklearn": "interop.sklearn",
+    "from_sklearn": "queries.from_sklearn",
     "gain_ratio": "knowledge",
     "gaussian": "queries",
     "geometric": "queries",
     "hadamard_response": "queries",
     "integers": "domains",
-    "interact": "session",
+    "interact": "session.session",
     "knowledge_gain": "knowledge",
     "laplace": "queries",
     "learning_limit": "knowledge",
     "linear": "queries",
     "load": "transcript",
-    "load_answers": "interop.tables",
-    "load_prior": "interop.priors",
+    "load_answers": "audit.tables",
+    "load_prior": "knowledge.priors",
     "local_hashing": "queries",
     "logistic": "queries",
     "perturbation": "queries",
     "piecewise": "queries",
     "probit": "queries",
     "randomized_response": "queries",
-    "realized_loss": "loss",
-    "realized_losses": "losses",
-    "replay": "accounting",
+    "realized_loss": "loss.realized",
+    "realized_losses": "audit.losses",
+    "replay": "loss.replay",
     "subset_selection": "queries",
     "unary_encoding": "queries",
-    "utilization": "loss",
+    "utilization": "loss.realized",
     "witness": "knowledge",
-    "worst_case_loss": "loss",
+    "worst_case_loss": "loss.realized",
 }
 
 if not TYPE_CHECKING:  # a checker that saw this would take every misspelt name for Any

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from expost.domains import Domain, domain_from_json
 from expost.errors import InvalidInput, at, expect
+from expost.files.reading import NumberText, items, members, number, parse
 from expost.queries import Likelihood, Query, check_query, query_from_json
-from expost.reading import NumberText, items, members, number, parse
 from expost.transcript import Transcript, check_version, no_such_response
 
 __all__ = [

@@ -9,8 +9,8 @@ from types import UnionType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from expost.accounting import Decision
-    from expost.rounding import Enclosure, Nats
+    from expost.filters.decision import Decision
+    from expost.numbers import Enclosure, Nats
 
 __all__ = [
     "BudgetExceeded",

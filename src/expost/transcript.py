@@ -12,18 +12,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from expost.canonical import canonical, json_text, map_leaves, value_tree
+from expost.cards import card
 from expost.chain import Chain
-from expost.composition import Rule, rule_from_json
 from expost.domains import Domain, Value, domain_from_json
-from expost.durable import replace
 from expost.errors import InvalidInput, at, expect
-from expost.files import read_text
-from expost.notebook import card
+from expost.files.canonical import canonical, json_text, map_leaves, value_tree
+from expost.files.durable import replace
+from expost.files.reading import NumberText, array, members, number, parse, scalar, text
+from expost.files.regular import read_text
+from expost.filters.rules import Rule, rule_from_json
+from expost.numbers import Nats, decimal_text
 from expost.queries import Likelihood, Query, check_query, query_from_json
-from expost.queries.base import read_delta
-from expost.reading import NumberText, array, members, number, parse, scalar, text
-from expost.rounding import Nats, decimal_text
+from expost.queries.query import read_delta
 
 __all__ = [
     "Exchange",

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.durable import locked
-from killing import many_times, stopping_at, together
+from expost.files.durable import locked
+from support.killing import many_times, stopping_at, together
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -294,7 +294,7 @@ def test_many_processes_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
 def test_whoever_waits_for_another_process_is_told_so(
     run: Run, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for patience in ("expost.durable._PATIENCE", "expost.cli.progress._PATIENCE"):
+    for patience in ("expost.files.durable._PATIENCE", "expost.cli.progress._PATIENCE"):
         monkeypatch.setattr(patience, 0.01)
     with ExitStack() as held:
         held.enter_context(locked(files.transcript))

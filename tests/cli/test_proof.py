@@ -12,7 +12,7 @@ import pytest
 
 import expost as xp
 from conftest import Run
-from expost import verify
+from expost.proof import verify
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import expost as xp
 from expost.clients import check_client
 from expost.clients.events import Event, events
 from expost.sampling import draw
-from strategies import table as probabilities
+from support.strategies import table as probabilities
 
 Table = dict[str, list[Any]]
 

@@ -18,7 +18,7 @@ from corpus.cases import Case, Command, Found
 
 # All that is known of the package: its checker, which is a program of its own. The command line is
 # whatever pyproject.toml says that it is.
-from expost.verify import main as checker
+from expost.proof.verify import main as checker
 
 __all__ = ["results"]
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.estimation.decoding import SpokenFor, Table, decoder
 from expost.queries import FiniteLikelihood, Query
-from expost.queries.local_hashing import _HashedLikelihood
-from strategies import EPSILONS, exact_rows
+from expost.queries.values.local_hashing import _HashedLikelihood
+from support.strategies import EPSILONS, exact_rows
 
 SPEAKING: list[Query] = [
     xp.randomized_response(epsilon="0.7"),

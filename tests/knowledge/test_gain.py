@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-import oracles
-import strategies
 from expost.knowledge.gain import exp_above
-from expost.loss import exact_realized_loss
-from expost.rounding import INFINITE, Nats
-from strategies import Menu
+from expost.loss.realized import exact_realized_loss
+from expost.numbers import INFINITE, Nats
+from support import oracles, strategies
+from support.strategies import Menu
 
 TWO = xp.FiniteSet(["no", "yes"])
 FLIP = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]], responses=["no", "yes"])

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-import strategies
-from expost.loss import exact_realized_loss
-from expost.rounding import Nats
+from expost.loss.realized import exact_realized_loss
+from expost.numbers import Nats
+from support import strategies
 
 TWO = xp.FiniteSet(["no", "yes"])
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import expost as xp
-import guards
-from expost.rounding import Nats
+from expost.numbers import Nats
+from support import guards
 
 
 @pytest.mark.parametrize("seed", range(60))

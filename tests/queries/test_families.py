@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import expost as xp
+from expost.files.reading import parse
 from expost.queries import query_from_json
-from expost.reading import parse
-from strategies import read_back
+from support.strategies import read_back
 
 DOMAIN = xp.FiniteSet(range(3))
 FILES: list[dict[str, Any]] = [

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.reproduce import Plan, reproduce
-from expost.reproduce.runner import carry_out
+from expost.reproduce import reproduce
+from expost.reproduce.runner import Plan, carry_out
 from expost.reproduce.streams import LINEAR
 
 SEED = 11

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from expost.reproduce import examples, health, results
-from expost.reproduce.composition import asked, run
+from expost.reproduce.runs import asked, run
 from expost.reproduce.streams import STEEP
 from expost.reproduce.two_points import two_points
 

@@ -10,8 +10,8 @@ from expost.cli.progress import watched
 from expost.cli.secret import read_value
 from expost.cli.show import response_text, show_json, show_lines
 from expost.errors import BudgetExceeded
-from expost.extrema import Effort
-from expost.file_session import FileSession
+from expost.session.file import FileSession
+from expost.solver import Effort
 
 __all__ = ["run"]
 

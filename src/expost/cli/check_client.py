@@ -7,15 +7,15 @@ from typing import Any
 
 import typer
 
+from expost.audit.tables import read_csv
 from expost.cli.show import show_json, show_lines, shown, value_text
 from expost.clients import ClientCheck, Contradiction, check_client, read_confidence
-from expost.clients.reading import input_columns
+from expost.clients.reports import input_columns
 from expost.domains import Domain, domain_from_json
 from expost.errors import at
-from expost.interop.tables import read_csv
+from expost.files.reading import parse
+from expost.files.regular import read_text
 from expost.queries import query_from_json
-from expost.reading import parse
-from expost.transcript import read_text
 
 __all__ = ["run"]
 

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import typer
 
-from expost.accounting import CompositionFilter, Filter, Odometer
-from expost.accounting.repeats import MOST_REPEATS
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, shown
-from expost.comparison import ACCOUNTINGS, Comparison, Standing, compare
-from expost.composition import Mixture, Renyi, Whitehouse
 from expost.errors import InvalidInput
-from expost.explain import in_words
-from expost.extrema import NODES_OF_DECISION, Effort
+from expost.filters.by_rule import CompositionFilter
+from expost.filters.filter import Filter
+from expost.filters.repeats import MOST_REPEATS
+from expost.filters.rules import Mixture, Renyi, Whitehouse
+from expost.loss.odometer import Odometer
 from expost.queries import Query
+from expost.report.comparison import ACCOUNTINGS, Comparison, Standing, compare
+from expost.report.explanation import in_words
+from expost.solver import NODES_OF_DECISION, Effort
 from expost.transcript import load
 
 __all__ = ["run"]

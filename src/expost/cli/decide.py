@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from expost.accounting import Odometer
 from expost.cli.progress import watched
 from expost.cli.show import response_text, show_json, show_lines, shown
 from expost.errors import at
-from expost.extrema import NODES_OF_DECISION, Effort
+from expost.files.reading import parse
+from expost.files.regular import read_text
+from expost.loss.odometer import Odometer
 from expost.queries import Query, query_from_json
-from expost.reading import parse
-from expost.session import named_filter
-from expost.transcript import Transcript, load, read_text
+from expost.session.session import named_filter
+from expost.solver import NODES_OF_DECISION, Effort
+from expost.transcript import Transcript, load
 
 __all__ = ["read_question", "run"]
 

@@ -12,17 +12,20 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from expost.accounting import BasicFilter, BayesianFilter, Filter, Odometer, basic_prefix
-from expost.belief import Belief
 from expost.cli.chart import chart
 from expost.cli.show import show_json
 from expost.domains import FiniteSet
-from expost.plots import odometer_figure, save
+from expost.filters.basic import BasicFilter, basic_prefix
+from expost.filters.bayesian import BayesianFilter
+from expost.filters.filter import Filter
+from expost.knowledge.belief import Belief
+from expost.loss.odometer import Odometer
+from expost.numbers import Nats
 from expost.queries import Query, perturbation, randomized_response
+from expost.report.figures import odometer_figure, save
 from expost.reproduce.examples import running_example
-from expost.rounding import Nats
 from expost.sampling import InsecureSource
-from expost.session import Session
+from expost.session.session import Session
 from expost.transcript import Transcript
 
 __all__ = ["run"]

@@ -9,14 +9,14 @@ from typing import Any
 
 import typer
 
-from expost.accounting import replayed
-from expost.apart import Apart
 from expost.cli.progress import watched
 from expost.cli.show import basic_text, response_text, show_json, shown, value_text
 from expost.domains import Domain, Value
 from expost.errors import printable
-from expost.explain import Account, Step, explain
-from expost.extrema import Effort
+from expost.loss.extremes import Apart
+from expost.loss.replay import replayed
+from expost.report.explanation import Account, Step, explain
+from expost.solver import Effort
 from expost.transcript import Transcript, load
 
 __all__ = ["run"]

@@ -9,16 +9,16 @@ from typing import Any
 
 import typer
 
-from expost.accounting import replayed
 from expost.cli.progress import watched
 from expost.cli.show import show_json, shown
 from expost.errors import printable
-from expost.extrema import Effort
-from expost.files import check_apart
-from expost.interop.priors import load_prior
-from expost.learned import Learned, learned
-from expost.page import page, text
-from expost.scale import drawing, percent
+from expost.files.regular import check_apart
+from expost.knowledge.learned import Learned, learned
+from expost.knowledge.priors import load_prior
+from expost.loss.replay import replayed
+from expost.report.page import page, text
+from expost.report.scale import drawing, percent
+from expost.solver import Effort
 from expost.transcript import load
 
 __all__ = ["run"]

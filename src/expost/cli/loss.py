@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from expost.accounting import replayed
 from expost.cli.progress import watched
 from expost.cli.show import basic_text, kept_text, show_json, show_lines, shown
-from expost.extrema import Effort
-from expost.likelihood import LogLikelihood
-from expost.loss import basic_loss, part_of, share_of
+from expost.loss.log_likelihood import LogLikelihood
+from expost.loss.realized import basic_loss, part_of, share_of
+from expost.loss.replay import replayed
+from expost.solver import Effort
 from expost.transcript import load
 
 __all__ = ["run"]

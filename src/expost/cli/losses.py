@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from expost.audit.losses import Losses, realized_losses
+from expost.audit.tables import load_answers, save_losses, table_format
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines, shown
 from expost.errors import InvalidInput, at
-from expost.extrema import Effort
-from expost.files import check_apart
-from expost.interop.tables import load_answers, save_losses, table_format
-from expost.losses import Losses, realized_losses
+from expost.files.regular import check_apart
+from expost.solver import Effort
 
 __all__ = ["run"]
 
@@ -87,7 +87,7 @@ def _tree(losses: Losses, *, with_losses: bool) -> dict[str, Any]:
 
 def _draw(losses: Losses, picture: Path) -> None:
     try:
-        from expost.plots import losses_figure, save
+        from expost.report.figures import losses_figure, save
 
         save(losses_figure(losses), picture)
     except ModuleNotFoundError:

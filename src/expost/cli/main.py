@@ -91,7 +91,7 @@ def loss(
 ) -> None:
     """What somebody who sees all responses of a subject, or of many, has learned at most."""
     from expost.errors import InvalidInput
-    from expost.extrema import Effort
+    from expost.solver import Effort
 
     effort = Effort(gap, nodes, threads)
     if file is not None and many is None and (queries or out or plot) is None:
@@ -117,7 +117,7 @@ def decide(
 ) -> None:
     """Whether the filter of a transcript would accept one more query. Changes nothing."""
     from expost.cli.decide import run
-    from expost.extrema import Effort
+    from expost.solver import Effort
 
     run(file, query, Effort(gap, nodes, threads), as_json=json)
 
@@ -137,7 +137,7 @@ def ask(
 ) -> None:
     """Ask one query of the subject of a transcript, and record it before the response is shown."""
     from expost.cli.ask import run
-    from expost.extrema import Effort
+    from expost.solver import Effort
 
     run(file, query, secret, Effort(gap, nodes, threads), as_json=json)
 
@@ -166,7 +166,7 @@ def explain(
     With a prior and a statement: how sure of it the answers make somebody.
     """
     from expost.errors import InvalidInput
-    from expost.extrema import Effort
+    from expost.solver import Effort
 
     effort = Effort(gap, nodes, threads)
     if prior is not None and statement is not None:
@@ -198,7 +198,7 @@ def plot(
     With a delta, here or in the filter of the file, also beside other composition rules.
     """
     from expost.cli.plot import run
-    from expost.extrema import Effort
+    from expost.solver import Effort
 
     run(file, out, delta, Effort(gap, nodes, threads), as_json=json)
 
@@ -218,7 +218,7 @@ def compare(
 ) -> None:
     """What every accounting says of a transcript, and how many more queries it would accept."""
     from expost.cli.compare import run
-    from expost.extrema import Effort
+    from expost.solver import Effort
 
     run(file, epsilon_budget, delta, Effort(gap, nodes, threads), as_json=json)
 
@@ -282,7 +282,7 @@ def certify(
 ) -> None:
     """Write a proof of an upper bound on the realized loss, for anybody to check."""
     from expost.cli.proof import certify as run
-    from expost.extrema import Effort
+    from expost.solver import Effort
 
     run(file, out, Effort(gap, nodes), as_json=json)
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import typer
 
-from expost.accounting import Odometer
 from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json
-from expost.comparison import composition_filters, costs, limits
 from expost.errors import InvalidInput
-from expost.extrema import Effort
-from expost.files import check_apart
-from expost.plots import odometer_figure, save
+from expost.files.regular import check_apart
+from expost.loss.odometer import Odometer
+from expost.report.comparison import composition_filters, costs, limits
+from expost.report.figures import odometer_figure, save
+from expost.solver import Effort
 from expost.transcript import load
 
 __all__ = ["run"]

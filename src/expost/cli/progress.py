@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from expost.extrema import Effort, Progress
+from expost.solver import Effort, Progress
 
 __all__ = ["Line", "progress_line", "watched"]
 

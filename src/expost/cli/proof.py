@@ -7,15 +7,15 @@ from typing import Any
 
 import typer
 
-from expost.accounting import Replay, replayed
-from expost.certificates import certificate
 from expost.cli.progress import watched
 from expost.cli.show import kept_text, show_json, show_lines, shown
 from expost.errors import InvalidInput, at
-from expost.extrema import Effort
-from expost.files import check_apart, read_text
+from expost.files.regular import check_apart, read_text
+from expost.loss.replay import Replay, replayed
+from expost.proof.certificate import certificate
+from expost.proof.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
+from expost.solver import Effort
 from expost.transcript import Transcript, load
-from expost.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
 
 __all__ = ["certify", "check"]
 

@@ -11,7 +11,8 @@ import typer
 from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
-from expost.reproduce import PARTS, Plan, reproduce
+from expost.reproduce import reproduce
+from expost.reproduce.runner import PARTS, Plan
 
 __all__ = ["run"]
 

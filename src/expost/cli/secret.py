@@ -12,8 +12,8 @@ from typing import Any
 import typer
 
 from expost.errors import InvalidInput, at, printable
-from expost.files import contents, opened
-from expost.reading import members, parse
+from expost.files.reading import members, parse
+from expost.files.regular import contents, opened
 
 __all__ = ["read_value"]
 

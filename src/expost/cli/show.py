@@ -8,12 +8,12 @@ from typing import Any
 
 import typer
 
-from expost.accounting import Replay
-from expost.canonical import json_text, map_leaves
 from expost.domains import Domain, Value, by_name
 from expost.errors import printable
+from expost.files.canonical import json_text, map_leaves
+from expost.loss.replay import Replay
+from expost.numbers import Enclosure
 from expost.queries import Query, RandomizedResponse
-from expost.rounding import Enclosure
 from expost.transcript import Transcript
 
 __all__ = [

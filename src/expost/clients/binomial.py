@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from expost.rounding import down, up
+from expost.numbers import down, up
 
 __all__ = ["largest_share", "smallest_share", "tail"]
 

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from expost.clients.binomial import largest_share, smallest_share, tail
 from expost.clients.events import Event, events
-from expost.clients.reading import read_reports
+from expost.clients.reports import read_reports
 from expost.domains import Domain, FiniteSet, Value
 from expost.errors import InvalidInput, at, expect
+from expost.numbers import ExactLike, Nats, double_above, double_below, down, exact
 from expost.queries import Query, check_query
-from expost.rounding import ExactLike, Nats, double_above, double_below, down, exact
 
 __all__ = ["ClientCheck", "Contradiction", "Shown", "check_client", "read_confidence"]
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from expost.errors import InvalidInput
 from expost.queries import Likelihood, Query, SubsetSelection, UnaryEncoding
-from expost.queries.base import Pairwise
 from expost.queries.lazy import Lazy
+from expost.queries.values.pairwise import Pairwise
 
 __all__ = ["Event", "Reports", "events"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from expost.errors import InvalidInput
 from expost.queries import FiniteLikelihood
-from expost.queries.base import Pairwise
+from expost.queries.values.pairwise import Pairwise
 
 __all__ = ["Decoder", "Noise", "SpokenFor", "Table", "decoder"]
 

@@ -18,11 +18,11 @@ from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
 from expost.estimation.given import as_answers, finite
 from expost.estimation.intervals import read_confidence
-from expost.estimation.mixture import Progress, curvature, likeliest
+from expost.estimation.likeliest import Progress, curvature, likeliest
+from expost.files.reading import double, each, whole
+from expost.numbers import ExactLike
 from expost.queries import FiniteLikelihood
-from expost.queries.base import Pairwise
-from expost.reading import double, each, whole
-from expost.rounding import ExactLike
+from expost.queries.values.pairwise import Pairwise
 
 __all__ = ["Distribution", "Intervals", "estimate_distribution"]
 

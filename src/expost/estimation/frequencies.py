@@ -14,7 +14,7 @@ from expost.errors import at
 from expost.estimation.decoding import Decoder, Noise, decoder
 from expost.estimation.given import as_answers, finite
 from expost.estimation.intervals import normal_reach, read_confidence, score_interval
-from expost.rounding import ExactLike
+from expost.numbers import ExactLike
 
 __all__ = ["Frequencies", "estimate_frequencies"]
 

@@ -8,8 +8,8 @@ from typing import Any
 from expost.answers import Answers
 from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at, expect
+from expost.files.reading import items
 from expost.queries import Query, check_query
-from expost.reading import items
 
 __all__ = ["as_answers", "finite"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import InvalidInput, at
-from expost.rounding import ExactLike, exact
+from expost.numbers import ExactLike, exact
 
 __all__ = ["normal_reach", "read_confidence", "score_interval", "student_reach"]
 

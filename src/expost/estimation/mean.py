@@ -13,16 +13,11 @@ from expost.answers import Answers
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.estimation.given import as_answers
-from expost.estimation.intervals import (
-    normal_reach,
-    read_confidence,
-    score_interval,
-    student_reach,
-)
+from expost.estimation.intervals import normal_reach, read_confidence, score_interval, student_reach
+from expost.files.reading import items
+from expost.numbers import ExactLike
 from expost.queries import Query, check_query
-from expost.queries.meaning import Meaning
-from expost.reading import items
-from expost.rounding import ExactLike
+from expost.queries.unbiased import Meaning
 
 __all__ = ["Mean", "estimate_mean"]
 

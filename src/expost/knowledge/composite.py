@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from expost.belief import Belief, exact_likelihoods
 from expost.domains import FiniteSet, Value
 from expost.errors import InvalidInput, at, expect
+from expost.knowledge.belief import Belief, exact_likelihoods
 from expost.knowledge.statement import Statement
 from expost.transcript import Transcript
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from expost.belief import Belief
 from expost.domains import Domain
 from expost.errors import InvalidInput
+from expost.knowledge.belief import Belief
 from expost.knowledge.statement import Statement, confidence
-from expost.loss import worst_case_loss
+from expost.loss.realized import worst_case_loss
+from expost.numbers import Enclosure, Nats, double_above, double_below, scaled_exp
 from expost.queries import Query
-from expost.rounding import Enclosure, Nats, double_above, double_below, scaled_exp
 from expost.transcript import Transcript
 
 __all__ = [

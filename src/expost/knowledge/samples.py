@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Scalar
 from expost.errors import InvalidInput, at, expect
-from expost.grammar import predicate, rows_of
-from expost.reading import items
+from expost.files.reading import items
+from expost.knowledge.grammar import predicate, rows_of
 from expost.transcript import Transcript
 
 __all__ = ["GainEstimate", "Samples", "estimated_gain"]

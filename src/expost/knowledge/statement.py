@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from expost.belief import Belief
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at, expect
-from expost.grammar import predicate, rows_of
-from expost.reading import each, items
-from expost.rounding import exact
+from expost.files.reading import each, items
+from expost.knowledge.belief import Belief
+from expost.knowledge.grammar import predicate, rows_of
+from expost.numbers import exact
 
 __all__ = ["Statement", "check_belief", "confidence"]
 
@@ -25,7 +25,7 @@ class Statement:
 
     ``says`` is one of
 
-    - a text, in the small language of :mod:`expost.grammar`: ``"age >= 60"``
+    - a text, in the small language of :mod:`expost.knowledge.grammar`: ``"age >= 60"``
     - a function of a value (of a dictionary, where coordinates have names), which gives True,
       False, or a probability
     - a mapping from values to probabilities (what is not in it has none), or a list in the order

@@ -6,14 +6,15 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from expost.belief import Belief, exact_likelihoods
 from expost.domains import FiniteSet, Value
 from expost.errors import InvalidInput, at, expect
+from expost.knowledge.belief import Belief, exact_likelihoods
 from expost.knowledge.gain import nats_of
 from expost.knowledge.statement import Statement, confidence
+from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, exact, positive
 from expost.queries import Query, check_query
-from expost.queries.base import BySufficientTerms, FiniteLikelihood, Pairwise
-from expost.rounding import INFINITE, Enclosure, ExactLike, Nats, exact, positive
+from expost.queries.likelihood import BySufficientTerms, FiniteLikelihood
+from expost.queries.values.pairwise import Pairwise
 from expost.transcript import Transcript
 
 __all__ = ["Witness", "broken_limit", "witness"]

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.queries.base import BoxLikelihood, FiniteLikelihood, Likelihood, Query, check_query
-from expost.queries.channel import Channel, channel
-from expost.queries.duchi import Duchi, duchi
-from expost.queries.exponential_mechanism import (
-    ExponentialMechanism,
-    exponential_mechanism,
-)
-from expost.queries.gaussian import Gaussian, gaussian
-from expost.queries.geometric import Geometric, geometric
-from expost.queries.hadamard_response import HadamardResponse, hadamard_response
-from expost.queries.laplace import Laplace, laplace
-from expost.queries.linear import Linear, linear
-from expost.queries.local_hashing import LocalHashing, local_hashing
-from expost.queries.logistic import Logistic, logistic
-from expost.queries.perturbation import Perturbation, perturbation
-from expost.queries.piecewise import Piecewise, piecewise
-from expost.queries.probit import Probit, probit
-from expost.queries.randomized_response import RandomizedResponse, randomized_response
-from expost.queries.subset_selection import SubsetSelection, subset_selection
-from expost.queries.unary_encoding import UnaryEncoding, unary_encoding
-from expost.reading import of_kind
+from expost.files.reading import of_kind
+from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
+from expost.queries.noise.gaussian import Gaussian, gaussian
+from expost.queries.noise.geometric import Geometric, geometric
+from expost.queries.noise.laplace import Laplace, laplace
+from expost.queries.noise.piecewise import Piecewise, piecewise
+from expost.queries.query import Query, check_query
+from expost.queries.scores.duchi import Duchi, duchi
+from expost.queries.scores.linear import Linear, linear
+from expost.queries.scores.logistic import Logistic, logistic
+from expost.queries.scores.probit import Probit, probit
+from expost.queries.tables.channel import Channel, channel
+from expost.queries.tables.exponential_mechanism import ExponentialMechanism, exponential_mechanism
+from expost.queries.tables.perturbation import Perturbation, perturbation
+from expost.queries.values.hadamard_response import HadamardResponse, hadamard_response
+from expost.queries.values.local_hashing import LocalHashing, local_hashing
+from expost.queries.values.randomized_response import RandomizedResponse, randomized_response
+from expost.queries.values.subset_selection import SubsetSelection, subset_selection
+from expost.queries.values.unary_encoding import UnaryEncoding, unary_encoding
 
 __all__ = [
     "FAMILIES",

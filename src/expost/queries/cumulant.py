@@ -13,7 +13,8 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from expost.rounding import Nats, decimal_context, double_above, quotient
+from expost.numbers import Nats, double_above, quotient
+from expost.numbers.exact_sum import decimal_context
 
 __all__ = ["randomized_response_cumulant"]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from expost.errors import InvalidInput
-from expost.files import read_text
+from expost.files.regular import read_text
 from expost.reproduce import figures, results
-from expost.reproduce.composition import Run
 from expost.reproduce.report import report
 from expost.reproduce.runner import PARTS, Plan, Progress, carry_out, put
+from expost.reproduce.runs import Run
 from expost.reproduce.streams import STREAMS
 
 __all__ = ["PARTS", "Plan", "reproduce"]

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from expost.accounting import BayesianFilter, Odometer
 from expost.domains import FiniteSet
+from expost.filters.bayesian import BayesianFilter
+from expost.loss.odometer import Odometer
 from expost.queries import Channel, Query, channel, randomized_response
 from expost.transcript import Transcript
 

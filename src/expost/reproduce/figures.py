@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from expost.plots import BASIC, INK, REALIZED
-from expost.reproduce.composition import Run
+from expost.report.figures import BASIC, INK, REALIZED
+from expost.reproduce.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

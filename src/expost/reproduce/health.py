@@ -9,11 +9,13 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from expost.accounting import BayesianFilter, Odometer, SimplifiedFilter
 from expost.domains import Box, integers
-from expost.extrema import NODES, Effort
+from expost.filters.bayesian import BayesianFilter
+from expost.filters.simplified import SimplifiedFilter
+from expost.loss.odometer import Odometer
+from expost.numbers import Enclosure
 from expost.queries import Query, linear, logistic
-from expost.rounding import Enclosure
+from expost.solver import NODES, Effort
 from expost.transcript import Transcript
 
 __all__ = [

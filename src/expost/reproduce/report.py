@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from expost.page import page, picture, table, text
-from expost.scale import percent
+from expost.report.page import page, picture, table, text
+from expost.report.scale import percent
 
 __all__ = ["report"]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import expost
 from expost.reproduce import examples, health
-from expost.reproduce.composition import ACCOUNTS, BUDGETS, FILTERS, Run, asked
+from expost.reproduce.runs import ACCOUNTS, BUDGETS, FILTERS, Run, asked
 from expost.reproduce.streams import Stream
 from expost.reproduce.two_points import two_points
 

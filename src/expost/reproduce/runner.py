@@ -12,15 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from expost.durable import replace
 from expost.errors import InvalidInput
-from expost.extrema import NODES, Effort
-from expost.extrema.ready import ready
-from expost.files import LARGEST_TABLE, read_text
-from expost.reproduce.composition import EFFORT, Run, Trace, run
+from expost.files.durable import replace
+from expost.files.regular import LARGEST_TABLE, read_text
+from expost.numbers import Enclosure
 from expost.reproduce.results import versions
+from expost.reproduce.runs import EFFORT, Run, Trace, run
 from expost.reproduce.streams import STREAMS, Stream
-from expost.rounding import Enclosure
+from expost.solver import NODES, Effort
+from expost.solver.warm_up import ready
 
 __all__ = ["PARTS", "Plan", "Progress", "carry_out", "put"]
 

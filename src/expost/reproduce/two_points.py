@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box
-from expost.queries.base import BoxLikelihood
-from expost.queries.score_term import Link
-from expost.rounding import Nats
+from expost.numbers import Nats
+from expost.queries.likelihood import BoxLikelihood
+from expost.terms.on_box import Link
 from expost.transcript import Transcript
 
 __all__ = ["Proof", "two_points"]

@@ -1,0 +1,1 @@
+"""The losses of many subjects, from tables."""

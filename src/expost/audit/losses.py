@@ -1,0 +1,203 @@
+"""The realized losses of many subjects."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Answers, Subject, queries_from_json
+from expost.domains import Box, FiniteSet
+from expost.errors import at, expect
+from expost.files.regular import read_text
+from expost.loss.choose import concave_spreads
+from expost.loss.many_sets import finite_spreads
+from expost.loss.realized import realized_loss, total_charge
+from expost.numbers import Nats
+from expost.solver import GAP, NODES, Effort
+from expost.terms.on_set import Term
+
+__all__ = ["Losses", "realized_losses"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+# The table of all terms over all values takes up to 128 MiB.
+_LARGEST_TABLE = 1 << 24
+
+# Setting up for all at once takes as long as two searches.
+_ENOUGH = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Losses:
+    """A certified loss per subject, in nats: it is between ``lower`` and ``upper``."""
+
+    subjects: tuple[Subject, ...]
+    lower: Floats
+    upper: Floats
+    exchanges: NDArray[np.intp]
+    """How many responses the subject gave."""
+    basic: Floats
+    """What basic composition charges for them: the sum of the epsilons, rounded up."""
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    def __repr__(self) -> str:
+        return f"Losses({len(self):,} subjects, at most {self.upper.max():.6g})"
+
+    def columns(self) -> dict[str, Any]:
+        """The table by its columns, as ``polars.DataFrame`` and ``pandas.DataFrame`` take it."""
+        return {
+            "subject": list(self.subjects),
+            "lower": self.lower,
+            "upper": self.upper,
+            "exchanges": self.exchanges,
+            "basic": self.basic,
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The same, subject by subject."""
+        columns = self.columns()
+        subjects, *numbers = columns.values()
+        for row in zip(subjects, *(column.tolist() for column in numbers), strict=True):
+            yield dict(zip(columns, row, strict=True))
+
+
+def realized_losses(
+    answers: Any,
+    queries: str | os.PathLike[str] | None = None,
+    *,
+    gap: float = GAP,
+    nodes: int = NODES,
+    progress: Callable[[int, int], None] | None = None,
+) -> Losses:
+    """The realized loss of every subject, as :func:`realized_loss` has it for one.
+
+    ``answers`` are :class:`Answers`; or a frame of them, and ``queries`` the name of the file that
+    has the queries, as for :func:`load_answers`.
+
+    Finite domains, and unclipped linear queries on a box of real coordinates, are worked out all
+    at once; otherwise every pattern of responses once. ``progress`` is told how many subjects
+    are done, and how many there are.
+
+    Warns if the answers are incomplete: what was asked may depend on responses that are not there,
+    and then the loss of a part is no bound on what somebody has learned who sees it.
+    """
+    if queries is not None:
+        expect(queries, (str, os.PathLike), "the name of a file")
+        with at(os.fspath(queries), ": "):
+            domain, by_id = queries_from_json(read_text(queries))
+        answers = Answers(domain, by_id, answers)
+    expect(answers, Answers, "Answers(domain, queries, table), or a frame with a file of queries")
+    if not answers.complete:
+        message = "the answers are incomplete: the loss of a part need not bound what it tells"
+        warnings.warn(f"{message}; the budget does", UserWarning, stacklevel=2)
+    return _losses(answers, Effort(gap, nodes), progress or (lambda done, total: None))
+
+
+def _losses(answers: Answers, effort: Effort, told: Callable[[int, int], None]) -> Losses:
+    def tell(done: int) -> None:
+        told(done, len(answers))
+
+    if isinstance(answers.domain, FiniteSet):
+        lower, upper = _on_set(answers, answers.domain, tell)
+    else:
+        lower, upper = _by_pattern(answers, effort, tell)
+    basic = _basic(answers)
+    upper = np.maximum(lower, np.minimum(upper, basic))
+    exchanges = answers.exchanges
+    for array in (lower, upper, exchanges, basic):
+        array.setflags(write=False)
+    return Losses(answers.subjects, lower, upper, exchanges, basic)
+
+
+def _on_set(
+    answers: Answers, domain: FiniteSet, tell: Callable[[int], None]
+) -> tuple[Floats, Floats]:
+    """Losses on a finite domain, of as many subjects at a time as a table has room for."""
+
+    def terms(given: Iterable[int]) -> list[Term]:
+        pairs = (answers.given[code] for code in given)
+        return [answers.queries[key].on(domain).term(place) for key, place in pairs]
+
+    codes, starts, room = answers.codes, answers.starts, _LARGEST_TABLE // len(domain)
+    if len(answers.given) <= room:
+        return finite_spreads(terms(range(len(answers.given))), codes, starts, tell)
+    ends, start = np.empty((2, len(answers))), 0
+    while start < len(answers):
+        stop = int(np.searchsorted(starts, starts[start] + room, side="right")) - 1
+        if stop == start:  # what one subject answered takes more than a table
+            stop += 1
+            loss = realized_loss(answers.transcript_of(codes[starts[start] : starts[stop]]))
+            ends[:, start] = loss.lower, loss.upper
+        else:
+            own, places = np.unique(codes[starts[start] : starts[stop]], return_inverse=True)
+            since = starts[start : stop + 1] - starts[start]
+            ends[:, start:stop] = finite_spreads(
+                terms(own.tolist()), places, since, lambda _done: None
+            )
+        start = stop
+        tell(start)
+    return ends[0], ends[1]
+
+
+def _by_pattern(
+    answers: Answers, effort: Effort, tell: Callable[[int], None]
+) -> tuple[Floats, Floats]:
+    """Losses by what was answered, whoever it was and in whichever order."""
+    pattern_of, patterns = answers.patterns()
+    sizes = np.bincount(pattern_of)
+    number = {key: place for place, key in enumerate(answers.queries)}
+    asked = np.array([number[key] for key, _ in answers.given])
+    by_queries: dict[bytes, list[int]] = {}
+    for place, codes in enumerate(patterns):
+        by_queries.setdefault(asked[codes].tobytes(), []).append(place)
+    ends, done = np.empty((2, len(patterns))), 0
+    for places in by_queries.values():
+        together = _together(answers, [patterns[place] for place in places], effort.gap)
+        if together is not None:
+            ends[:, places] = together
+            done += int(sizes[places].sum())
+            tell(done)
+            continue
+        for place in places:
+            transcript = answers.transcript_of(patterns[place])
+            loss = realized_loss(transcript, gap=effort.gap, nodes=effort.most)
+            ends[:, place] = loss.lower, loss.upper
+            done += int(sizes[place])
+            tell(done)
+    lower, upper = ends[:, pattern_of]
+    return lower, upper
+
+
+def _together(answers: Answers, patterns: list[Codes], gap: float) -> Floats | None:
+    """Lower and upper ends for patterns of the same queries, if there is a way for all at once."""
+    if not isinstance(answers.domain, Box) or len(patterns) < _ENOUGH:
+        return None
+    queries = [answers.queries[answers.given[code][0]] for code in patterns[0]]
+    given = [[answers.given[code][1] for code in codes] for codes in patterns]
+    return concave_spreads(answers.domain, queries, np.array(given), gap)
+
+
+def _basic(answers: Answers) -> Floats:
+    """The sums of the epsilons, exact and then rounded up; equal ones are summed once."""
+    domain, charges = answers.domain, dict[Nats, int]()
+    kind = np.array(
+        [
+            charges.setdefault(answers.queries[key].ceiling(domain), len(charges))
+            for key, _ in answers.given
+        ]
+    )
+    pattern_of, patterns = answers.patterns(kind)
+    charge = list(charges)
+    counts = (Counter(kinds.tolist()).items() for kinds in patterns)
+    sums = [total_charge((charge[kind], n) for kind, n in count) for count in counts]
+    return np.array([total.enclosure.upper for total in sums])[pattern_of]

@@ -1,0 +1,109 @@
+"""The reports of a client, from a table: how often each response was given for each input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from expost.answers import response_position, written
+from expost.domains import Box, Categories, Domain
+from expost.errors import InvalidInput, at, expect
+from expost.files.reading import items
+from expost.queries import Likelihood
+
+__all__ = ["input_columns", "read_reports"]
+
+
+def input_columns(domain: Domain) -> tuple[str, ...]:
+    """The columns of a table in which inputs are."""
+    if domain.names is not None:
+        return domain.names
+    return (
+        tuple(f"x{i}" for i in range(len(domain.sides))) if isinstance(domain, Box) else ("input",)
+    )
+
+
+def read_reports(
+    domain: Domain, likelihood: Likelihood[Any], table: Any, *, permanent: bool
+) -> tuple[dict[Any, Counter[int]], tuple[int, int] | None]:
+    """Counts by input and response; and two rows that a permanent response tells apart."""
+    names = input_columns(domain)
+    further = ["output", "subject"] if permanent else ["output"]
+    for name in further:
+        if name in names:
+            raise InvalidInput(f"a coordinate of the domain is called {name!r}, as is a column")
+    columns = [_column(table, name) for name in (*names, *further)]
+    if len({len(column) for column in columns}) > 1:
+        raise InvalidInput("the columns have different lengths")
+    if not columns[0]:
+        raise InvalidInput("there are no rows")
+    inputs = _each(
+        zip(*columns[: len(names)], strict=True), "input", lambda row: _place(domain, row)
+    )
+    outputs = _each(
+        columns[len(names)], "output", lambda entry: response_position(likelihood, entry)
+    )
+    reports: dict[Any, Counter[int]] = {}
+    changed: tuple[int, int] | None = None
+    first: dict[tuple[Any, Any], tuple[int, int]] = {}
+    subjects = columns[-1] if permanent else range(len(outputs))
+    for row, (subject, place, output) in enumerate(
+        zip(subjects, inputs, outputs, strict=True), start=1
+    ):
+        earlier = first.setdefault((subject, place), (row, output)) if permanent else (row, output)
+        if earlier[0] == row:
+            reports.setdefault(place, Counter())[output] += 1
+        elif earlier[1] != output and changed is None:
+            changed = earlier[0], row
+    return reports, changed
+
+
+def _column(table: Any, name: str) -> list[Any]:
+    is_frame = hasattr(table, "to_numpy") and hasattr(table, "columns")
+    if not is_frame:
+        expect(table, Mapping, "a frame or a mapping of columns")
+    if list(table.columns if is_frame else table).count(name) != 1:
+        raise InvalidInput(f"column {name!r} is missing")
+    column = table[name]
+    with at(name):
+        return items(column.to_numpy().tolist() if hasattr(column, "to_numpy") else column)
+
+
+def _each(entries: Iterable[Any], what: str, read: Callable[[Any], Any]) -> list[Any]:
+    """Read every entry, equal ones once; an error names the row, never what is there."""
+    known: dict[Any, Any] = {}
+    result = []
+    for row, entry in enumerate(entries, start=1):
+        plain = tuple(entry) if isinstance(entry, list) else entry
+        key = type(plain), plain  # True would be found as the 1 that it is not
+        try:
+            if key not in known:
+                known[key] = read(plain)
+        except TypeError:
+            raise InvalidInput(
+                "must be a label, a number or a list", f"row {row}: {what}"
+            ) from None
+        except InvalidInput as error:
+            raise InvalidInput(error.reason, f"row {row}: {what}") from None
+        result.append(known[key])
+    return result
+
+
+def _place(domain: Domain, row: Sequence[Any]) -> Any:
+    sides = domain.sides if isinstance(domain, Box) else (None,) * len(row)
+    options = [
+        [entry, written(entry)]
+        if isinstance(entry, str) and not isinstance(side, Categories)
+        else [entry]
+        for entry, side in zip(row, sides, strict=True)
+    ]
+    # As a text is a label first of all, so all texts are labels, or all write numbers.
+    tried = [[option[0] for option in options], [option[-1] for option in options]]
+    single = domain.names is None and not isinstance(domain, Box)
+    found = {domain.locate(entry[0] if single else entry) for entry in tried} - {None}
+    if len(found) > 1:
+        raise InvalidInput("is a label of the domain, and also writes a number of it")
+    if not found:
+        raise InvalidInput("is not in the domain")
+    return found.pop()

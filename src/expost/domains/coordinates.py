@@ -1,0 +1,89 @@
+"""The coordinates of a box: real ones, integers, categories."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from expost.domains.finite import Point
+from expost.errors import InvalidInput
+from expost.files.reading import double, each, number, text
+
+__all__ = ["Categories", "Integers", "Real", "Side", "categories", "integers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A coordinate between two bounds."""
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, double(getattr(self, name)))
+        if self.lower > self.upper:
+            raise InvalidInput("the lower bound is above the upper one")
+
+    def locate(self, value: Any) -> Point | None:
+        x = number(value)
+        return (x,) if self.lower <= x <= self.upper else None
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """An integer coordinate between two bounds, both included."""
+
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            bound = number(getattr(self, name))
+            if not isinstance(bound, int):
+                # Not rounded to the next integer: a domain never changes by accident.
+                raise InvalidInput("the bounds of integers must be integers")
+            object.__setattr__(self, name, bound)
+        if self.lower > self.upper:
+            raise InvalidInput("there is no integer between the bounds")
+
+    def locate(self, value: Any) -> Point | None:
+        x = number(value)
+        return (x,) if self.lower <= x <= self.upper and x == math.floor(x) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """A coordinate that is one of several labels."""
+
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        labels = tuple(each(self.labels, text))
+        object.__setattr__(self, "labels", labels)
+        if not labels or "" in labels:
+            raise InvalidInput("must have labels, and none that is empty")
+        if len(set(labels)) < len(labels):
+            raise InvalidInput("a category is named twice")
+
+    def locate(self, value: Any) -> Point | None:
+        """A one for the label, and zeros for all others."""
+        place = self.labels.index(text(value))  # an error if there is none
+        return tuple(int(k == place) for k in range(len(self.labels)))
+
+
+def categories(*labels: str) -> Categories:
+    """A coordinate of a :class:`Box` that is one of several labels.
+
+    ``region=categories("north", "south")``
+    """
+    return Categories(labels)
+
+
+def integers(lower: int, upper: int) -> Integers:
+    """An integer coordinate of a :class:`Box`: ``sex=integers(0, 1)``."""
+    return Integers(lower, upper)
+
+
+Side = Real | Integers | Categories

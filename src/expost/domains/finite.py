@@ -1,0 +1,126 @@
+"""Finite sets of labels, numbers or vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from expost.errors import InvalidInput
+from expost.files.reading import each, items, number, scalar, text
+
+__all__ = ["FiniteSet", "Point", "Scalar", "Value", "coordinates_of", "names_of", "some"]
+
+_LISTED = 8
+Scalar = int | float | str
+Point = tuple[int | float, ...]
+Value = Scalar | tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, init=False)
+class FiniteSet:
+    """Finitely many values: labels, numbers, or numeric vectors with named coordinates.
+
+    Vectors are rows with ``names``, dictionaries, or a pandas or polars frame.
+
+    >>> FiniteSet(["never", "sometimes", "often"])
+    FiniteSet(3 values)
+    >>> FiniteSet([{"age": 34, "sex": 0}, {"age": 52, "sex": 1}]).names
+    ('age', 'sex')
+    """
+
+    values: tuple[Value, ...]
+    names: tuple[str, ...] | None
+
+    def __init__(self, values: Any, *, names: Sequence[str] | None = None) -> None:
+        if hasattr(values, "columns") and hasattr(values, "to_numpy"):
+            names = list(values.columns) if names is None else names
+            values = values.to_numpy().tolist()
+        rows = items(values)
+        if not rows:
+            raise InvalidInput("a domain needs at least one value")
+        if names is None and isinstance(rows[0], Mapping):
+            names = list(rows[0])
+        checked = None if names is None else names_of(names)
+        result: Sequence[Value]
+        if checked is None:
+            place, result = "values", each(rows, _scalar, "values")
+        else:
+            place, result = "rows", each(rows, lambda row: _point(row, checked), "rows")
+        object.__setattr__(self, "values", tuple(result))
+        object.__setattr__(self, "names", checked)
+        if len(self._index) < len(result):
+            repeated = next(i for i, value in enumerate(result) if self._index[value] != i)
+            raise InvalidInput("repeats an earlier value", f"{place}[{repeated}]")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        coordinates = "" if self.names is None else f" of {some(self.names)}"
+        return f"FiniteSet({len(self)} value{'s' if len(self) > 1 else ''}{coordinates})"
+
+    @cached_property
+    def _index(self) -> dict[Value, int]:
+        index: dict[Value, int] = {}
+        for position, value in enumerate(self.values):
+            index.setdefault(value, position)
+        return index
+
+    def locate(self, value: Any) -> int | None:
+        """The position of a value, or None if it is outside. It never raises, so never leaks."""
+        try:
+            canonical = _scalar(value) if self.names is None else _point(value, self.names)
+        except Exception:  # whatever is wrong with a value, an error could show it
+            return None
+        return self._index.get(canonical)
+
+    def tree(self) -> dict[str, Any]:
+        """The JSON shape, with numbers as doubles."""
+        if self.names is None:
+            return {"values": [v if isinstance(v, str) else _float(v) for v in self.values]}
+        rows = [[_float(x) for x in row] for row in self.values if isinstance(row, tuple)]
+        return {"points": {"names": list(self.names), "rows": rows}}
+
+
+def _float(value: Any) -> float:
+    return float(value)
+
+
+def _scalar(value: Any) -> Scalar:
+    if isinstance(value, (tuple, list, np.ndarray)):
+        raise InvalidInput("is a vector, and vectors need named coordinates")
+    return scalar(value)
+
+
+def names_of(names: Any) -> tuple[str, ...]:
+    result = tuple(each(names, text, "names"))
+    if not result or "" in result:
+        raise InvalidInput("must be non-empty", "names")
+    if len(set(result)) < len(result):
+        raise InvalidInput("a coordinate is named twice", "names")
+    return result
+
+
+def _point(row: Any, names: tuple[str, ...]) -> Point:
+    return tuple(number(x) for x in coordinates_of(row, names))
+
+
+def coordinates_of(row: Any, names: tuple[str, ...]) -> list[Any]:
+    if isinstance(row, Mapping):
+        if set(row) != set(names):
+            raise InvalidInput(f"must have the coordinates {some(names)}")
+        row = [row[name] for name in names]
+    coordinates = items(row)
+    if len(coordinates) != len(names):
+        raise InvalidInput(f"must have {len(names)} coordinates")
+    return coordinates
+
+
+def some(names: Sequence[str]) -> str:
+    """Names on one line; of many the first ones."""
+    shown = ", ".join(names[:_LISTED])
+    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED:,} more"

@@ -1,0 +1,60 @@
+"""The domain of a transcript file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from expost.domains.box import Box
+from expost.domains.coordinates import Categories, Integers, Real, Side
+from expost.domains.finite import FiniteSet
+from expost.errors import InvalidInput, at
+from expost.files.reading import array, each, members, text
+
+__all__ = ["Domain", "domain_from_json"]
+
+Domain = FiniteSet | Box
+
+
+def domain_from_json(value: Any) -> Domain:
+    """The domain of a transcript file."""
+    fields = members(value, optional=("values", "points", "box"))
+    if len(fields) != 1:
+        raise InvalidInput("must have exactly one of values, points, box")
+    if "values" in fields:
+        with at("values"):
+            values = array(fields["values"])
+        return FiniteSet(values)
+    if "points" in fields:
+        with at("points"):
+            points = members(fields["points"], required=("names", "rows"))
+            with at("rows"):
+                rows = each(array(points["rows"]), array)
+            with at("names"):
+                names = [text(name) for name in array(points["names"])]
+            return FiniteSet(rows, names=names)
+    with at("box"):
+        box = fields["box"]
+        if isinstance(box, list):
+            return Box([_side_from_json(side, f"[{i}]") for i, side in enumerate(box)])
+        named = members(box, optional=None)
+        return Box(**{name: _side_from_json(side, name) for name, side in named.items()})
+
+
+def _side_from_json(value: Any, place: str) -> Side:
+    with at(place):
+        if not isinstance(value, dict):
+            return Real(*_pair(value))
+        fields = members(value, optional=("integers", "categories"))
+        if len(fields) != 1:
+            raise InvalidInput("must have exactly one of integers, categories")
+        if "categories" in fields:
+            with at("categories"):
+                return Categories(tuple(array(fields["categories"])))
+        return Integers(*_pair(fields["integers"]))
+
+
+def _pair(value: Any) -> list[Any]:
+    bounds = array(value)
+    if len(bounds) != 2:
+        raise InvalidInput("must be a pair of bounds")
+    return bounds

@@ -1,0 +1,1 @@
+"""Reading and writing: strict JSON, canonical bytes, regular files, durable replacement."""

@@ -1,0 +1,171 @@
+"""Files that survive a crash: replaced as a whole, durably, and by one process at a time."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from expost.errors import InvalidInput
+from expost.files.regular import LARGEST, open_regular
+
+__all__ = ["locked", "replace"]
+
+_PATIENCE = 1.0
+# Not for ever, in case that a disk numbers its files anew each time it is asked.
+_MOST_TRIES = 10_000
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+
+def replace(
+    target: Path,
+    text: Callable[[], str],
+    temporary: Path,
+    held: BinaryIO | None = None,
+    *,
+    most: int = LARGEST,
+) -> None:
+    """Put a new text in the place of a file; a crash leaves the old file or the new one.
+
+    When this returns, the new one survives a loss of power too. Up to then ``temporary`` holds it,
+    in the same directory. The text is a function, so that no traceback can show what is in it.
+    Owner, group and mode of the file stay what they were. More than ``most`` bytes are refused, as
+    whoever reads the file would refuse them.
+
+    Whoever has the file :func:`locked` gives what is ``held``: then nothing is replaced if the file
+    is not the one that was locked, and the lock is on the new file too until all is done.
+    """
+    try:
+        old = target.stat() if target.exists() else None
+        if old is not None and not (stat.S_ISREG(old.st_mode) or stat.S_ISDIR(old.st_mode)):
+            raise InvalidInput("cannot be replaced: not a regular file")
+        # What is not recorded yet is for nobody else to read, whoever may read the file itself.
+        create = partial(os.open, mode=0o666 if old is None else 0o600)
+        with open(temporary, "x", encoding="utf-8", newline="\n", opener=create) as file:
+            if held is not None:
+                _flock(file.fileno())
+            file.write(text())
+            file.flush()
+            _check_size(file.fileno(), most)
+            if old is not None:
+                _keep_owner(file.fileno(), old)
+            os.fsync(file.fileno())
+            if sys.platform != "win32":  # where what is open has its name for good
+                _put(file.fileno(), temporary, target, old, held)
+        if sys.platform == "win32":
+            os.replace(temporary, target)
+    except OSError as error:
+        # The user knows the target, not the temporary file.
+        raise type(error)(error.errno, error.strerror, str(target)) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _put(
+    descriptor: int,
+    temporary: Path,
+    target: Path,
+    old: os.stat_result | None,
+    held: BinaryIO | None,
+) -> None:
+    """Give a finished file its name, durably, and then to those who may read it."""
+    if held is not None and not _is_at(held.fileno(), target):
+        raise InvalidInput("was replaced by another program while it was locked")
+    os.replace(temporary, target)
+    if old is not None:
+        # By its descriptor: by now the name could lead to a file of somebody else.
+        os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+    directory = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _check_size(descriptor: int, most: int) -> None:
+    size = os.fstat(descriptor).st_size
+    if size > most:
+        raise InvalidInput(f"would have {size:,} bytes, and at most {most >> 20:,} MiB are read")
+
+
+def _keep_owner(descriptor: int, old: os.stat_result) -> None:
+    new = os.fstat(descriptor)
+    if (new.st_uid, new.st_gid) == (old.st_uid, old.st_gid):
+        return
+    try:
+        os.chown(descriptor, old.st_uid, old.st_gid)
+    except PermissionError:
+        what = "group" if new.st_uid == old.st_uid else "owner"
+        raise InvalidInput(f"cannot be replaced: its {what} would change; its owner can") from None
+
+
+@contextmanager
+def locked(target: Path, waiting: Callable[[], None] | None = None) -> Iterator[BinaryIO]:
+    """Wait until no other process holds a file, hold it, and give it, open for reading.
+
+    The lock is on the file itself. Whoever waited for one that was replaced meanwhile holds a file
+    that has no name any more, and starts again with the new one. ``waiting`` is called if it takes
+    longer than a second. A file with several names is refused: it would be replaced under one of
+    them, and have a budget under each.
+    """
+    with open(_locked(target, waiting), "rb") as file:
+        links = os.fstat(file.fileno()).st_nlink
+        if links > 1:
+            raise InvalidInput(
+                f"has {links} names (hard links), each of which would get a budget of its own; "
+                "remove all but one"
+            )
+        yield file
+
+
+def _locked(target: Path, waiting: Callable[[], None] | None) -> int:
+    patience = threading.Timer(_PATIENCE, waiting or (lambda: None))
+    patience.daemon = True
+    try:
+        for _ in range(_MOST_TRIES):
+            # Not through a link, for its name was followed to the end before.
+            descriptor = open_regular(target, os.O_RDWR | _NO_LINK, to_be="locked")
+            try:
+                if not _flock(descriptor, wait=False):
+                    if patience.ident is None:
+                        patience.start()
+                    _flock(descriptor)
+                if _is_at(descriptor, target):
+                    return descriptor
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+        raise InvalidInput("cannot be locked: it is replaced again and again")
+    finally:
+        patience.cancel()
+
+
+def _flock(descriptor: int, *, wait: bool = True) -> bool:
+    """Lock a file; False if another process holds it and this one is not to wait."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        raise InvalidInput("cannot be locked: this system has no flock") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise InvalidInput(f"cannot be locked: {error.strerror}") from None
+    return True
+
+
+def _is_at(descriptor: int, target: Path) -> bool:
+    """Whether a file is still the one that has this name."""
+    try:
+        named = target.lstat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(descriptor), named)

@@ -1,0 +1,1 @@
+"""Filters: a budget and its rule."""

@@ -1,0 +1,69 @@
+"""The (epsilon, delta) filter that goes on where composition ends."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+from expost.filters.bayesian import BayesianFilter
+from expost.filters.by_rule import CompositionFilter
+from expost.filters.filter import WorstCase
+from expost.filters.rules import Mixture, Rule
+from expost.loss.odometer import Odometer
+from expost.numbers import Enclosure, ExactLike, Nats
+from expost.queries import Query
+from expost.queries.query import read_delta
+
+__all__ = ["ApproximateFilter"]
+
+
+class ApproximateFilter(CompositionFilter):
+    """Accept what a composition rule or the Bayesian filter accepts (paper, Algorithm 4).
+
+    The rule counts every query that was answered, also those that only the Bayesian filter
+    accepted: from the first such query on the Bayesian filter decides alone. While the rule
+    accepts, losses are its costs; after that they are realized losses. Without ``inner`` the rule
+    is :meth:`Mixture.for_budget`. Proof: docs/theory/approximate.md.
+    """
+
+    kind: ClassVar[str] = "approximate"
+
+    def __init__(
+        self,
+        epsilon: ExactLike | None = None,
+        delta: ExactLike | None = None,
+        inner: Rule | None = None,
+        *,
+        ratio: ExactLike | None = None,
+    ) -> None:
+        if inner is None and delta is not None:
+            inner = Mixture.for_exact_budget(Nats.budget(epsilon, ratio), read_delta(delta))
+        super().__init__(epsilon, delta, inner, ratio=ratio)
+
+    @property
+    def inner(self) -> Rule:
+        """The composition rule."""
+        return self.rule
+
+    @cached_property
+    def _bayesian(self) -> BayesianFilter:
+        return BayesianFilter.of(self.budget)
+
+    def loss(self, odometer: Odometer) -> Enclosure:
+        held = self.held(odometer)
+        return held.loss if held.within(self.budget) else odometer.loss
+
+    def exact_loss(self, odometer: Odometer) -> Nats:
+        if self.held(odometer).within(self.budget):
+            return super().exact_loss(odometer)
+        return odometer.exact_loss
+
+    def holds(self, odometer: Odometer) -> bool | None:
+        return super().holds(odometer) or self._bayesian.holds(odometer)
+
+    def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
+        # Every sum of the rule only grows, so what fits with the query has always fitted.
+        composed = super().worst_case(odometer, query, times)
+        if composed.within(self.budget):
+            return composed
+        return self._bayesian.worst_case(odometer, query, times)

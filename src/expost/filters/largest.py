@@ -1,0 +1,143 @@
+"""The largest epsilon with which a query would still be accepted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from expost.errors import InvalidInput
+from expost.queries import Query
+from expost.queries.query import LARGEST_EPSILON
+
+__all__ = ["largest_epsilon", "nearly_largest_epsilon"]
+
+_STEP = Fraction(1, 10**10)
+_ATTEMPTS = 12
+_STRIDES = 64
+
+Trial = tuple[bool, float]
+"""Whether a variant of the query is accepted, and how far its worst case is above the budget."""
+
+
+def largest_epsilon(
+    query: Query, attempt: Callable[[Query], Trial], remaining: float
+) -> Fraction | None:
+    """An epsilon on a grid of 1e-10 that is accepted while one step more is not.
+
+    Where acceptance is monotone in epsilon this is the largest accepted one. Where it need not be,
+    it is the end of the accepted interval that starts at 0. ``remaining`` and the distances to the
+    budget only guide the search, which ends at the largest epsilon that a query may have. None if
+    nothing fits. Proof, and where the edge is ragged: docs/theory/largest_epsilon.md.
+    """
+    if query.epsilon is None:
+        return None
+
+    def trial(steps: int) -> Trial:
+        return _attempted(query, steps * _STEP, attempt)
+
+    most = int(LARGEST_EPSILON / _STEP)
+    low = min(most, int(Fraction(remaining) / _STEP))
+    if query.steepness is not None:
+        low = _surely_accepted(trial, low, most, query.steepness)
+    below = -math.inf
+    # Most queries fit what remains and not a step more, so the search leaves from there in
+    # strides that grow.
+    stride = 1
+    while low > 0:
+        accepted, below = trial(low)
+        if accepted:
+            break
+        low, stride = max(0, low - stride), stride * 32
+    high, stride, above = low + 1, 1, math.inf
+    while high <= most:
+        accepted, above = trial(high)
+        if not accepted:
+            break
+        low, below, stride = high, above, stride * 32
+        high = min(low + stride, most + 1)
+    # False position, where the weight of an end that stays is halved (the Illinois rule).
+    while high - low > 1:
+        share = below / (below - above) if -math.inf < below < 0 < above < math.inf else 0.5
+        middle = min(high - 1, max(low + 1, low + int(share * (high - low))))
+        accepted, excess = trial(middle)
+        if accepted:
+            low, below, above = middle, excess, above / 2
+        else:
+            high, above, below = middle, excess, below / 2
+    return low * _STEP if low else None
+
+
+def _surely_accepted(
+    trial: Callable[[int], Trial], low: int, most: int, steepness: Fraction
+) -> int:
+    """A number of steps from ``low`` upward between which nothing is refused.
+
+    Each stride is as long as the worst case is certain not to reach the budget.
+    """
+    for _ in range(_STRIDES if low else 0):
+        accepted, excess = trial(low)
+        stride = int(Fraction(-excess) / steepness / _STEP) if accepted else 0
+        if stride < 1 or low == most:
+            break
+        low = min(most, low + stride)
+    return low
+
+
+def nearly_largest_epsilon(
+    query: Query,
+    attempt: Callable[[Query], Trial],
+    remaining: float,
+    used_up: Callable[[], bool],
+) -> Fraction | None:
+    """An accepted epsilon of four digits that is close to the largest, in few attempts.
+
+    Where every attempt is a search, the last digits would cost more than they are worth. Once the
+    attempts have used up what they share, it is the largest one that was accepted so far.
+    """
+    if query.epsilon is None:
+        return None
+    low, high = Fraction(0), Fraction(LARGEST_EPSILON)
+    below, above = -math.inf, math.inf
+    guess = min(remaining, LARGEST_EPSILON / 2)
+    for _ in range(_ATTEMPTS):
+        epsilon = _four_digits(guess)
+        if not low < epsilon < high or used_up():
+            break
+        accepted, excess = _attempted(query, epsilon, attempt)
+        if accepted:
+            low, below = epsilon, excess
+        else:
+            high, above = epsilon, excess
+        if low == 0:
+            guess = float(high) / 2
+        elif high == LARGEST_EPSILON:
+            guess = float(low) * 1.5
+        elif high - low <= low / 100:
+            break
+        else:
+            # Never quite at the ends, or the search would creep.
+            share = below / (below - above) if below < 0 < above < math.inf else 0.5
+            guess = float(low) + min(0.9, max(0.1, share)) * float(high - low)
+    return low or None
+
+
+def _attempted(query: Query, epsilon: Fraction, attempt: Callable[[Query], Trial]) -> Trial:
+    """Whether the query is accepted with another epsilon; with one that it cannot have, it is not.
+
+    A grid of noise, for example, can be too fine for a small epsilon.
+    """
+    variant = query.with_epsilon(epsilon)
+    assert variant is not None, "a query with an epsilon can have another one"
+    try:
+        return attempt(variant)
+    except InvalidInput:
+        return False, math.inf
+
+
+def _four_digits(number: float) -> Fraction:
+    """Rounded down, as a person would write it."""
+    if number < 1e-300:
+        return Fraction(0)
+    exponent = math.floor(math.log10(number)) - 3
+    return math.floor(Fraction(number) / Fraction(10) ** exponent) * Fraction(10) ** exponent

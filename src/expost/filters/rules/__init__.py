@@ -1,0 +1,35 @@
+"""Composition rules: what a sequence of queries takes of an (epsilon, delta) budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from expost.files.reading import of_kind
+from expost.filters.rules.mixture import Mixture
+from expost.filters.rules.renyi import Renyi
+from expost.filters.rules.rogers import Rogers
+from expost.filters.rules.rule import Rule, Total
+from expost.filters.rules.sums import Sums
+from expost.filters.rules.whitehouse import Whitehouse
+
+__all__ = [
+    "RULES",
+    "Mixture",
+    "Renyi",
+    "Rogers",
+    "Rule",
+    "Sums",
+    "Total",
+    "Whitehouse",
+    "rule_from_json",
+]
+
+RULES: dict[str, type[Rule]] = {
+    rule.kind: rule for rule in (Sums, Rogers, Whitehouse, Renyi, Mixture)
+}
+
+
+def rule_from_json(value: Any) -> Rule:
+    """The rule of a file, by its kind."""
+    kind, fields = of_kind(value, RULES, "rule")
+    return kind.from_json(fields)

@@ -1,0 +1,44 @@
+"""Orders that suit a budget. They are chosen in doubles: any order is sound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from expost.filters.rules.martingale import LARGEST, SMALLEST, shown_exponent
+
+__all__ = ["best_exponent", "best_exponent_for_small"]
+
+
+def best_exponent(budget: float, delta: Fraction, epsilon: float) -> Fraction:
+    """The exponent at which most queries of one epsilon fit."""
+    return _highest(lambda rate: _room(rate, budget, delta) / _cumulant(rate, epsilon))
+
+
+def best_exponent_for_small(budget: float, delta: Fraction) -> Fraction:
+    """The same for many small queries, whose cumulants are λ(λ + 1)/2 times the sum of squares."""
+    return _highest(lambda rate: _room(rate, budget, delta) / (rate * (rate + 1)))
+
+
+def _room(rate: float, budget: float, delta: Fraction) -> float:
+    """What the cumulants may add up to."""
+    gain = math.log1p(rate) + rate * math.log1p(1 / rate)
+    return rate * budget + math.log(delta.numerator) - math.log(delta.denominator) + gain
+
+
+def _cumulant(rate: float, epsilon: float) -> float:
+    if rate * epsilon > 30:
+        return rate * epsilon - math.log1p(math.exp(-epsilon))
+    rise, fall = math.expm1((rate + 1) * epsilon), -math.expm1(-rate * epsilon)
+    return math.log1p(rise * fall / (math.exp(epsilon) + 1))
+
+
+def _highest(gain: Callable[[float], float]) -> Fraction:
+    """A maximum on a logarithmic scale: the best of a grid, then between its neighbours."""
+    low, high = math.log(SMALLEST), math.log(LARGEST)
+    for _ in range(12):
+        step = (high - low) / 100
+        best = max((low + index * step for index in range(101)), key=lambda at: gain(math.exp(at)))
+        low, high = best - step, best + step
+    return shown_exponent(math.exp(best))

@@ -1,0 +1,79 @@
+"""A Rényi filter of one order that is fixed in advance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from expost.errors import InvalidInput, at
+from expost.files.reading import members
+from expost.filters.rules.martingale import (
+    LARGEST,
+    SMALLEST,
+    Martingale,
+    read_reserve,
+    reserve_from_json,
+)
+from expost.filters.rules.orders import best_exponent
+from expost.numbers import ExactLike, Nats, decimal_text, exact, positive
+from expost.queries.query import LARGEST_EPSILON, read_delta
+
+__all__ = ["Renyi"]
+
+
+@dataclass(frozen=True, repr=False)
+class Renyi(Martingale):
+    r"""The filter of Feldman and Zrnic (2021) at order λ + 1, with the best known conversion.
+
+    .. math:: \frac{\sum_i K_i(\lambda) + \log\frac1\delta + \lambda \log \lambda
+              - (\lambda + 1) \log(\lambda + 1)}{\lambda} \le \varepsilon_g
+
+    The conversion is that of Canonne, Kamath and Steinke (2020). The epsilons may also add up
+    to the budget, which is the order of infinity. Proof: docs/theory/approximate.md.
+    """
+
+    kind: ClassVar[str] = "renyi"
+    order: Fraction
+    delta_prime: Fraction | None
+
+    def __init__(self, order: ExactLike, *, delta_prime: ExactLike | None = None) -> None:
+        with at("order"):
+            value = exact(order)
+            if value <= 1:
+                raise InvalidInput("must be greater than 1")
+            if not SMALLEST <= value - 1 <= LARGEST:
+                raise InvalidInput("must be from 1.000001 to 1e9")
+        object.__setattr__(self, "order", value)
+        object.__setattr__(self, "delta_prime", read_reserve(delta_prime))
+
+    @classmethod
+    def for_plan(cls, epsilon: ExactLike, delta: ExactLike, query_epsilon: ExactLike) -> Renyi:
+        """The order that accepts most queries of about this epsilon on a budget.
+
+        >>> Renyi.for_plan(epsilon="5.08", delta="1e-6", query_epsilon="0.1")
+        Renyi(order=6.319)
+        """
+        budget = Nats.budget(epsilon).nearest
+        with at("query_epsilon"):
+            asked = float(positive(query_epsilon, at_most=LARGEST_EPSILON))
+        return cls(1 + best_exponent(budget, read_delta(delta), asked))
+
+    def __repr__(self) -> str:
+        reserve = self.delta_prime
+        shown = "" if reserve is None else f", delta_prime={decimal_text(reserve)}"
+        return f"Renyi(order={decimal_text(self.order)}{shown})"
+
+    def tree(self) -> dict[str, Any]:
+        tree = {"order": self.order}
+        return tree if self.delta_prime is None else {**tree, "delta_prime": self.delta_prime}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Renyi:
+        fields = members(fields, required=("order",), optional=("delta_prime",))
+        return cls(fields["order"], delta_prime=reserve_from_json(fields))
+
+    @property
+    def components(self) -> Iterable[tuple[Fraction, Fraction]]:
+        return ((Fraction(1), self.order - 1),)

@@ -1,0 +1,42 @@
+"""Sums of epsilons and of deltas, compared exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from expost.domains import Domain
+from expost.files.reading import members
+from expost.filters.rules.rule import NEVER, Rule, Total
+from expost.numbers import Enclosure
+from expost.queries import Query
+
+__all__ = ["Sums"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums(Rule):
+    r"""Basic composition (Dwork et al. 2006; adaptive: Rogers et al. 2016, Theorem 3.6).
+
+    .. math:: \sum_i \varepsilon_i \le \varepsilon_g, \quad \sum_i \delta_i \le \delta_g
+
+    Proof: docs/theory/approximate.md.
+    """
+
+    kind: ClassVar[str] = "basic"
+
+    def tree(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Sums:
+        members(fields)
+        return cls()
+
+    def amounts(self, query: Query, domain: Domain) -> Iterable[float]:
+        return ()
+
+    def cost(self, total: Total, delta: Fraction) -> Enclosure:
+        return NEVER  # there is no other formula than the sums

@@ -1,0 +1,63 @@
+"""Advanced composition with adaptive parameters, at the constants of the fixed ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from expost.domains import Domain
+from expost.files.reading import members
+from expost.filters.rules.rule import NEVER, Rule, Total, rounded_up
+from expost.numbers import Enclosure, ExactLike, decimal_text, double_above, quotient
+from expost.numbers.decimals import ERROR, enclosed, many_digits
+from expost.queries import Query
+from expost.queries.query import read_delta
+
+__all__ = ["Whitehouse"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Whitehouse(Rule):
+    r"""The filter of Whitehouse, Ramdas, Rogers and Wu (2023, Theorem 1).
+
+    .. math:: \sqrt{2 \log(1/\delta') \sum_i \varepsilon_i^2} + \tfrac12 \sum_i \varepsilon_i^2
+              \le \varepsilon_g, \quad \delta' + \sum_i \delta_i \le \delta_g
+
+    The epsilons may also add up to the budget. Proof: docs/theory/approximate.md.
+    """
+
+    kind: ClassVar[str] = "whitehouse"
+    delta_prime: Fraction
+
+    def __init__(self, delta_prime: ExactLike) -> None:
+        object.__setattr__(self, "delta_prime", read_delta(delta_prime, "delta_prime"))
+
+    def __repr__(self) -> str:
+        return f"Whitehouse(delta_prime={decimal_text(self.delta_prime)})"
+
+    def tree(self) -> dict[str, Any]:
+        return {"delta_prime": self.delta_prime}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Whitehouse:
+        return cls(members(fields, required=("delta_prime",))["delta_prime"])
+
+    def allowance(self, delta: Fraction) -> Fraction:
+        return delta - self.delta_prime
+
+    def amounts(self, query: Query, domain: Domain) -> Iterable[float]:
+        epsilon = rounded_up(self.charge(query, domain)[0])
+        return (math.inf if epsilon is None else double_above(epsilon * epsilon),)
+
+    def cost(self, total: Total, delta: Fraction) -> Enclosure:
+        (squares,) = total.amounts or (Fraction(0),)
+        if not isinstance(squares, Fraction):
+            return NEVER
+        with many_digits():
+            variance = quotient(squares)
+            spread = -2 * quotient(self.delta_prime).ln() * variance
+            loss = spread.sqrt() + variance / 2
+        return enclosed(loss, ERROR * Fraction(loss))

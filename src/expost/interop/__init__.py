@@ -1,1 +1,0 @@
-"""What people already have, taken in: fitted models and tables of answers."""

@@ -1,0 +1,211 @@
+"""What somebody holds likely: an exact prior over a finite domain, and Bayes' rule.
+
+Probabilities are integer weights up to a common factor, and so are likelihoods; so a posterior is
+exact, whatever the number of responses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import FiniteSet
+from expost.errors import InvalidInput, at, expect
+from expost.files.reading import each, items
+from expost.numbers import exact
+from expost.transcript import Transcript
+
+__all__ = ["Belief", "exact_likelihoods"]
+
+_MISS = Fraction(1, 10**9)
+"""By how much probabilities that were given as floats may miss one in total."""
+
+_MOST_BITS = 8000
+_MOST_MEMORY = 1 << 33
+"""In bits, for the likelihoods of all values: a gigabyte."""
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Belief:
+    """A prior over the values of a finite domain, exactly.
+
+    ``probabilities`` is a mapping from values to probabilities (what is not in it has none), or a
+    list in the order of the domain. Decimals and fractions are exact as written and must sum to
+    one; floats may miss it by 1e-9 and are scaled.
+
+    >>> Belief(FiniteSet(["never", "often"]), {"never": "2/3", "often": "1/3"})
+    Belief(2 values)
+    """
+
+    domain: FiniteSet
+    weights: tuple[int, ...]
+    """A non-negative integer per value, in lowest terms: the probabilities times their sum."""
+
+    def __init__(self, domain: FiniteSet, probabilities: Any) -> None:
+        entries, loose = _entries(domain, probabilities, "probabilities")
+        miss = sum(entries, start=Fraction(0)) - 1
+        if abs(miss) > (_MISS if loose else 0):
+            direction = "above" if miss > 0 else "below"
+            raise InvalidInput(f"sum to {_shown(abs(miss))} {direction} 1", "probabilities")
+        _set(self, domain, _scaled(entries, "probabilities"))
+
+    @classmethod
+    def uniform(cls, domain: FiniteSet) -> Belief:
+        """All values alike."""
+        expect(domain, FiniteSet, "a FiniteSet")
+        return cls.from_weights(domain, [1] * len(domain))
+
+    @classmethod
+    def from_counts(cls, domain: FiniteSet, counts: Any) -> Belief:
+        """Each value as likely as its share of the counts, which need not be whole numbers."""
+        entries, _ = _entries(domain, counts, "counts")
+        if not any(entries):
+            raise InvalidInput("sum to zero", "counts")
+        return cls.from_weights(domain, _scaled(entries, "counts"))
+
+    @classmethod
+    def from_weights(cls, domain: FiniteSet, weights: Sequence[int]) -> Belief:
+        """Integers of any size, in proportion to the probabilities."""
+        assert len(weights) == len(domain)
+        assert min(weights) >= 0 < max(weights)
+        belief = cls.__new__(cls)
+        _set(belief, domain, weights)
+        return belief
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def __repr__(self) -> str:
+        return f"Belief({len(self)} value{'s' if len(self) > 1 else ''})"
+
+    @cached_property
+    def total(self) -> int:
+        """The sum of the weights."""
+        return sum(self.weights)
+
+    def probability(self, value: Any) -> Fraction:
+        """How likely a value is held."""
+        position = self.domain.locate(value)
+        if position is None:
+            raise InvalidInput("is not a value of the domain")
+        return Fraction(self.weights[position], self.total)
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """The probabilities in the order of the domain, each the nearest double."""
+        result = np.array([weight / self.total for weight in self.weights])
+        result.setflags(write=False)
+        return result
+
+    def updated(self, transcript: Transcript) -> Belief:
+        r"""The belief after the responses of a transcript, by Bayes' rule.
+
+        .. math:: Q(x \mid y) \propto P[y \mid x] \, Q(x)
+
+        Exact: the likelihoods are integers. (Paper, section 2.1.)
+        """
+        expect(transcript, Transcript, "a transcript")
+        if transcript.domain != self.domain:
+            raise InvalidInput("the transcript and the belief have different domains")
+        return self.given(exact_likelihoods(transcript))
+
+    def given(self, likelihoods: Sequence[int]) -> Belief:
+        """The belief after something that each value makes this likely, up to a common factor."""
+        weights = [q * likelihood for q, likelihood in zip(self.weights, likelihoods, strict=True)]
+        if not any(weights):
+            raise InvalidInput("no value that is held possible can have given these responses")
+        return Belief.from_weights(self.domain, weights)
+
+
+def exact_likelihoods(transcript: Transcript) -> tuple[int, ...]:
+    """Pr(responses | value) of every value of a finite domain, up to a common factor, exactly."""
+    domain = transcript.domain
+    if not isinstance(domain, FiniteSet):
+        raise InvalidInput("exact likelihoods need a finite domain, not a box")
+    queries = {id(exchange.query): exchange.query for exchange in transcript.exchanges}
+    given = Counter((id(exchange.query), exchange.response) for exchange in transcript.exchanges)
+    factors: list[tuple[NDArray[Any], int]] = []
+    for (name, response), times in given.items():
+        likelihood = queries[name].on(domain)
+        position = likelihood.position(response)
+        assert position is not None, "a transcript holds only responses of its queries"
+        factors.append((likelihood.weights(position), times))
+    # Values with equal weights throughout share one product, and there are often few such classes.
+    label, first = np.zeros(len(domain), dtype=np.intp), np.zeros(1, dtype=np.intp)
+    for weights, _ in factors:
+        _, code = np.unique(weights, return_inverse=True)
+        joint = label * (int(code.max()) + 1) + code
+        _, first, label = np.unique(joint, return_index=True, return_inverse=True)
+    bits = sum(int(weights.max()).bit_length() * times for weights, times in factors)
+    if bits * len(first) > _MOST_MEMORY:
+        raise InvalidInput("too many responses for exact likelihoods on so many values")
+    products = [1] * len(first)
+    for weights, times in factors:
+        products = [
+            product * int(weight) ** times
+            for product, weight in zip(products, weights[first].tolist(), strict=True)
+        ]
+    common = math.gcd(*products) or 1
+    products = [product // common for product in products]
+    return tuple(products[code] for code in label.tolist())
+
+
+def _set(belief: Belief, domain: FiniteSet, weights: Sequence[int]) -> None:
+    common = math.gcd(*weights)
+    object.__setattr__(belief, "domain", domain)
+    object.__setattr__(belief, "weights", tuple(weight // common for weight in weights))
+
+
+def _entries(domain: FiniteSet, given: Any, place: str) -> tuple[list[Fraction], bool]:
+    """A number for every value, and whether some were floats."""
+    expect(domain, FiniteSet, "a FiniteSet")
+    with at(place):
+        if isinstance(given, Mapping):
+            result = [Fraction(0)] * len(domain)
+            seen: set[int] = set()
+            for index, value in enumerate(given):
+                position = domain.locate(value)
+                if position is None or position in seen:
+                    reason = "is not a value of the domain" if position is None else "comes twice"
+                    raise InvalidInput(reason, f"[{index}]")
+                seen.add(position)
+                with at(f"[{index}]"):
+                    result[position] = _amount(given[value])
+            entries: list[Any] = list(given.values())
+        else:
+            entries = items(given)
+            if len(entries) != len(domain):
+                raise InvalidInput(f"{len(entries)} numbers for {len(domain)} values")
+            result = each(entries, _amount)
+    return result, any(isinstance(entry, (float, np.floating)) for entry in entries)
+
+
+def _amount(entry: Any) -> Fraction:
+    if isinstance(entry, np.integer):
+        entry = int(entry)
+    number = exact(entry)
+    if number < 0:
+        raise InvalidInput("must not be negative")
+    return number
+
+
+def _scaled(entries: Sequence[Fraction], place: str) -> list[int]:
+    """Integers in the same proportions."""
+    denominator = 1
+    for entry in entries:
+        denominator = math.lcm(denominator, entry.denominator)
+        if denominator.bit_length() > _MOST_BITS:
+            raise InvalidInput(f"the common denominator has more than {_MOST_BITS} bits", place)
+    return [entry.numerator * (denominator // entry.denominator) for entry in entries]
+
+
+def _shown(miss: Fraction) -> str:
+    return str(miss) if miss.denominator < 10**6 else f"about {float(miss):.3g}"

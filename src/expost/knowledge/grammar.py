@@ -1,0 +1,349 @@
+"""A small language for statements about a value: ``age >= 60 and region == "north"``.
+
+    statement   or of and of not of comparisons, with parentheses
+    comparison  a < b, also chained: 30 <= age < 60; texts only with == and !=
+    amount      numbers and names with + - * / and parentheses
+    name        of the domain; in backquotes if it is no plain word: `blood pressure`
+    text        in quotes: "north"
+
+There is nothing else in it: no calls, no attributes, no other names. Numbers are the decimals that
+a person wrote, in the statement and in the domain, and arithmetic is exact: 0.1 + 0.2 == 0.3.
+``and`` and ``or`` stop as soon as they are decided, so ``x != 0 and 1 / x > 2`` never divides by
+zero; where a division by zero is reached, that is an error.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple, NoReturn
+
+from expost.domains import Box, Categories, Domain, Scalar
+from expost.errors import InvalidInput, at, expect
+from expost.numbers import exact
+
+__all__ = ["Predicate", "names_of", "predicate", "rows_of"]
+
+_LONGEST = 2000
+_DEEPEST = 40
+
+Kind = Literal["truth", "number", "text", "number or text"]
+Exact = int | Fraction | str
+Row = Mapping[str, Exact]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A statement that was read: true or false for each value."""
+
+    text: str
+    _run: Callable[[Row], Any]
+
+    def __call__(self, row: Mapping[str, Scalar]) -> bool:
+        """Whether it holds where the names have these values."""
+        return bool(self._run({name: _as_written(x) for name, x in row.items()}))
+
+
+class _Column(NamedTuple):
+    """What a name can stand for."""
+
+    kind: Kind
+    labels: frozenset[str] = frozenset()
+
+
+def names_of(domain: Domain) -> tuple[str, ...]:
+    """What a statement calls the coordinates of a domain.
+
+    Their names; ``value`` where there is one and it has no name; ``x0``, ``x1``, … on a box whose
+    coordinates have none.
+    """
+    if domain.names is not None:
+        return domain.names
+    if isinstance(domain, Box):
+        return tuple(f"x{index}" for index in range(len(domain.sides)))
+    return ("value",)
+
+
+def rows_of(domain: Domain, values: Any) -> Iterator[dict[str, Scalar]]:
+    """Values of a domain by the names of their coordinates."""
+    names = names_of(domain)
+    for value in values:
+        yield dict(zip(names, value if isinstance(value, tuple) else (value,), strict=True))
+
+
+def predicate(text: str, domain: Domain) -> Predicate:
+    """Read a statement about the values of a domain; an error names the column."""
+    expect(text, str, "a text such as 'age >= 60'")
+    if len(text) > _LONGEST:
+        raise InvalidInput(f"is longer than {_LONGEST:,} characters")
+    return Predicate(text, _Parser(text, _columns(domain)).statement())
+
+
+def _columns(domain: Domain) -> dict[str, _Column]:
+    names = names_of(domain)
+    if isinstance(domain, Box):
+        return {
+            name: _Column("text", frozenset(side.labels))
+            if isinstance(side, Categories)
+            else _Column("number")
+            for name, side in zip(names, domain.sides, strict=True)
+        }
+    if domain.names is not None:
+        return dict.fromkeys(names, _Column("number"))
+    labels = frozenset(value for value in domain.values if isinstance(value, str))
+    if not labels:
+        return {"value": _Column("number")}
+    return {"value": _Column("text" if len(labels) == len(domain) else "number or text", labels)}
+
+
+def _as_written(x: Scalar) -> Exact:
+    # The shortest decimal of a double is what a person wrote.
+    return Fraction(repr(x)) if isinstance(x, float) else x
+
+
+class _Node(NamedTuple):
+    kind: Kind
+    run: Callable[[Row], Any]
+    place: int
+    labels: frozenset[str] | None = None
+    """What a name that can be a text may be."""
+    literal: str | None = None
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    place: int
+
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+    |(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    |(?P<name>[^\W\d]\w*)
+    |(?P<quoted>`[^`]*`)
+    |(?P<text>"(?:[^"\\]|\\["'\\])*"|'(?:[^'\\]|\\["'\\])*')
+    |(?P<sign><=|>=|==|!=|[-<>+*/()])""",
+    re.VERBOSE,
+)
+_WORDS = ("and", "or", "not")
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_EQUALITIES: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
+_COMPARISONS = _ORDERS | _EQUALITIES
+
+
+def _fail(reason: str, place: int) -> NoReturn:
+    raise InvalidInput(reason, f"column {place + 1}")
+
+
+def _tokens(text: str) -> list[_Token]:
+    result, place = [], 0
+    while place < len(text):
+        match = _TOKEN.match(text, place)
+        if match is None:
+            _fail(_unknown(text[place]), place)
+        kind = str(match.lastgroup)
+        if kind == "name" and match[0] in _WORDS:
+            kind = "sign"
+        if kind != "space":
+            result.append(_Token(kind, match[0], place))
+        place = match.end()
+    return [*result, _Token("end", "", len(text))]
+
+
+def _unknown(character: str) -> str:
+    if character == "=":
+        return "write == for 'is equal to'"
+    if character in "\"'`":
+        return "a quote is not closed, or has a backslash that is not before a quote"
+    return "is a character that statements do not have"
+
+
+class _Parser:
+    """Recursive descent; a method per line of the grammar, from the loosest to the tightest."""
+
+    def __init__(self, text: str, columns: Mapping[str, _Column]) -> None:
+        self._columns = columns
+        self._tokens = _tokens(text)
+        self._next = 0
+        self._depth = 0
+
+    def statement(self) -> Callable[[Row], Any]:
+        node = self._any()
+        if self._token.kind != "end":
+            _fail(f"{self._shown()} is not expected here", self._token.place)
+        return self._need(node, "truth").run
+
+    @property
+    def _token(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _taken(self, *signs: str) -> str | None:
+        token = self._token
+        if token.kind == "sign" and token.text in signs:
+            self._next += 1
+            return token.text
+        return None
+
+    def _shown(self) -> str:
+        return repr(self._token.text[:20]) if self._token.kind != "end" else "the end"
+
+    def _need(self, node: _Node, kind: Kind) -> _Node:
+        if node.kind != kind:
+            need = {"truth": "a comparison", "number": "a number"}[kind]
+            have = {"truth": "a comparison"}.get(node.kind, f"a {node.kind}")
+            _fail(f"{need} is needed here, not {have}", node.place)
+        return node
+
+    def _deeper(self, read: Callable[[], _Node]) -> _Node:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            _fail("is nested too deep", self._token.place)
+        node = read()
+        self._depth -= 1
+        return node
+
+    def _any(self) -> _Node:
+        return self._joined("or", any, self._all)
+
+    def _all(self) -> _Node:
+        return self._joined("and", all, self._not)
+
+    def _joined(
+        self, word: str, join: Callable[[Iterator[Any]], bool], read: Callable[[], _Node]
+    ) -> _Node:
+        first = read()
+        nodes = [first]
+        while self._taken(word):
+            nodes.append(read())
+        if len(nodes) == 1:
+            return first
+        runs = [self._need(node, "truth").run for node in nodes]
+        return _Node("truth", lambda row: join(run(row) for run in runs), first.place)
+
+    def _not(self) -> _Node:
+        place = self._token.place
+        if not self._taken("not"):
+            return self._comparison()
+        run = self._need(self._deeper(self._not), "truth").run
+        return _Node("truth", lambda row: not run(row), place)
+
+    def _comparison(self) -> _Node:
+        nodes, signs = [self._sum()], []
+        while sign := self._taken(*_COMPARISONS):
+            nodes.append(self._sum())
+            _check_comparison(sign, nodes[-2], nodes[-1])
+            signs.append(sign)
+        if not signs:
+            return nodes[0]
+        first, *others = [node.run for node in nodes]
+        steps = [(_COMPARISONS[sign], run) for sign, run in zip(signs, others, strict=True)]
+
+        def holds(row: Row) -> bool:
+            left = first(row)
+            for compare, run in steps:
+                right = run(row)
+                if not compare(left, right):
+                    return False
+                left = right
+            return True
+
+        return _Node("truth", holds, nodes[0].place)
+
+    def _sum(self) -> _Node:
+        return self._folded({"+": operator.add, "-": operator.sub}, self._product)
+
+    def _product(self) -> _Node:
+        return self._folded({"*": operator.mul, "/": _quotient}, self._signed)
+
+    def _folded(
+        self, operations: Mapping[str, Callable[[Any, Any], Any]], read: Callable[[], _Node]
+    ) -> _Node:
+        first = read()
+        steps: list[tuple[Callable[[Any, Any], Any], Callable[[Row], Any], int]] = []
+        place = self._token.place
+        while sign := self._taken(*operations):
+            steps.append((operations[sign], self._need(read(), "number").run, place))
+            place = self._token.place
+        if not steps:
+            return first
+        start = self._need(first, "number").run
+
+        def amount(row: Row) -> Any:
+            result = start(row)
+            for operation, run, place in steps:
+                try:
+                    result = operation(result, run(row))
+                except ZeroDivisionError:
+                    _fail("divides by zero for some value; rule it out: x != 0 and …", place)
+            return result
+
+        return _Node("number", amount, first.place)
+
+    def _signed(self) -> _Node:
+        place = self._token.place
+        sign = self._taken("-", "+")
+        if sign is None:
+            return self._atom()
+        run = self._need(self._deeper(self._signed), "number").run
+        return _Node("number", run if sign == "+" else lambda row: -run(row), place)
+
+    def _atom(self) -> _Node:
+        token = self._token
+        if self._taken("("):
+            node = self._deeper(self._any)
+            if not self._taken(")"):
+                _fail(f"a closing parenthesis is missing before {self._shown()}", self._token.place)
+            # In parentheses a text or a name is no less what it is; its place is the bracket's.
+            return node._replace(place=token.place)
+        if token.kind == "number":
+            with at(f"column {token.place + 1}", " "):
+                number = exact(token.text)
+            constant = number.numerator if number.denominator == 1 else number
+            self._next += 1
+            return _Node("number", lambda row: constant, token.place)
+        if token.kind == "text":
+            literal = re.sub(r"\\(.)", r"\1", token.text[1:-1])
+            self._next += 1
+            return _Node("text", lambda row: literal, token.place, literal=literal)
+        if token.kind in ("name", "quoted"):
+            return self._name(token)
+        _fail(f"a number, a text or a name is missing before {self._shown()}", token.place)
+
+    def _name(self, token: _Token) -> _Node:
+        name = token.text.strip("`")
+        if name not in self._columns:
+            known = ", ".join(list(self._columns)[:8])
+            _fail(f"unknown name {name[:40]!r}; known here: {known}", token.place)
+        self._next += 1
+        kind, labels = self._columns[name]
+        return _Node(kind, operator.itemgetter(name), token.place, labels or None)
+
+
+def _quotient(above: Any, below: Any) -> Fraction:
+    return Fraction(above, below)
+
+
+def _check_comparison(sign: str, left: _Node, right: _Node) -> None:
+    """Refuse what can never be true, or has no meaning: it is a slip."""
+    for node in (left, right):
+        if node.kind == "truth":
+            _fail("a comparison cannot be compared; join comparisons with and, or", node.place)
+    if sign in _ORDERS:
+        for node in (left, right):
+            if node.kind != "number":
+                _fail(f"only numbers can be compared with {sign}", node.place)
+    if {left.kind, right.kind} == {"number", "text"}:
+        _fail("a number never equals a text", right.place)
+    for name, other in ((left, right), (right, left)):
+        labels, literal = name.labels, other.literal
+        if labels is not None and literal is not None and literal not in labels:
+            known = ", ".join(sorted(labels)[:8])
+            _fail(f"there is no such label; known here: {known[:200]}", other.place)

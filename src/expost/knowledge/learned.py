@@ -1,0 +1,93 @@
+"""What somebody has learned about a statement, and how much they could have within the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from expost.knowledge.belief import Belief
+from expost.knowledge.gain import allowed_confidence, nats_of
+from expost.knowledge.samples import Samples, estimated_gain
+from expost.knowledge.statement import Statement, confidence
+from expost.loss.replay import Replay
+from expost.numbers import Enclosure, Nats
+
+__all__ = ["Learned", "learned"]
+
+State = Literal["kept", "kept with a delta", "not kept", "undecided", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """How sure somebody was of a statement, how sure they are, and what was possible."""
+
+    statement: str
+    before: Fraction
+    after: float
+    gain: float | None
+    """In nats, with the sign of the change; None if the statement was held impossible."""
+    standard_error: float | None
+    """Of the gain, where the prior is a sample."""
+    loss: Enclosure
+    """The realized loss: no confidence in any statement has changed by more."""
+    peak: Enclosure
+    """The largest on the way, for somebody who saw the first answers only."""
+    budget: Nats | None
+    first_refused: int | None
+    """The number of the first exchange, from 1, that the filter certainly refuses."""
+    state: State
+    """Whether the filter's budget was kept at every exchange, and bounds what is learned."""
+    allowed: Enclosure
+    """Between what the confidence can end up within the budget.
+
+    By the realized loss instead, where there is no budget, or one that may not have been kept, or
+    one with a delta: that bounds no single outcome.
+    """
+
+
+def learned(replay: Replay, prior: Belief | Samples, statement: str) -> Learned:
+    """Tell what the responses did to the confidence of somebody with this prior."""
+    transcript = replay.odometer.transcript
+    gain: float | None
+    if isinstance(prior, Samples):
+        estimate = estimated_gain(prior, statement, transcript)
+        before, after, gain = estimate.before, estimate.after, estimate.gain
+        error: float | None = estimate.standard_error
+    else:
+        claim = Statement(prior.domain, statement)
+        before, exact_after = confidence(prior, claim), confidence(prior.updated(transcript), claim)
+        after, gain, error = float(exact_after), None, None
+        if before:
+            gain = _away_from_zero(nats_of(exact_after / before))
+    guard, state = replay.guard, _state(replay)
+    limit: Nats | Enclosure = replay.loss
+    if guard is not None and state == "kept":
+        limit = guard.budget
+    return Learned(
+        statement=statement,
+        before=before,
+        after=after,
+        gain=gain,
+        standard_error=error,
+        loss=replay.loss,
+        peak=replay.peak,
+        budget=None if guard is None else guard.budget,
+        first_refused=replay.first_refused,
+        state=state,
+        allowed=allowed_confidence(before, limit),
+    )
+
+
+def _state(replay: Replay) -> State:
+    if replay.guard is None:
+        return "none"
+    if replay.kept is None:
+        return "undecided"
+    if not replay.kept:
+        return "not kept"
+    return "kept" if replay.guard.pure else "kept with a delta"
+
+
+def _away_from_zero(gain: Enclosure) -> float:
+    return gain.upper if gain.upper > 0 else gain.lower

@@ -1,0 +1,129 @@
+"""A prior from a table in a file: how likely somebody holds each value, before any response."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from expost.domains import Box, Categories, Domain, FiniteSet
+from expost.errors import InvalidInput, at, expect
+from expost.files.reading import NumberText, number
+from expost.files.regular import read_text
+from expost.knowledge.belief import Belief
+from expost.knowledge.grammar import names_of
+from expost.knowledge.samples import Samples
+from expost.numbers import exact
+
+__all__ = ["load_prior"]
+
+_WEIGHTS = ("probability", "count")
+_MISS = Fraction(1, 10**9)
+
+Row = dict[str, str]
+
+
+def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | Samples:
+    """Read a prior from a CSV file.
+
+    It has a column for each coordinate of the domain (``value`` where that has no name; ``x0``,
+    ``x1``, … on a plain box); others are left alone. On a finite domain a row is a value with its
+    ``probability`` or ``count``, and values without a row are held impossible. On a box a row is a
+    sample. An error names the row, and the first one below the header is 1.
+    """
+    expect(path, (str, os.PathLike), "the name of a file")
+    expect(domain, Domain, "a FiniteSet or a Box")
+    with at(os.fspath(path), ": "):
+        header, rows = _table(path)
+        for name in names_of(domain):
+            if header.count(name) != 1:
+                state = "is missing" if name not in header else "is there twice"
+                raise InvalidInput(f"column {name!r} {state}")
+        if isinstance(domain, Box):
+            return _samples(domain, rows)
+        return _belief(domain, header, rows)
+
+
+def _table(path: str | os.PathLike[str]) -> tuple[list[str], list[Row]]:
+    lines = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    try:
+        header = next(lines, [])
+        if not header:
+            raise InvalidInput("is empty")
+        rows: list[Row] = []
+        for cells in filter(None, lines):
+            if len(cells) != len(header):
+                reason = f"has {len(cells)} cells, the header {len(header)}"
+                raise InvalidInput(reason, f"row {len(rows) + 1}")
+            rows.append(dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        raise InvalidInput(f"not CSV: {error}", f"line {lines.line_num}") from None
+    return header, rows
+
+
+def _samples(box: Box, rows: list[Row]) -> Samples:
+    names = names_of(box)
+    points: list[list[Any]] = []
+    for index, row in _numbered(rows):
+        with at(f"row {index}"):
+            point = [
+                row[name] if isinstance(side, Categories) else _number(row[name], name)
+                for name, side in zip(names, box.sides, strict=True)
+            ]
+            if box.locate(point) is None:
+                raise InvalidInput("is not a point of the box")
+        points.append(point)
+    return Samples(box, points)
+
+
+def _belief(domain: FiniteSet, header: list[str], rows: list[Row]) -> Belief:
+    found = [name for name in _WEIGHTS if name in header and name not in names_of(domain)]
+    if len(found) != 1:
+        raise InvalidInput("must have one of the columns probability, count")
+    (column,) = found
+    weights = [Fraction(0)] * len(domain)
+    seen: dict[int, int] = {}
+    for index, row in _numbered(rows):
+        with at(f"row {index}"):
+            position = _position(domain, row)
+            if position in seen:
+                raise InvalidInput(f"repeats the value of row {seen[position]}")
+            seen[position] = index
+            with at(column, ": "):
+                weights[position] = exact(row[column].strip())
+                if weights[position] < 0:
+                    raise InvalidInput("must not be negative")
+    # What a program wrote has only so many digits.
+    close = abs(sum(weights, start=Fraction(-1))) <= _MISS
+    if column == "count" or close:
+        return Belief.from_counts(domain, weights)
+    return Belief(domain, weights)
+
+
+def _numbered(rows: list[Row]) -> Iterator[tuple[int, Row]]:
+    return enumerate(rows, start=1)
+
+
+def _position(domain: FiniteSet, row: Row) -> int:
+    if domain.names is not None:
+        position = domain.locate([_number(row[name], name) for name in domain.names])
+    else:
+        # A text stands for the label, or else for the number that it writes.
+        position = domain.locate(row["value"])
+        if position is None:
+            position = domain.locate(_written(row["value"]))
+    if position is None:
+        raise InvalidInput("is not a value of the domain")
+    return position
+
+
+def _number(cell: str, name: str) -> int | float:
+    with at(name, ": "):
+        return number(_written(cell))
+
+
+def _written(cell: str) -> NumberText:
+    return NumberText(cell.strip())

@@ -1,0 +1,107 @@
+"""Every exchange of a transcript, decided again on what came before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from expost.cards import card, nats
+from expost.errors import expect
+from expost.filters.filter import Filter
+from expost.filters.kinds import filter_of
+from expost.loss.log_likelihood import LogLikelihood
+from expost.loss.odometer import Odometer
+from expost.numbers import Enclosure
+from expost.solver import GAP, NODES, Effort
+from expost.transcript import Transcript
+
+__all__ = ["Replay", "replay", "replayed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Whether a budget was kept, by every decision and not by the end, and the loss on the way.
+
+    ``kept`` is a fact about the transcript: whether the condition of the filter that it names held
+    at every exchange, given those before. None where a search could not tell, or no filter is
+    named. Proof: docs/theory/filters.md.
+    """
+
+    kept: bool | None
+    first_refused: int | None
+    """The number of the first exchange, from 1, that the filter certainly refuses.
+
+    None also where the budget was not kept and the search for that exchange ran out of nodes.
+    """
+    loss: Enclosure
+    """The realized loss at the end."""
+    peak: Enclosure
+    """The largest realized loss on the way."""
+    guard: Filter | None
+    """The filter that the transcript names."""
+    odometer: Odometer = field(repr=False, compare=False)
+    """The odometer at the end."""
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {"budget": "none" if self.guard is None else self.guard.limit}
+        if self.guard is not None:
+            words = {True: "yes, at every exchange", False: "no", None: "undecided"}
+            facts["kept"] = words[self.kept]
+        if self.first_refused is not None:
+            facts["first refused"] = f"exchange {self.first_refused}"
+        facts["realized loss at the end"] = nats(self.loss.upper)
+        facts["at its peak"] = nats(self.peak.upper)
+        return card("Replay", facts)
+
+
+def replay(
+    transcript: Transcript,
+    *,
+    gap: float = GAP,
+    nodes: int = NODES,
+    progress: Callable[[int, int], None] | None = None,
+) -> Replay:
+    """Decide every exchange again, by the filter that the transcript names, on what came before.
+
+    On a box ``gap`` is for the losses, and all decisions together have ``nodes``; more of them turn
+    undecided into kept or not kept, never one of those into the other. On a finite domain
+    everything is decided, unless exact comparisons of very long transcripts take more than these:
+    each counts as a node for every four different responses. ``progress`` is told how many
+    exchanges of how many were decided.
+    """
+    expect(transcript, Transcript, "a transcript")
+    return replayed(transcript, Effort(gap, nodes), progress)
+
+
+def replayed(
+    transcript: Transcript, effort: Effort, progress: Callable[[int, int], None] | None = None
+) -> Replay:
+    """The same by an effort."""
+    guard = None if transcript.filter is None else filter_of(transcript.filter)
+    shared = effort.within(effort.most)
+    odometer = Odometer(transcript.first(0), effort=shared)
+    kept, first_refused = True, None
+    for number, exchange in enumerate(transcript.exchanges, start=1):
+        if progress is not None:
+            progress(number, len(transcript))
+        if guard is not None and first_refused is None:
+            accepted = None if shared.used_up else guard.verdict(odometer, exchange.query)
+            first_refused = number if accepted is False else None
+            kept = kept and accepted is True
+        odometer = odometer.add(exchange.query, exchange.response)
+    if isinstance(odometer.log_likelihood, LogLikelihood):
+        loss = odometer.exact_loss.enclosure
+    else:
+        odometer = odometer.prefix(len(odometer), effort)  # which shares its nodes with nobody
+        loss = odometer.loss if guard is None else guard.realized(odometer)
+    if guard is None:
+        return Replay(None, None, loss, odometer.peak, None, odometer)
+    peak = odometer.peak
+    if kept and guard.pure:
+        # What was accepted ended within the budget, wherever the searches for a report stop.
+        loss, peak = guard.capped(loss), guard.capped(peak)
+    peak = Enclosure(max(peak.lower, loss.lower), peak.upper)
+    # What was above the budget on the way was not kept, also where no single decision is known.
+    above = guard.pure and peak.lower > guard.budget.enclosure.upper
+    verdict = False if first_refused is not None or above else kept or None
+    return Replay(verdict, first_refused, loss, peak, guard, odometer)

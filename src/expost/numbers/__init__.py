@@ -1,0 +1,25 @@
+"""Numbers with a guarantee: exact ones, and doubles that are rounded outward."""
+
+from expost.numbers.doubles import double_above, double_below, scaled_exp
+from expost.numbers.enclosure import UNIT, Enclosure, down, up
+from expost.numbers.nats import INFINITE, LARGEST_BUDGET, Added, Nats
+from expost.numbers.reading import ExactLike, decimal_text, exact, positive, quotient
+
+__all__ = [
+    "INFINITE",
+    "LARGEST_BUDGET",
+    "UNIT",
+    "Added",
+    "Enclosure",
+    "ExactLike",
+    "Nats",
+    "decimal_text",
+    "double_above",
+    "double_below",
+    "down",
+    "exact",
+    "positive",
+    "quotient",
+    "scaled_exp",
+    "up",
+]

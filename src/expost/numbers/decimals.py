@@ -1,0 +1,30 @@
+"""Decimals with many more digits than a double has, and the doubles around them."""
+
+from __future__ import annotations
+
+import decimal
+from contextlib import AbstractContextManager
+from decimal import Decimal
+from fractions import Fraction
+
+from expost.numbers.doubles import double_above, double_below
+from expost.numbers.enclosure import Enclosure
+from expost.numbers.exact_sum import decimal_context
+
+__all__ = ["ERROR", "enclosed", "many_digits"]
+
+ERROR = Fraction(1, 10**35)
+"""A relative error that dozens of operations, each right to 50 digits, stay far below."""
+
+_FIFTY = decimal_context(50, decimal.ROUND_HALF_EVEN)
+
+
+def many_digits() -> AbstractContextManager[decimal.Context]:
+    """Arithmetic on decimals inside is right to 50 digits, whatever the caller has set."""
+    return decimal.localcontext(_FIFTY)
+
+
+def enclosed(number: Decimal, error: Fraction) -> Enclosure:
+    """Doubles around a number that is not negative and known to an error."""
+    middle = Fraction(number)
+    return Enclosure(max(0.0, double_below(middle - error)), max(0.0, double_above(middle + error)))

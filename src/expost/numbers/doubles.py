@@ -1,0 +1,55 @@
+"""The doubles next to a number that no double is."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+from expost.numbers.enclosure import down
+from expost.numbers.exact_sum import decimal_context, decimals_around
+from expost.numbers.integer_exp import near_exp
+
+__all__ = ["double_above", "double_below", "scaled_exp"]
+
+
+def scaled_exp(exponent: Fraction, bits: int) -> int:
+    """The integer ⌊2^bits · e^exponent⌋, for a rational exponent other than zero."""
+    near = near_exp(exponent, bits)
+    if near is not None:
+        return near
+    # The result has about bits + exponent/ln 2 bits, and a decimal digit is worth three at least.
+    digits = 30 + max(0, bits + int(exponent * Fraction("1.4427"))) // 3
+    while True:
+        context = decimal_context(digits, decimal.ROUND_HALF_EVEN)
+        below, above = decimals_around(*exponent.as_integer_ratio(), digits)
+        lower = _scaled_floor(context.next_minus(context.exp(below)), bits)
+        upper = _scaled_floor(context.next_plus(context.exp(above)), bits)
+        if lower == upper:
+            return lower
+        digits *= 2  # e^exponent is irrational, so some number of digits tells it from an integer
+
+
+def _scaled_floor(number: Decimal, bits: int) -> int:
+    """⌊2^bits · number⌋ of a positive number, without a fraction in lowest terms."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    coefficient = int(number.scaleb(-exponent, decimal_context(len(digits), decimal.ROUND_FLOOR)))
+    if exponent >= 0:
+        return coefficient * int(10**exponent) << bits
+    return int((coefficient << bits) // 10**-exponent)
+
+
+def double_below(number: Fraction) -> float:
+    """The largest double that is not above a rational."""
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return -math.inf if number < 0 else math.nextafter(math.inf, 0)
+    return nearest if nearest <= number else down(nearest)
+
+
+def double_above(number: Fraction) -> float:
+    """The smallest double that is not below a rational."""
+    return -double_below(-number)

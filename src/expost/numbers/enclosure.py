@@ -1,0 +1,61 @@
+"""Doubles that are rounded outward, so that what they enclose is certainly there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from expost.cards import card, nats
+
+__all__ = ["UNIT", "Enclosure", "down", "up"]
+
+UNIT = 2.0**-53
+"""Unit roundoff: the relative error of one correctly rounded operation on doubles."""
+
+
+def up(x: float) -> float:
+    """The next double above, so that a result rounded to nearest becomes an upper bound."""
+    return math.nextafter(x, math.inf)
+
+
+def down(x: float) -> float:
+    """The next double below."""
+    return math.nextafter(x, -math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    """A real number between two doubles. Act on ``upper``; it may be infinite."""
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if not self.lower <= self.upper:
+            raise ValueError("an enclosure needs lower <= upper")
+
+    def __add__(self, other: Enclosure) -> Enclosure:
+        if 0.0 == other.lower == other.upper:
+            return self
+        if 0.0 == self.lower == self.upper:
+            return other
+        if math.inf in (self.lower, other.lower):
+            return Enclosure(math.inf, math.inf)
+        return Enclosure(down(self.lower + other.lower), up(self.upper + other.upper))
+
+    def __mul__(self, times: int) -> Enclosure:
+        if times == 1 or self.lower == math.inf or 0.0 == self.lower == self.upper:
+            return self
+        return Enclosure(down(self.lower * times), up(self.upper * times))
+
+    def __contains__(self, x: float | Fraction) -> bool:
+        return self.lower <= x <= self.upper
+
+    @property
+    def width(self) -> float:
+        return up(self.upper - self.lower) if self.lower < self.upper else 0.0
+
+    def _repr_html_(self) -> str:
+        facts = {"lower": self.lower, "upper": self.upper, "width": self.width}
+        return card("Enclosure", {name: nats(number) for name, number in facts.items()})

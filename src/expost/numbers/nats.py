@@ -1,0 +1,176 @@
+"""Exact amounts of privacy: a rational plus the logarithm of a rational."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, total_ordering
+
+from expost.errors import InvalidInput, at
+from expost.numbers.enclosure import Enclosure
+from expost.numbers.exact_sum import ExactSum
+from expost.numbers.reading import ExactLike, decimal_text, exact, positive
+
+__all__ = ["INFINITE", "LARGEST_BUDGET", "Added", "Nats"]
+
+LARGEST_BUDGET = 10**6
+
+
+@total_ordering
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Nats:
+    """An exact amount of privacy in nats: ``rational + log(ratio)``; ``ratio=None`` is infinite.
+
+    The order is exact. A rational equals a logarithm of a rational only where both are zero, so
+    more digits always decide. Sums are held as such, and written out only where they are shown.
+    """
+
+    _sum: ExactSum | None
+
+    def __init__(
+        self,
+        rational: Fraction = Fraction(0),
+        ratio: Fraction | None = Fraction(1),
+    ) -> None:
+        if ratio is not None and ratio <= 0:
+            raise ValueError("the ratio must be positive")
+        amount = None if ratio is None else ExactSum.of(rational, ratio)
+        object.__setattr__(self, "_sum", amount)
+
+    @classmethod
+    def of(cls, amount: ExactSum) -> Nats:
+        """The amount that a sum is."""
+        result = cls.__new__(cls)
+        object.__setattr__(result, "_sum", amount)
+        return result
+
+    @classmethod
+    def total(cls, parts: Iterable[tuple[Nats, int]]) -> Nats:
+        """The sum of these amounts, each so many times."""
+        counted = list(parts)
+        sums = [(part._sum, times) for part, times in counted if part._sum is not None]
+        if len(sums) < len(counted):
+            return INFINITE
+        return cls.of(ExactSum.total(sums))
+
+    @classmethod
+    def budget(cls, epsilon: ExactLike | None = None, ratio: ExactLike | None = None) -> Nats:
+        """A budget as a person writes it: ``epsilon`` in nats, or ``ratio`` = e^epsilon."""
+        if (epsilon is None) == (ratio is None):
+            raise InvalidInput("give either epsilon or ratio")
+        if epsilon is not None:
+            with at("epsilon"):
+                return cls(rational=positive(epsilon, at_most=LARGEST_BUDGET))
+        assert ratio is not None
+        with at("ratio"):
+            factor = exact(ratio)
+            if factor <= 1:
+                raise InvalidInput("must be greater than 1")
+        return cls(ratio=factor)
+
+    @property
+    def rational(self) -> Fraction:
+        """What is not under the logarithm."""
+        return Fraction(0) if self._sum is None else self._sum.rational
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """What is under the logarithm."""
+        return None if self._sum is None else self._sum.ratio
+
+    @property
+    def is_infinite(self) -> bool:
+        return self._sum is None
+
+    @property
+    def is_rational(self) -> bool:
+        """Whether there is nothing under the logarithm but one."""
+        return self._sum is not None and not self._sum.has_ratio
+
+    def __add__(self, other: Nats) -> Nats:
+        return Nats.total([(self, 1), (other, 1)])
+
+    def __mul__(self, times: int) -> Nats:
+        return Nats.total([(self, times)])
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Nats) or self._fingerprint != other._fingerprint:
+            return False
+        return self._compare(other) == 0
+
+    def __lt__(self, other: Nats) -> bool:
+        return self._compare(other) < 0
+
+    def __hash__(self) -> int:
+        return hash(self._fingerprint)
+
+    @property
+    def _fingerprint(self) -> tuple[int, int] | None:
+        return None if self._sum is None else self._sum.fingerprint
+
+    def __repr__(self) -> str:
+        return f"Nats({self})"
+
+    def __str__(self) -> str:
+        if self.ratio is None:
+            return "inf"
+        parts = [] if self.rational == 0 and self.ratio != 1 else [decimal_text(self.rational)]
+        if self.ratio != 1:
+            parts.append(f"ln({self.ratio})")
+        return " + ".join(parts)
+
+    def _compare(self, other: Nats) -> int:
+        """The sign of ``self - other``."""
+        if self._sum is None or other._sum is None:
+            return (self._sum is None) - (other._sum is None)
+        return ExactSum.total([(self._sum, 1), (other._sum, -1)]).sign
+
+    @cached_property
+    def enclosure(self) -> Enclosure:
+        """The nearest doubles on both sides."""
+        if self._sum is None:
+            return Enclosure(math.inf, math.inf)
+        return Enclosure(*self._sum.doubles())
+
+    @property
+    def nearest(self) -> float:
+        """A double for reports: the nearest one to a rational, else the next one above."""
+        if self._sum is None or self._sum.has_ratio:
+            return self.enclosure.upper
+        return self._sum.nearest_rational
+
+
+INFINITE = Nats(ratio=None)
+# Denominators of decimals with a dozen places, and of many quotients; no sum takes long.
+_SHORT = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A sum of amounts: three times 0.1 is 0.3. What would be long to write is enclosed."""
+
+    exact: Fraction = Fraction(0)
+    rest: Enclosure = Enclosure(0.0, 0.0)  # noqa: RUF009 - frozen
+
+    @classmethod
+    def of(cls, amount: Nats) -> Added:
+        if amount.ratio == 1 and amount.rational.denominator <= _SHORT:
+            return cls(amount.rational)
+        return cls(rest=amount.enclosure)
+
+    def __add__(self, other: Added) -> Added:
+        exact, rest = self.exact + other.exact, self.rest + other.rest
+        if exact.denominator <= _SHORT:
+            return Added(exact, rest)
+        return Added(self.exact, rest + Nats(other.exact).enclosure)
+
+    def __mul__(self, times: int) -> Added:
+        return Added(self.exact * times, self.rest * times)
+
+    @property
+    def enclosure(self) -> Enclosure:
+        return Nats(self.exact).enclosure + self.rest

@@ -1,0 +1,96 @@
+"""Numbers as people write them, read exactly."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import SupportsFloat
+
+from expost.errors import InvalidInput
+
+__all__ = ["ExactLike", "decimal_text", "exact", "positive", "quotient"]
+
+ExactLike = int | float | str | Decimal | Fraction | SupportsFloat
+# A person's number: a decimal or a quotient of integers. Limits keep a hostile file from asking
+# for a billion digits, and every number within the range of doubles.
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[+-]?\d+))?", re.ASCII)
+_QUOTIENT = re.compile(r"[+-]?\d+/\d+", re.ASCII)
+_MOST_CHARACTERS = 2000
+_MOST_BITS = 3000
+_LARGEST_EXPONENT = 300
+
+
+def exact(number: ExactLike) -> Fraction:
+    """The rational that a person meant: ``0.3`` and ``"0.3"`` are both 3/10, ``"1/3"`` is 1/3."""
+    if isinstance(number, Fraction):
+        return _modest(number)
+    if isinstance(number, bool) or not isinstance(number, (str, SupportsFloat)):
+        raise InvalidInput("must be a number")
+    if isinstance(number, int):
+        return _modest(Fraction(number))
+    # str of a NumPy float is its shortest decimal in its own precision, as repr of a float is.
+    text = str(number)
+    if len(text) > _MOST_CHARACTERS:
+        raise InvalidInput("has too many digits")
+    if _QUOTIENT.fullmatch(text):
+        numerator, denominator = map(int, text.split("/"))
+        if denominator == 0:
+            raise InvalidInput("has a denominator of zero")
+        return _modest(Fraction(numerator, denominator))
+    match = _DECIMAL.fullmatch(text)
+    if match is None:
+        if text.lower().lstrip("+-") in {"nan", "inf", "infinity"}:
+            raise InvalidInput("must be a finite number")
+        raise InvalidInput('must be a decimal or "p/q"')
+    exponent = match["exponent"] or "0"
+    if len(exponent) > 5 or abs(int(exponent)) > 2 * _LARGEST_EXPONENT:
+        raise InvalidInput("is too large or too small")
+    return _modest(Fraction(text))
+
+
+def positive(number: ExactLike, *, at_most: int) -> Fraction:
+    """An exact number above zero and not above a limit."""
+    value = exact(number)
+    if value <= 0:
+        raise InvalidInput("must be greater than 0")
+    if value > at_most:
+        raise InvalidInput(f"must be at most {at_most}")
+    return value
+
+
+def _modest(number: Fraction) -> Fraction:
+    # Both parts together are then few enough characters to be read again as they are written.
+    bits = max(number.numerator.bit_length(), number.denominator.bit_length())
+    if bits > _MOST_BITS:
+        raise InvalidInput("has too many digits")
+    if (
+        bits > _LARGEST_EXPONENT
+        and number
+        and not Fraction(1, 10**_LARGEST_EXPONENT) <= abs(number) <= 10**_LARGEST_EXPONENT
+    ):
+        raise InvalidInput("is too large or too small")
+    return number
+
+
+def decimal_text(number: Fraction) -> str:
+    """The shortest exact text: a decimal where one ends within 30 places, else ``p/q``."""
+    denominator, places = number.denominator, 0
+    while denominator != 1 and places <= 30:
+        common = math.gcd(denominator, 10)
+        if common == 1:
+            break
+        denominator //= common
+        places += 1
+    if denominator != 1 or places > 30:
+        return f"{number.numerator}/{number.denominator}"
+    if places == 0:
+        return str(number.numerator)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+
+
+def quotient(number: Fraction) -> Decimal:
+    """A rational as a decimal, rounded as the context at hand says."""
+    return Decimal(number.numerator) / Decimal(number.denominator)

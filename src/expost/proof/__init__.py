@@ -1,0 +1,1 @@
+"""Losses with a proof, and the checker that needs nothing else."""

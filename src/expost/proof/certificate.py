@@ -1,0 +1,355 @@
+"""What proves that a realized loss is at most a number, for anybody to check.
+
+``verify.py`` is the checker; it stands alone and believes nothing that is said here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from expost.domains import Box, FiniteSet
+from expost.errors import InvalidInput, expect
+from expost.files.canonical import canonical
+from expost.loss.log_likelihood import BoxLogLikelihood
+from expost.loss.realized import realized_loss
+from expost.proof import verify
+from expost.proof.tangents import tangents
+from expost.queries.noise.gaussian import Gaussian
+from expost.solver import GAP, NODES, Effort
+from expost.solver.effort import SMALLEST_GAP
+from expost.terms.on_box import ScoreTerm
+from expost.transcript import Transcript, readable
+
+if TYPE_CHECKING:
+    from expost.proof.tree import Block, Leaf, Proof
+
+__all__ = ["Certificate", "certificate"]
+
+_DIGITS = 7
+_LITTLE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A proof of an upper bound on a realized loss."""
+
+    loss: Decimal
+    """The bound that is proved, in nats."""
+    document: dict[str, Any]
+    """The proof, in its JSON shape."""
+    verdict: verify.Verdict
+    """What the checker will say."""
+
+    def __repr__(self) -> str:
+        return f"Certificate(loss at most {verify.rounded_up(self.loss)})"
+
+    def encode(self) -> bytes:
+        """The proof as a file of JSON."""
+        return _json(self.document).encode()
+
+    @property
+    def leaves(self) -> int:
+        """In how many parts the domain is looked at."""
+        return len(_leaves(self.document.get("groups", [])))
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Write the file, and say how many bytes it has."""
+        return Path(path).write_bytes(self.encode())
+
+
+def _json(tree: Any) -> str:
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+
+
+def _leaves(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    sides = [group[side] for group in groups for side in ("largest", "smallest")]
+    return [node for nodes in sides for node in nodes if "at" not in node]
+
+
+def certificate(
+    transcript: Transcript,
+    *,
+    gap: float = GAP,
+    nodes: int = NODES,
+    progress: Callable[[int], None] | None = None,
+) -> Certificate:
+    """A proof that the realized loss of a transcript is at most a number.
+
+    Over a box the number is within ``gap`` of the loss, or further if that takes more than
+    ``nodes`` nodes. Where the transcript names a budget of the loss that a smaller gap may show to
+    be enough, the search goes on. ``progress`` is called with the number of leaves so far. Why such
+    a proof proves it: docs/theory/certificates.md.
+    """
+    expect(transcript, Transcript, "a transcript")
+    effort = Effort(gap, nodes)
+    for index, exchange in enumerate(transcript.exchanges):
+        if isinstance(exchange.query, Gaussian):
+            reason = "there are no certificates for gaussian noise; expost loss has the loss"
+            raise InvalidInput(reason, f"exchanges[{index}].query")
+    with localcontext(verify.EXACT):
+        try:
+            draft = _Draft.of(transcript, progress)
+            best = draft.proof(effort)
+        except verify.Failed as problem:
+            raise InvalidInput(f"there is no certificate that can be checked: {problem}") from None
+        while finer := _finer(transcript, best.verdict, effort):
+            try:
+                effort, better = finer, draft.proof(finer)
+            except verify.Failed:
+                break  # it is too long to be checked
+            if better.loss >= best.loss:
+                break  # the nodes are used up
+            best = better
+    return best
+
+
+def _finer(transcript: Transcript, verdict: verify.Verdict, effort: Effort) -> Effort | None:
+    """A smaller gap, if the loss is not known to be above the budget and may be shown not to be."""
+    finite = isinstance(transcript.domain, FiniteSet)
+    if verdict.budget is None or verdict.shows_end_within_budget or finite:
+        return None
+    lower = realized_loss(transcript, gap=effort.gap, nodes=effort.most).lower
+    gap = max(SMALLEST_GAP, min(effort.gap / 2, 0.8 * (float(verdict.budget) - lower)))
+    # If not even this gap was reached, the nodes were used up.
+    was_reached = float(verdict.loss) <= lower + 2 * effort.gap
+    hopeful = gap < effort.gap and lower <= verdict.budget and was_reached
+    return replace(effort, gap=gap) if hopeful else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A transcript in its JSON shape, its text, and as the checker reads that."""
+
+    transcript: Transcript
+    tree: dict[str, Any]
+    text: str
+    statement: Any
+    progress: Callable[[int], None] | None
+
+    @classmethod
+    def of(cls, transcript: Transcript, progress: Callable[[int], None] | None) -> _Draft:
+        tree = readable(transcript.tree())
+        text = json.dumps(tree)
+        return cls(transcript, tree, text, verify.read(text, "transcript"), progress)
+
+    def proof(self, effort: Effort) -> Certificate:
+        loss, _ = self._checked([])  # so that nothing is searched for what cannot be checked
+        groups: list[dict[str, Any]] = []
+        if isinstance(self.transcript.domain, Box):
+            found = _Blocks.of(self.transcript, self.transcript.domain, self.statement, effort)
+            try:
+                groups = found.groups(curved=True)
+                loss, bounds = self._checked(groups)
+            except verify.Failed:
+                # With many columns curvature is a lot of work to check.
+                groups = found.groups(curved=False)
+                loss, bounds = self._checked(groups)
+            for leaf, bound in zip(_leaves(groups), bounds, strict=True):
+                leaf["bound"] = _text(bound)
+        document: dict[str, Any] = {"version": 1}
+        if "filter" in self.tree:
+            document["filter"] = self.tree["filter"]
+        document["responses"] = [exchange["response"] for exchange in self.tree["exchanges"]]
+        if groups:
+            document["groups"] = groups
+        document["loss"] = _text(loss, digits=24)
+        text = _json(document)
+        verify.need_size(text, "proof")
+        stated, leaves = Decimal(document["loss"]), len(_leaves(groups))
+        work = verify.Work(self.text, text)
+        return Certificate(stated, document, verify.judged(stated, self.statement, leaves, work))
+
+    def _checked(self, groups: list[dict[str, Any]]) -> tuple[Decimal, list[Decimal]]:
+        """The loss that they prove, and the bounds of their leaves, as the checker finds them."""
+        bounds: list[Decimal] = []
+
+        def note(_leaf: Any, bound: Decimal, _place: str) -> None:
+            bounds.append(bound)
+            if self.progress is not None:
+                self.progress(len(bounds))
+
+        proof = _json(groups)
+        work = verify.Work(self.text, proof)
+        return verify.loss_of(self.statement, verify.read(proof, "proof"), note, work), bounds
+
+
+def _text(bound: Decimal, digits: int = 12) -> str:
+    if not bound.is_finite():
+        return str(bound)
+    upward = Context(prec=1000, rounding=ROUND_CEILING)
+    return str(bound.quantize(Decimal(10) ** -digits, context=upward))
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """What was found for blocks of queries that share no coordinate, before it is written down."""
+
+    box: Box
+    found: list[Block]
+    indices: list[list[int]]
+    """The exchanges of every term; those that are alike are one."""
+    known: list[_Known]
+
+    @classmethod
+    def of(cls, transcript: Transcript, box: Box, statement: Any, effort: Effort) -> _Blocks:
+        from expost.proof.tree import prove
+
+        total = BoxLogLikelihood.of(box, transcript.exchanges)
+        alike: dict[bytes, list[int]] = {}
+        for index, exchange in enumerate(transcript.exchanges):
+            query = exchange.query
+            key = canonical([query.kind, query.tree(), exchange.response])
+            alike.setdefault(key, []).append(index)
+        indices = list(alike.values())
+        terms = [(total.terms[several[0]], len(several)) for several in indices]
+        columns: Any = verify.read_domain(statement["domain"])
+        known: list[_Known] = []
+        for term, several in zip(terms, indices, strict=True):
+            exchange = statement["exchanges"][several[0]]
+            response = verify.plain(exchange["response"])
+            own = verify.read_term(exchange["query"], response, columns)
+            known.append(_Known.of(own, term[1], term[0], box))
+        unclipped = [_unclipped(own.term, columns) for own in known]
+        return cls(box, prove(terms, box, effort, unclipped), indices, known)
+
+    def groups(self, *, curved: bool) -> list[dict[str, Any]]:
+        """A group per block, and one for what is constant."""
+        groups, left = [], set(range(len(self.known)))
+        for block in self.found:
+            left -= set(block.terms)
+            own_terms = [self.known[term] for term in block.terms]
+            groups.append(
+                {
+                    "terms": [self.indices[term] for term in block.terms],
+                    "largest": _nodes(block.largest, own_terms, self.box, 1, curved=curved),
+                    "smallest": _nodes(block.smallest, own_terms, self.box, -1, curved=curved),
+                }
+            )
+        # What varies by as much as its epsilon is charged that in no group as well.
+        constant = [term for term in sorted(left) if self.known[term].is_certain]
+        if constant:
+            leaf = {"multipliers": [0] * len(constant), "tangents": [[]] * len(constant)}
+            names = [self.indices[term] for term in constant]
+            groups.append({"terms": names, "largest": [{**leaf}], "smallest": [{**leaf}]})
+        return groups
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A term of the checker, how often it counts, and what the solver makes of its score.
+
+    The solver's affine form is scale · score + shift. The scale is 0 if the score is a constant.
+    """
+
+    term: verify.Term
+    times: int
+    scale: float
+    shift: float
+    weights: list[float]
+    """Those of the checker's score, as doubles."""
+
+    @classmethod
+    def of(cls, own: verify.Term, times: int, term: ScoreTerm, box: Box) -> _Known:
+        weights = [float(a) for a in own.a]
+        largest = max(range(len(weights)), key=lambda j: abs(weights[j]))
+        theirs = term.weights[box.order[largest]]
+        scale = theirs / weights[largest] if weights[largest] else 0.0
+        return cls(own, times, scale, term.offset - scale * float(own.c), weights)
+
+    @property
+    def is_certain(self) -> bool:
+        return self.term.curve.error < self.term.curve.epsilon / 3
+
+    def score(self, form: float) -> float:
+        return (form - self.shift) / self.scale if self.scale else float(self.term.c)
+
+
+def _unclipped(term: verify.Term, columns: Any) -> bool:
+    """Whether a term is linear in what the checker makes of the whole box."""
+    low, high = verify.score_range(term.a, term.c, verify.everywhere(columns))
+    return term.curve.kind == "linear" and term.curve.low <= low <= high <= term.curve.high
+
+
+def _nodes(
+    proof: Proof, known: list[_Known], box: Box, sign: int, *, curved: bool
+) -> list[dict[str, Any]]:
+    from expost.proof.tree import CoordinateSplit, EndsSplit, ScoreSplit
+
+    places = {column: place for place, column in enumerate(box.order)}
+    nodes: list[dict[str, Any]] = []
+    for step in proof:
+        if isinstance(step, CoordinateSplit):
+            nodes.append({"column": places[step.column], "at": step.at})
+        elif isinstance(step, EndsSplit):
+            nodes.append({"column": places[step.column], "at": "ends"})
+        elif isinstance(step, ScoreSplit):
+            nodes.append({"score": step.term, "at": known[step.term].score(step.at)})
+        else:
+            nodes.append(_leaf(step, known, box, sign, curved=curved))
+    return nodes
+
+
+def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool) -> dict[str, Any]:
+    """A leaf in the units of the checker, with the points where tangents will do best."""
+    lam = _short(own.scale * y for own, y in zip(known, step.multipliers.tolist(), strict=True))
+    pairs = list(zip(known, step.curvatures.tolist(), strict=True))
+    q = [_curvature(own.term.curve, own.scale * (own.scale * y)) for own, y in pairs]
+    # Other coordinates than those of the block do not matter.
+    centre = [step.centre.get(column, 0.0) for column in box.order]
+    diagonal = _diagonal(step, known, q, box)
+    if not curved or not all(map(math.isfinite, (*q, *centre, *diagonal))):
+        q = [0.0] * len(known)
+    points = []
+    for place, own in enumerate(known):
+        curve, a = own.term.curve, own.weights
+        low, high = (own.score(float(ends[place])) for ends in (step.low, step.high))
+        if 0 > q[place] > -_LITTLE * min(1.0, float(curve.size)):
+            # To be negative a term must be concave, and here rounding might have a say in that.
+            for j, x in enumerate(a):
+                diagonal[j] -= q[place] * abs(x) * math.fsum(map(abs, a))
+            q[place] = 0.0
+        middle = float(own.term.c) + math.fsum(x * y for x, y in zip(a, centre, strict=True))
+        times = sign * own.times
+        points.append(_short(tangents(curve, times, lam[place], q[place], middle, low, high)))
+    leaf: dict[str, Any] = {"multipliers": lam, "tangents": points}
+    if any(q):
+        leaf |= {"curvatures": q, "centre": centre, "diagonal": diagonal}
+    return leaf
+
+
+def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list[float]:
+    """A little more than the solver's; at columns that are fixed a lot, which costs nothing."""
+    result = []
+    for place, column in enumerate(box.order):
+        least = step.diagonal.get(column, 0.0)
+        pairs = zip(known, q, strict=True)
+        size = sum(abs(y * own.weights[place]) * abs(own.weights[place]) for own, y in pairs)
+        if math.isinf(least):
+            result.append(1e9 * len(box.order) * size)
+        else:
+            # The checker wants a margin against both.
+            result.append(least * (1 + 10.0 ** (2 - _DIGITS)) + _LITTLE * size)
+    return result
+
+
+def _short(numbers: Iterable[float]) -> list[float]:
+    """A few digits: any multipliers will do, and the bound hardly changes."""
+    return [float(f"{x:.{_DIGITS}g}") for x in numbers]
+
+
+def _curvature(curve: verify.Curve, curvature: float) -> float:
+    """A few digits of a curvature, on the side where its term is still bounded as it was.
+
+    Less needs no more of the diagonal. But a linear term has to be concave at its tangent, which
+    may take all of it; the diagonal is made larger by as much.
+    """
+    moved = abs(curvature) * 10.0 ** (1 - _DIGITS)
+    (short,) = _short([curvature + moved if curve.kind == "linear" else curvature - moved])
+    return short

@@ -1,0 +1,223 @@
+"""Searches that remember why: a tree of cuts, and in each leaf the multipliers of its bound.
+
+Nodes are not tightened here, so that whoever checks the proof needs to know cuts and multipliers
+only. That takes more nodes than a search that need not explain itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Box, Integers
+from expost.solver import kernels
+from expost.solver.branch_and_bound import Search, Tree, suitable_rules
+from expost.solver.effort import Effort
+from expost.solver.kernels import CORNERS, PackedSide
+from expost.solver.problem import Floats, Sides, Terms, both_sides
+from expost.solver.spread import blocks
+from expost.solver.warm_up import ready
+from expost.terms.on_box import ScoreTerm
+
+__all__ = ["Block", "CoordinateSplit", "EndsSplit", "Leaf", "Proof", "ScoreSplit", "prove"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSplit:
+    """A cut at a value of the affine form of a term."""
+
+    term: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinateSplit:
+    """A cut at a column of the box; an integer one lies below it up to here."""
+
+    column: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class EndsSplit:
+    """A cut into the two ends of a column, for a sum that is convex in it."""
+
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """What the bound of a leaf is made of, in terms of affine forms and of columns of the box."""
+
+    multipliers: Floats
+    low: Floats
+    """Between these and ``high`` are the affine forms."""
+    high: Floats
+    curvatures: Floats
+    centre: dict[int, float]
+    diagonal: dict[int, float]
+    """Infinite at columns that are fixed, where it may be anything."""
+
+
+Split = ScoreSplit | CoordinateSplit | EndsSplit
+Proof = list[Split | Leaf]
+"""A tree, parent first, then all that is below its cut, then all that is above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Terms, by their index, and why neither their sum nor its negative is larger anywhere."""
+
+    terms: tuple[int, ...]
+    largest: Proof
+    smallest: Proof
+
+
+def prove(
+    terms: Sequence[tuple[ScoreTerm, int]], box: Box, effort: Effort, unclipped: Sequence[bool]
+) -> list[Block]:
+    """Proofs for every block of terms that share no coordinate, for a gap in total.
+
+    ``unclipped`` are linear terms that are never clipped, not even by rounding.
+    """
+    ready()
+    found = list(blocks(terms, box))
+    tolerance = 0.49 * effort.gap / max(1, len(found))
+    result = []
+    for columns, block in found:
+        pairs = [terms[index] for index in block]
+        sides = both_sides(Terms.of(pairs, columns), Sides.of(box, columns))
+        proofs = []
+        for side, sign in zip(sides, (1, -1), strict=True):
+            rules = suitable_rules(side, corners=all(unclipped[index] for index in block))
+            tree = _tree(side, rules, tolerance, effort.most)
+            proofs.append(list(tree.steps(_Frame.of(box, columns, len(pairs), sign))))
+        result.append(Block(tuple(block), *proofs))
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """How the normal form of a side was made: by a sign, and by powers of two for coordinates."""
+
+    columns: Sequence[int]
+    exponents: Sequence[int]
+    terms: int
+    sign: int
+
+    @classmethod
+    def of(cls, box: Box, columns: Sequence[int], terms: int, sign: int) -> _Frame:
+        used = [box.columns[j] for j in columns]
+        exponents = [
+            0
+            if isinstance(side, Integers)
+            else math.frexp(max(abs(side.lower), abs(side.upper)))[1]
+            for side in used
+        ]
+        return cls(columns, exponents, terms, sign)
+
+    def scaled(self, numbers: Floats, power: int) -> dict[int, float]:
+        """What a number per coordinate is at the columns of the box."""
+        with np.errstate(over="ignore", under="ignore"):  # what is too large for a proof says so
+            sizes = np.ldexp(numbers, power * np.array(self.exponents, dtype=np.int64))
+        return dict(zip(self.columns, sizes.tolist(), strict=True))
+
+
+def _tree(side: PackedSide, rules: list[int], tolerance: float, nodes: int) -> _ProofTree:
+    search = Search(side, rules)
+    search.pursue(tolerance, nodes)
+    tree = _ProofTree(side, search.rule)
+    tree.offer(search.reached)
+    tree.pursue(tolerance, nodes, math.inf, None)
+    return tree
+
+
+@dataclass(slots=True)
+class _Node:
+    reason: list[Floats]
+    low: Floats
+    high: Floats
+    fixed: NDArray[np.bool_]
+    split: tuple[int, float] | None = None
+    halves: list[int] = field(default_factory=list)
+
+
+class _ProofTree(Tree):
+    """A tree that keeps the reasons of all its nodes."""
+
+    cutting = False
+
+    def __init__(self, side: PackedSide, rule: int) -> None:
+        super().__init__(side, rule)
+        self._shape = side.shape
+        self._work: Any = kernels.make_work(self._floats, self._ints, *side.shape)
+        self._known: list[_Node] = []
+        self._place: dict[int, int] = {}
+
+    def _grow(
+        self,
+        parent: int,
+        half: int,
+        slot: int,
+        level: int,
+        above: float,
+        cut: float,
+        tolerance: float,
+    ) -> float:
+        bound = super()._grow(parent, half, slot, level, above, cut, tolerance)
+        work = self._work
+        made_of = work.best_lam, work.best_q, work.best_centre, work.best_diagonal
+        reason, fixed = [np.array(part) for part in made_of], work.l == work.u
+        if half >= 0:
+            n, d = self._shape
+            whole = self._known[self._place[parent]]
+            variable, point = self._pool[parent, 4 * d + 3 * n : 4 * d + 3 * n + 2]
+            whole.split = int(variable), float(point)
+            whole.halves.append(len(self._known))
+            if bound >= above or bound == -math.inf:
+                # Nothing better was found, or nothing at all, for there is no such point.
+                reason, fixed = whole.reason, whole.fixed
+        self._place[slot] = len(self._known)
+        self._known.append(_Node(reason, np.array(work.L), np.array(work.U), fixed))
+        return bound
+
+    def steps(self, frame: _Frame) -> Iterator[Split | Leaf]:
+        """The tree, parent first."""
+        n, _ = self._shape
+        waiting = [0]
+        while waiting:
+            node = self._known[waiting.pop()]
+            if node.split is None:
+                yield _leaf(node, frame)
+                continue
+            v, point = node.split
+            if self.rule == CORNERS:
+                waiting += reversed(node.halves)
+                yield EndsSplit(frame.columns[v - n])
+            elif v >= n:
+                waiting += reversed(node.halves)
+                at = math.ldexp(point, frame.exponents[v - n])
+                yield CoordinateSplit(frame.columns[v - n], at)
+            else:
+                # What is below for the negative of a form is above.
+                waiting += node.halves[:: -frame.sign]
+                yield ScoreSplit(v, frame.sign * point)
+
+
+def _leaf(node: _Node, frame: _Frame) -> Leaf:
+    n, sign = frame.terms, frame.sign
+    lam, q, centre, diagonal = node.reason
+    low, high = sign * node.low[:n], sign * node.high[:n]
+    return Leaf(
+        multipliers=sign * lam[:n],
+        low=np.minimum(low, high),
+        high=np.maximum(low, high),
+        curvatures=q[:n],
+        centre=frame.scaled(centre, 1),
+        diagonal=frame.scaled(np.where(node.fixed, math.inf, diagonal), -2),
+    )

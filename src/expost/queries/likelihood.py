@@ -1,0 +1,210 @@
+"""What a query does on one domain: how likely each response is for each value."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Box, Domain, FiniteSet, Point, Value
+from expost.errors import InvalidInput
+from expost.numbers import Enclosure, Nats, double_above, up
+from expost.queries.hockey_stick import largest_excess
+from expost.queries.lazy import Lazy
+from expost.sampling import Pmf
+from expost.terms.on_box import ScoreTerm
+from expost.terms.on_set import Powers, Term, Weights, logs_of
+
+__all__ = ["BoxLikelihood", "BySufficientTerms", "FiniteLikelihood", "Likelihood", "Place"]
+
+# The terms that a likelihood keeps for the next time take eight times its own memory, or 32 KiB.
+# How many likelihoods are kept is limited by what they take, so all of it stays below 256 MiB.
+_TERMS_KEPT = 8
+_LITTLE = 1 << 12
+# Where delta is worked out response by response.
+_MOST_CELLS = 1 << 22
+Place = TypeVar("Place")
+"""Where a value is in its domain: what ``domain.locate(value)`` gives."""
+
+
+class Likelihood(ABC, Generic[Place]):
+    """Pr(response | value) of one query on one domain, exactly.
+
+    Responses are addressed by position, so that a family with astronomically many of them never
+    has to write them out.
+    """
+
+    domain: Domain
+    responses: Sequence[Value]
+    """What can be answered: every one of these has a positive probability for some value."""
+
+    @abstractmethod
+    def position(self, response: Any) -> int | None:
+        """The position of a response, or None if the query has no such response."""
+
+    @abstractmethod
+    def pmf(self, place: Place) -> Pmf:
+        """The distribution over responses for the value at this place of the domain."""
+
+    @property
+    @abstractmethod
+    def footprint(self) -> int:
+        """How much memory it takes, in units of a few doubles."""
+
+    def delta(self, ratio: Fraction) -> Fraction:
+        """δ at e^ε = ratio, which is at least 1, exactly."""
+        raise InvalidInput("the delta of this query needs a finite domain, not a box")
+
+
+class BoxLikelihood(Likelihood[Point]):
+    """A likelihood on a box. The weights are exact point by point, the terms within an error."""
+
+    domain: Box
+
+    @abstractmethod
+    def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
+        """The exact weights of one response at many points: a column per coordinate."""
+
+    def logs(self, position: int, columns: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Their logarithms in doubles, about and up to a constant: for examples and estimates."""
+        return logs_of(self.weights(position, columns))
+
+    @abstractmethod
+    def term(self, position: int) -> ScoreTerm:
+        """The logarithm of the weight of one response, as a function on the box."""
+
+    @property
+    def sufficient(self) -> Sequence[int] | None:
+        """Responses one of which tells two values apart as well as any other does.
+
+        None where that takes too many: then a filter adds epsilon to the loss.
+        """
+        return range(len(self.responses))
+
+    @property
+    def loudest(self) -> Sequence[int]:
+        """Responses one of which realizes the largest loss on its own.
+
+        Their weights are monotone in the score, so between its two extremes.
+        """
+        assert self.sufficient is not None, "where none are named, these have to be"
+        return self.sufficient
+
+    @property
+    @abstractmethod
+    def corners(self) -> tuple[Point, Point]:
+        """Where the score is smallest, and where it is largest."""
+
+    @property
+    def blur(self) -> Fraction:
+        """How far the logarithm of a weight can be from one that is monotone in the score."""
+        return Fraction(0)
+
+    @cached_property
+    def epsilon(self) -> Enclosure:
+        """The worst case over responses, from the weights at two corners of the box.
+
+        Proof: docs/theory/score_terms.md.
+        """
+        columns = [np.array(pair, dtype=np.float64) for pair in zip(*self.corners, strict=True)]
+        at_corners = (self.weights(position, columns).tolist() for position in self.loudest)
+        reached = Nats(ratio=max(Fraction(max(pair), min(pair)) for pair in at_corners)).enclosure
+        if not self.blur:
+            return reached
+        return Enclosure(reached.lower, up(reached.upper + double_above(4 * self.blur)))
+
+    @property
+    def quietest(self) -> Sequence[int] | None:
+        """Responses one of which realizes the smallest loss on its own; None if not known."""
+        return range(len(self.responses))
+
+    @property
+    def footprint(self) -> int:
+        # Exact numbers weigh more than the few doubles that a value of a finite set takes.
+        return 64 * len(self.domain.columns)
+
+
+class FiniteLikelihood(Likelihood[int]):
+    """A likelihood on a finite domain.
+
+    For the filter it offers D(x, x'), the largest log-ratio of any response, as sufficient terms
+    (:class:`BySufficientTerms`) or as such (:class:`Pairwise`).
+    """
+
+    domain: FiniteSet
+
+    @property
+    def footprint(self) -> int:
+        return len(self.domain)
+
+    @abstractmethod
+    def weights(self, position: int) -> Weights:
+        """The exact weights of one response over the domain, up to a common factor."""
+
+    def alike(self, position: int) -> NDArray[Any]:
+        """Numbers that are equal for values with equal weights, and for no others."""
+        return self.weights(position)
+
+    def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
+        """The exact weights of one response at some values, as products of powers.
+
+        A likelihood whose weights are powers gives these, which are much shorter.
+        """
+        return [((int(weight), 1),) for weight in self.weights(position)[places]]
+
+    def term(self, position: int) -> Term:
+        """The likelihood of one response over the domain."""
+        term = self._terms.get(position)
+        if term is None:
+            term = self._term(position)
+            if len(self._terms) >= max(_TERMS_KEPT, _LITTLE // len(self.domain)):
+                self._terms.clear()
+            self._terms[position] = term
+        return term
+
+    def _term(self, position: int) -> Term:
+        return Term(self.weights(position))
+
+    @cached_property
+    def _terms(self) -> dict[int, Term]:
+        return {}
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> Nats:
+        """The worst case over responses, from the weights; never above the nominal epsilon."""
+
+    @property
+    @abstractmethod
+    def least_loss(self) -> Nats:
+        """The smallest loss that a single response can realize."""
+
+    def delta(self, ratio: Fraction) -> Fraction:
+        if len(self.domain) * _size(self.responses) > _MOST_CELLS:
+            raise InvalidInput("this query has too many responses here to work out its delta")
+        pmfs = [self.pmf(place) for place in range(len(self.domain))]
+        places = range(len(self.responses))
+        rows = [[int(pmf.probability(i) * pmf.total) for i in places] for pmf in pmfs]
+        return largest_excess(np.array(rows, dtype=object), ratio) / pmfs[0].total
+
+
+class BySufficientTerms(FiniteLikelihood):
+    """A likelihood with D(x, x') = max u(x) - u(x') over the logarithms u of some of its terms."""
+
+    @property
+    @abstractmethod
+    def sufficient(self) -> Sequence[int]:
+        """The positions of these responses."""
+
+    @cached_property
+    def epsilon(self) -> Nats:
+        return max(self.term(position).loss for position in self.sufficient)
+
+
+def _size(responses: Sequence[Value]) -> int:
+    return responses.size if isinstance(responses, Lazy) else len(responses)

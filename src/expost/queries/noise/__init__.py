@@ -1,0 +1,1 @@
+"""A number or a score with noise."""

@@ -1,0 +1,185 @@
+r"""Discrete Gaussian noise on the integers, as integer weights (Canonne, Kamath, Steinke 2020).
+
+.. math:: w(z) = \lfloor 2^T e^{-z^2 / 2 s^2} \rfloor
+
+The paper is "The Discrete Gaussian for Differential Privacy". Proofs: docs/theory/gaussian.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import accumulate
+
+import numpy as np
+
+from expost.numbers import UNIT, scaled_exp
+from expost.sampling import Pmf
+
+__all__ = ["MOST_STEPS", "ROUNDING", "GaussianNoise"]
+
+MOST_STEPS = 200_000
+"""Between a value and the response that is farthest from it."""
+
+ROUNDING = Fraction(1, 2**40)
+"""How far the logarithm of a probability is, at most, from that of a real discrete Gaussian."""
+
+# Noise beyond this many deviations, of a probability below 1e-18, counts as the last step.
+_DEVIATIONS = 9
+_BITS = 64
+_GUARD = 60
+
+
+@dataclass(frozen=True)
+class GaussianNoise:
+    """Noise of deviation s on values from ``first`` to ``last``, clamped nine deviations beyond.
+
+    Every response has a positive weight for every value.
+    """
+
+    first: int
+    last: int
+    deviation: Fraction
+
+    @classmethod
+    @lru_cache(maxsize=4)
+    def of(cls, first: int, last: int, deviation: Fraction) -> GaussianNoise:
+        """Kept for a while: equal queries, and those of other scores, have equal noise."""
+        return cls(first, last, deviation)
+
+    @cached_property
+    def beyond(self) -> int:
+        """By how many steps responses may leave the values."""
+        return math.ceil(_DEVIATIONS * self.deviation)
+
+    @property
+    def low(self) -> int:
+        return self.first - self.beyond
+
+    @property
+    def high(self) -> int:
+        return self.last + self.beyond
+
+    @property
+    def reach(self) -> int:
+        """From a value to the response that is farthest from it, at most."""
+        return self.last - self.first + self.beyond
+
+    @cached_property
+    def bits(self) -> int:
+        """T, such that weights up to the reach are at least 2^64, less one."""
+        # 1.4427 is above 1/ln 2.
+        return _BITS + math.ceil((self.reach / self.deviation) ** 2 * Fraction("1.4427") / 2)
+
+    @cached_property
+    def weights(self) -> list[int]:
+        """w(0), w(1), … as long as they are positive."""
+        return _weights(self.deviation**2, self.bits)
+
+    @cached_property
+    def tails(self) -> list[int]:
+        """The weight of noise that is at least 0, 1, …"""
+        return list(accumulate(reversed(self.weights)))[::-1]
+
+    @cached_property
+    def total(self) -> int:
+        return 2 * self.tails[0] - self.weights[0]
+
+    @property
+    def fall(self) -> tuple[int, int]:
+        raise AssertionError("Gaussian weights fall ever faster")
+
+    def falls(self, response: int, lowest: int, highest: int) -> bool:
+        return False
+
+    def weight(self, value: int, response: int) -> int:
+        """The weight of a response, for a value between ``first`` and ``last``."""
+        distance = abs(response - value)
+        inside = self.low < response < self.high
+        return self.weights[distance] if inside else self.tails[distance]
+
+    def at_least(self, noise: int) -> int:
+        """The weight of noise from here on."""
+        if noise <= 0:
+            return self.total - self.at_least(1 - noise)
+        return self.tails[noise] if noise < len(self.tails) else 0
+
+    def least_ratio(self, delta: Fraction) -> Fraction:
+        """The least e^ε at which any two values are within (ε, δ) of each other; at least 1.
+
+        By events "at least k" of the two values that are farthest apart, which are the worst.
+        """
+        top, bottom = delta.as_integer_ratio()
+        apart, spared = self.last - self.first, top * self.total
+        best, over = 1, 1
+        for noise in self._telling(delta):
+            more = bottom * self.at_least(noise) - spared
+            less = bottom * self.at_least(noise + apart)
+            if more * over > best * less:
+                best, over = more, less
+        return Fraction(best, over)
+
+    def _telling(self, delta: Fraction) -> list[int]:
+        """The events, by their k, that can be the worst one as far as doubles tell.
+
+        Doubles hold the tails to a unit of roundoff; a few more are allowed for what is done with
+        them. Where tails are too large for doubles there are few of them.
+        """
+        if self.total.bit_length() > 1000:
+            return list(range(1 - self.reach, self.beyond + 1))
+        tails, total = np.array(self.tails[: self.reach + 1], dtype=np.float64), float(self.total)
+        at_least = np.concatenate([total - tails[:0:-1], tails[1:]])  # from 1 - reach to reach
+        more, less = at_least[: self.reach + self.beyond], at_least[self.last - self.first :]
+        spared, slack = float(delta) * total, 16 * UNIT
+        most = (more * (1 + slack) - spared * (1 - slack)) / (less * (1 - slack))
+        least = (more * (1 - slack) - spared * (1 + slack)) / (less * (1 + slack))
+        return (np.flatnonzero(most >= least.max()) + 1 - self.reach).tolist()
+
+    def pmf(self, value: int) -> Pmf:
+        return ShiftedNoise(self, value)
+
+
+def _weights(variance: Fraction, bits: int) -> list[int]:
+    """⌊2^bits e^(-z²/2 variance)⌋ for z = 0, 1, … while that is positive.
+
+    From one to the next by products that are rounded down. Those before z take less than (z + 1)²
+    units of the last place off; where that leaves the floor open, it is worked out by itself.
+    """
+    scale = bits + _GUARD
+    weight = 1 << scale
+    factor = scaled_exp(-1 / (2 * variance), scale)
+    shrink = scaled_exp(-1 / variance, scale)
+    result: list[int] = []
+    while True:
+        z = len(result)
+        floor = weight >> _GUARD
+        if (weight + (z + 1) ** 2) >> _GUARD != floor:
+            floor = scaled_exp(-(z**2) / (2 * variance), bits) if z else 1 << bits
+        if not floor:
+            return result
+        result.append(floor)
+        weight, factor = weight * factor >> scale, factor * shrink >> scale
+
+
+class ShiftedNoise:
+    """A value with clamped noise. A position counts from the lowest response."""
+
+    __slots__ = ("_noise", "_value", "total")
+
+    def __init__(self, noise: GaussianNoise, value: int) -> None:
+        self._noise = noise
+        self._value = value
+        self.total = noise.total
+
+    def pick(self, uniform: int) -> int:
+        noise = self._noise
+        # The lowest integers are for the lowest noise, the highest ones for the highest. No early
+        # exit: the number of comparisons must not tell which noise it was.
+        above, tails = self.total - uniform, noise.tails
+        size = sum(tail >= above for tail in tails[1:]) - sum(tail > uniform for tail in tails[1:])
+        return max(noise.low, min(noise.high, self._value + size)) - noise.low
+
+    def probability(self, position: int) -> Fraction:
+        return Fraction(self._noise.weight(self._value, self._noise.low + position), self.total)

@@ -1,0 +1,247 @@
+"""Gaussian noise on a score: the score on a grid, and discrete Gaussian noise on that grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+from expost.domains import Box, Domain, FiniteSet
+from expost.errors import InvalidInput, at
+from expost.files.reading import LARGEST_INTEGER, members
+from expost.numbers import (
+    ExactLike,
+    Nats,
+    decimal_text,
+    double_above,
+    double_below,
+    exact,
+    positive,
+)
+from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
+from expost.queries.noise.calibration import continuous_mu, short_above, smallest_sigma
+from expost.queries.noise.discrete_gaussian import MOST_STEPS, ROUNDING, GaussianNoise
+from expost.queries.noise.grid import OnGrid, affine_form, read_grid
+from expost.queries.noise.integer import NoisyOnBox, noisy_on_set
+from expost.queries.query import read_delta, read_epsilon
+from expost.queries.scores.aligned import UNIT
+from expost.queries.scores.linear import FORGIVEN
+from expost.queries.scores.one_bit import read_range
+from expost.queries.scores.score import WeightsLike, read_score
+from expost.queries.unbiased import Meaning
+from expost.terms.on_box import Link, ScoreTerm
+
+__all__ = ["Gaussian", "gaussian"]
+
+_LEAST_SIGMA = Fraction(1, 20)
+_CHARGE_DIGITS = 6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gaussian(OnGrid):
+    r"""A score s in [a, b], rounded to a grid of step g, plus noise (Canonne et al. 2020).
+
+    .. math:: P[k \mid s] \propto e^{-(k g - \hat s)^2 / 2 \sigma^2}, \quad
+              \hat s = g \operatorname{round}(s/g)
+
+    The response is an integer k and means k·g. Both ends of the range are on the grid. Noise that
+    leaves the range by more than 9 σ counts as its last step. With ``delta`` the query is charged
+    the least ε at which what is sampled is (ε, δ)-LDP.
+    """
+
+    kind: ClassVar[str] = "gaussian"
+    epsilon = None
+    approximate = True
+    sigma: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        with at("sigma"):
+            object.__setattr__(self, "sigma", positive(self.sigma, at_most=LARGEST_INTEGER))
+            if self.sigma < (least := self.least_sigma):
+                raise InvalidInput(f"must be at least {decimal_text(least)}, a 20th of the range")
+        if self.delta != 0:
+            object.__setattr__(self, "delta", read_delta(self.delta))
+
+    def __repr__(self) -> str:
+        low, high = self.range
+        shown = f"{self.score} in [{low}, {high}], grid={decimal_text(self.grid)}"
+        delta = f", delta={decimal_text(self.delta)}" if self.delta else ""
+        return f"Gaussian({shown}, sigma={decimal_text(self.sigma)}{delta})"
+
+    def tree(self) -> dict[str, Any]:
+        tree = {**super().tree(), "sigma": self.sigma}
+        return {**tree, "delta": self.delta} if self.delta else tree
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Gaussian:
+        required = ("weights", "range", "grid", "sigma")
+        fields = members(fields, required=required, optional=("intercept", "delta"))
+        query = cls(*read_grid(fields), fields["sigma"])
+        return replace(query, delta=read_delta(fields["delta"])) if "delta" in fields else query
+
+    def with_epsilon(self, epsilon: Fraction) -> None:
+        return None
+
+    @property
+    def least_sigma(self) -> Fraction:
+        """Below it there is no privacy to speak of."""
+        return _LEAST_SIGMA * self.cells * self.grid
+
+    @cached_property
+    def noise(self) -> GaussianNoise:
+        noise = GaussianNoise.of(self.first, self.first + self.cells, self.sigma / self.grid)
+        if noise.reach > MOST_STEPS:
+            least = math.ceil(noise.reach / Fraction(MOST_STEPS - 1))
+            raise InvalidInput(f"is too fine for this sigma, at least {least} times", "grid")
+        if max(-noise.low, noise.high) > LARGEST_INTEGER:
+            raise InvalidInput("is too fine for responses up to 2^53", "grid")
+        return noise
+
+    def work(self, domain: Domain) -> int:
+        return 2 * self.noise.reach
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        return noisy_on_set(domain, self, self.noise)
+
+    def _on_box(self, domain: Box) -> BoxLikelihood:
+        return _GaussianOnBox(domain, self, self.noise)
+
+    def meaning(self, domain: Domain) -> Meaning:
+        return Meaning(self.range, lambda response: self.grid * response)
+
+    def charge(self, domain: Domain) -> Nats:
+        """The least epsilon at ``delta``; without one, what no response exceeds."""
+        noise = self.noise
+        return _least_epsilon(noise.first, noise.last, noise.deviation, self.delta)
+
+    def ceiling(self, domain: Domain) -> Nats:
+        noise = self.noise
+        return _least_epsilon(noise.first, noise.last, noise.deviation, Fraction(0))
+
+    def cumulant(self, domain: Domain, exponent: Fraction) -> float:
+        r"""That of a real discrete Gaussian, and what rounding its weights can add.
+
+        .. math:: \lambda (\lambda + 1) \mu^2/2 + (2 \lambda + 1) 2^{-40}, \quad
+                  \mu = (b - a)/\sigma
+        """
+        mu = self.cells * self.grid / self.sigma
+        rounding = (2 * exponent + 1) * ROUNDING
+        return double_above(exponent * (exponent + 1) * mu**2 / 2 + rounding)
+
+
+@lru_cache(maxsize=1024)
+def _least_epsilon(first: int, last: int, deviation: Fraction, delta: Fraction) -> Nats:
+    """The least decimal of six digits at which any two values are (ε, δ)-close."""
+    ratio = GaussianNoise.of(first, last, deviation).least_ratio(delta)
+    if ratio <= 1:
+        return Nats()
+    return Nats(short_above(Fraction(Nats(ratio=ratio).enclosure.upper), _CHARGE_DIGITS))
+
+
+class _GaussianOnBox(NoisyOnBox):
+    """Terms are parabolas. Of the two clamped ends, only by how much they differ is known."""
+
+    query: Gaussian
+    noise: GaussianNoise
+
+    @property
+    def sufficient(self) -> None:
+        # The ends are, but their terms are loose, so that adding the ceiling is as good.
+        return None
+
+    @property
+    def loudest(self) -> Sequence[int]:
+        return 0, len(self.responses) - 1
+
+    @property
+    def footprint(self) -> int:
+        return super().footprint + 8 * len(self.responses)
+
+    def term(self, position: int) -> ScoreTerm:
+        query, noise, score = self.query, self.noise, self.score
+        response = noise.low + position
+        near, far = sorted(abs(response - value) for value in self.extremes)
+        if self.extremes[0] <= response <= self.extremes[1]:
+            near = 0
+        clamped = noise.tails if response in (noise.low, noise.high) else noise.weights
+        most = Nats(ratio=Fraction(clamped[near], clamped[far])).enclosure.upper
+        zeros = (0.0,) * len(score.weights)
+        form = affine_form(score, 1 / query.sigma, -response * query.grid / query.sigma)
+        if score.is_constant or form is None:
+            return ScoreTerm(Link.TENT, most, zeros, 0.0, most / 2)
+        # From the form to the grid: half a step, a share that is off by some roundings, and what
+        # the range forgives.
+        cells, step = query.cells, query.grid / query.sigma
+        moved = form.moved + step * (Fraction(1, 2) + cells * (8 * UNIT + FORGIVEN))
+        error = moved * (step * far + moved / 2) + ROUNDING
+        if clamped is noise.tails:
+            # How much a tail is above its first weight falls with the distance.
+            above = Fraction(noise.tails[near] * noise.weights[far])
+            ratio = above / (noise.weights[near] * noise.tails[far])
+            error += Fraction(Nats(ratio=ratio).enclosure.upper) / 2
+        if error >= Fraction(most) / 2:
+            return ScoreTerm(Link.TENT, most, zeros, 0.0, most / 2)
+        low, high = (step * (value - response) for value in self.extremes)
+        window = double_below(low - moved), double_above(high + moved)
+        return ScoreTerm(Link.HILL, most, form.weights, form.offset, double_above(error), window)
+
+
+def gaussian(
+    weights: WeightsLike,
+    *,
+    intercept: float = 0,
+    range: Sequence[float],
+    grid: ExactLike,
+    sigma: ExactLike | None = None,
+    epsilon: ExactLike | None = None,
+    delta: ExactLike | None = None,
+) -> Gaussian:
+    """A weighted sum of coordinates with Gaussian noise; the response is a multiple of the grid.
+
+    No score may leave the range, whose ends are multiples of the grid. Give either ``sigma``, or
+    ``epsilon`` and ``delta``: then it is the smallest sigma, of four digits, for which what is
+    sampled is (ε, δ)-LDP.
+
+    >>> gaussian({"age": 1}, range=(0, 120), grid=1, epsilon="1", delta="1e-6")
+    Gaussian(1 weight in [0, 120], grid=1, sigma=507, delta=0.000001)
+    """
+    with at("grid"):
+        step = exact(grid)
+    start = Gaussian(
+        read_score(weights, intercept),
+        ends := read_range(range),
+        step,
+        # For now; any that is large enough.
+        Fraction(ends[1]) - Fraction(ends[0]) if sigma is None else _read_sigma(sigma),
+        Fraction(0) if delta is None else read_delta(delta),
+    )
+    if sigma is not None:
+        if epsilon is not None:
+            raise InvalidInput("give either sigma, or epsilon and delta")
+        return start
+    if epsilon is None or delta is None:
+        raise InvalidInput("give either sigma, or epsilon and delta")
+    return _calibrated(start, read_epsilon(epsilon))
+
+
+def _read_sigma(sigma: ExactLike) -> Fraction:
+    with at("sigma"):
+        return exact(sigma)
+
+
+def _calibrated(query: Gaussian, epsilon: Fraction) -> Gaussian:
+    """The same with the smallest sigma that has this epsilon at its delta."""
+    target = Nats(epsilon)
+
+    def fits(sigma: Fraction) -> bool:
+        # From the weights that would be sampled.
+        ratio = replace(query, sigma=sigma).noise.least_ratio(query.delta)
+        return Nats(ratio=ratio) <= target
+
+    guess = query.cells * query.grid / continuous_mu(epsilon, query.delta)
+    return replace(query, sigma=smallest_sigma(fits, guess, query.least_sigma))

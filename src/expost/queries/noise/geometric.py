@@ -1,0 +1,221 @@
+"""The geometric mechanism: an integer with two-sided geometric noise, clamped to a range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+from expost.domains import Domain, FiniteSet
+from expost.errors import InvalidInput, at
+from expost.files.reading import each, members, whole
+from expost.numbers import ExactLike, decimal_text, exact
+from expost.queries.likelihood import FiniteLikelihood
+from expost.queries.noise.integer import NoisyLikelihood
+from expost.queries.query import Query, read_epsilon
+from expost.queries.values.two_weights import two_weights
+from expost.sampling import Pmf, digits
+
+__all__ = ["ClampedNoise", "Geometric", "NoisyInteger", "geometric"]
+
+# Weights are powers as high as the way from a value to the far end of the range.
+_MOST_STEPS = 1000
+_MOST_BITS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Geometric(Query):
+    r"""The value plus noise z, clamped to a range (Ghosh, Roughgarden and Sundararajan 2012).
+
+    .. math:: P[z] = \frac{1 - \alpha}{1 + \alpha}\, \alpha^{|z|}, \quad
+              \alpha = e^{-\varepsilon/\Delta}
+
+    Values are integers no two of which are further apart than the sensitivity Δ. They may lie
+    outside of the range; then a larger epsilon may tell some of them apart less.
+    """
+
+    kind: ClassVar[str] = "geometric"
+    range: tuple[int, int]
+    sensitivity: Fraction
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def __repr__(self) -> str:
+        low, high = self.range
+        shown = f"[{low}, {high}], sensitivity={self.sensitivity}"
+        return f"Geometric({shown}, epsilon={decimal_text(self.epsilon)})"
+
+    @property
+    def steepness(self) -> Fraction:
+        return Fraction(1)
+
+    def tree(self) -> dict[str, Any]:
+        return {
+            "range": [float(end) for end in self.range],
+            "sensitivity": self.sensitivity,
+            "epsilon": self.epsilon,
+        }
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Geometric:
+        return geometric(**members(fields, required=("range", "sensitivity", "epsilon")))
+
+    def with_epsilon(self, epsilon: Fraction) -> Geometric:
+        return replace(self, epsilon=epsilon)
+
+    def work(self, domain: Domain) -> int:
+        low, high = self.range
+        values = domain.values if isinstance(domain, FiniteSet) else ()
+        inside = all(isinstance(value, int) and low <= value <= high for value in values)
+        return 0 if inside else 100 * len(values)
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        values = [value for value in domain.values if isinstance(value, int)]
+        if len(values) < len(domain):
+            raise InvalidInput("geometric needs a domain of integers")
+        low, high = self.range
+        heavy, light = two_weights(self.epsilon / self.sensitivity)
+        reach = self._reach(min(values), max(values))
+        bits = reach * heavy.bit_length()
+        if bits > _MOST_BITS:
+            raise InvalidInput(
+                f"exact weights would have {bits:,} bits, and at most {_MOST_BITS:,} are held: a "
+                "narrower range, or an epsilon nearer to the sensitivity, takes fewer",
+                "range",
+            )
+        return NoisyLikelihood(domain, values, ClampedNoise(low, high, reach, heavy, light))
+
+    def _reach(self, smallest: int, largest: int) -> int:
+        """The largest distance of a value between these from an end of the range."""
+        excess = largest - smallest - self.sensitivity
+        if excess > 0:
+            raise InvalidInput(
+                f"the values reach from {smallest} to {largest}, which is {excess} more than "
+                f"{self.sensitivity}",
+                "sensitivity",
+            )
+        low, high = self.range
+        reach = max(high - smallest, largest - low)
+        if reach > _MOST_STEPS:
+            raise InvalidInput(
+                f"a value and an end are {reach} steps apart, and exact weights are held for at "
+                f"most {_MOST_STEPS}",
+                "range",
+            )
+        return reach
+
+
+class PowersOf(dict[int, int]):
+    """Powers of a number, each worked out when it is first needed, from the one before or after."""
+
+    def __init__(self, base: int) -> None:
+        self._base = base
+
+    def __missing__(self, exponent: int) -> int:
+        if exponent - 1 in self:
+            power = self[exponent - 1] * self._base
+        elif exponent + 1 in self:
+            power = self[exponent + 1] // self._base
+        else:
+            power = self._base**exponent
+        self[exponent] = power
+        return power
+
+
+@dataclass(frozen=True)
+class ClampedNoise:
+    """Two-sided geometric noise with α = light/heavy, clamped to a range of integers.
+
+    Probabilities have the denominator (heavy + light) heavy^(reach - 1), for values that are at
+    most ``reach`` from both ends.
+    """
+
+    low: int
+    high: int
+    reach: int
+    heavy: int
+    light: int
+
+    @cached_property
+    def _heavy(self) -> PowersOf:
+        return PowersOf(self.heavy)
+
+    @cached_property
+    def _light(self) -> PowersOf:
+        return PowersOf(self.light)
+
+    @cached_property
+    def total(self) -> int:
+        return (self.heavy + self.light) * self._heavy[self.reach - 1]
+
+    @property
+    def fall(self) -> tuple[int, int]:
+        return self.heavy, self.light
+
+    def falls(self, response: int, lowest: int, highest: int) -> bool:
+        """They do, but for an end of the range and values beyond it."""
+        return self.low < response < self.high or (
+            lowest >= self.low if response == self.low else highest <= self.high
+        )
+
+    def weight(self, value: int, response: int) -> int:
+        """The numerator of Pr(response | value)."""
+        distance = abs(response - value)
+        if self.low < response < self.high:
+            return (self.heavy - self.light) * self._mixed(distance, self.reach - 1 - distance)
+        outside = value < self.low if response == self.low else value > self.high
+        if outside:
+            return self.total - self._mixed(distance + 1, self.reach - 1 - distance)
+        return self._mixed(distance, self.reach - distance)
+
+    def pmf(self, value: int) -> Pmf:
+        return NoisyInteger(self, value)
+
+    def _mixed(self, light: int, heavy: int) -> int:
+        return self._light[light] * self._heavy[heavy]
+
+
+class NoisyInteger:
+    """A value with clamped noise. A position counts from the lower end of the range."""
+
+    __slots__ = ("_noise", "_value", "total")
+
+    def __init__(self, noise: ClampedNoise, value: int) -> None:
+        self._noise = noise
+        self._value = value
+        self.total = noise.total
+
+    def pick(self, uniform: int) -> int:
+        noise = self._noise
+        rest, first = divmod(uniform, noise.heavy + noise.light)
+        sign = (first >= noise.heavy - noise.light) - 2 * (first >= noise.heavy)
+        # Every further step is taken with probability α; all of them are looked at.
+        size = going = 1
+        for share in digits(rest, noise.heavy, noise.reach - 1):
+            going *= share < noise.light
+            size += going
+        response = max(noise.low, min(noise.high, self._value + sign * size))
+        return response - noise.low
+
+    def probability(self, position: int) -> Fraction:
+        return Fraction(self._noise.weight(self._value, self._noise.low + position), self.total)
+
+
+def geometric(*, range: Sequence[int], sensitivity: ExactLike, epsilon: ExactLike) -> Geometric:
+    """The value, an integer, with two-sided geometric noise and clamped to a range.
+
+    >>> geometric(range=(0, 10), sensitivity=10, epsilon="1")
+    Geometric([0, 10], sensitivity=10, epsilon=1)
+    """
+    ends = each(range, whole, "range")
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise InvalidInput("must be two integers, the lower one first", "range")
+    with at("sensitivity"):
+        bound = exact(sensitivity)
+        if bound < 1 or bound.denominator != 1:
+            raise InvalidInput("must be an integer of at least 1")
+    return Geometric((ends[0], ends[1]), bound, read_epsilon(epsilon))

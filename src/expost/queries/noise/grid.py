@@ -1,0 +1,118 @@
+"""What queries about a score on a grid share: its steps, and its affine form in doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Value
+from expost.errors import InvalidInput, at
+from expost.files.reading import LARGEST_INTEGER, array, number
+from expost.numbers import exact, positive
+from expost.queries.query import Query, read_epsilon
+from expost.queries.scores.aligned import SMALLEST, UNIT, BoxScore
+from expost.queries.scores.linear import shares
+from expost.queries.scores.one_bit import Ends, read_range
+from expost.queries.scores.score import Score, read_score, weights_from_json
+
+__all__ = ["Form", "GridQuery", "OnGrid", "affine_form", "integer_position", "read_grid"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnGrid(Query):
+    """A query about a score that is rounded to a grid; both ends of its range are on the grid."""
+
+    score: Score
+    range: Ends
+    grid: Fraction
+
+    def __post_init__(self) -> None:
+        with at("grid"):
+            object.__setattr__(self, "grid", positive(self.grid, at_most=LARGEST_INTEGER))
+            for end in self.range:
+                if exact(end) % self.grid:
+                    raise InvalidInput(f"the end {end:g} of the range is not on the grid")
+
+    def tree(self) -> dict[str, Any]:
+        ends = [float(end) for end in self.range]
+        return {**self.score.tree(), "range": ends, "grid": self.grid}
+
+    @cached_property
+    def first(self) -> int:
+        """The number of the lower end."""
+        return int(exact(self.range[0]) / self.grid)
+
+    @cached_property
+    def cells(self) -> int:
+        """How many steps there are between the ends."""
+        return int(exact(self.range[1]) / self.grid) - self.first
+
+    def steps(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """How many steps above the lower end the grid points next to scores are."""
+        return np.rint(shares(scores, self.range) * self.cells).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GridQuery(OnGrid):
+    """One that has an epsilon."""
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+        super().__post_init__()
+
+    def tree(self) -> dict[str, Any]:
+        return {**super().tree(), "epsilon": self.epsilon}
+
+    def with_epsilon(self, epsilon: Fraction) -> Self:
+        return replace(self, epsilon=epsilon)
+
+
+def read_grid(fields: dict[str, Any]) -> tuple[Score, Ends, Any]:
+    """Score, range and grid of a file; the last one is yet to be read."""
+    with at("range"):
+        ends = array(fields["range"])
+    score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
+    return score, read_range(ends), fields["grid"]
+
+
+def integer_position(responses: Sequence[Value], response: Any) -> int | None:
+    """The position of a response, where responses are a range of integers."""
+    try:
+        integer = number(response)
+    except InvalidInput:
+        return None
+    return responses.index(integer) if integer in responses else None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An affine form on a box, in doubles."""
+
+    weights: tuple[float, ...]
+    offset: float
+    moved: Fraction
+    """How far it can be, in real numbers, from the form of the score that is sampled by."""
+
+
+def affine_form(score: BoxScore, scale: Fraction, shift: Fraction) -> Form | None:
+    """scale · score + shift; None where that is too large for doubles."""
+    try:
+        weights = tuple(float(scale * Fraction(weight)) + 0.0 for weight in score.weights)
+        offset = float(scale * Fraction(score.intercept) + shift) + 0.0
+    except OverflowError:
+        return None
+    moved = (
+        # The score in doubles, and coefficients that are off by a unit or by the smallest double.
+        scale * (score.rounding + UNIT * score.magnitude)
+        + UNIT * abs(shift)
+        + SMALLEST * (1 + sum(map(Fraction, score.reach), Fraction(0)))
+    )
+    return Form(weights, offset, moved)

@@ -1,0 +1,133 @@
+"""Laplace noise on a score: the score on a grid, and two-sided geometric noise on that grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from expost.domains import Box, Domain, FiniteSet
+from expost.errors import InvalidInput, at
+from expost.files.reading import LARGEST_INTEGER, members
+from expost.numbers import ExactLike, decimal_text, double_above, exact
+from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
+from expost.queries.noise.geometric import ClampedNoise
+from expost.queries.noise.grid import GridQuery, affine_form, read_grid
+from expost.queries.noise.integer import NoisyOnBox, noisy_on_set
+from expost.queries.query import read_epsilon
+from expost.queries.scores.aligned import UNIT
+from expost.queries.scores.linear import FORGIVEN
+from expost.queries.scores.one_bit import read_range
+from expost.queries.scores.score import WeightsLike, read_score
+from expost.queries.unbiased import Meaning
+from expost.queries.values.two_weights import two_weights
+from expost.terms.on_box import Link, ScoreTerm
+
+__all__ = ["Laplace", "laplace"]
+
+# Noise beyond this many scales, of a probability below 3e-20, is cut off.
+_SCALES = 45
+_MOST_STEPS = 50_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Laplace(GridQuery):
+    r"""A score s in [a, b], rounded to a grid of step g, plus noise (Dwork et al. 2006).
+
+    .. math:: P[k \mid s] \propto e^{-|k - \operatorname{round}(s/g)|\, g / \beta}, \quad
+              \beta = (b - a)/\varepsilon
+
+    The response is an integer k and means k·g. Both ends of the range are on the grid. Noise that
+    leaves the range by more than 45 β counts as its last step.
+    """
+
+    kind: ClassVar[str] = "laplace"
+
+    def __repr__(self) -> str:
+        low, high = self.range
+        shown = f"{self.score} in [{low}, {high}], grid={decimal_text(self.grid)}"
+        return f"Laplace({shown}, epsilon={decimal_text(self.epsilon)})"
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Laplace:
+        required = ("weights", "range", "grid", "epsilon")
+        fields = members(fields, required=required, optional=("intercept",))
+        return cls(*read_grid(fields), fields["epsilon"])
+
+    def noise(self) -> ClampedNoise:
+        beyond = math.ceil(_SCALES * self.cells / self.epsilon)
+        reach = self.cells + beyond
+        if reach > _MOST_STEPS:
+            least = math.ceil((1 + _SCALES / self.epsilon) * self.cells / _MOST_STEPS)
+            raise InvalidInput(f"is too fine for this epsilon, at least {least} times", "grid")
+        heavy, light = two_weights(self.epsilon / self.cells)
+        last = self.first + self.cells
+        if max(-self.first, last) + beyond > LARGEST_INTEGER:
+            raise InvalidInput("is too fine for responses up to 2^53", "grid")
+        return ClampedNoise(self.first - beyond, last + beyond, reach, heavy, light)
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        return noisy_on_set(domain, self, self.noise())
+
+    def _on_box(self, domain: Box) -> BoxLikelihood:
+        return _LaplaceOnBox(domain, self, self.noise())
+
+    def meaning(self, domain: Domain) -> Meaning:
+        return Meaning(self.range, lambda response: self.grid * response)
+
+
+class _LaplaceOnBox(NoisyOnBox):
+    """The two ends of the range tell values apart as well as any other response."""
+
+    query: Laplace
+
+    @property
+    def sufficient(self) -> Sequence[int]:
+        first = self.query.first - self.noise.low
+        return first, first + self.query.cells
+
+    def term(self, position: int) -> ScoreTerm:
+        query, score = self.query, self.score
+        epsilon, cells = query.epsilon, query.cells
+        low, high = map(Fraction, query.range)
+        # Beyond the range every response is like the end.
+        cell = min(cells, max(0, self.noise.low + position - query.first))
+        scale = epsilon / (high - low)
+        shift = -scale * low - epsilon * cell / cells
+        zeros = (0.0,) * len(score.weights)
+        flat = ScoreTerm(Link.TENT, float(epsilon), zeros, 0.0, double_above(epsilon / 2))
+        form = affine_form(score, scale, shift)
+        if form is None:
+            return flat
+        error = (
+            form.moved
+            # Half a step for the grid, and a share that is off by some roundings.
+            + epsilon * (Fraction(1, 2 * cells) + 8 * UNIT)
+            # What the range forgives, and heavy/light, which is just below e^(epsilon/cells).
+            + epsilon * (FORGIVEN + Fraction(1, 2**40))
+        )
+        if error >= epsilon / 2:
+            return flat
+        return ScoreTerm(Link.TENT, float(epsilon), form.weights, form.offset, double_above(error))
+
+
+def laplace(
+    weights: WeightsLike,
+    *,
+    intercept: float = 0,
+    range: Sequence[float],
+    grid: ExactLike,
+    epsilon: ExactLike,
+) -> Laplace:
+    """A weighted sum of coordinates with Laplace noise; the response is a multiple of the grid.
+
+    No score may leave the range, whose ends are multiples of the grid.
+
+    >>> laplace({"age": 1}, range=(0, 120), grid=1, epsilon="1")
+    Laplace(1 weight in [0, 120], grid=1, epsilon=1)
+    """
+    with at("grid"):
+        step = exact(grid)
+    return Laplace(read_score(weights, intercept), read_range(range), step, read_epsilon(epsilon))

@@ -1,0 +1,336 @@
+"""The piecewise mechanism: a response out of a window around the score, or from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Box, Domain, FiniteSet, Integers, Point
+from expost.errors import InvalidInput, at
+from expost.files.reading import members, whole
+from expost.numbers import ExactLike, Nats, decimal_text, exact, up
+from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
+from expost.queries.noise.grid import GridQuery, affine_form, integer_position, read_grid
+from expost.queries.query import read_epsilon
+from expost.queries.scores.aligned import UNIT, BoxScore
+from expost.queries.scores.one_bit import read_range
+from expost.queries.scores.score import WeightsLike, read_score
+from expost.queries.unbiased import Meaning
+from expost.queries.values.pairwise import Pairwise
+from expost.queries.values.two_weights import two_weights
+from expost.sampling import Pmf
+from expost.terms.on_box import BLUR, EVERYWHERE, Link, ScoreTerm
+from expost.terms.on_set import Weights, as_weights
+
+__all__ = ["Piecewise", "Plateau", "piecewise"]
+
+# Doubles then place a score among the steps much better than BLUR.
+_MOST_STEPS = 1 << 24
+
+# A filter on a box searches once for each of them.
+_FEW_RESPONSES = 16
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Piecewise(GridQuery):
+    r"""A score s, clipped to [a, b], on a grid of N steps, and a window of W (Wang et al. 2019).
+
+    .. math:: P[k \mid s] = \frac{e^{\varepsilon 1[j \le k < j + W]}}{W e^\varepsilon + N}, \quad
+              j = \operatorname{round}\Big(N\, \frac{s - a}{b - a}\Big), \quad 0 \le k < N + W
+
+    The response is the integer k, and :meth:`estimate` gives the score that it stands for. (The
+    paper is "Collecting and Analyzing Multidimensional Data with Local Differential Privacy".)
+    """
+
+    kind: ClassVar[str] = "piecewise"
+    window: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cells > _MOST_STEPS:
+            raise InvalidInput(f"is too fine: more than {_MOST_STEPS} steps to a range", "grid")
+        with at("window"):
+            object.__setattr__(self, "window", whole(self.window, at_least=1))
+            if self.window > _MOST_STEPS:
+                raise InvalidInput(f"must be at most {_MOST_STEPS}")
+
+    def __repr__(self) -> str:
+        low, high = self.range
+        shown = f"{self.score} clipped to [{low}, {high}], grid={decimal_text(self.grid)}"
+        return f"Piecewise({shown}, window={self.window}, epsilon={decimal_text(self.epsilon)})"
+
+    def tree(self) -> dict[str, Any]:
+        return {**super().tree(), "window": float(self.window)}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Piecewise:
+        required = ("weights", "range", "grid", "window", "epsilon")
+        fields = members(fields, required=required, optional=("intercept",))
+        return cls(*read_grid(fields), fields["epsilon"], fields["window"])
+
+    @property
+    def responses(self) -> range:
+        return range(self.cells + self.window)
+
+    @cached_property
+    def two_weights(self) -> tuple[int, int]:
+        """Of a response in the window, and of any other."""
+        return two_weights(self.epsilon)
+
+    @property
+    def usual_window(self) -> int:
+        """The paper's: e^(-epsilon/2) times the number of steps."""
+        heavy, light = two_weights(self.epsilon / 2)
+        return max(1, round(Fraction(self.cells * light, heavy)))
+
+    def estimate(self, response: int) -> float:
+        r"""What a response says of the score: right on average, but for the grid and one rounding.
+
+        .. math:: a + g\, \frac{k - \mu}{\nu}, \quad \mu + \nu j = \mathrm{E}[k \mid j]
+        """
+        with at("response"):
+            k = whole(response)
+            if k not in self.responses:
+                raise InvalidInput(f"must be from 0 to {len(self.responses) - 1}")
+        heavy, light = self.two_weights
+        size, width, more = len(self.responses), self.window, heavy - light
+        total = width * heavy + self.cells * light
+        # Twice the total times E[k | j] is this + 2 · width · more · j.
+        alike = size * (size - 1) * light + width * (width - 1) * more
+        step = Fraction(2 * total * k - alike, 2 * width * more)
+        try:
+            return float(self.grid * (self.first + step))
+        except OverflowError:
+            raise InvalidInput("is too small for an estimate in doubles", "epsilon") from None
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        return _PiecewiseLikelihood(domain, self, self.steps(self.score.on_set(domain).values))
+
+    def _on_box(self, domain: Box) -> BoxLikelihood:
+        return _PiecewiseOnBox(domain, self, self.score.on_box(domain))
+
+    def meaning(self, domain: Domain) -> Meaning:
+        return Meaning(self.range, self.estimate)
+
+
+def _in_window(steps: NDArray[np.int64], position: int, window: int) -> NDArray[np.bool_]:
+    """The steps that a response speaks for."""
+    return np.asarray((position - window < steps) & (steps <= position))
+
+
+class _PiecewiseLikelihood(Pairwise):
+    """Responses are integers; each one speaks for the values whose windows it is in."""
+
+    def __init__(self, domain: FiniteSet, query: Piecewise, steps: NDArray[np.int64]) -> None:
+        super().__init__(domain, *query.two_weights)
+        self._query = query
+        self._steps = steps
+        self.responses = query.responses
+
+    @cached_property
+    def least_loss(self) -> Nats:
+        # A response that speaks for all values or for none says nothing.
+        steps, window = np.unique(self._steps), self._query.window
+        for_all = steps[-1] - steps[0] < window
+        beyond = steps[0] > 0 or steps[-1] < self._query.cells
+        between = np.diff(steps).max(initial=0) > window
+        return Nats() if for_all or beyond or between else self.epsilon
+
+    def position(self, response: Any) -> int | None:
+        return integer_position(self.responses, response)
+
+    def pmf(self, place: int) -> Pmf:
+        return _plateau(self._query, int(self._steps[place]))
+
+    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+        return _in_window(self._steps, position, self._query.window)
+
+    def told_from(self, value: int) -> NDArray[np.bool_]:
+        return np.asarray(self._steps != self._steps[value])
+
+    def telling(self, value: int, other: int) -> int:
+        # The end of the window that is away from the other value.
+        near, far = int(self._steps[value]), int(self._steps[other])
+        return near if near < far else near + self._query.window - 1
+
+
+class _PiecewiseOnBox(BoxLikelihood):
+    """The same on a box, where the window is one of scores."""
+
+    def __init__(self, domain: Box, query: Piecewise, score: BoxScore) -> None:
+        self.domain = domain
+        self._query = query
+        self._score = score
+        self.responses = query.responses
+
+    @property
+    def sufficient(self) -> Sequence[int] | None:
+        # Any two neighbouring steps are told apart by responses that tell no others apart, so it
+        # takes all of them.
+        return range(len(self.responses)) if len(self.responses) <= _FEW_RESPONSES else None
+
+    @property
+    def corners(self) -> tuple[Point, Point]:
+        return self._score.corner(-1), self._score.corner(1)
+
+    @property
+    def loudest(self) -> Sequence[int]:
+        # One speaks for the lowest score alone, the other for the highest.
+        low, high = self._extreme_steps
+        return [low, high + self._query.window - 1]
+
+    @property
+    def quietest(self) -> Sequence[int] | None:
+        low, high = self._extreme_steps
+        if low > 0:
+            return [0]  # speaks for no score of the box
+        if high < self._query.cells:
+            return [len(self.responses) - 1]
+        if high - low < self._query.window:
+            return [high]  # speaks for all of them
+        gap = _widest_gap(self.domain, self._score.weights) * self._scale
+        # If no window fits between two scores, every response speaks for some and against others.
+        return [0] if gap < self._query.window - 2 * BLUR else None
+
+    @cached_property
+    def _extreme_steps(self) -> tuple[int, int]:
+        low, high = map(self._step, self.corners)
+        return low, high
+
+    def _step(self, place: Point) -> int:
+        return int(self._query.steps(np.array([self._score.at(place)]))[0])
+
+    def position(self, response: Any) -> int | None:
+        return integer_position(self.responses, response)
+
+    def pmf(self, place: Point) -> Pmf:
+        return _plateau(self._query, self._step(place))
+
+    def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
+        heavy, light = self._query.two_weights
+        steps = self._query.steps(self._score.at(columns))
+        weights = np.repeat(as_weights([light], heavy), len(steps))
+        weights[_in_window(steps, position, self._query.window)] = heavy
+        return weights
+
+    @property
+    def _scale(self) -> Fraction:
+        low, high = map(Fraction, self._query.range)
+        return self._query.cells / (high - low)
+
+    @cached_property
+    def _everywhere(self) -> ScoreTerm:
+        """What the terms of all responses have in common."""
+        query = self._query
+        # Not the nominal epsilon, which is above it by more than a rounding: losses are multiples
+        # of it, and a multiple should fit a budget that it just fits.
+        epsilon = Nats(ratio=Fraction(*query.two_weights)).enclosure
+        form = affine_form(self._score, self._scale, -self._scale * Fraction(query.range[0]))
+        # The share of a score in doubles, times the steps, is off by some roundings.
+        if form is None or form.moved + 8 * UNIT * query.cells >= Fraction(BLUR):
+            zeros = (0.0,) * len(self._score.weights)
+            return ScoreTerm(Link.WINDOW, epsilon.upper, zeros, 0.0, up(epsilon.upper / 2))
+        error = up(epsilon.width / 2)
+        return ScoreTerm(
+            Link.WINDOW,
+            epsilon.upper,
+            form.weights,
+            form.offset,
+            error,
+            # All that a step depends on.
+            ruler=(self._score.weights, self._score.intercept, query.range, query.cells),
+        )
+
+    def term(self, position: int) -> ScoreTerm:
+        common, query = self._everywhere, self._query
+        if not any(common.weights):
+            return common
+        low, high = EVERYWHERE
+        if position >= query.window:
+            low = position - query.window + 0.5
+        if position < query.cells:
+            high = position + 0.5
+        return replace(common, window=(low, high))
+
+
+def _widest_gap(box: Box, weights: Sequence[float]) -> Fraction:
+    """A bound on how far apart neighbours among the scores on a box are, in real numbers.
+
+    What has the smallest jumps comes first: a jump leaves no gap that was reached across before.
+    """
+    reach, jumps = Fraction(0), list[tuple[Fraction, Fraction]]()
+    grouped = {column for group in box.groups for column in group}
+    for column, (side, weight) in enumerate(zip(box.columns, map(Fraction, weights), strict=True)):
+        width = abs(weight) * (Fraction(side.upper) - Fraction(side.lower))
+        if not isinstance(side, Integers):
+            reach += width
+        elif column not in grouped and width:
+            jumps.append((abs(weight), width))
+    for group in box.groups:
+        ordered = sorted(Fraction(weights[column]) for column in group)
+        longest = max((after - before for before, after in pairwise(ordered)), default=Fraction(0))
+        jumps.append((longest, ordered[-1] - ordered[0]))
+    widest = Fraction(0)
+    for jump, width in sorted(jumps):
+        widest = max(widest, jump - reach)
+        reach += width
+    return widest
+
+
+def _plateau(query: Piecewise, step: int) -> Pmf:
+    return Plateau(len(query.responses), step, query.window, *query.two_weights)
+
+
+class Plateau:
+    """Some heavy positions in a row among equally light ones, without writing them all out."""
+
+    __slots__ = ("_heavy", "_light", "_start", "_width", "total")
+
+    def __init__(self, size: int, start: int, width: int, heavy: int, light: int) -> None:
+        self._start, self._width = start, width
+        self._heavy, self._light = heavy, light
+        self.total = width * heavy + (size - width) * light
+
+    def pick(self, uniform: int) -> int:
+        limit = self._width * self._heavy
+        inside = self._start + uniform // self._heavy
+        other = (uniform - limit) // self._light
+        outside = other + (other >= self._start) * self._width
+        # Products, not branches: both candidates are worked out.
+        return (uniform < limit) * inside + (uniform >= limit) * outside
+
+    def probability(self, position: int) -> Fraction:
+        inside = self._start <= position < self._start + self._width
+        return Fraction(self._heavy if inside else self._light, self.total)
+
+
+def piecewise(
+    weights: WeightsLike,
+    *,
+    intercept: float = 0,
+    range: Sequence[float],
+    grid: ExactLike,
+    window: int | None = None,
+    epsilon: ExactLike,
+) -> Piecewise:
+    """A weighted sum of coordinates, clipped to a range and rounded to a grid, with noise.
+
+    The ends of the range are multiples of the grid. The response is an integer, and ``estimate``
+    of the query makes a number of it that is right on average. Without ``window`` it is the one of
+    the paper, e^(-epsilon/2) times the number of steps.
+
+    >>> piecewise({"age": 1}, range=(0, 120), grid=1, epsilon="1")
+    Piecewise(1 weight clipped to [0, 120], grid=1, window=73, epsilon=1)
+    """
+    with at("grid"):
+        step = exact(grid)
+    score, ends = read_score(weights, intercept), read_range(range)
+    query = Piecewise(score, ends, step, read_epsilon(epsilon), 1 if window is None else window)
+    return query if window is not None else replace(query, window=query.usual_window)

@@ -1,0 +1,146 @@
+"""A query: parameters that anybody may see, and how it answers on a domain."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, overload
+
+from expost.domains import Box, Domain, FiniteSet
+from expost.errors import InvalidInput, at, expect
+from expost.numbers import INFINITE, ExactLike, Nats, exact, positive
+from expost.queries.cumulant import randomized_response_cumulant
+from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
+from expost.queries.memo import Recent
+from expost.queries.unbiased import Meaning
+
+__all__ = ["LARGEST_EPSILON", "Query", "check_query", "read_delta", "read_epsilon"]
+
+LARGEST_EPSILON = 500
+
+
+class Query(ABC):
+    """What is asked and with which noise. Frozen, and without any knowledge of the subject."""
+
+    kind: ClassVar[str]
+    epsilon: Fraction | None
+    """The nominal guarantee in nats; None where only the probabilities say."""
+
+    delta: Fraction = Fraction(0)
+    """The query is (charge, delta)-LDP; where that is 0, no response exceeds the charge."""
+
+    @property
+    def approximate(self) -> bool:
+        """Whether its guarantee takes a delta, so that no filter without one can answer for it."""
+        return self.delta > 0
+
+    @property
+    def steepness(self) -> Fraction | None:
+        """How fast D(x, x') can change with epsilon, at most; None where it never falls."""
+        return None
+
+    @abstractmethod
+    def tree(self) -> dict[str, Any]:
+        """The parameters in their JSON shape: exact numbers as fractions, others as doubles."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, fields: dict[str, Any]) -> Query:
+        """Read the parameters, without ``kind``, strictly."""
+
+    @abstractmethod
+    def with_epsilon(self, epsilon: Fraction) -> Query | None:
+        """The same query with another epsilon and equal structure; None if it has no epsilon."""
+
+    def work(self, domain: Domain) -> int:
+        """How long its likelihood takes to set up, where that is long: in microseconds, about."""
+        return 0
+
+    @abstractmethod
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood: ...
+
+    def _on_box(self, domain: Box) -> BoxLikelihood:
+        raise InvalidInput(f"{self.kind} needs a finite domain, not a box")
+
+    @overload
+    def on(self, domain: FiniteSet) -> FiniteLikelihood: ...
+    @overload
+    def on(self, domain: Box) -> BoxLikelihood: ...
+    @overload
+    def on(self, domain: Domain) -> Likelihood[Any]: ...
+
+    def on(self, domain: Domain) -> Likelihood[Any]:
+        """The likelihood on a domain."""
+        expect(domain, Domain, "a FiniteSet or a Box")
+        if isinstance(domain, Box):
+            return _recent.get(self, domain, lambda: self._on_box(domain), _footprint)
+        return _recent.get(self, domain, lambda: self._on(domain), _footprint)
+
+    def meaning(self, domain: Domain) -> Meaning:
+        """The score that is asked about, and what each response says of it on average."""
+        raise InvalidInput(f"{self.kind} is not about a score, so it has no mean")
+
+    def charge(self, domain: Domain) -> Nats:
+        """What basic composition charges: the nominal epsilon, or the worst case if none."""
+        if self._nominal is not None:
+            return self._nominal
+        likelihood = self.on(domain)
+        assert isinstance(likelihood, FiniteLikelihood), "on a box every query has an epsilon"
+        return likelihood.epsilon
+
+    def ceiling(self, domain: Domain) -> Nats:
+        """What no response exceeds: the charge, or nothing at all where there is a delta."""
+        return INFINITE if self.delta else self.charge(domain)
+
+    def cumulant(self, domain: Domain, exponent: Fraction) -> float:
+        r"""An upper bound on the cumulant at λ of the log-likelihood ratio L of any two values.
+
+        .. math:: K(\lambda) \ge \log E\left[e^{\lambda L}\right], \quad \lambda > 0
+
+        That of randomized response, if not said else; infinite where there is a delta.
+        """
+        if self.delta:
+            return math.inf
+        return randomized_response_cumulant(self.charge(domain), exponent)
+
+    @cached_property
+    def _nominal(self) -> Nats | None:
+        return None if self.epsilon is None else Nats(self.epsilon)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Query) and self.kind == other.kind and self.tree() == other.tree()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.epsilon))
+
+
+def _footprint(likelihood: Likelihood[Any]) -> int:
+    return likelihood.footprint
+
+
+# Four likelihoods on a million values, with a few doubles for each, stay below 200 MB.
+_recent: Recent[Likelihood[Any]] = Recent(most=1 << 22)
+
+
+def check_query(query: object) -> None:
+    """Refuse what is not a query with a line that helps."""
+    expect(query, Query, "a query, such as randomized_response(epsilon=1)")
+
+
+def read_epsilon(epsilon: ExactLike) -> Fraction:
+    """A query's epsilon as a person writes it, exactly."""
+    with at("epsilon"):
+        return positive(epsilon, at_most=LARGEST_EPSILON)
+
+
+def read_delta(delta: ExactLike, place: str = "delta") -> Fraction:
+    """A delta as a person writes it, exactly."""
+    with at(place):
+        value = exact(delta)
+        if not 0 < value < 1:
+            raise InvalidInput("must be between 0 and 1")
+        return value

@@ -1,0 +1,1 @@
+"""One-bit queries about an affine score."""

@@ -1,0 +1,75 @@
+"""Duchi's mechanism for one number: one of two estimates, right on average."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from expost.domains import Domain
+from expost.errors import InvalidInput, at
+from expost.files.reading import array, members, number
+from expost.numbers import ExactLike
+from expost.queries.query import read_epsilon
+from expost.queries.scores.linear import Linear
+from expost.queries.scores.one_bit import Ends, Grid, read_range
+from expost.queries.scores.score import WeightsLike, read_score, weights_from_json
+from expost.queries.unbiased import Meaning
+
+__all__ = ["Duchi", "duchi"]
+
+
+class Duchi(Linear):
+    r"""An estimate of a score s, clipped to [a, b] (Duchi, Jordan, Wainwright 2018).
+
+    The bit is that of a linear query. What is answered is not an end of the range but what that
+    end has to be for the mean of the responses to be s:
+
+    .. math:: \frac{a + b}{2} \pm \frac{b - a}{2} \cdot \frac{e^\varepsilon + 1}{e^\varepsilon - 1}
+    """
+
+    kind: ClassVar[str] = "duchi"
+    range: Ends
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("clipped to", "in")
+
+    def tree(self) -> dict[str, Any]:
+        return {name: field for name, field in super().tree().items() if name != "clip"}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        fields = members(fields, required=("weights", "range", "epsilon"), optional=("intercept",))
+        score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
+        with at("range"):
+            ends = array(fields["range"])
+        return cls(score, read_range(ends), True, fields["epsilon"])
+
+    def with_epsilon(self, epsilon: Fraction) -> Self:
+        return type(self)(self.score, self.range, True, epsilon)
+
+    def _answers(self, ends: Ends) -> Ends:
+        # By the weights that are sampled, so that nothing but a rounding is wrong on average.
+        low, high = Grid.at(self.epsilon).means(ends)
+        try:
+            return number(float(low)), number(float(high))
+        except (OverflowError, InvalidInput):
+            raise InvalidInput("is too small for estimates in doubles", "epsilon") from None
+
+    def meaning(self, domain: Domain) -> Meaning:
+        return Meaning(self.range, Fraction)
+
+
+def duchi(
+    weights: WeightsLike,
+    *,
+    intercept: float = 0,
+    range: Sequence[float],
+    epsilon: ExactLike,
+) -> Duchi:
+    """A query whose response is an unbiased estimate of a weighted sum, clipped to a range.
+
+    >>> duchi({"age": 1}, range=(0, 100), epsilon="1")
+    Duchi(1 weight in [0, 100], epsilon=1)
+    """
+    return Duchi(read_score(weights, intercept), read_range(range), True, read_epsilon(epsilon))

@@ -1,0 +1,189 @@
+"""Linear queries: one bit about an affine score between two ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Box, Domain, FiniteSet
+from expost.errors import InvalidInput, at
+from expost.files.reading import array, members, number
+from expost.numbers import ExactLike, decimal_text, double_above, double_below
+from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
+from expost.queries.query import Query, read_epsilon
+from expost.queries.scores.aligned import AlignedScore, BoxScore
+from expost.queries.scores.one_bit import Ends, one_bit_weights, read_range
+from expost.queries.scores.one_bit_on_box import ScoreLikelihood, relative_share
+from expost.queries.scores.score import Score, WeightsLike, read_score, weights_from_json
+from expost.queries.tables.columns import Columns
+from expost.queries.unbiased import Meaning, one_bit_meaning
+from expost.terms.on_box import Link
+
+__all__ = ["FORGIVEN", "Linear", "check_within", "linear", "shares"]
+
+
+# What decimals lose on their way to doubles is not worth an error: 0.1 times 100 is 5.6e-16 above
+# 10. Scores are clipped to the range in any case, and accounted as such.
+FORGIVEN = Fraction(1, 10**12)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Linear(Query):
+    r"""One bit about s = intercept + Σ weight·coordinate, in [a, b] or clipped to it.
+
+    .. math:: P[b \mid s] = \frac{1}{e^\varepsilon + 1}
+              + \frac{s - a}{b - a} \cdot \frac{e^\varepsilon - 1}{e^\varepsilon + 1}
+    """
+
+    kind: ClassVar[str] = "linear"
+    score: Score
+    range: Ends | None
+    """None stands for the exact range of the score on the domain, rounded outward."""
+    clip: bool
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def __repr__(self) -> str:
+        ends = ""
+        if self.range is not None:
+            ends = f" {'clipped to' if self.clip else 'in'} [{self.range[0]}, {self.range[1]}]"
+        return f"{type(self).__name__}({self.score}{ends}, epsilon={decimal_text(self.epsilon)})"
+
+    def tree(self) -> dict[str, Any]:
+        tree = {**self.score.tree(), "clip": self.clip, "epsilon": self.epsilon}
+        if self.range is not None:
+            tree["range"] = [float(end) for end in self.range]
+        return tree
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Linear:
+        fields = members(
+            fields, required=("weights", "epsilon"), optional=("intercept", "range", "clip")
+        )
+        ends = None
+        if "range" in fields:
+            with at("range"):
+                ends = array(fields["range"])
+        return linear(
+            weights_from_json(fields["weights"]),
+            intercept=fields.get("intercept", 0),
+            range=ends,
+            clip=fields.get("clip", False),
+            epsilon=fields["epsilon"],
+        )
+
+    def with_epsilon(self, epsilon: Fraction) -> Linear:
+        return Linear(self.score, self.range, self.clip, epsilon)
+
+    def work(self, domain: Domain) -> int:
+        return len(domain) if isinstance(domain, FiniteSet) else 0
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        score = self.score.on_set(domain)
+        ends = self._ends(score)
+        columns = one_bit_weights(shares(score.values, ends), self.epsilon)
+        return Columns(domain, self._answers(ends), columns)
+
+    def _on_box(self, domain: Box) -> BoxLikelihood:
+        score = self.score.on_box(domain)
+        ends = self._ends(score)
+        return _LinearOnBox(domain, self._answers(ends), score, self.epsilon, ends)
+
+    def meaning(self, domain: Domain) -> Meaning:
+        score = self.score.on_box(domain) if isinstance(domain, Box) else self.score.on_set(domain)
+        ends = self._ends(score)
+        return one_bit_meaning(ends, ends, self.epsilon)
+
+    def _answers(self, ends: Ends) -> Ends:
+        """The two responses of a query with this range."""
+        return ends
+
+    def _ends(self, score: AlignedScore) -> Ends:
+        """The range on a domain, which holds all scores unless they are clipped."""
+        if self.range is not None and self.clip:
+            return self.range
+        if self.range is not None:
+            check_within(score, self.range)
+            return self.range
+        lowest, highest = score.extreme(-1), score.extreme(1)
+        if lowest.value == highest.value:
+            raise InvalidInput("the score is the same everywhere", "range")
+        return number(double_below(lowest.value)), number(double_above(highest.value))
+
+
+def check_within(score: AlignedScore, ends: Ends) -> None:
+    """Refuse a score that leaves its range, and say where."""
+    lowest, highest = score.extreme(-1), score.extreme(1)
+    low, high = map(Fraction, ends)
+    for extreme, excess, side in [
+        (highest, highest.value - high, "above"),
+        (lowest, low - lowest.value, "below"),
+    ]:
+        if excess > FORGIVEN * (high - low):
+            reached = f"the score reaches {float(extreme.value):.10g} at {extreme.where}"
+            raise InvalidInput(f"{reached}, {float(excess):.3g} {side} the range", "range")
+
+
+def shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
+    """How far up a range scores are, from 0 to 1."""
+    low, high = map(float, ends)
+    # What overflows is beyond the range by far, and clipped like the rest.
+    with np.errstate(over="ignore"):
+        return np.clip((scores - low) / (high - low), 0.0, 1.0)
+
+
+class _LinearOnBox(ScoreLikelihood):
+    link = Link.CLIPPED
+
+    def __init__(
+        self, domain: Box, responses: Ends, score: BoxScore, epsilon: Fraction, ends: Ends
+    ) -> None:
+        super().__init__(domain, responses, score, epsilon)
+        self._ends = ends
+
+    def _share_error(self, position: int, growth: Fraction) -> Fraction:
+        # Two differences, a quotient, and a product: (1 + u)^4 - 1 < 5u.
+        return relative_share(Fraction(5, 2**53), position, growth)
+
+    def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return shares(scores, self._ends)
+
+    def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
+        low, high = map(Fraction, self._ends)
+        return sign * 2 / (high - low), -sign * (low + high) / (high - low)
+
+    def _slope(self, growth: Fraction) -> Fraction:
+        return growth / 2
+
+
+def linear(
+    weights: WeightsLike,
+    *,
+    intercept: float = 0,
+    range: Sequence[float] | None = None,
+    clip: bool = False,
+    epsilon: ExactLike,
+) -> Linear:
+    """A one-bit query about a weighted sum of coordinates; the response is an end of its range.
+
+    ``weights`` go by name where the coordinates have names, and by position in a plain box.
+    Without ``range`` it is the exact range of the score on the domain. With ``clip`` scores beyond
+    the range count as its nearest end; otherwise there must be none.
+
+    >>> linear({"age": 0.0855, "sex": 0.4617}, range=(0, 12), clip=True, epsilon="1")
+    Linear(2 weights clipped to [0, 12], epsilon=1)
+    """
+    score = read_score(weights, intercept)
+    if not isinstance(clip, bool):
+        raise InvalidInput("must be true or false", "clip")
+    if clip and range is None:
+        raise InvalidInput("a clipped score needs one", "range")
+    ends = None if range is None else read_range(range)
+    return Linear(score, ends, clip, read_epsilon(epsilon))

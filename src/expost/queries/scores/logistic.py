@@ -1,0 +1,60 @@
+"""Logistic queries: one bit about the probability that a logistic regression predicts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.numbers import ExactLike
+from expost.numbers.portable_exp import SIGMOID_ERROR, sigmoid
+from expost.queries.query import read_epsilon
+from expost.queries.scores.one_bit_on_box import ScoreLikelihood, relative_share
+from expost.queries.scores.regression import Regression
+from expost.queries.scores.score import WeightsLike, read_score
+from expost.terms.on_box import Link
+
+__all__ = ["Logistic", "logistic"]
+
+
+class _LogisticOnBox(ScoreLikelihood):
+    link = Link.LOGISTIC
+
+    def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return sigmoid(scores)
+
+    def _share_error(self, position: int, growth: Fraction) -> Fraction:
+        # The logistic function, and one product.
+        return relative_share(SIGMOID_ERROR + Fraction(2, 2**53), position, growth)
+
+    def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
+        return Fraction(sign), Fraction(epsilon) / 2
+
+    def _slope(self, growth: Fraction) -> Fraction:
+        # tanh(e/4) with e = log(1 + growth), which is at most epsilon.
+        return min(self._epsilon / 4, Fraction(1))
+
+
+class Logistic(Regression):
+    r"""One bit about σ(s) = 1/(1 + e^-s), s = intercept + Σ weight·coordinate.
+
+    .. math:: P[1 \mid s] = \frac{1}{e^\varepsilon + 1}
+              + \sigma(s) \cdot \frac{e^\varepsilon - 1}{e^\varepsilon + 1}
+    """
+
+    kind: ClassVar[str] = "logistic"
+    likelihood = _LogisticOnBox
+    curve = staticmethod(sigmoid)
+
+
+def logistic(weights: WeightsLike, *, intercept: float = 0, epsilon: ExactLike) -> Logistic:
+    """A one-bit query about a logistic regression; the response is 0 or 1.
+
+    ``weights`` go by name where the coordinates have names, and by position in a plain box.
+
+    >>> logistic({"age": -0.059, "sex": -1.456}, intercept=6.177, epsilon="1")
+    Logistic(2 weights, epsilon=1)
+    """
+    return Logistic(read_score(weights, intercept), read_epsilon(epsilon))

@@ -1,0 +1,72 @@
+"""One bit about a share between 0 and 1: the integer weights of its two responses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.errors import InvalidInput
+from expost.files.reading import each, number
+from expost.numbers import double_below
+from expost.queries.values.two_weights import two_weights
+from expost.terms.on_set import Weights, as_weights
+
+__all__ = ["Ends", "Grid", "one_bit_weights", "read_range"]
+
+Ends = tuple[int | float, int | float]
+"""The lower and the upper end of a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The weights that a response can have: light, light + 1, …, light + span ≤ heavy."""
+
+    light: int
+    heavy: int
+    span: int
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def at(cls, epsilon: Fraction) -> Grid:
+        heavy, light = two_weights(epsilon)
+        # Rounded down to a double, so that share 1 gives exactly light + span; less span, less
+        # loss.
+        return cls(light, heavy, int(double_below(Fraction(heavy - light))))
+
+    def means(self, ends: Ends) -> tuple[Fraction, Fraction]:
+        """What the low and the high response have to stand for to be right on average.
+
+        By the weights that are sampled: the high one has light + share · span of their total.
+        """
+        low, high = map(Fraction, ends)
+        step = (high - low) / self.span
+        return low - self.light * step, high + self.light * step
+
+
+def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weights, Weights]:
+    """Weights of the low and the high response, for scores at these shares of the way up.
+
+    The weight of the high one is monotone in the share, ``light`` at share 0, and ``heavy`` at
+    share 1 (or just below it, where heavy - light is too large for a double); the two weights
+    always add up to the same total.
+    """
+    grid = Grid.at(epsilon)
+    total = 2 * grid.light + grid.span
+    steps = np.rint(share * float(grid.span))
+    above = as_weights([int(s) for s in steps] if total >= 2**62 else steps, total)
+    high = above + grid.light
+    return total - high, high
+
+
+def read_range(range: Sequence[float]) -> Ends:
+    """The two ends of a range as a person writes them."""
+    ends = each(range, number, "range")
+    if len(ends) != 2 or not ends[0] < ends[1] or not math.isfinite(float(ends[1]) - ends[0]):
+        raise InvalidInput("must be two ends, the lower one first", "range")
+    return ends[0], ends[1]

@@ -1,0 +1,60 @@
+"""Probit queries: one bit about the probability that a probit regression predicts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.numbers import ExactLike
+from expost.numbers.portable_normal import NORMAL_ERROR, normal
+from expost.queries.query import read_epsilon
+from expost.queries.scores.one_bit_on_box import ScoreLikelihood
+from expost.queries.scores.regression import Regression
+from expost.queries.scores.score import WeightsLike, read_score
+from expost.terms.on_box import Link
+
+__all__ = ["Probit", "probit"]
+
+
+class _ProbitOnBox(ScoreLikelihood):
+    link = Link.PROBIT
+
+    def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return normal(scores)
+
+    def _share_error(self, position: int, growth: Fraction) -> Fraction:
+        # Absolute, and the product with the span is rounded once more.
+        return (NORMAL_ERROR + Fraction(2, 2**53)) * growth
+
+    def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
+        return Fraction(sign), Fraction(0)
+
+    def _slope(self, growth: Fraction) -> Fraction:
+        # The density of the normal distribution is below 2/5.
+        return growth * 2 / 5
+
+
+class Probit(Regression):
+    r"""One bit about Φ(s), the normal distribution function of s = intercept + Σ weight·coordinate.
+
+    .. math:: P[1 \mid s] = \frac{1}{e^\varepsilon + 1}
+              + \Phi(s) \cdot \frac{e^\varepsilon - 1}{e^\varepsilon + 1}
+    """
+
+    kind: ClassVar[str] = "probit"
+    likelihood = _ProbitOnBox
+    curve = staticmethod(normal)
+
+
+def probit(weights: WeightsLike, *, intercept: float = 0, epsilon: ExactLike) -> Probit:
+    """A one-bit query about a probit regression; the response is 0 or 1.
+
+    ``weights`` go by name where the coordinates have names, and by position in a plain box.
+
+    >>> probit({"age": -0.03, "sex": -0.8}, intercept=2.1, epsilon="1")
+    Probit(2 weights, epsilon=1)
+    """
+    return Probit(read_score(weights, intercept), read_epsilon(epsilon))

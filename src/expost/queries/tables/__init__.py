@@ -1,0 +1,1 @@
+"""Queries that are given by a table of probabilities or scores."""

@@ -1,0 +1,223 @@
+"""The exponential mechanism: responses that are the likelier the more useful they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+from expost.domains import FiniteSet, Scalar
+from expost.errors import InvalidInput, at
+from expost.files.reading import array, each, items, members, scalar
+from expost.numbers import ExactLike, decimal_text, exact, positive, scaled_exp
+from expost.queries.likelihood import FiniteLikelihood
+from expost.queries.memo import Recent
+from expost.queries.query import Query, read_epsilon
+from expost.queries.tables.columns import Columns
+from expost.terms.on_set import as_weights
+
+__all__ = ["ExponentialMechanism", "exponential_mechanism"]
+
+_LARGEST_SENSITIVITY = 10**300
+
+_MOST_SPREAD = 20
+
+# Weights then stay below some eight hundred bits.
+_MOST_EXPONENT = 500
+_MOST_RESPONSES = 1000
+_MOST_UTILITIES = 4000
+_MOST_BITS = 128
+
+Utility = tuple[tuple[Fraction, ...], ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExponentialMechanism(Query):
+    r"""A response y with odds that grow with its utility (McSherry and Talwar 2007).
+
+    .. math:: P[y \mid x] \propto e^{\varepsilon u(x, y) / 2\Delta}
+
+    The sensitivity Δ bounds how much the utility of a response differs between values. A larger
+    epsilon may tell some values apart less.
+    """
+
+    kind: ClassVar[str] = "exponential_mechanism"
+    responses: tuple[Scalar, ...]
+    utility: Utility
+    """A row per value, a column per response."""
+    sensitivity: Fraction
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def __repr__(self) -> str:
+        shown = f"{len(self.utility)} values, {len(self.responses)} responses"
+        sensitivity, epsilon = decimal_text(self.sensitivity), decimal_text(self.epsilon)
+        return f"ExponentialMechanism({shown}, sensitivity={sensitivity}, epsilon={epsilon})"
+
+    @property
+    def steepness(self) -> Fraction:
+        return 1 + max(max(row) - min(row) for row in self.utility) / self.sensitivity / 2
+
+    def tree(self) -> dict[str, Any]:
+        return {
+            "responses": [r if isinstance(r, str) else float(r) for r in self.responses],
+            "utility": [list(row) for row in self.utility],
+            "sensitivity": self.sensitivity,
+            "epsilon": self.epsilon,
+        }
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> ExponentialMechanism:
+        required = ("responses", "utility", "sensitivity", "epsilon")
+        fields = members(fields, required=required)
+        with at("responses"):
+            array(fields["responses"])
+        with at("utility"):
+            each(array(fields["utility"]), array)
+        return exponential_mechanism(**fields)
+
+    def with_epsilon(self, epsilon: Fraction) -> ExponentialMechanism:
+        return replace(self, epsilon=epsilon)
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        if len(domain) != len(self.utility):
+            raise InvalidInput(
+                f"{len(self.utility)} rows for a domain of {len(domain)} values", "utility"
+            )
+        levels = _recent.get(self.utility, self.sensitivity, lambda: Levels.of(self.utility), _size)
+        most = _MOST_EXPONENT * 2 * self.sensitivity
+        if self.epsilon * levels.reach > most:
+            raise InvalidInput(
+                f"must be at most {float(most / levels.reach):.6g}, where utilities reach over "
+                f"{float(levels.reach / self.sensitivity):.6g} sensitivities",
+                "epsilon",
+            )
+        factor = self.epsilon / (2 * self.sensitivity)
+        weights, total = exponential_weights(levels, factor, self.epsilon)
+        columns = [as_weights(column, total) for column in zip(*weights, strict=True)]
+        return Columns(domain, self.responses, columns)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """By how much utilities are below the largest one of their value: each such number once."""
+
+    below: tuple[Fraction, ...]
+    rows: tuple[tuple[int, ...], ...]
+    """Which of these it is, for every response of every value."""
+
+    @classmethod
+    def of(cls, utility: Utility) -> Levels:
+        known: dict[Fraction, int] = {}
+        rows = tuple(
+            tuple(known.setdefault(largest - entry, len(known)) for entry in row)
+            for row, largest in ((row, max(row)) for row in utility)
+        )
+        return cls(tuple(known), rows)
+
+    @cached_property
+    def reach(self) -> Fraction:
+        """The largest of these numbers."""
+        return max(self.below)
+
+
+# They are the same for every epsilon.
+_recent: Recent[Levels] = Recent(most=1 << 18)
+
+
+def _size(levels: Levels) -> int:
+    return len(levels.rows) * len(levels.rows[0])
+
+
+def exponential_weights(
+    levels: Levels, factor: Fraction, epsilon: Fraction
+) -> tuple[list[list[int]], int]:
+    """Integer weights near e^(factor · utility) in every row, and their sum, the same for all rows.
+
+    No ratio of two weights in a column exceeds e^epsilon if none does before rounding: what
+    rounding may do is made up for by one small weight that is added to all of them. Proof:
+    docs/theory/weights.md.
+    """
+    width = len(levels.rows[0])
+    error = width + 2
+    mixed = error * (1 + math.ceil(2 / epsilon))
+    # The smallest probability is at least e^-spread/width, and 2^bits times that is to dwarf mixed.
+    spread = factor * levels.reach
+    bits = 40 + (mixed * width).bit_length() + math.ceil(spread * Fraction(3, 2))
+    finer = bits + (width + 1).bit_length()
+    known = [scaled_exp(-factor * below, finer) if below else 1 << finer for below in levels.below]
+    largest = levels.below.index(Fraction(0))
+    rows = []
+    for row in levels.rows:
+        scaled = [known[level] for level in row]
+        whole = sum(scaled)
+        weights = [(weight << bits) // whole for weight in scaled]
+        weights[row.index(largest)] += (1 << bits) - sum(weights)
+        rows.append([weight + mixed for weight in weights])
+    return rows, (1 << bits) + width * mixed
+
+
+def exponential_mechanism(
+    utility: Any,
+    *,
+    responses: Sequence[Any] | None = None,
+    sensitivity: ExactLike,
+    epsilon: ExactLike,
+) -> ExponentialMechanism:
+    """A response by its utility: a row per value of the domain, a column per response.
+
+    Utilities are exact: ``0.1`` is 1/10. Without names the responses are 0, 1, ….
+
+    >>> exponential_mechanism([[1, 0], [0, 1]], sensitivity=1, epsilon="1")
+    ExponentialMechanism(2 values, 2 responses, sensitivity=1, epsilon=1)
+    """
+    with at("sensitivity"):
+        bound = positive(sensitivity, at_most=_LARGEST_SENSITIVITY)
+    with at("utility"):
+        rows = _read_utility(utility, bound)
+    width = len(rows[0])
+    labels = tuple(each(range(width) if responses is None else responses, scalar, "responses"))
+    if len(labels) != width:
+        raise InvalidInput(f"{len(labels)} responses for {width} columns", "responses")
+    if len(set(labels)) < len(labels):
+        raise InvalidInput("a response is listed twice", "responses")
+    return ExponentialMechanism(labels, rows, bound, read_epsilon(epsilon))
+
+
+def _utility(entry: Any) -> Fraction:
+    value = exact(entry)
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
+        raise InvalidInput("has too many digits: a utility may have some thirty")
+    return value
+
+
+def _read_utility(utility: Any, sensitivity: Fraction) -> Utility:
+    given = each(utility, items)
+    if not given or not given[0]:
+        raise InvalidInput("must be rows of numbers, one row per value")
+    count = sum(map(len, given))
+    if count > _MOST_UTILITIES or len(given[0]) > _MOST_RESPONSES:
+        raise InvalidInput(
+            f"has {len(given[0]):,} responses and {count:,} utilities, and may have at most "
+            f"{_MOST_RESPONSES:,} and {_MOST_UTILITIES:,}"
+        )
+    rows = [tuple(each(row, _utility, f"[{i}]")) for i, row in enumerate(given)]
+    for i, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise InvalidInput(f"has {len(row)} entries, the first row {len(rows[0])}", f"[{i}]")
+        if max(row) - min(row) > _MOST_SPREAD * sensitivity:
+            raise InvalidInput(
+                f"the utilities of a value reach over more than {_MOST_SPREAD} sensitivities",
+                f"[{i}]",
+            )
+    for j, column in enumerate(zip(*rows, strict=True)):
+        excess = max(column) - min(column) - sensitivity
+        if excess > 0:
+            by = f"{float(excess):.6g} more than the sensitivity"
+            raise InvalidInput(f"column {j} differs between values by {by}")
+    return tuple(rows)

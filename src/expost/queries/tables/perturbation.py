@@ -1,0 +1,106 @@
+"""One-bit perturbation: a score between two ends is answered by one of the ends (paper, 2.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Domain, FiniteSet
+from expost.errors import InvalidInput, at
+from expost.files.reading import array, double, each, members
+from expost.numbers import ExactLike, decimal_text
+from expost.queries.likelihood import FiniteLikelihood
+from expost.queries.query import Query, read_epsilon
+from expost.queries.scores.one_bit import Ends, one_bit_weights, read_range
+from expost.queries.tables.columns import Columns
+from expost.queries.unbiased import Meaning, one_bit_meaning
+
+__all__ = ["Perturbation", "perturbation"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Perturbation(Query):
+    r"""One bit about a score s in [a, b] per value (Nguyên et al. 2016).
+
+    .. math:: P[b \mid s] = \frac{1}{e^\varepsilon + 1}
+              + \frac{s - a}{b - a} \cdot \frac{e^\varepsilon - 1}{e^\varepsilon + 1}
+    """
+
+    kind: ClassVar[str] = "perturbation"
+    scores: NDArray[np.float64]
+    range: Ends
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def __repr__(self) -> str:
+        low, high = self.range
+        shown = f"{len(self.scores)} scores in [{low}, {high}]"
+        return f"Perturbation({shown}, epsilon={decimal_text(self.epsilon)})"
+
+    def tree(self) -> dict[str, Any]:
+        low, high = self.range
+        return {
+            "scores": self.scores.tolist(),
+            "range": [float(low), float(high)],
+            "epsilon": self.epsilon,
+        }
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Perturbation:
+        fields = members(fields, required=("scores", "range", "epsilon"))
+        with at("scores"):
+            scores = array(fields["scores"])
+        with at("range"):
+            ends = array(fields["range"])
+        return perturbation(scores, range=ends, epsilon=fields["epsilon"])
+
+    def with_epsilon(self, epsilon: Fraction) -> Perturbation:
+        return Perturbation(self.scores, self.range, epsilon)
+
+    def work(self, domain: Domain) -> int:
+        return len(domain) if isinstance(domain, FiniteSet) else 0
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        if len(domain) != len(self.scores):
+            raise InvalidInput(
+                f"{len(self.scores)} scores for a domain of {len(domain)} values", "scores"
+            )
+        low, high = self.range
+        share = (self.scores - low) / (high - low)
+        return Columns(domain, self.range, one_bit_weights(share, self.epsilon))
+
+    def meaning(self, domain: Domain) -> Meaning:
+        return one_bit_meaning(self.range, self.range, self.epsilon)
+
+
+def perturbation(
+    scores: Sequence[float] | NDArray[np.float64],
+    *,
+    range: Sequence[float] = (0, 1),
+    epsilon: ExactLike,
+) -> Perturbation:
+    """A one-bit query about a score per value of the domain, in the order of its values.
+
+    >>> perturbation([0, 0.5, 1], range=(0, 1), epsilon="1")
+    Perturbation(3 scores in [0, 1], epsilon=1)
+    """
+    low, high = read_range(range)
+    if type(scores) is np.ndarray and scores.dtype == np.float64 and scores.ndim == 1:
+        values = scores.copy()
+    else:
+        values = np.array(each(scores, double, "scores"), dtype=np.float64)
+    # Not (low <= s <= high), so that NaN is outside.
+    outside = np.flatnonzero(~((values >= low) & (values <= high)))
+    if outside.size:
+        raise InvalidInput(f"is outside the range [{low}, {high}]", f"scores[{outside[0]}]")
+    if not values.size:
+        raise InvalidInput("must not be empty", "scores")
+    values.setflags(write=False)
+    return Perturbation(values, (low, high), read_epsilon(epsilon))

@@ -1,0 +1,126 @@
+"""A table of probabilities becomes integer weights over one denominator.
+
+The rule for floats is in the docstring of :func:`expost.queries.tables.channel.channel`.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.errors import InvalidInput
+from expost.files.reading import each, items
+from expost.numbers import exact
+from expost.terms.on_set import Weights, as_weights
+
+__all__ = ["read_table"]
+
+# Quotients of weights to their geometric mean then stay within the range of doubles.
+_MOST_BITS = 2000
+_MISS = 1e-9
+_PLACES = 10**15
+
+
+def read_table(probabilities: Any) -> tuple[Weights, int]:
+    """Weights and denominator, in lowest terms, of rows of probabilities that sum to one."""
+    entries = _entries(probabilities)
+    if entries.ndim != 2 or 0 in entries.shape:
+        raise InvalidInput("must be rows of numbers, one row per value")
+    read = _from_exact if entries.dtype == object else _from_floats
+    weights, denominator = read(entries)
+    # Lowest terms and one type of array: equal channels have equal weights, however given.
+    common = math.gcd(denominator, int(np.gcd.reduce(weights, axis=None)))
+    weights = as_weights(weights // common, denominator // common)
+    weights.setflags(write=False)
+    return weights, denominator // common
+
+
+def _entries(table: Any) -> NDArray[Any]:
+    """An array of doubles, or of objects where the entries are exact."""
+    if isinstance(table, np.ma.MaskedArray):
+        raise InvalidInput("has masked entries, which are no probabilities")
+    if isinstance(table, np.ndarray) and table.dtype.kind == "f":
+        return _doubles(np.array(table))
+    rows = [each(row, _entry, f"[{i}]") for i, row in enumerate(each(table, items))]
+    width = len(rows[0]) if rows else 0
+    for i, row in enumerate(rows):
+        if len(row) != width:
+            raise InvalidInput(f"has {len(row)} entries, the first row {width}", f"[{i}]")
+    floats = {isinstance(p, (float, np.floating)) for row in rows for p in row if p not in (0, 1)}
+    if floats == {True, False}:
+        raise InvalidInput("mixes floats with exact numbers; write them all one way")
+    result = np.empty((len(rows), width), dtype=object)
+    for i, row in enumerate(rows):
+        result[i, :] = row
+    return _doubles(result) if True in floats else result
+
+
+def _entry(entry: Any) -> Any:
+    if isinstance(entry, (bool, np.bool_)) or not isinstance(
+        entry, (int, str, float, Decimal, Fraction, np.integer, np.floating)
+    ):
+        raise InvalidInput("must be a probability")
+    return entry
+
+
+def _doubles(entries: NDArray[Any]) -> NDArray[np.float64]:
+    # A narrow float means its own shortest decimal, not that of the wider one.
+    texts = entries if entries.dtype == np.float64 else entries.astype("U")
+    return texts.astype(np.float64)
+
+
+def _from_exact(entries: NDArray[Any]) -> tuple[Weights, int]:
+    rows: list[list[Fraction]] = []
+    denominator = 1
+    for i, row in enumerate(entries):
+        rows.append(each(row, _probability, f"[{i}]"))
+        denominator = math.lcm(denominator, *(p.denominator for p in rows[-1]))
+        if denominator.bit_length() > _MOST_BITS:
+            raise InvalidInput(f"the common denominator has more than {_MOST_BITS} bits", f"[{i}]")
+        if sum(rows[-1]) != 1:
+            raise InvalidInput(f"the row sums to {_shown(sum(rows[-1]))}, not to 1", f"[{i}]")
+    weights = [[p.numerator * (denominator // p.denominator) for p in row] for row in rows]
+    return as_weights(weights, denominator), denominator
+
+
+def _probability(entry: Any) -> Fraction:
+    value = exact(entry)
+    if not 0 <= value <= 1:
+        raise InvalidInput("must be between 0 and 1")
+    return value
+
+
+def _shown(total: Fraction | int) -> str:
+    return str(total) if Fraction(total).denominator < 10**6 else f"about {float(total):.12g}"
+
+
+def _from_floats(entries: NDArray[np.float64]) -> tuple[Weights, int]:
+    # Not (0 <= p <= 1), so that NaN is bad.
+    bad = np.argwhere(~((entries >= 0) & (entries <= 1)))
+    if bad.size:
+        raise InvalidInput("must be between 0 and 1", "[{}][{}]".format(*bad[0]))
+    sums = entries.sum(axis=1)
+    missing = np.flatnonzero(np.abs(sums - 1) > _MISS)
+    if missing.size:
+        place = f"[{missing[0]}]"
+        raise InvalidInput(f"the row sums to {sums[missing[0]]:.12g}, not to 1", place)
+    decimals = np.rint(entries * _PLACES)
+    if (decimals / _PLACES == entries).all():
+        weights = decimals.astype(np.int64)
+        if (weights.sum(axis=1) == _PLACES).all():
+            return weights, _PLACES
+    bits = 62 if (np.ldexp(entries, 62) == np.rint(np.ldexp(entries, 62))).all() else 1074
+    if bits == 62:
+        weights = np.ldexp(entries, bits).astype(np.int64)
+    else:
+        scaled = [[int(Fraction(p) * 2**bits) for p in row] for row in entries.tolist()]
+        weights = np.array(scaled, dtype=object)
+    largest = entries.argmax(axis=1)
+    index = np.arange(len(weights))
+    weights[index, largest] += 2**bits - weights.sum(axis=1)
+    return weights, 2**bits

@@ -1,0 +1,165 @@
+"""Local hashing: the values are hashed into buckets, and the bucket is answered with noise."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Domain, FiniteSet
+from expost.errors import InvalidInput, at
+from expost.files.canonical import canonical, value_tree
+from expost.files.reading import members, number, text, whole
+from expost.numbers import ExactLike, Nats, decimal_text
+from expost.queries.likelihood import FiniteLikelihood
+from expost.queries.memo import Recent
+from expost.queries.query import Query, read_epsilon
+from expost.queries.values.pairwise import Pairwise
+from expost.queries.values.two_weights import two_weights
+from expost.sampling import Pmf, Spiked
+
+__all__ = ["LocalHashing", "local_hashing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hash:
+    """A hash of values into buckets: part of the query, and so public."""
+
+    seed: str
+    """In hexadecimal digits."""
+    buckets: int
+
+    def __post_init__(self) -> None:
+        with at("seed"):
+            seed = text(self.seed).lower()
+            if not re.fullmatch("([0-9a-f]{2}){1,64}", seed):
+                raise InvalidInput("must be 1 to 64 bytes in hexadecimal digits, two for each")
+        with at("buckets"):
+            buckets = whole(self.buckets, at_least=2)
+        object.__setattr__(self, "seed", seed)
+        object.__setattr__(self, "buckets", buckets)
+
+    def of(self, domain: FiniteSet) -> NDArray[np.int64]:
+        """The bucket of every value: sha256(seed ‖ canonical value), 8 bytes, mod buckets."""
+        seed = bytes.fromhex(self.seed)
+        texts = _texts.get(domain, domain, lambda: _canonical_values(domain), len)
+        digests = b"".join([hashlib.sha256(seed + text).digest() for text in texts])
+        first = np.frombuffer(digests, dtype=">u8").reshape(len(texts), -1)[:, 0]
+        buckets = (first % self.buckets).astype(np.int64)
+        buckets.setflags(write=False)
+        return buckets
+
+
+def _canonical_values(domain: FiniteSet) -> list[bytes]:
+    return [canonical(value_tree(value)) for value in domain.values]
+
+
+_texts: Recent[list[bytes]] = Recent(most=1 << 20)
+
+
+# Hashing takes longer than all else, and is the same for every epsilon.
+_recent: Recent[NDArray[np.int64]] = Recent(most=1 << 22)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalHashing(Query):
+    r"""Randomized response about the bucket h(x) of a value, among g buckets.
+
+    .. math:: P[y \mid x] = e^{\varepsilon 1[h(x) = y]} / (e^\varepsilon + g - 1)
+
+    With about e^epsilon + 1 buckets it is optimal (OLH, Wang et al. 2017). Every subject needs a
+    seed of their own, drawn without looking at their value.
+    """
+
+    kind: ClassVar[str] = "local_hashing"
+    hash: Hash
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def __repr__(self) -> str:
+        return f"LocalHashing({self.hash.buckets} buckets, epsilon={decimal_text(self.epsilon)})"
+
+    def tree(self) -> dict[str, Any]:
+        return {
+            "seed": self.hash.seed,
+            "buckets": float(self.hash.buckets),
+            "epsilon": self.epsilon,
+        }
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> LocalHashing:
+        return local_hashing(**members(fields, required=("seed", "buckets", "epsilon")))
+
+    def with_epsilon(self, epsilon: Fraction) -> LocalHashing:
+        return replace(self, epsilon=epsilon)
+
+    def work(self, domain: Domain) -> int:
+        return len(domain) if isinstance(domain, FiniteSet) else 0
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        buckets = _recent.get(self.hash, domain, lambda: self.hash.of(domain), len)
+        return _HashedLikelihood(domain, self.hash.buckets, buckets, *two_weights(self.epsilon))
+
+
+class _HashedLikelihood(Pairwise):
+    """Responses are buckets; each one speaks for the values in it."""
+
+    def __init__(
+        self, domain: FiniteSet, count: int, buckets: NDArray[np.int64], heavy: int, light: int
+    ) -> None:
+        super().__init__(domain, heavy, light)
+        self._buckets = buckets
+        self.responses = range(count)
+
+    @cached_property
+    def least_loss(self) -> Nats:
+        # An empty bucket speaks for nobody. There is one if there are more buckets than values.
+        count = len(self.responses)
+        full = count <= len(self.domain) and len(np.unique(self._buckets)) == count
+        return self.epsilon if full else Nats()
+
+    @property
+    def chances(self) -> tuple[Fraction, Fraction]:
+        total = self._heavy + (len(self.responses) - 1) * self._light
+        return Fraction(self._heavy, total), Fraction(self._light, total)
+
+    @property
+    def merging(self) -> Fraction:
+        return Fraction(1, len(self.responses))
+
+    def position(self, response: Any) -> int | None:
+        try:
+            bucket = number(response)
+        except InvalidInput:
+            return None
+        return bucket if isinstance(bucket, int) and bucket in self.responses else None
+
+    def pmf(self, place: int) -> Pmf:
+        bucket = int(self._buckets[place])
+        return Spiked(len(self.responses), bucket, self._heavy, self._light)
+
+    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+        return np.asarray(self._buckets == position)
+
+    def told_from(self, value: int) -> NDArray[np.bool_]:
+        return np.asarray(self._buckets != self._buckets[value])
+
+    def telling(self, value: int, other: int) -> int:
+        return int(self._buckets[value])
+
+
+def local_hashing(*, seed: str, buckets: int, epsilon: ExactLike) -> LocalHashing:
+    """The bucket of a value with noise; the seed of the hash is written in hexadecimal digits.
+
+    >>> local_hashing(seed="5eed", buckets=4, epsilon="1")
+    LocalHashing(4 buckets, epsilon=1)
+    """
+    return LocalHashing(Hash(seed, buckets), read_epsilon(epsilon))

@@ -1,0 +1,94 @@
+"""Likelihoods that tell two values apart fully, or not at all."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import FiniteSet
+from expost.numbers import Nats
+from expost.queries.likelihood import FiniteLikelihood
+from expost.terms.on_set import Powers, Term, Weights, as_weights
+
+__all__ = ["Pairwise"]
+
+
+class Pairwise(FiniteLikelihood):
+    r"""A likelihood whose responses each speak for some values, and against all others equally.
+
+    .. math:: \log P[y \mid x] = c(y) + \varepsilon 1[x \in A_y]
+
+    So D(x, x') is epsilon where some response tells the two values apart, and zero where none does.
+    Being told apart by none must be an equivalence.
+    """
+
+    def __init__(self, domain: FiniteSet, heavy: int, light: int) -> None:
+        self.domain = domain
+        self._heavy = heavy
+        self._light = light
+
+    @abstractmethod
+    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+        """The values, A_y, that are likelier than all others given this response."""
+
+    @abstractmethod
+    def telling(self, value: int, other: int) -> int:
+        """A response that speaks for a value, and against another one that can be told from it."""
+
+    @property
+    def chances(self) -> tuple[Fraction, Fraction] | None:
+        """How likely a response speaks for the true value, and for one that it is told from.
+
+        None where that is not the same for all values.
+        """
+        return None
+
+    @property
+    def merging(self) -> Fraction:
+        """How likely two values are not told apart, over all seeds that the query could have."""
+        return Fraction(0)
+
+    def told_from(self, value: int) -> NDArray[np.bool_]:
+        """The values that some response tells from this one: all others, if not said else."""
+        others = np.ones(len(self.domain), dtype=np.bool_)
+        others[value] = False
+        return others
+
+    def weights(self, position: int) -> Weights:
+        weights = np.repeat(as_weights([self._light], self._heavy), len(self.domain))
+        weights[self.speaks_for(position)] = self._heavy
+        return weights
+
+    def _term(self, position: int) -> Term:
+        return self._two.shared_by(self.speaks_for(position))
+
+    @cached_property
+    def _two(self) -> Term:
+        return Term(as_weights([self._light, self._heavy], self._heavy))
+
+    def alike(self, position: int) -> NDArray[Any]:
+        return self.speaks_for(position)
+
+    def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
+        heavy, light = ((self._heavy, 1),), ((self._light, 1),)
+        return [heavy if spoken else light for spoken in self.speaks_for(position)[places].tolist()]
+
+    @cached_property
+    def epsilon(self) -> Nats:
+        return Nats(ratio=Fraction(self._heavy, self._light)) if self.told_from(0).any() else Nats()
+
+    def delta(self, ratio: Fraction) -> Fraction:
+        if self.chances is None:
+            return super().delta(ratio)
+        # Of responses that speak for one value and not for the other, with probability a and
+        # a·light/heavy: a·(1 - light/heavy) is the difference of the chances.
+        own, other = self.chances
+        over = max(Fraction(0), self._heavy - ratio * self._light)
+        apart = self.epsilon > Nats()
+        return (own - other) * over / (self._heavy - self._light) if apart else Fraction(0)

@@ -1,0 +1,223 @@
+"""Subset selection: a random subset of the values, which has the true one with higher odds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import FiniteSet
+from expost.errors import InvalidInput, at
+from expost.files.reading import each, members, number, whole
+from expost.numbers import ExactLike, Nats, decimal_text
+from expost.queries.lazy import Lazy
+from expost.queries.likelihood import FiniteLikelihood
+from expost.queries.query import Query, read_epsilon
+from expost.queries.values.pairwise import Pairwise
+from expost.queries.values.two_weights import two_weights
+from expost.sampling import Pmf
+
+__all__ = ["SpikedSubsets", "SubsetSelection", "members_of", "rank_of", "subset_selection"]
+
+# A draw takes time that grows with the square of this: near a second at the limit.
+_MOST_VALUES = 10_000
+_MOST_KEPT = 1 << 20
+_FEW = 300
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SubsetSelection(Query):
+    r"""A subset of fixed size d; one with the true value has odds e^epsilon against one without.
+
+    .. math:: P[S \mid x] = \frac{e^{\varepsilon 1[x \in S]}}
+              {e^\varepsilon \binom{k-1}{d-1} + \binom{k-1}{d}}
+
+    (Wang et al. 2016, Ye and Barg 2018; a size near k/(e^epsilon + 1) is best.)
+    """
+
+    kind: ClassVar[str] = "subset_selection"
+    size: int
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        with at("size"):
+            object.__setattr__(self, "size", whole(self.size, at_least=1))
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def __repr__(self) -> str:
+        return f"SubsetSelection({self.size} values, epsilon={decimal_text(self.epsilon)})"
+
+    def tree(self) -> dict[str, Any]:
+        return {"size": float(self.size), "epsilon": self.epsilon}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> SubsetSelection:
+        return cls(**members(fields, required=("size", "epsilon")))
+
+    def with_epsilon(self, epsilon: Fraction) -> SubsetSelection:
+        return replace(self, epsilon=epsilon)
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        if self.size >= len(domain):
+            raise InvalidInput(f"must be below the number of values, {len(domain)}", "size")
+        if len(domain) > _MOST_VALUES:
+            raise InvalidInput(
+                f"subsets of {len(domain)} values are too many: of at most {_MOST_VALUES}; "
+                "local_hashing has no such limit"
+            )
+        return _SubsetLikelihood(domain, self.size, *two_weights(self.epsilon))
+
+
+class _SubsetLikelihood(Pairwise):
+    """Responses are indices in ascending order; each one speaks for the values it lists."""
+
+    def __init__(self, domain: FiniteSet, size: int, heavy: int, light: int) -> None:
+        super().__init__(domain, heavy, light)
+        self._size = size
+        self.responses = Lazy(math.comb(len(domain), size), self._indices, self.position)
+        # Ranks take long to work out. Responses that were given are public, so they may be kept.
+        self._given: dict[int, tuple[int, ...]] = {}
+        self._ranks: dict[tuple[int, ...], int] = {}
+
+    @property
+    def least_loss(self) -> Nats:
+        return self.epsilon
+
+    @property
+    def chances(self) -> tuple[Fraction, Fraction]:
+        count, size = len(self.domain), self._size
+        having = math.comb(count - 1, size - 1) * self._heavy
+        total = having + math.comb(count - 1, size) * self._light
+        # Of the subsets with another value, some have the true one too.
+        both = math.comb(count - 2, size - 2) * self._heavy if size > 1 else 0
+        alone = math.comb(count - 2, size - 1) * self._light
+        return Fraction(having, total), Fraction(both + alone, total)
+
+    def _indices(self, position: int) -> tuple[int, ...]:
+        if position in self._given:
+            return self._given[position]
+        flags = members_of(position, self._size, len(self.domain))
+        return tuple(i for i, flag in enumerate(flags) if flag)
+
+    def position(self, response: Any) -> int | None:
+        try:
+            indices = each(response, number)
+        except InvalidInput:
+            return None
+        given = tuple(index for index in indices if isinstance(index, int))
+        if given in self._ranks:
+            return self._ranks[given]
+        ascending = all(a < b for a, b in pairwise(given))
+        if not len(given) == len(indices) == self._size or not ascending:
+            return None
+        if given[0] < 0 or given[-1] >= len(self.domain):
+            return None
+        if len(self._ranks) * self._size > _MOST_KEPT:
+            self._given.clear()
+            self._ranks.clear()
+        self._ranks[given] = rank = rank_of_indices(given, len(self.domain))
+        self._given[rank] = given
+        return rank
+
+    def pmf(self, place: int) -> Pmf:
+        return SpikedSubsets(len(self.domain), self._size, place, self._heavy, self._light)
+
+    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+        spoken = np.zeros(len(self.domain), dtype=np.bool_)
+        spoken[list(self._indices(position))] = True
+        return spoken
+
+    def telling(self, value: int, other: int) -> int:
+        # The value and those after it, around the end, without the other one.
+        around = [(value + step) % len(self.domain) for step in range(self._size + 1)]
+        chosen = [index for index in around if index != other][: self._size]
+        flags = [0] * len(self.domain)
+        for index in chosen:
+            flags[index] = 1
+        return rank_of(flags)
+
+
+class SpikedSubsets:
+    """Subsets of one size, heavy with a certain element and light without it.
+
+    A position is the rank in the combinatorial number system, the sum of binom(c_j, j) over the
+    elements c_1 < c_2 < …. The subsets with the last element are the last ones in this order, and
+    turning all elements around takes the last element to any other.
+    """
+
+    __slots__ = ("_count", "_heavy", "_light", "_size", "_turn", "_without", "total")
+
+    def __init__(self, count: int, size: int, spike: int, heavy: int, light: int) -> None:
+        self._count, self._size = count, size
+        self._heavy, self._light = heavy, light
+        self._turn = spike + 1
+        self._without = math.comb(count - 1, size)
+        self.total = self._without * light + math.comb(count - 1, size - 1) * heavy
+
+    def pick(self, uniform: int) -> int:
+        limit = self._without * self._light
+        without = uniform // self._light
+        having = self._without + (uniform - limit) // self._heavy
+        # Products, not branches: both candidates are worked out.
+        rank = (uniform < limit) * without + (uniform >= limit) * having
+        flags = members_of(rank, self._size, self._count)
+        start = self._count - self._turn
+        return rank_of(flags[start:] + flags[:start])
+
+    def probability(self, position: int) -> Fraction:
+        flags = members_of(position, self._size, self._count)
+        return Fraction(self._heavy if flags[self._turn - 1] else self._light, self.total)
+
+
+def members_of(rank: int, size: int, count: int) -> list[int]:
+    """For each of ``count`` elements, 1 if it is in the subset of this rank, else 0."""
+    flags = [0] * count
+    # Of the subsets of what is left, those without the largest element come first.
+    first = math.comb(count - 1, size)
+    for element in range(count - 1, -1, -1):
+        taken = int(rank >= first)
+        flags[element] = taken
+        rank -= taken * first
+        # From binom(element, size) to binom(element - 1, size - taken).
+        if element:
+            first = first * (taken * size + (1 - taken) * (element - size)) // element
+        size -= taken
+    return flags
+
+
+def rank_of(flags: Sequence[int]) -> int:
+    """The rank of a subset among those of its size; the inverse of :func:`members_of`."""
+    rank, size = 0, sum(flags)
+    first = math.comb(len(flags) - 1, size)
+    for element in range(len(flags) - 1, -1, -1):
+        taken = flags[element]
+        rank += taken * first
+        if element:
+            first = first * (taken * size + (1 - taken) * (element - size)) // element
+        size -= taken
+    return rank
+
+
+def rank_of_indices(indices: Sequence[int], count: int) -> int:
+    """The same by the elements of the subset, which is faster where they are few."""
+    if len(indices) <= _FEW:
+        return sum(math.comb(index, place) for place, index in enumerate(indices, start=1))
+    flags = [0] * count
+    for index in indices:
+        flags[index] = 1
+    return rank_of(flags)
+
+
+def subset_selection(*, size: int, epsilon: ExactLike) -> SubsetSelection:
+    """A subset of the values by their indices, which has the true value with higher odds.
+
+    >>> subset_selection(size=3, epsilon="1")
+    SubsetSelection(3 values, epsilon=1)
+    """
+    return SubsetSelection(size, read_epsilon(epsilon))

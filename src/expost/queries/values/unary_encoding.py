@@ -1,0 +1,161 @@
+"""Unary encoding: a bit per value of the domain, each with noise of its own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import FiniteSet
+from expost.errors import InvalidInput, at
+from expost.files.reading import NumberText, members, text
+from expost.numbers import ExactLike, Nats, decimal_text
+from expost.queries.lazy import Lazy
+from expost.queries.likelihood import FiniteLikelihood
+from expost.queries.query import Query, read_epsilon
+from expost.queries.values.pairwise import Pairwise
+from expost.queries.values.two_weights import two_weights
+from expost.sampling import Pmf, digits
+
+__all__ = ["NoisyBits", "UnaryEncoding", "unary_encoding"]
+
+VARIANTS = ("symmetric", "optimized")
+
+# A draw takes time that grows with the square of this: near a second at the limit.
+_MOST_VALUES = 10_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnaryEncoding(Query):
+    r"""A one at the true value and zeros elsewhere, with every bit flipped independently.
+
+    .. math:: P[y_i = 1 \mid x] = p \text{ if } i = x, \text{ else } q, \quad
+              \frac{p\,(1 - q)}{(1 - p)\,q} = e^\varepsilon
+
+    Symmetric: p = 1 - q (basic RAPPOR, Erlingsson et al. 2014). Optimized: p = 1/2, which has the
+    least variance of frequency estimates (OUE, Wang et al. 2017).
+    """
+
+    kind: ClassVar[str] = "unary_encoding"
+    variant: str
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        with at("variant"):
+            if text(self.variant) not in VARIANTS:
+                raise InvalidInput(f"must be one of {', '.join(VARIANTS)}")
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def __repr__(self) -> str:
+        return f"UnaryEncoding({self.variant}, epsilon={decimal_text(self.epsilon)})"
+
+    def tree(self) -> dict[str, Any]:
+        return {"variant": self.variant, "epsilon": self.epsilon}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> UnaryEncoding:
+        return cls(**members(fields, required=("variant", "epsilon")))
+
+    def with_epsilon(self, epsilon: Fraction) -> UnaryEncoding:
+        return replace(self, epsilon=epsilon)
+
+    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+        if len(domain) > _MOST_VALUES:
+            raise InvalidInput(
+                f"a bit for each of {len(domain)} values is too many: at most {_MOST_VALUES}; "
+                "local_hashing has no such limit"
+            )
+        if self.variant == "symmetric":
+            # Two bits tell two values apart, so each has half of epsilon.
+            heavy, light = two_weights(self.epsilon / 2)
+            return _UnaryLikelihood(domain, heavy**2, light**2, (light, heavy), (heavy, light))
+        heavy, light = two_weights(self.epsilon)
+        other, true = (2 * heavy, 2 * light), (heavy + light, heavy + light)
+        return _UnaryLikelihood(domain, heavy, light, true, other)
+
+
+class _UnaryLikelihood(Pairwise):
+    """Responses are texts of bits, numbered as binary numbers; each one speaks for its ones."""
+
+    def __init__(
+        self,
+        domain: FiniteSet,
+        heavy: int,
+        light: int,
+        true: tuple[int, int],
+        other: tuple[int, int],
+    ) -> None:
+        super().__init__(domain, heavy, light)
+        self._true, self._other = true, other
+        self.responses = Lazy(1 << len(domain), self._text, self.position)
+
+    @property
+    def least_loss(self) -> Nats:
+        return Nats()  # all zeros speak for nobody
+
+    @property
+    def chances(self) -> tuple[Fraction, Fraction]:
+        total = sum(self._true)
+        return Fraction(self._true[1], total), Fraction(self._other[1], total)
+
+    def _text(self, position: int) -> str:
+        return format(position, f"0{len(self.domain)}b")
+
+    def position(self, response: Any) -> int | None:
+        if not isinstance(response, str) or isinstance(response, NumberText):
+            return None
+        bits = re.fullmatch("[01]+", response) and len(response) == len(self.domain)
+        return int(response, 2) if bits else None
+
+    def pmf(self, place: int) -> Pmf:
+        return NoisyBits(len(self.domain), place, self._true, self._other)
+
+    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+        bits = np.frombuffer(self._text(position).encode(), dtype=np.uint8)
+        return np.asarray(bits == ord("1"))
+
+    def telling(self, value: int, other: int) -> int:
+        return 1 << (len(self.domain) - 1 - value)
+
+
+class NoisyBits:
+    """Independent bits: one of them has weights (zero, one) of its own.
+
+    A position is the number that the bits are in base two; the first bit counts most.
+    """
+
+    __slots__ = ("_base", "_ones", "_zeros", "total")
+
+    def __init__(
+        self, size: int, spike: int, true: tuple[int, int], other: tuple[int, int]
+    ) -> None:
+        self._base = sum(true)
+        assert self._base == sum(other), "the totals of the two kinds of bits are equal"
+        weights = [true if i == spike else other for i in range(size)]
+        self._zeros, self._ones = zip(*weights, strict=True)
+        self.total = self._base**size
+
+    def pick(self, uniform: int) -> int:
+        shares = digits(uniform, self._base, len(self._zeros))
+        bits = ["01"[share >= zero] for share, zero in zip(shares, self._zeros, strict=True)]
+        return int("".join(bits), 2)
+
+    def probability(self, position: int) -> Fraction:
+        weight = 1
+        for zero, one in zip(reversed(self._zeros), reversed(self._ones), strict=True):
+            position, bit = divmod(position, 2)
+            weight *= one if bit else zero
+        return Fraction(weight, self.total)
+
+
+def unary_encoding(*, variant: str = "optimized", epsilon: ExactLike) -> UnaryEncoding:
+    """A text of noisy bits, one per value of the domain in its order.
+
+    >>> unary_encoding(epsilon="1")
+    UnaryEncoding(optimized, epsilon=1)
+    """
+    return UnaryEncoding(variant, read_epsilon(epsilon))

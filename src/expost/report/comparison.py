@@ -1,0 +1,208 @@
+"""What different accountings say of one transcript, and how far each would go on.
+
+Of a composition rule this is the least epsilon at which its filter would have accepted the whole
+transcript at a delta. Everything that the rule needs fixed in advance is fixed by the budget, the
+delta, the first query, and whether any query takes a delta; or it is that of the transcript's own
+filter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from expost.errors import InvalidInput, expect
+from expost.filters.bayesian import BayesianFilter
+from expost.filters.by_rule import CompositionFilter
+from expost.filters.filter import Filter, WorstCase
+from expost.filters.repeats import Repeats
+from expost.filters.rules import Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
+from expost.filters.rules.orders import best_exponent_for_small
+from expost.filters.simplified import SimplifiedFilter
+from expost.loss.log_likelihood import LogLikelihood
+from expost.loss.odometer import Odometer
+from expost.numbers import Enclosure, ExactLike, Nats
+from expost.queries.query import LARGEST_EPSILON, read_delta
+from expost.transcript import FilterSpec, Transcript, readable
+
+__all__ = [
+    "ACCOUNTINGS",
+    "Comparison",
+    "Standing",
+    "compare",
+    "composition_filters",
+    "costs",
+    "limits",
+]
+
+# Every rule prices every one of them, to thirty digits.
+_MOST_DIFFERENT = 3_000
+
+ACCOUNTINGS = ("basic", "rogers", "whitehouse", "renyi", "mixture", "simplified", "bayesian")
+"""By name, in the order in which they are shown."""
+
+_DELTA = Fraction(1, 10**6)
+_SMALLEST_PLAN = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one accounting says of a transcript, and how far it would go on."""
+
+    name: str
+    guard: Filter
+    spent: float | Enclosure
+    """The least epsilon at which its filter had accepted everything; or the realized loss."""
+    more: Repeats
+    """How many more of the last query it would accept, whatever the responses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What several accountings say of one transcript, on one budget."""
+
+    budget: Nats
+    delta: Fraction
+    exchanges: int
+    standings: dict[str, Standing]
+    missing: dict[str, str]
+    """Accountings that do not allow this delta, and why."""
+
+    def tree(self) -> dict[str, Any]:
+        """The JSON shape of the command line."""
+        rows: dict[str, Any] = dict.fromkeys(ACCOUNTINGS)
+        rules = {}
+        for name, standing in self.standings.items():
+            said = "loss" if isinstance(standing.spent, Enclosure) else "epsilon"
+            rows[name] = {said: standing.spent, "more": standing.more.count}
+            if isinstance(standing.guard, CompositionFilter):
+                rules[name] = readable(standing.guard.rule.tree())
+        undecided = [name for name, row in self.standings.items() if row.more.undecided]
+        return {
+            **rows,
+            "budget": self.budget.nearest,
+            "delta": float(self.delta),
+            "exchanges": self.exchanges,
+            "rules": rules,
+            "missing": self.missing,
+            "undecided": undecided,
+        }
+
+
+def compare(
+    odometer: Odometer,
+    epsilon: ExactLike | None = None,
+    delta: ExactLike | None = None,
+    *,
+    stage: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Hold a transcript against a budget by every accounting that there is.
+
+    Without ``epsilon`` or ``delta``, those of the transcript's filter; if it has no delta, 1e-6.
+    ``stage`` is told which accounting is next. Proofs: docs/theory/approximate.md,
+    docs/theory/filters.md.
+    """
+    expect(odometer, Odometer, "an odometer: Odometer(transcript)")
+    transcript = odometer.transcript
+    budget, spared = limits(transcript, epsilon, delta)
+    if not transcript.exchanges:
+        raise InvalidInput("nothing was asked, so there is no last query to ask again")
+    different = len({id(exchange.query) for exchange in transcript.exchanges})
+    if different > _MOST_DIFFERENT:
+        reason = (
+            f"there are {different:,} different queries; at most {_MOST_DIFFERENT:,} are compared"
+        )
+        raise InvalidInput(reason, "exchanges")
+    guards, missing = composition_filters(transcript, budget, spared)
+    standings = {}
+    every: dict[str, Filter] = {
+        **guards,
+        "simplified": SimplifiedFilter.of(budget),
+        "bayesian": BayesianFilter.of(budget),
+    }
+    last = transcript.exchanges[-1].query
+    for name, guard in every.items():
+        if stage is not None:
+            stage(name)
+        spent = _spent(guard, odometer)
+        standings[name] = Standing(name, guard, spent, guard.more(odometer, last))
+    return Comparison(budget, spared, len(transcript), standings, missing)
+
+
+def limits(
+    transcript: Transcript, epsilon: ExactLike | None, delta: ExactLike | None
+) -> tuple[Nats, Fraction]:
+    """A budget and a delta as they are given, or else as the transcript's filter has them."""
+    spec = transcript.filter
+    if epsilon is None and spec is None:
+        raise InvalidInput("the transcript names no filter, so there is no budget")
+    budget = Nats.budget(epsilon) if spec is None or epsilon is not None else spec.budget
+    if delta is not None:
+        return budget, read_delta(delta)
+    return budget, _DELTA if spec is None or spec.delta is None else spec.delta
+
+
+def composition_filters(
+    transcript: Transcript, budget: Nats, delta: Fraction
+) -> tuple[dict[str, CompositionFilter], dict[str, str]]:
+    """The filters of all composition rules by name; and why some do not allow this delta."""
+    guards, missing = {}, {}
+    for rule in _rules(transcript, budget, delta):
+        try:
+            spec = FilterSpec(CompositionFilter.kind, budget, delta, rule)
+        except InvalidInput as error:
+            missing[rule.kind] = error.reason
+        else:
+            guards[rule.kind] = CompositionFilter.of_spec(spec)
+    return guards, missing
+
+
+def costs(
+    odometer: Odometer, guards: Sequence[CompositionFilter]
+) -> Iterator[tuple[WorstCase, ...]]:
+    """What composition filters hold against their budgets, at the start and after each exchange."""
+    transcript = odometer.transcript
+    prefix = Odometer(Transcript(transcript.domain), effort=odometer.effort)
+    yield tuple(guard.held(prefix) for guard in guards)
+    for exchange in transcript.exchanges:
+        prefix = prefix.add(exchange.query, exchange.response)
+        yield tuple(guard.held(prefix) for guard in guards)
+
+
+def _rules(transcript: Transcript, budget: Nats, delta: Fraction) -> list[Rule]:
+    domain = transcript.domain
+    queries = {id(step.query): step.query for step in transcript.exchanges}.values()
+    # What takes a delta gets half of it, as in the theorem of Rogers.
+    half = delta / 2 if any(query.delta for query in queries) else delta
+    renyi = _renyi(transcript, budget, delta)
+    mixture = Mixture.for_exact_budget(budget, delta)
+    if any(renyi.charge(query, domain)[1] for query in queries):
+        renyi = Renyi(_renyi(transcript, budget, half).order, delta_prime=half)
+        mixture = Mixture.for_exact_budget(budget, half)
+        mixture = Mixture(mixture.lambdas, mixture.weights, delta_prime=half)
+    rules = [Sums(), Rogers(), Whitehouse(half), renyi, mixture]
+    own = transcript.filter and transcript.filter.rule
+    return [own if own and own.kind == rule.kind else rule for rule in rules]
+
+
+def _renyi(transcript: Transcript, budget: Nats, delta: Fraction) -> Renyi:
+    """The order for a plan of queries like the first one."""
+    planned = budget.nearest
+    if transcript.exchanges:
+        first, domain = transcript.exchanges[0].query, transcript.domain
+        if first.approximate and first.cumulant(domain, Fraction(1)) < math.inf:
+            # The cumulants of Gaussian noise go with λ(λ + 1), as those of many small queries.
+            return Renyi(1 + best_exponent_for_small(budget.nearest, delta))
+        planned = first.charge(domain).nearest
+    planned = min(max(planned, _SMALLEST_PLAN), LARGEST_EPSILON)
+    return Renyi.for_plan(budget.nearest, delta, planned)
+
+
+def _spent(guard: Filter, odometer: Odometer) -> float | Enclosure:
+    if isinstance(guard, CompositionFilter):
+        return guard.exact_loss(odometer).nearest
+    finite = isinstance(odometer.log_likelihood, LogLikelihood)
+    return odometer.exact_loss.enclosure if finite else odometer.loss

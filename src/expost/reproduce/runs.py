@@ -1,0 +1,137 @@
+"""The composition experiment (paper, Algorithm 5): queries are asked until the filter refuses.
+
+One run is one stream of queries with one response to each. Every filter, with every budget and in
+either way of accounting, sees the same queries and the same responses until it refuses one, so
+that they differ in nothing but their decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from expost.filters.bayesian import BayesianFilter
+from expost.filters.filter import Filter
+from expost.filters.simplified import SimplifiedFilter
+from expost.loss.odometer import Odometer
+from expost.numbers import Enclosure
+from expost.queries import Query
+from expost.reproduce.groups import Account, Groups, Whole
+from expost.reproduce.streams import Stream
+from expost.sampling import InsecureSource, draw
+from expost.solver import NODES, Effort
+from expost.transcript import Transcript
+
+__all__ = ["ACCOUNTS", "BUDGETS", "EFFORT", "FILTERS", "Run", "Trace", "asked", "run"]
+
+BUDGETS = tuple(Fraction(tenth, 10) for tenth in range(1, 11))
+EFFORT = Effort(gap=0.01, nodes=NODES)
+ACCOUNTS = ("groups", "ungrouped")
+FILTERS: dict[str, type[Filter]] = {
+    guard.kind: guard for guard in (SimplifiedFilter, BayesianFilter)
+}
+_GUARDS = [(kind, i, guard(budget)) for kind, guard in FILTERS.items()
+           for i, budget in enumerate(BUDGETS)]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What one way of accounting said in the course of a run."""
+
+    losses: Sequence[Enclosure]
+    """At the start and after each response, until no filter goes on."""
+    accepted: Mapping[str, Sequence[int]]
+    """By the kind of filter: the number of queries for each of the budgets."""
+    decisions: int
+    undecided: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One object that was asked as long as some filter accepted."""
+
+    responses: Sequence[Any]
+    traces: Mapping[str, Trace]
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A way of accounting while it runs, with all the filters that have not refused yet."""
+
+    account: Account
+    running: list[tuple[str, int, Filter]] = field(default_factory=lambda: list(_GUARDS))
+    losses: list[Enclosure] = field(default_factory=list)
+    accepted: dict[str, list[int]] = field(
+        default_factory=lambda: {kind: [0] * len(BUDGETS) for kind in FILTERS}
+    )
+    decisions: int = 0
+    undecided: int = 0
+
+    def put(self, query: Query) -> None:
+        """Ask every filter that still runs."""
+        self.losses.append(self._proved(self.account.loss))
+        held = self.account.held(query)
+        self.running = [each for each in self.running if self._accepts(each[2], query, held)]
+        for kind, i, _ in self.running:
+            self.accepted[kind][i] += 1
+
+    def _proved(self, loss: Enclosure) -> Enclosure:
+        """Whoever accepted the last query has proved that the loss is within its budget."""
+        if not self.losses:
+            return loss
+        proved = min(guard.budget.enclosure.upper for _, _, guard in self.running)
+        return Enclosure(loss.lower, max(loss.lower, min(loss.upper, proved)))
+
+    def _accepts(self, guard: Filter, query: Query, held: dict[str, Enclosure]) -> bool:
+        self.decisions += 1
+        loss, limit = held[guard.kind], guard.budget.enclosure
+        if loss.upper <= limit.lower or loss.lower > limit.upper:
+            return loss.upper <= limit.lower
+        accepted, undecided = self.account.settle(guard, query)
+        self.undecided += undecided
+        return accepted
+
+
+def run(stream: Stream, seed: int, number: int, effort: Effort = EFFORT) -> Run:
+    """The run of this number; a function of its arguments alone."""
+    queries, source = _begin(stream, seed, number)
+    box = stream.box
+    centre = box.locate([0] * stream.dimension)
+    assert centre is not None
+    start = Odometer(Transcript(box), effort=effort)
+    lanes = {"groups": _Lane(Groups.start(start)), "ungrouped": _Lane(Whole(start))}
+    responses: list[Any] = []
+    for query in queries:
+        running = [lane for lane in lanes.values() if lane.running]
+        for lane in running:
+            lane.put(query)
+        if not any(lane.running for lane in running):
+            break
+        likelihood = query.on(box)
+        responses.append(likelihood.responses[draw(likelihood.pmf(centre), source)])
+        for lane in running:
+            lane.account = lane.account.add(query, responses[-1])
+    traces = {
+        name: Trace(lane.losses, lane.accepted, lane.decisions, lane.undecided)
+        for name, lane in lanes.items()
+    }
+    return Run(responses, traces)
+
+
+def asked(stream: Stream, seed: int, number: int, responses: Sequence[Any]) -> Transcript:
+    """What was asked in that run and answered with these responses."""
+    queries, _ = _begin(stream, seed, number)
+    transcript = Transcript(stream.box)
+    for query, response in zip(queries, responses, strict=False):
+        transcript = transcript.add(query, response)
+    return transcript
+
+
+def _begin(stream: Stream, seed: int, number: int) -> tuple[Iterator[Query], InsecureSource]:
+    generator = np.random.default_rng([seed, stream.number, number])
+    source = InsecureSource(int(generator.integers(2**62)))
+    return stream.queries(generator), source

@@ -1,0 +1,1 @@
+"""A subject's side: decide, sample, record, release."""

@@ -1,0 +1,124 @@
+"""A subject whose transcript is a file: decide, sample, record durably, release."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from expost.errors import InvalidInput, at, expect
+from expost.files.durable import locked, replace
+from expost.files.regular import contents, read_text
+from expost.filters.decision import Decision
+from expost.loss.odometer import Odometer
+from expost.queries import Query, check_query
+from expost.sampling import Source
+from expost.session.session import Secret, Session, named_filter
+from expost.solver import Effort
+from expost.transcript import Transcript
+
+__all__ = ["FileSession"]
+
+
+class FileSession(Session):
+    """Answers queries under the filter that a transcript file names, and keeps the file.
+
+    A response is returned only when the file holds it for good. Whatever a crash interrupts was
+    never released; if it had been recorded, it is spent. Several processes may have sessions of
+    one file: they are answered one after the other, each after reading what the others added.
+    ``waiting`` is called when another process has held the file for a second.
+    """
+
+    __slots__ = ("_cleaned", "_held", "_path", "_text", "_waiting")
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        value: Any,
+        *,
+        source: Source | None = None,
+        effort: Effort | None = None,
+        waiting: Callable[[], None] | None = None,
+    ) -> None:
+        secret = Secret(value)
+        del value  # as in Session
+        expect(path, (str, os.PathLike), "the name of a file")
+        with at(os.fspath(path), ": "):
+            self._path = _followed(path)
+            self._text = read_text(self._path)
+            transcript = Transcript.from_json(self._text)
+            guard = named_filter(transcript)
+        self._waiting = waiting
+        self._cleaned = False
+        self._start(transcript, guard, secret, source, effort)
+
+    def decide(self, query: Query) -> Decision:
+        # A file must never grow beyond what can be read again.
+        check_query(query)
+        self.transcript.check_work(query, len(self._text))
+        return super().decide(query)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        with super()._turn(), ExitStack() as turn:
+            with at(str(self._path), ": "):
+                self._held = turn.enter_context(locked(self._path, self._waiting))
+                self._clean()
+                self._catch_up()
+            yield
+
+    def _clean(self) -> None:
+        """Remove what processes left that were killed before they recorded, let alone released.
+
+        Whoever writes such a file holds the transcript, and nobody else does now.
+        """
+        if self._cleaned:
+            return
+        with os.scandir(self._path.parent) as entries:
+            stale = [entry.path for entry in entries if _is_temporary(entry.name, self._path)]
+        for path in stale:
+            with suppress(OSError):
+                os.unlink(path)
+        self._cleaned = True
+
+    def _catch_up(self) -> None:
+        """Read what others have recorded since."""
+        text = contents(self._held)
+        if text == self._text:
+            return
+        known, transcript = self.transcript, Transcript.from_json(text)
+        same = (transcript.domain, transcript.filter) == (known.domain, known.filter)
+        if not same or transcript.exchanges[: len(known)] != known.exchanges:
+            raise InvalidInput("the file does not go on where this session knew it to be")
+        self._odometer = Odometer(transcript, effort=self._odometer.effort)
+        self._text = text
+
+    def _record(self, odometer: Odometer) -> None:
+        with at(str(self._path), ": "):
+            replace(self._path, odometer.transcript.to_json, _temporary(self._path), self._held)
+        self._text = odometer.transcript.to_json()
+        super()._record(odometer)
+
+
+def _temporary(path: Path) -> Path:
+    """A name for a file that no process used before."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
+
+
+def _is_temporary(name: str, path: Path) -> bool:
+    """Whether a name is one of those; ``NAME.json`` leaves those of ``NAME.json.old`` alone."""
+    return re.fullmatch(rf"\.{re.escape(path.name)}\.[0-9a-f]{{32}}\.new", name) is not None
+
+
+def _followed(path: str | os.PathLike[str]) -> Path:
+    """Where a file really is: one file, one lock, whatever links lead to it."""
+    try:
+        return Path(os.path.realpath(path, strict=True))
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InvalidInput("cannot be read: not a file name") from None

@@ -1,0 +1,245 @@
+"""Best-first branch and bound for one side: certified bounds on the largest value.
+
+Limited by nodes, never by a clock, so that the same problem gives the same bits again.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from expost.solver import kernels
+from expost.solver.kernels import (
+    COORDINATES_ONLY,
+    CORNERS,
+    FALLING,
+    SCORES_FIRST,
+    TIGHTENED,
+    VALUE,
+    PackedSide,
+)
+
+__all__ = ["ROUNDING_ALONE", "Search", "Tick", "Tree", "suitable_rules"]
+
+Tick = Callable[[], None]
+
+_FEW_COORDINATES = 4
+_ROOM = 64
+_TICK = 256
+_HEATS = (16, 50, 200, 800)
+_PATIENCE = 500
+_STILL, _NOTHING = 0.999, 1e-9
+
+ROUNDING_ALONE = 1e-9
+"""Where clipping can change a sum by less than this it is convex, or concave, but for that."""
+
+
+class Tree:
+    """A search tree under one branching rule."""
+
+    cutting = True
+    """Whether nodes are tightened where that is known to cut off nothing of interest."""
+
+    def __init__(self, side: PackedSide, rule: int) -> None:
+        n, d = side.shape
+        self.nodes = 0
+        self.lower = -math.inf
+        self.rule = rule
+        self._side = side
+        self._floats, self._ints = kernels.make_buffers(n, d)
+        self._found, self._branch = self._floats[:2], self._floats[2:4]
+        self._pool = np.empty((_ROOM, kernels.node_size(n, d)))
+        self._basis = np.empty((_ROOM, d), dtype=np.int64)
+        self._free = list(range(_ROOM - 1, -1, -1))
+        self._open: list[tuple[float, int, int]] = []
+        self._gap = math.inf
+        self._idle = 0
+        self.settled = math.inf
+        """A bound on everything that is not in an open node."""
+
+    @property
+    def upper(self) -> float:
+        """A certified bound on the largest value."""
+        return max(self.settled, -self._open[0][0]) if self._open else self.settled
+
+    def pursue(self, tolerance: float, nodes: int, enough: float, tick: Tick | None) -> None:
+        """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded.
+
+        Or until nothing moves.
+        """
+        if not self.nodes:
+            self.settled = -math.inf
+            self._make(0, -1, 0, math.inf, -math.inf, tolerance)
+        while (
+            self._open
+            and self.nodes < nodes
+            and self._idle < _PATIENCE
+            and self.lower <= enough
+            and -self._open[0][0] > max(self.settled, self.lower + tolerance)
+        ):
+            bound, level, parent = heapq.heappop(self._open)
+            worse = -math.inf
+            for half in (0, 1):
+                cut = self.lower + tolerance
+                made = self._make(parent, half, level + 1, -bound, cut, tolerance)
+                worse = max(worse, made)
+            self._free.append(parent)
+            self._watch(-bound - worse)
+            if tick is not None and self.nodes % _TICK < 2:
+                tick()
+
+    def _watch(self, gained: float) -> None:
+        """Count splits that gained nothing while the gap stood still.
+
+        Where coordinates are so large that scores drown in their rounding, hundreds of them follow
+        each other, and no more is to be had. Elsewhere hardly two ever do.
+        """
+        gap = self.upper - self.lower
+        if gap < _STILL * self._gap:
+            self._gap, self._idle = gap, 0
+        elif not gained > _NOTHING * gap:
+            self._idle += 1
+
+    def offer(self, value: float) -> None:
+        """The value of a point that was found elsewhere."""
+        self.lower = max(self.lower, value)
+
+    def _make(
+        self, parent: int, half: int, level: int, above: float, cut: float, tolerance: float
+    ) -> float:
+        if not self._free:
+            self._extend()
+        slot = self._free.pop()
+        bound = self._grow(parent, half, slot, level, above, cut, tolerance)
+        self.nodes += 1
+        self.offer(float(self._found[VALUE]))
+        if self._found[TIGHTENED]:
+            self.settled = max(self.settled, cut)
+        bound = min(bound, above)
+        if bound > cut and self._branch[0] >= 0:
+            heapq.heappush(self._open, (-bound, level, slot))
+        else:
+            self.settled = max(self.settled, bound)
+            self._free.append(slot)
+        return bound
+
+    def _grow(
+        self,
+        parent: int,
+        half: int,
+        slot: int,
+        level: int,
+        above: float,
+        cut: float,
+        tolerance: float,
+    ) -> float:
+        lower = self.lower if self.nodes else -1e300
+        bound = kernels.grow(
+            *self._side, self._floats, self._ints, self._pool, self._basis,
+            parent, half, slot, self.rule, self.cutting, level, lower, cut, tolerance, above,
+        )  # fmt: skip
+        return float(bound)
+
+    def _extend(self) -> None:
+        size = len(self._pool)
+        self._pool = np.concatenate([self._pool, np.empty_like(self._pool)])
+        self._basis = np.concatenate([self._basis, np.empty_like(self._basis)])
+        self._free.extend(range(2 * size - 1, size - 1, -1))
+
+
+class Search:
+    """The largest value of one side, as an enclosure that narrows.
+
+    Splitting scores or splitting coordinates is better by orders of magnitude, now the one and
+    now the other; a short race decides.
+    """
+
+    def __init__(self, side: PackedSide, rules: Sequence[int] = ()) -> None:
+        self._side = side
+        first, *others = rules or suitable_rules(side)
+        self._trees = [Tree(side, first)]
+        self._others = others
+        self._dropped = 0
+        self._restarted = 0
+        self._ceiling = math.inf
+
+    @property
+    def nodes(self) -> int:
+        return self._dropped + sum(tree.nodes for tree in self._trees)
+
+    @property
+    def rule(self) -> int:
+        """The branching rule that does best so far."""
+        return self._trees[0].rule
+
+    @property
+    def lower(self) -> float:
+        return self.reached - self._side.total_error
+
+    @property
+    def reached(self) -> float:
+        """The largest value that was found, as computed."""
+        return max(tree.lower for tree in self._trees)
+
+    @property
+    def upper(self) -> float:
+        return min(self._ceiling, *(tree.upper for tree in self._trees))
+
+    def pursue(
+        self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
+    ) -> None:
+        """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded.
+
+        ``nodes`` limits each tree. ``tick`` is called now and then.
+        """
+        if any(tree.settled > self.reached + tolerance for tree in self._trees):
+            self._restart()
+        nodes = max(0, nodes - self._restarted)
+        # Among corners the first bounds are the worst ones, and say little of what is to come.
+        for stage in _HEATS[self.rule == CORNERS :]:
+            if len(self._trees) > 1 or self._others:
+                self._heat(stage, tolerance, nodes, enough, tick)
+        self._trees[0].pursue(tolerance, nodes, enough, tick)
+
+    def _restart(self) -> None:
+        """Start anew: what was settled for a larger tolerance is too high for this one."""
+        tree, best = self._trees[0], self.reached
+        if not tree.nodes:
+            return
+        self._ceiling = self.upper
+        self._dropped += sum(old.nodes for old in self._trees)
+        self._restarted += tree.nodes
+        self._others += [old.rule for old in self._trees[1:]]
+        self._trees = [Tree(self._side, tree.rule)]
+        self._trees[0].offer(best)
+
+    def _heat(
+        self, stage: int, tolerance: float, nodes: int, enough: float, tick: Tick | None
+    ) -> None:
+        first = self._trees[0]
+        first.pursue(tolerance, min(stage, nodes), enough, tick)
+        if first.upper <= first.lower + tolerance or first.lower > enough:
+            return
+        if self._others:
+            self._trees.append(Tree(self._side, self._others.pop()))
+        second = self._trees[1]
+        second.offer(first.lower)
+        second.pursue(tolerance, min(stage, nodes), enough, tick)
+        first.offer(second.lower)
+        ours, theirs = first.upper - first.lower, second.upper - second.lower
+        if min(ours, theirs) < 0.75 * max(ours, theirs) or stage == _HEATS[-1]:
+            winner, loser = self._trees if ours < theirs else self._trees[::-1]
+            self._trees = [winner]
+            self._dropped += loser.nodes
+
+
+def suitable_rules(side: PackedSide, *, corners: bool = True) -> list[int]:
+    """One branching rule, or two that race; with ``corners`` only they count, where that is so."""
+    if corners and kernels.clipping(*side, FALLING) < ROUNDING_ALONE:
+        return [CORNERS, SCORES_FIRST]
+    if side.shape[1] <= _FEW_COORDINATES:
+        return [COORDINATES_ONLY]
+    return [SCORES_FIRST, COORDINATES_ONLY]

@@ -1,0 +1,64 @@
+"""The largest value of a convex sum that has many corners: a search among them, or all of them.
+
+The bound of the search is most often exact at its root (docs/theory/extrema.md). Where it is not,
+it may be sooner to look at every corner, if there are not too many.
+"""
+
+from __future__ import annotations
+
+import math
+
+from expost.solver import kernels
+from expost.solver.branch_and_bound import ROUNDING_ALONE, Search, Tick
+from expost.solver.corners import Corners
+from expost.solver.kernels import CORNERS, FALLING, PackedSide
+
+__all__ = ["Convex"]
+
+_MOST_COORDINATES = 20
+_CORNERS_PER_NODE = 1 << 10
+
+
+class Convex:
+    """The largest value of a side that is convex. A look at all corners counts as a node."""
+
+    def __init__(self, side: PackedSide, clipped: float, patience: int) -> None:
+        self._side = side
+        self._clipped = clipped
+        self._patience = patience
+        self._search = Search(side, [CORNERS])
+        self._corners: Corners | None = None
+
+    @classmethod
+    def of(cls, side: PackedSide) -> Convex | None:
+        """None if the side is not convex, or has so many corners that only a search will do."""
+        clipped = kernels.clipping(*side, FALLING)
+        if clipped >= ROUNDING_ALONE:
+            return None
+        free, _ = kernels.moving(*side)
+        if free > _MOST_COORDINATES:
+            return None
+        return cls(side, clipped, (1 << free) // _CORNERS_PER_NODE)
+
+    @property
+    def nodes(self) -> int:
+        return self._search.nodes + (self._corners is not None)
+
+    @property
+    def lower(self) -> float:
+        return self._corners.lower if self._corners else self._search.lower
+
+    @property
+    def upper(self) -> float:
+        return self._corners.upper if self._corners else self._search.upper
+
+    def pursue(
+        self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
+    ) -> None:
+        """Search until the gap is closed; where that takes long, look at all corners."""
+        if self._corners or self.upper - self.lower <= tolerance:
+            return
+        self._search.pursue(tolerance, min(nodes, self._patience), enough, tick)
+        closed = self.upper - self.lower <= tolerance or self.lower > enough
+        if not closed and nodes > self._patience:
+            self._corners = Corners(self._side, self._clipped)

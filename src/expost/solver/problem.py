@@ -1,0 +1,255 @@
+"""One side of a problem in its normal form: always to maximize, always increasing links.
+
+The response and the side (largest or smallest log-likelihood) are folded into signs. The link of
+a logistic query is odd, so its smallest value is the largest one with the affine form negated;
+that of a linear query, RISING, becomes FALLING(t) = -RISING(-t), and PROBIT becomes MIRRORED
+likewise. A TENT, -|t|, becomes a VALLEY, a WINDOW a HOLE, and a HILL, -t²/2, a BOWL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Box, Integers
+from expost.solver.kernels import (
+    BOWL,
+    FALLING,
+    FLAT,
+    HILL,
+    HOLE,
+    LOGISTIC,
+    MIRRORED,
+    PROBIT,
+    RISING,
+    TENT,
+    VALLEY,
+    WINDOW,
+    PackedSide,
+    pack,
+)
+from expost.terms.on_box import BLUR, EVERYWHERE, Link, ScoreTerm
+
+__all__ = ["Sides", "Terms", "both_sides"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_CELLS = 24
+
+
+Shape = tuple[Link, float, tuple[float, float]]
+"""A link, its epsilon, and its window."""
+
+
+class Terms(NamedTuple):
+    """Score terms as arrays: Σ m · link(A x + c)."""
+
+    shapes: tuple[Shape, ...]
+    m: Floats
+    A: Floats
+    c: Floats
+
+    @classmethod
+    def of(cls, counted: Sequence[tuple[ScoreTerm, int]], columns: Sequence[int]) -> Terms:
+        """The terms and how often each counts, in some of the coordinates."""
+        terms = [term for term, _ in counted]
+        return cls(
+            shapes=tuple([(term.link, term.epsilon, term.window) for term in terms]),
+            m=np.array([times for _, times in counted], dtype=np.float64),
+            A=np.array([term.weights for term in terms], dtype=np.float64)[:, columns],
+            c=np.array([term.offset for term in terms], dtype=np.float64),
+        )
+
+
+class Sides(NamedTuple):
+    """Some columns of a box as arrays."""
+
+    lo: Floats
+    hi: Floats
+    integer: Ints
+    groups: Floats = np.empty((0, 0))
+    """A row per coordinate with categories: ones for its columns, exactly one of which is 1."""
+
+    @classmethod
+    def of(cls, box: Box, columns: Sequence[int]) -> Sides:
+        sides = [box.columns[j] for j in columns]
+        groups = [group for group in box.groups if group[0] in columns]
+        return cls(
+            lo=np.array([side.lower for side in sides], dtype=np.float64),
+            hi=np.array([side.upper for side in sides], dtype=np.float64),
+            integer=np.array([isinstance(side, Integers) for side in sides], dtype=np.int64),
+            groups=np.array([[float(j in group) for j in columns] for group in groups]),
+        )
+
+
+def both_sides(terms: Terms, sides: Sides) -> tuple[PackedSide, PackedSide]:
+    """The largest sum of the terms over a box, and the largest of its negative.
+
+    After the terms come what is FLAT, one for each group.
+    """
+    groups = len(sides.groups)
+    A, c, m = terms.A, terms.c, terms.m
+
+    def one(sign: int) -> PackedSide:
+        rows, offsets, times = A, c, m
+        if groups:
+            rows = np.vstack([A, sign * sides.groups])
+            offsets = np.concatenate([c, np.zeros(groups)])
+            times = np.concatenate([m, np.ones(groups)])
+        links = _links(terms.shapes, groups, sign)
+        return PackedSide(
+            *pack(rows, offsets, times, sides.lo, sides.hi, sides.integer, sign, *links)
+        )
+
+    return one(1), one(-1)
+
+
+_KINDS = {
+    Link.LOGISTIC: (LOGISTIC, LOGISTIC),
+    Link.CLIPPED: (RISING, FALLING),
+    Link.PROBIT: (PROBIT, MIRRORED),
+    Link.TENT: (TENT, VALLEY),
+    Link.WINDOW: (WINDOW, HOLE),
+    Link.HILL: (HILL, BOWL),
+}
+
+Key = tuple[int, float, float, float]
+"""A kind, its epsilon, and the ends of its window."""
+
+
+@lru_cache(maxsize=256)
+def _links(
+    shapes: tuple[Shape, ...], groups: int, sign: int
+) -> tuple[Floats, Ints, Ints, Floats, Floats, Ints]:
+    """What is constant about every term, its kind, and which of the tables it uses."""
+    keys: list[Key] = []
+    for link, epsilon, (lo, hi) in shapes:
+        ends = (lo, hi) if sign > 0 else (-hi, -lo)
+        keys.append((_KINDS[link][sign < 0], epsilon, *ends))
+    keys += [(FLAT, 0.0, *EVERYWHERE)] * groups
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    return (
+        np.array([_constants(*key) for key in keys]),
+        np.array([key[0] for key in keys], dtype=np.int64),
+        np.array([places[key] for key in keys], dtype=np.int64),
+        *_stacked(list(places)),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _constants(kind: int, epsilon: float, lo: float, hi: float) -> tuple[float, ...]:
+    """The parameters of a term, and its shape."""
+    if kind < TENT:
+        return *_parameters(epsilon), *_shape(kind, epsilon)
+    h = epsilon / 2
+    if kind in (TENT, VALLEY):
+        return h, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 32 + 24 * h
+    if kind in (HILL, BOWL):
+        steepest = max(abs(lo), abs(hi))
+        h = steepest**2 / 4  # the largest value is twice that, as it is of a tent
+        return h, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, steepest, -math.inf, 32 + 24 * h
+    # A jump may be anywhere within the blur: outward where that makes more, inward to be sure.
+    out = BLUR if kind == WINDOW else -BLUR
+    jumps = lo - out, hi + out, lo + out, hi - out
+    return h, *jumps, 0.0, 0.0, 4 * h, -math.inf, 8 * h
+
+
+@lru_cache(maxsize=4096)
+def _shape(kind: int, epsilon: float) -> tuple[float, float, float]:
+    """The largest slope of a link, its τ, and its rounding in units of roundoff."""
+    h, *_, foot, _ = _parameters(epsilon)
+    if kind == LOGISTIC:
+        return math.tanh(h / 2), 0.0, 32 + 24 * h
+    if kind in (RISING, FALLING):
+        return 1 / foot, -1.0 if kind == RISING else 1.0, 32 + 24 * h
+    bend = _probit_bend(foot)
+    # ψ'' = -ψ'(t + ψ'), so the slope is largest where it is -t.
+    return -bend, bend if kind == PROBIT else -bend, 128 + 64 * h
+
+
+def _probit_slope(foot: float, t: float) -> float:
+    return math.sqrt(2 / math.pi) * math.exp(-t * t / 2) / (foot + math.erfc(-t / math.sqrt(2)))
+
+
+def _probit_bend(foot: float) -> float:
+    """Where a probit link is steepest."""
+    a, b = -50.0, 0.0
+    for _ in range(100):
+        t = (a + b) / 2
+        a, b = (t, b) if t + _probit_slope(foot, t) < 0 else (a, t)
+    return b
+
+
+@lru_cache(maxsize=4096)
+def _parameters(epsilon: float) -> tuple[float, ...]:
+    h = epsilon / 2
+    cosh = math.cosh(h)
+    # ψ'' is largest where cosh u = (C + √(C² + 8))/2.
+    peak = math.acosh((cosh + math.hypot(cosh, math.sqrt(8))) / 2)
+    return h, math.sinh(h), cosh, math.exp(-h), math.exp(h), 2 / math.expm1(epsilon), peak
+
+
+def _stacked(keys: Sequence[Key]) -> tuple[Floats, Floats, Ints]:
+    """Points and values of every link, as rows of one length."""
+    tables = [_straight(*key) if key[0] >= TENT else _table(*key[:2]) for key in keys]
+    sizes = np.array([len(points) for points, _ in tables], dtype=np.int64)
+    grid = np.full((len(tables), int(sizes.max(initial=1))), math.inf)
+    heights = np.zeros_like(grid)
+    for row, (points, values) in enumerate(tables):
+        grid[row, : len(points)] = points
+        heights[row, : len(points)] = values
+    return grid, heights, sizes
+
+
+def _straight(kind: int, epsilon: float, lo: float, hi: float) -> tuple[Floats, Floats]:
+    """Where the hull of a term that is straight in parts, or a parabola, has knots."""
+    if kind == TENT:
+        return np.zeros(1), np.zeros(1)
+    if kind == HILL:
+        points = np.linspace(lo, hi, _CELLS + 1)
+        return points, -points * points / 2
+    if kind not in (WINDOW, HOLE):
+        return np.empty(0), np.empty(0)
+    # Where it is surely high, so that points which are found there count.
+    out = 4 * BLUR if kind == HOLE else -4 * BLUR
+    points = np.array([x for x in (lo - out, hi + out) if math.isfinite(x)])
+    return points, np.full(len(points), epsilon / 2)
+
+
+@lru_cache(maxsize=4096)
+def _table(kind: int, epsilon: float) -> tuple[Floats, Floats]:
+    """Where hulls have their knots: closest where the link bends most. They need not be exact."""
+    h, sinh, cosh, *_, foot, _ = _parameters(epsilon)
+    if kind == FALLING:
+        return np.array([1.0]), np.array([h])
+    if kind == RISING:
+        points = np.geomspace(foot, foot + 2, _CELLS + 1) - foot - 1
+        points = np.linspace(-1, 1, _CELLS + 1) if foot > 1 else points
+        return points, np.log1p((1 + points) / foot) - h
+    if kind in (PROBIT, MIRRORED):
+        sign, bend = (1 if kind == PROBIT else -1), _probit_bend(foot)
+        u = np.linspace(bend, 8.0 if kind == PROBIT else -9.0 - math.sqrt(2 * epsilon), 2001)
+        slopes = np.array([_probit_slope(foot, t) for t in u.tolist()])
+        u = _spaced(u, np.abs(slopes * (u + slopes)))
+        sums = np.array([math.log1p(math.erfc(-t / math.sqrt(2)) / foot) for t in u.tolist()])
+        return sign * u, sign * (sums - h)
+    u = np.linspace(0, h + 16, 2001)
+    e = np.exp(-u)
+    right = _spaced(u, 2 * sinh * e * (1 - e * e) / (e * (e + 2 * cosh) + 1) ** 2)
+    e, low = np.exp(-right), math.exp(-h)
+    near = np.where(right >= h, e * math.exp(h), low / e)
+    values = np.minimum(right, h) + np.log((1 + e * low) / (1 + near))
+    return np.concatenate([-right[:0:-1], right]), np.concatenate([-values[:0:-1], values])
+
+
+def _spaced(points: Floats, bends: Floats) -> Floats:
+    """Some of the points, closest where a curve bends most: chords miss it by about the same."""
+    density = np.sqrt(bends)
+    amount = np.concatenate([[0.0], np.cumsum(density[1:] + 1e-3 * density.max())])
+    return np.interp(np.linspace(0, amount[-1], _CELLS + 1), amount, points)

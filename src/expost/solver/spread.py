@@ -1,0 +1,196 @@
+"""The spread max ℓ - min ℓ over a box, as an enclosure that narrows while it is worked on.
+
+Queries that share no coordinate fall into blocks, whose extrema add up exactly. Each block has
+two searches, one for its largest and one for its smallest log-likelihood. Proof:
+docs/theory/extrema.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Protocol
+
+from expost.domains import Box
+from expost.numbers import Enclosure, double_above, down, up
+from expost.solver.branch_and_bound import Search, Tick
+from expost.solver.convex import Convex
+from expost.solver.corners import Corners
+from expost.solver.effort import Effort, Progress
+from expost.solver.kernels import PackedSide
+from expost.solver.problem import Sides, Terms, both_sides
+from expost.solver.summit import Summit
+from expost.solver.windows import joined
+from expost.terms.on_box import ScoreTerm
+
+__all__ = ["BoxSpread", "blocks"]
+
+_GLANCE = 4
+_FINE = 1e-4
+
+
+class Maximum(Protocol):
+    """A certified enclosure of the largest value of one side."""
+
+    @property
+    def lower(self) -> float: ...
+    @property
+    def upper(self) -> float: ...
+    @property
+    def nodes(self) -> int: ...
+    def pursue(
+        self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
+    ) -> None: ...
+
+
+class BoxSpread:
+    """Searches for the extremes of a sum of terms over a box."""
+
+    def __init__(self, given: Iterable[ScoreTerm], box: Box) -> None:
+        counted = Counter(given)
+        # Each weight that is sampled is within its error of its term, at both ends of the spread.
+        self.error = up(2 * math.fsum(up(term.error * n) for term, n in counted.items()))
+        together, constant = joined(counted)
+        self._constants = double_above(constant), double_above(-constant)
+        terms = list(together.items())
+        pairs = [
+            both_sides(Terms.of([terms[i] for i in block], columns), Sides.of(box, columns))
+            for columns, block in blocks(terms, box)
+        ]
+        self._sides: list[list[Maximum]] = [[_maximum(pair[k]) for pair in pairs] for k in (0, 1)]
+
+    @property
+    def enclosure(self) -> Enclosure:
+        """What is known of the spread now."""
+        searches = [search for side in self._sides for search in side]
+        lower = down(down(math.fsum(search.lower for search in searches)) - self.error)
+        upper = up(up(math.fsum(search.upper for search in searches)) + self.error)
+        return Enclosure(max(0.0, lower), max(0.0, upper))
+
+    @property
+    def uppers(self) -> tuple[float, float]:
+        """Bounds on the largest sum and on the largest of its negative, without the error."""
+        first, second = (
+            up(up(math.fsum(search.upper for search in side)) + constant)
+            for side, constant in zip(self._sides, self._constants, strict=True)
+        )
+        return first, second
+
+    @property
+    def lowers(self) -> tuple[float, float]:
+        """What both surely reach, about."""
+        first, second = (
+            math.fsum(search.lower for search in side) + constant
+            for side, constant in zip(self._sides, self._constants, strict=True)
+        )
+        return first, second
+
+    @property
+    def unsettled(self) -> float:
+        """What more of a search could narrow."""
+        return math.fsum(search.upper - search.lower for side in self._sides for search in side)
+
+    @property
+    def nodes(self) -> int:
+        return sum(search.nodes for side in self._sides for search in side)
+
+    def narrow(self, effort: Effort) -> None:
+        """Search until the gap is reached or the nodes are used up."""
+
+        def one(side: list[Maximum]) -> None:
+            # A little less than half of it, for the errors that are added in the end; but where
+            # they are as large as the gap, no search can make up for them.
+            left = max(0.1 * effort.gap, 0.4995 * effort.gap - self.error)
+            for place, search in enumerate(side):
+                tolerance = left / (len(side) - place)
+                self._pursue(search, tolerance, effort)
+                left -= min(tolerance, search.upper - search.lower)
+
+        if effort.threads > 1:
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(one, self._sides))
+        else:
+            for side in self._sides:
+                one(side)
+
+    def compare(self, limit: float, effort: Effort) -> None:
+        """Search until the spread is known to be within the limit, or above it, if ever."""
+        searches = [search for side in self._sides for search in side]
+        glance = replace(effort, nodes=min(_GLANCE, effort.most))
+        for search in searches:
+            # Once: a search that has settled what it could for a larger tolerance begins anew.
+            if not search.nodes:
+                self._pursue(search, _FINE, glance)
+        moved = True
+        while moved and not effort.used_up:
+            moved = False
+            searches.sort(key=lambda search: search.upper - search.lower)
+            spent = 0.0
+            for place, search in enumerate(searches):
+                now = self.enclosure
+                if now.upper <= limit or now.lower > limit:
+                    return
+                # If every gap keeps within its part of the slack, the spread is within the limit.
+                slack = limit - now.lower
+                tolerance = 0.9 * max(0.0, slack - spent) / (len(searches) - place)
+                before = search.nodes
+                enough = search.lower + slack
+                self._pursue(search, tolerance, effort, enough)
+                spent += search.upper - search.lower
+                moved = moved or search.nodes > before
+
+    def _pursue(
+        self, search: Maximum, tolerance: float, effort: Effort, enough: float = math.inf
+    ) -> None:
+        before = search.nodes
+        search.pursue(tolerance, effort.limit(before), enough, self._tick(effort))
+        effort.charge(search.nodes - before)
+
+    def _tick(self, effort: Effort) -> Tick | None:
+        report = effort.progress
+        if report is None:
+            return None
+        return lambda: report(Progress(self.nodes, self.enclosure))
+
+
+def _maximum(side: PackedSide) -> Maximum:
+    return Corners.of(side) or Convex.of(side) or Summit.of(side) or Search(side)
+
+
+def blocks(
+    terms: Sequence[tuple[ScoreTerm, int]], box: Box
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Terms that share no coordinate but fixed ones, and the coordinates that they use.
+
+    Both by index. Terms that are constant belong to no block.
+    """
+    free = [side.lower < side.upper for side in box.columns]
+    # Not as they come: equal boxes have equal enclosures.
+    moving = [j for j in box.order if free[j]]
+    if any(all(term.weights[j] for j in moving) for term, _ in terms):
+        # One term with all coordinates links all others, but for those that are constant.
+        linked = [i for i, (term, _) in enumerate(terms) if any(term.weights[j] for j in moving)]
+        if linked:
+            yield list(box.order), linked
+        return
+    found: list[tuple[set[int], list[int]]] = []
+    for index, (term, _) in enumerate(terms):
+        used = {j for j, weight in enumerate(term.weights) if weight}
+        used.update(*(group for group in box.groups if not used.isdisjoint(group)))
+        varying = {j for j in used if free[j]}
+        joined = [block for block in found if not varying.isdisjoint(block[0])]
+        if joined:
+            first, *others = joined
+            first[0].update(used)
+            first[1].append(index)
+            for other in others:
+                first[0].update(other[0])
+                first[1].extend(other[1])
+                found.remove(other)
+        elif varying:
+            found.append((used, [index]))
+    for used, block in found:
+        yield [j for j in box.order if j in used], block

@@ -1,0 +1,392 @@
+"""Filters with a delta: what they accept, that they are pure, and where they may not go."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import expost as xp
+from expost.domains import Domain
+from expost.filters.approximate import ApproximateFilter
+from expost.filters.by_rule import CompositionFilter
+from expost.filters.kinds import filter_of
+from expost.filters.rules import Total
+from expost.loss.odometer import Odometer
+from expost.numbers import Nats
+from expost.queries import Query
+
+PAIR = xp.FiniteSet([0, 1])
+TENTH = xp.randomized_response(epsilon="0.1")
+MILLIONTH = "0.000001"
+RULES = [
+    xp.Sums(),
+    xp.Rogers(),
+    xp.Whitehouse("5e-7"),
+    xp.Renyi("6.3"),
+    xp.Renyi("6.3", delta_prime="5e-7"),
+    xp.Mixture.for_budget("5.08", "1e-6"),
+]
+KINDS: list[type[CompositionFilter]] = [CompositionFilter, ApproximateFilter]
+every_filter = pytest.mark.parametrize(
+    "guard", [kind("5.08", MILLIONTH, rule) for rule in RULES for kind in KINDS], ids=repr
+)
+
+
+def asked(*queries: Query, responses: list[int] | None = None) -> Odometer:
+    odometer = Odometer(xp.Transcript(PAIR))
+    for index, query in enumerate(queries):
+        odometer = odometer.add(query, responses[index] if responses else index % 2)
+    return odometer
+
+
+def telling(delta: Fraction) -> Query:
+    """Tells the value with probability delta, and nothing else: (0, delta)-LDP."""
+    rows = [[1 - delta, delta, 0], [1 - delta, 0, delta]]
+    return xp.channel(rows, delta=delta)
+
+
+@pytest.mark.parametrize(
+    ("rule", "count"), list(zip(RULES, [50, 50, 76, 100, 95, 99], strict=True))
+)
+def test_alone_a_rule_goes_as_far_as_its_theorem(rule: xp.Rule, count: int) -> None:
+    guard, odometer = CompositionFilter("5.08", MILLIONTH, rule), asked()
+    while guard.decide(odometer, TENTH).accepted:
+        odometer = odometer.add(TENTH, 1)
+    assert len(odometer) == count
+    assert guard.holds(odometer)
+    assert not guard.holds(odometer.add(TENTH, 1))
+
+
+def test_what_adds_up_to_the_budget_fits_exactly() -> None:
+    third = xp.randomized_response(epsilon="1/3")
+    for rule in (xp.Sums(), xp.Renyi(2), xp.Mixture([1], [1])):
+        guard = CompositionFilter("1", "0.001", rule)
+        assert guard.decide(asked(third, third), third).accepted
+        assert not guard.decide(asked(third, third, third), xp.randomized_response("1e-30"))
+    doubling = xp.channel([["2/3", "1/3"], ["1/3", "2/3"]])
+    guard = CompositionFilter(ratio=4, delta="0.001", rule=xp.Sums())
+    assert guard.decide(asked(doubling), doubling).accepted
+    assert not guard.decide(asked(doubling, doubling), xp.randomized_response("1e-30"))
+
+
+@every_filter
+def test_every_beginning_of_what_was_accepted_would_have_been_accepted(
+    guard: CompositionFilter,
+) -> None:
+    generator, odometer = random.Random(1), asked()
+    queries: list[Query] = []
+    for _ in range(40):
+        query = xp.randomized_response(epsilon=str(generator.choice([0.05, 0.3, 0.9])))
+        if guard.decide(odometer, query).accepted:
+            odometer = odometer.add(query, generator.randint(0, 1))
+            queries.append(query)
+    assert len(queries) > 5
+    again = asked()
+    for exchange in odometer.transcript.exchanges:
+        assert guard.accepts(again, exchange.query)
+        again = again.add(exchange.query, exchange.response)
+        assert guard.holds(again)
+
+
+@every_filter
+def test_a_refusal_and_dry_runs_change_nothing(guard: CompositionFilter) -> None:
+    odometer, large = asked(*[TENTH] * 30), xp.randomized_response(epsilon=6)
+    before = guard.decide(odometer, TENTH)
+    assert not guard.decide(odometer, large).accepted
+    assert guard.decide(odometer, TENTH) == before
+    # The running sums are those of the transcript, however it came about.
+    fresh = Odometer(odometer.transcript)
+    assert guard.decide(fresh, TENTH) == before
+    assert fresh.total(guard.rule) == odometer.total(guard.rule)
+
+
+@every_filter
+def test_sums_do_not_depend_on_when_they_are_first_asked_for(guard: CompositionFilter) -> None:
+    early, late = asked(), asked()
+    early.total(guard.rule)
+    for epsilon in ("0.1", "0.7", "1/3", "0.1"):
+        query = xp.randomized_response(epsilon=epsilon)
+        early, late = early.add(query, 0), late.add(query, 0)
+    assert early.total(guard.rule) == late.total(guard.rule)
+
+
+def test_where_the_rule_ends_the_realized_loss_goes_on() -> None:
+    rule = xp.Whitehouse(MILLIONTH)
+    guard, alone = (
+        ApproximateFilter("5.08", MILLIONTH, rule),
+        CompositionFilter("5.08", MILLIONTH, rule),
+    )
+    odometer = asked(*[TENTH] * 79)
+    decision = guard.decide(odometer, TENTH)
+    assert not alone.decide(odometer, TENTH).accepted
+    assert decision.accepted
+    assert decision.loss == alone.loss(odometer)
+    assert decision.loss_at_worst.upper == pytest.approx(0.2)
+    assert decision.worst_response is not None
+    later = odometer.add(TENTH, 1)
+    assert guard.loss(later) == later.loss
+    assert guard.holds(later)
+    assert not alone.holds(later)
+    # With answers that agree it ends where the Bayesian filter does.
+    odometer = asked(*[TENTH] * 79, responses=[1] * 79)
+    assert not guard.decide(odometer, TENTH).accepted
+    assert guard.decide(odometer, TENTH).largest_epsilon is not None
+    assert guard.holds(odometer)
+    assert not guard.holds(odometer.add(TENTH, 1))
+
+
+def test_the_rule_never_accepts_again_on_its_own_account() -> None:
+    # ε_g = 1: RR(0.1) twice, answered 1 and 0, then RR(1), which only the Bayesian filter accepts,
+    # then RR(0.1), which Whitehouse would accept alone. After all the excess would be 0.0182.
+    one = xp.randomized_response(epsilon=1)
+    rule = xp.Whitehouse(MILLIONTH)
+    guard, alone = ApproximateFilter(1, MILLIONTH, rule), CompositionFilter(1, MILLIONTH, rule)
+    odometer = asked(TENTH, TENTH, responses=[1, 0])
+    assert not alone.decide(odometer, one).accepted
+    assert guard.decide(odometer, one).accepted
+    assert alone.decide(odometer, TENTH).accepted
+    assert not guard.decide(odometer.add(one, 1), TENTH).accepted
+    # ε_g = ln 8, sums: RR(ln 2) twice, answered 1 and 0, then RR(ln 8); RR(ln 2) would follow.
+    two = xp.channel([["2/3", "1/3"], ["1/3", "2/3"]])
+    eight = xp.channel([["8/9", "1/9"], ["1/9", "8/9"]])
+    guard = ApproximateFilter(ratio=8, delta="0.001", inner=xp.Sums())
+    odometer = asked(two, two, responses=[1, 0])
+    assert guard.decide(odometer, eight).accepted
+    assert not guard.decide(odometer.add(eight, 1), two).accepted
+
+
+LADDER = [Fraction(2), Fraction(4)]
+MENU = [xp.channel([[r / (1 + r), 1 / (1 + r)], [1 / (1 + r), r / (1 + r)]]) for r in LADDER]
+
+
+def game(guard: CompositionFilter, odometer: Odometer, own: Fraction, other: Fraction) -> Fraction:
+    """The largest excess at e^ε = 8 of any analyst who asks up to five times from the menu."""
+    best = max(Fraction(0), own - 8 * other)
+    for query, r in zip(MENU, LADDER, strict=True):
+        if len(odometer) < 5 and guard.accepts(odometer, query):
+            heavy, light = r / (1 + r), 1 / (1 + r)
+            ways = (own * heavy, other * light), (own * light, other * heavy)
+            after = (game(guard, odometer.add(query, y), *way) for y, way in enumerate(ways))
+            best = max(best, sum(after, Fraction(0)))
+    return best
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "rule",
+    [xp.Sums(), xp.Whitehouse("0.1"), xp.Renyi(4), xp.Mixture([1, 4], ["0.5", "0.5"])],
+    ids=repr,
+)
+def test_a_game_in_fractions_stays_within_delta(
+    kind: type[CompositionFilter], rule: xp.Rule
+) -> None:
+    guard = kind(None, "0.1", rule, ratio=8)
+    assert game(guard, asked(), Fraction(1), Fraction(1)) <= Fraction(1, 10)
+
+
+@every_filter
+def test_what_is_held_exactly_is_what_is_held(guard: CompositionFilter) -> None:
+    for count in (0, 30, 120):
+        odometer = asked(*[TENTH] * count)
+        assert guard.exact_loss(odometer).nearest == pytest.approx(guard.loss(odometer).upper)
+
+
+def test_a_pure_filter_refuses_a_delta_with_a_clear_line() -> None:
+    query = telling(Fraction(1, 10**7))
+    for pure in (xp.BasicFilter(1), xp.SimplifiedFilter(1), xp.BayesianFilter(1)):
+        with pytest.raises(xp.InvalidInput) as caught:
+            pure.decide(asked(), query)
+        assert str(caught.value) == "query: needs a filter with a delta, such as ApproximateFilter"
+        # Not even one of which no response exceeds the budget.
+        assert not pure.accepts(asked(), xp.channel([["1/2", "1/2"]] * 2, delta="0.1"))
+        session = xp.Session(PAIR, 0, filter=pure)
+        with pytest.raises(xp.InvalidInput):
+            session.ask(query)
+        assert len(session.transcript) == 0
+    # And where one is in a transcript already, sums of epsilons say nothing of the loss.
+    assert asked(query, responses=[0]).spent.upper == math.inf
+
+
+@pytest.mark.parametrize(
+    ("rule", "most"),
+    [
+        (xp.Sums(), 10),
+        (xp.Rogers(), 5),
+        (xp.Whitehouse("4e-7"), 6),
+        (xp.Renyi(8), 0),
+        (xp.Renyi(8, delta_prime="3e-7"), 7),
+        (xp.Mixture([9], [1], delta_prime="1e-6"), 0),
+    ],
+    ids=repr,
+)
+def test_deltas_are_counted_up_to_what_was_set_aside(rule: xp.Rule, most: int) -> None:
+    guard, odometer = CompositionFilter(2, MILLIONTH, rule), asked()
+    query = telling(Fraction(1, 10**7))
+    while guard.decide(odometer, query).accepted:
+        odometer = odometer.add(query, 0)
+    assert len(odometer) == most
+    assert guard.decide(odometer, query).loss_at_worst.upper == math.inf
+
+
+def test_gaussian_noise_counts_by_its_cumulant_where_that_is_better() -> None:
+    person = xp.Box(age=(0, 100))
+    query = xp.gaussian({"age": 1}, range=(0, 100), grid=10, sigma=1500, delta="1e-8")
+    counts = []
+    for rule in (xp.Sums(), xp.Whitehouse("5e-7"), xp.Mixture.for_budget(2, MILLIONTH)):
+        guard, odometer = CompositionFilter(2, MILLIONTH, rule), Odometer(xp.Transcript(person))
+        while guard.decide(odometer, query).accepted:
+            odometer = odometer.add(query, 50)
+        counts.append(len(odometer))
+    assert counts == [6, 6, 39]
+
+
+def test_a_session_and_its_file_work_with_such_a_filter(tmp_path: Path) -> None:
+    guard = ApproximateFilter("0.5", "1e-3", xp.Renyi(20))
+    session = xp.Session(PAIR, 1, filter=guard, source=xp.InsecureSource(1))
+    for _ in range(4):
+        session.ask(TENTH)
+    assert session.remaining == guard.remaining(session.odometer)
+    path = tmp_path / "subject.json"
+    session.transcript.save(path)
+    again = xp.FileSession(path, 1, source=xp.InsecureSource(2))
+    assert again.transcript.content_id == session.transcript.content_id
+    assert again.decide(TENTH) == session.decide(TENTH)
+    while again.decide(TENTH).accepted and len(again.transcript) < 60:
+        again.ask(TENTH)
+    assert guard.holds(Odometer(xp.load(path)))
+
+
+@every_filter
+def test_a_file_names_the_filter_and_all_that_its_theorem_needs(guard: CompositionFilter) -> None:
+    transcript = xp.Transcript(PAIR, guard.spec).add(TENTH, 1)
+    again = xp.Transcript.from_json(transcript.to_json())
+    assert again == transcript
+    assert again.content_id == transcript.content_id
+    assert again.filter is not None
+    assert filter_of(again.filter) == guard
+    assert type(filter_of(again.filter)) is type(guard)
+    other = type(guard)("5.08", "0.000002", guard.rule)
+    assert xp.Transcript(PAIR, other.spec).content_id != xp.Transcript(PAIR, guard.spec).content_id
+
+
+def test_a_fresh_process_decides_alike(tmp_path: Path) -> None:
+    guard = ApproximateFilter("5.08", MILLIONTH)
+    transcript = xp.Transcript(PAIR, guard.spec)
+    for index in range(90):
+        transcript = transcript.add(TENTH, int(index % 3 == 0))
+    transcript.save(tmp_path / "subject.json")
+    query = tmp_path / "query.json"
+    query.write_text('{"kind": "randomized_response", "epsilon": "0.9"}')
+    start = [sys.executable, "-c", "from expost.cli.main import main; main()"]
+    arguments = ["decide", str(tmp_path / "subject.json"), "--query", str(query), "--json"]
+    shown = subprocess.run([*start, *arguments], capture_output=True, check=True, text=True).stdout
+    decision = guard.decide(Odometer(transcript), xp.randomized_response(epsilon="0.9"))
+    told = json.loads(shown)
+    assert told["accepted"] is decision.accepted
+    assert told["loss_at_worst"]["upper"] == decision.loss_at_worst.upper
+    assert told["largest_epsilon"] == str(decision.largest_epsilon)
+
+
+def test_many_different_queries_are_priced_twice_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Once to decide and once to add, so that time grows linearly; a clock would be less sure.
+    price, priced = xp.Mixture.price, list[Query]()
+
+    def counted(rule: xp.Mixture, query: Query, domain: Domain) -> Total:
+        priced.append(query)
+        return price(rule, query, domain)
+
+    monkeypatch.setattr(xp.Mixture, "price", counted)
+    guard, odometer = ApproximateFilter(20, MILLIONTH), asked()
+    for n in range(300):
+        query = xp.randomized_response(epsilon=Fraction(1, 20 + n))
+        assert guard.decide(odometer, query).accepted
+        odometer = odometer.add(query, 0)
+    assert len(priced) == 600
+
+
+def test_a_filter_without_a_rule_takes_the_mixture_for_its_budget() -> None:
+    assert ApproximateFilter("5.08", MILLIONTH).inner == xp.Mixture.for_budget("5.08", MILLIONTH)
+    assert repr(ApproximateFilter(4, "1e-6", xp.Renyi(8))) == (
+        "ApproximateFilter(epsilon=4, delta=0.000001, Renyi(order=8))"
+    )
+    assert ApproximateFilter(ratio=3, delta="1e-6").budget == Nats(ratio=Fraction(3))
+
+
+BAD = [
+    ({"delta": "0"}, "filter.delta: must be between 0 and 1"),
+    ({"delta": "1"}, "filter.delta: must be between 0 and 1"),
+    ({"delta": "-1e-6"}, "filter.delta: must be between 0 and 1"),
+    ({"delta": float("nan")}, "filter.delta: must be a finite number"),
+    ({"delta": float("inf")}, "filter.delta: must be a finite number"),
+    ({"delta": None}, "filter.delta: must be a number"),
+    ({"epsilon": float("nan")}, "filter.epsilon: must be a finite number"),
+    ({"epsilon": "0"}, "filter.epsilon: must be greater than 0"),
+    ({"ratio": 2}, "filter: give either epsilon or ratio"),
+    ({"inner": None}, "filter.inner: must be an object"),
+    ({"inner": {"kind": "renyi", "order": 1}}, "filter.inner.order: must be greater than 1"),
+    (
+        {"inner": {"kind": "whitehouse", "delta_prime": "2e-6"}},
+        "filter.inner.delta_prime: must be at most delta",
+    ),
+    (
+        {"inner": {"kind": "renyi", "order": 4, "delta_prime": "2e-6"}},
+        "filter.inner.delta_prime: must be at most delta",
+    ),
+    ({"inner": {"kind": "rogers"}, "delta": "0.4"}, "filter.inner: needs a delta less than 1/e"),
+    ({"rule": {"kind": "basic"}}, "filter.rule: unknown field; known here: "
+     "kind, delta, inner, epsilon, ratio"),
+    ({"kind": "bayesian"}, "filter.delta: unknown field; known here: kind, epsilon, ratio"),
+    ({"kind": "magic"}, "filter.kind: unknown filter; known: "
+     "basic, simplified, bayesian, composition, approximate"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "message"), BAD)
+def test_a_bad_file_gets_one_clear_line(change: dict[str, object], message: str) -> None:
+    spec = {"kind": "approximate", "epsilon": "4", "delta": "1e-6", "inner": {"kind": "basic"}}
+    document = {
+        "version": 1,
+        "domain": {"values": [0, 1]},
+        "filter": {**spec, **change},
+        "exchanges": [],
+    }
+    with pytest.raises(xp.InvalidInput) as caught:
+        xp.Transcript.from_json(json.dumps(document))
+    assert str(caught.value) == message
+
+
+def test_bad_arguments_get_one_clear_line() -> None:
+    with pytest.raises(xp.InvalidInput, match=r"^delta: is missing$"):
+        ApproximateFilter(4)
+    with pytest.raises(xp.InvalidInput, match=r"^delta: must be between 0 and 1$"):
+        ApproximateFilter(4, 1)
+    with pytest.raises(xp.InvalidInput, match=r"^delta: must be a finite number$"):
+        CompositionFilter(4, math.nan, xp.Sums())
+    with pytest.raises(xp.InvalidInput, match=r"^rule: must be a composition rule, such as .*str$"):
+        CompositionFilter(4, "1e-6", "renyi")  # type: ignore[arg-type]
+    with pytest.raises(xp.InvalidInput, match=r"^inner: must be a composition rule.*int$"):
+        ApproximateFilter(4, "1e-6", 3)  # type: ignore[arg-type]
+    with pytest.raises(xp.InvalidInput, match=r"^inner: needs a delta less than 1/e$"):
+        ApproximateFilter(4, "0.3678794411714423216", xp.Rogers())
+    assert ApproximateFilter(4, "0.3678794411714423215", xp.Rogers()).delta > 0
+
+
+def test_on_a_box_the_rule_and_the_search_take_turns() -> None:
+    person = xp.Box(age=(0, 100))
+    query = xp.logistic({"age": 0.1}, intercept=-5, epsilon="0.3")
+    guard, odometer = ApproximateFilter(1, "0.01", xp.Renyi(8)), Odometer(xp.Transcript(person))
+    answers = itertools.cycle([0, 1])
+    while len(odometer) < 12 and (decision := guard.decide(odometer, query)).accepted:
+        odometer = odometer.add(query, next(answers))
+    assert len(odometer) > len(list(itertools.takewhile(lambda n: n * 0.3 <= 1, range(1, 99)))) + 2
+    assert decision.loss_at_worst.upper <= 1
+    assert guard.holds(odometer)
+    assert guard.largest_epsilon(odometer, query) is not None

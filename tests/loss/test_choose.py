@@ -1,0 +1,112 @@
+"""Groups of queries, alone and as a fallback at the limit of nodes."""
+
+from __future__ import annotations
+
+import random
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.loss import choose
+from expost.loss.choose import all_compared, compared
+from expost.loss.log_likelihood import BoxLogLikelihood
+from expost.solver.spread import BoxSpread
+from support.boxes import complaints, some_case
+
+
+@pytest.mark.parametrize("nodes", [1, 3, 10])
+def test_at_the_limit_of_nodes_a_loss_is_never_worse_than_that_of_groups_of_ten(nodes: int) -> None:
+    generator = random.Random(nodes)
+    better = 0
+    for seed in range(12):
+        case = some_case(generator, coordinates=6, queries=60, epsilon="0.1", noise=False)
+        joint = xp.realized_loss(case.transcript, gap=0.001, nodes=nodes)
+        grouped = xp.realized_loss(case.transcript, gap=0.001, nodes=nodes, group=10)
+        # One that has reached its gap may be above by that.
+        assert joint.upper <= grouped.upper or joint.width <= 0.001
+        assert not complaints(case, joint, seed)
+        assert not complaints(case, grouped, seed)
+        better += joint.upper < grouped.upper
+    assert better > 3
+
+
+def test_one_group_of_all_queries_is_the_loss_itself() -> None:
+    case = some_case(random.Random(5), coordinates=3, queries=6)
+    grouped, loss = xp.realized_loss(case.transcript, group=6), xp.realized_loss(case.transcript)
+    assert grouped.lower == loss.lower
+    assert grouped.upper == pytest.approx(loss.upper, abs=1e-12)
+
+
+def test_groups_are_left_out_only_where_they_do_not_help() -> None:
+    generator, skipped = random.Random(6), 0
+    for _ in range(20):
+        case = some_case(generator, coordinates=6, queries=60, epsilon="0.1", noise=False)
+        total = BoxLogLikelihood.of(case.box, case.transcript.exchanges)
+        most, effort = xp.Enclosure(0.0, 1e9), xp.Effort(gap=0.001, nodes=generator.choice([1, 4]))
+        limit = xp.realized_loss(case.transcript).upper * generator.choice([0.8, 1.0, 1.1])
+        with mock.patch.object(choose, "_together", side_effect=choose._together) as together:
+            loss = compared(total, limit, most, effort)
+        joint = BoxSpread(total.terms, case.box)
+        joint.compare(limit, effort)
+        if together.called or len(total.terms) <= 10 or not joint.enclosure.upper > limit:
+            continue
+        groups = choose._in_groups(total, 10, effort)
+        assert loss.upper <= choose._together([[joint], groups]).upper
+        skipped += joint.enclosure.lower <= limit
+    assert skipped > 1
+
+
+def test_what_is_above_a_limit_is_found_before_much_is_spent_on_what_is_within_it() -> None:
+    generator = np.random.default_rng(4)
+    box = xp.Box([(-1, 1)] * 6)
+    transcript = xp.Transcript(box)
+    for i in range(18):
+        query = xp.logistic(generator.uniform(-10, 10, 6).tolist(), epsilon="0.1")
+        transcript = transcript.add(query, i % 2)
+    close = BoxLogLikelihood.of(box, transcript.exchanges)
+    limit = xp.realized_loss(transcript, gap=1e-4).upper + 1e-4
+    most, alone = xp.Enclosure(0, 10), xp.Effort().within(100_000)
+    assert compared(close, limit, most, alone).upper <= limit
+    assert alone.allowance is not None
+    loud = transcript.add(xp.logistic([10] * 6, epsilon=5), 1)
+    above = BoxLogLikelihood.of(box, loud.exchanges)
+    both = xp.Effort().within(100_000)
+    assert max(loss.lower for loss in all_compared([close, above], limit, most, both)) > limit
+    assert both.allowance is not None
+    assert 4 * (100_000 - both.allowance.left) < 100_000 - alone.allowance.left
+
+
+def smooth(queries: int) -> BoxLogLikelihood:
+    """Answers whose bounds close slowly."""
+    generator = np.random.default_rng(1)
+    box = xp.Box([(-1, 1)] * 9)
+    transcript = xp.Transcript(box)
+    for _ in range(queries):
+        query = xp.logistic(generator.uniform(-1, 1, 9).tolist(), epsilon="0.1")
+        transcript = transcript.add(query, int(generator.integers(2)))
+    return BoxLogLikelihood.of(box, transcript.exchanges)
+
+
+def test_searches_that_share_nodes_stop_when_these_are_used_up() -> None:
+    total, shared = smooth(60), xp.Effort().within(100)
+    loss = compared(total, 1.2, xp.Enclosure(0, 10), shared)
+    assert loss.lower < 1.2 < loss.upper
+    assert shared.allowance is not None
+    assert -40 < shared.allowance.left <= 0  # the root of each block is looked at all the same
+
+
+def test_a_search_that_goes_on_does_not_begin_anew() -> None:
+    total = smooth(60)
+    at_once, in_stages = (choose._start(total.counted, total.domain) for _ in range(2))
+    at_once.compare(1.15, xp.Effort(nodes=200))
+    for nodes in (16, 128, 200):
+        in_stages.compare(1.15, xp.Effort(nodes=nodes))
+    assert in_stages.enclosure.upper <= at_once.enclosure.upper + 0.001
+
+
+def test_all_searches_of_a_decision_share_some_nodes_unless_a_limit_is_given() -> None:
+    assert xp.Effort().deciding().limit(10) == 2_010
+    assert xp.Effort(nodes=7).deciding().limit(0) == 7
+    assert xp.Effort().within(5).deciding().limit(0) == 5

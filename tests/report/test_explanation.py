@@ -1,0 +1,155 @@
+"""A transcript in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+import expost as xp
+from expost.report.explanation import explain, in_words, listed
+from support.strategies import transcripts
+
+YES = xp.randomized_response(epsilon="0.5")
+DOMAIN = xp.FiniteSet(["no", "yes"])
+BOX = xp.Box(age=(10, 100), sex=xp.integers(0, 1), bmi=(10, 50))
+
+
+def told(domain: xp.FiniteSet | xp.Box, *exchanges: tuple[xp.Query, object]) -> xp.Transcript:
+    transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=2).spec)
+    for query, response in exchanges:
+        transcript = transcript.add(query, response)
+    return transcript
+
+
+@pytest.mark.parametrize(
+    ("query", "domain", "words"),
+    [
+        (YES, DOMAIN, "the value itself, at epsilon 0.5"),
+        (xp.channel([["1/3", "2/3"], ["2/3", "1/3"]], responses=["n", "y"]), DOMAIN,
+         "a channel to n or y, at epsilon 0.693147"),
+        (xp.perturbation([0, 12], range=(0, 12), epsilon=1), DOMAIN,
+         "a score from 0 to 12, at epsilon 1"),
+        (xp.linear({"age": 1, "bmi": -2}, epsilon="1/3"), BOX,
+         "a score of age and bmi, at epsilon 1/3"),
+        (xp.linear({"age": 1, "sex": 0}, range=(0, 5), clip=True, epsilon=1), BOX,
+         "a score from 0 to 5 of age, at epsilon 1"),
+        (xp.logistic({"age": 1, "sex": 1, "bmi": 1}, epsilon=1), BOX,
+         "a yes-or-no prediction from age, sex and bmi, at epsilon 1"),
+        (xp.logistic([1, 0], epsilon=1), xp.Box([(0, 1), (0, 1)]),
+         "a yes-or-no prediction from 1 of 2 coordinates, at epsilon 1"),
+        (xp.logistic({"age": 0}, epsilon=1), BOX,
+         "a yes-or-no prediction from no coordinate, at epsilon 1"),
+        (xp.piecewise({"age": 1}, range=(0, 100), grid=1, epsilon=1), BOX,
+         "a score from 0 to 100 of age, with noise, at epsilon 1"),
+        (xp.unary_encoding(epsilon=1), DOMAIN, "a noisy bit for each value, at epsilon 1"),
+    ],
+)  # fmt: skip
+def test_queries_in_words(query: xp.Query, domain: xp.FiniteSet | xp.Box, words: str) -> None:
+    assert in_words(query, domain) == words
+
+
+def test_lists_are_short() -> None:
+    assert listed([]) == ""
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b"]) == "a and b"
+    assert listed("abcde") == "a, b, c, d and e"
+    assert listed("abcdef") == "a, b, c, d and 2 more"
+    assert listed(range(10**9), "or") == "0, 1, 2, 3 or 999,999,996 more"
+    assert len(listed(["x" * 1000])) < 50
+
+
+@pytest.mark.parametrize(
+    ("domain", "words"),
+    [
+        (DOMAIN, "one of 2: no or yes"),
+        (xp.FiniteSet([{"age": 1, "sex": 0}]), "one of 1 points, by age and sex"),
+        (BOX, "a point of a box: age from 10 to 100, sex an integer from 0 to 1 "
+              "and bmi from 10 to 50"),
+        (xp.Box([(0, 1)]), "a point of a box: [0] from 0 to 1"),
+    ],
+)  # fmt: skip
+def test_domains_in_words(domain: xp.FiniteSet | xp.Box, words: str) -> None:
+    assert explain(xp.replay(xp.Transcript(domain))).domain == words
+
+
+@given(transcripts(most=16))
+def test_every_step_that_is_told_has_the_loss_of_its_prefix(transcript: xp.Transcript) -> None:
+    account = explain(xp.replay(transcript))
+    assert account.left_out == (0 if len(transcript) <= 11 else len(transcript) - 10)
+    prefix, losses = xp.Transcript(transcript.domain), [xp.Enclosure(0, 0)]
+    for exchange in transcript.exchanges:
+        prefix = prefix.add(exchange.query, exchange.response)
+        losses.append(xp.realized_loss(prefix))
+    numbers = [step.number for step in account.steps]
+    assert numbers == sorted(numbers)
+    assert {*range(1, 6), *range(len(transcript) - 4, len(transcript) + 1)} & set(
+        range(1, len(transcript) + 1)
+    ) <= set(numbers)
+    for step in account.steps:
+        before, after = losses[step.number - 1], losses[step.number]
+        assert step.exchange == transcript.exchanges[step.number - 1]
+        assert step.loss.lower <= after.upper
+        assert after.lower <= step.loss.upper
+        if step.change != "same":
+            assert (step.change == "up") == (after.lower > before.upper)
+        else:
+            assert abs(after.upper - before.upper) < 1e-9
+    assert (account.guard, account.used, account.replay.kept) == (None, None, None)
+
+
+def test_the_odometer_goes_up_and_down_in_words() -> None:
+    account = explain(xp.replay(told(DOMAIN, (YES, "yes"), (YES, "no"), (YES, "no"))))
+    assert [step.change for step in account.steps] == ["up", "down", "up"]
+    assert account.used is not None
+    assert account.used.lower <= 0.25 <= account.used.upper + 1e-12
+    assert account.replay.kept is True
+    assert account.basic == 1.5
+    assert account.apart is not None
+    assert (account.apart.likeliest, account.apart.unlikeliest) == ("no", "yes")
+
+
+def test_on_a_box_only_the_steps_that_are_told_are_searched_for() -> None:
+    query = xp.logistic({"age": 0.1}, epsilon="0.1")
+    seen: list[int] = []
+
+    class Watched(xp.Odometer):
+        def loss_after(self, count: int) -> xp.Enclosure:
+            seen.append(count)
+            return super().loss_after(count)
+
+    transcript = told(BOX, *[(query, i % 2) for i in range(30)])
+    account = explain(replace(xp.replay(transcript), odometer=Watched(transcript)))
+    assert account.left_out == 20
+    assert sorted(seen) == [0, 1, 2, 3, 4, 5, 25, 26, 27, 28, 29, 30]
+
+
+def test_what_the_basic_filter_holds_is_what_is_used() -> None:
+    transcript = (
+        xp.Transcript(DOMAIN, xp.BasicFilter(epsilon=2).spec).add(YES, "no").add(YES, "yes")
+    )
+    account = explain(xp.replay(transcript))
+    assert account.loss.upper < 1e-9
+    assert account.used is not None
+    assert 0.5 in account.used
+
+
+def test_more_than_the_budget_is_more_than_all_of_it() -> None:
+    transcript = told(DOMAIN, *[(YES, "yes")] * 5)
+    assert xp.replay(transcript).kept is False
+    used = explain(xp.replay(transcript)).used
+    assert used is not None
+    assert used.lower <= 1.25 <= used.upper + 1e-9
+    assert used.lower > 1.24
+    certain = told(DOMAIN, (xp.channel([[1, 0], [0, 1]]), 0))
+    assert explain(xp.replay(certain)).used == xp.Enclosure(math.inf, math.inf)
+
+
+def test_exactly_the_budget_is_all_of_it_and_no_more() -> None:
+    third = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    transcript = xp.Transcript(DOMAIN, xp.BayesianFilter(ratio=3).spec).add(third, 0)
+    used = explain(xp.replay(transcript)).used
+    assert used is not None
+    assert used.upper == 1

@@ -1,0 +1,56 @@
+"""The drawing of a confidence on a scale."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from expost.report.scale import drawing, percent
+
+SHARES = st.floats(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0 %"), (1, "100 %"), (0.23, "23 %"), (0.0951, "9.5 %"), (0.94, "94 %"), (0.5, "50 %"),
+     (0.004, "0.4 %"), (0.9997, "99.97 %"), (1e-300, "under 0.0001 %"), (1e-6, "0.0001 %"),
+     (1 - 1e-9, "over 99.9999 %"), (0.29999999, "30 %")],
+)  # fmt: skip
+def test_a_share_for_people(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+@given(SHARES)
+def test_only_what_is_certain_is_said_to_be(share: float) -> None:
+    assert (percent(share) == "0 %") == (share == 0)
+    assert (percent(share) == "100 %") == (share == 1)
+
+
+@given(SHARES, st.none() | SHARES, SHARES, SHARES)
+def test_a_drawing_is_well_formed_and_needs_nothing_from_outside(
+    before: float, after: float | None, lower: float, upper: float
+) -> None:
+    lower, upper = sorted((lower, upper))
+    svg = drawing(before, after, lower, upper, title='a < b & "c"')
+    root = ElementTree.fromstring(svg)
+    assert [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")][-1] == (
+        'a < b & "c"'
+    )
+    assert "href" not in svg
+    assert "url(" not in svg
+    circles = list(root.iter("{http://www.w3.org/2000/svg}circle"))
+    assert len(circles) == (1 if after is None else 2)
+    assert all(40 <= float(circle.attrib["cx"]) <= 680 for circle in circles)
+    assert f"before: {percent(before)}" in svg
+
+
+def test_the_scales_in_the_docs_are_what_their_script_draws() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    script = runpy.run_path(str(docs / "figures" / "knowledge.py"))
+    for draw, name in (("by_confidence", "epsilon_of_2.svg"), ("by_epsilon", "epsilons.svg")):
+        assert (docs / "_static" / name).read_text(encoding="utf-8") == script[draw]()

@@ -1,0 +1,281 @@
+"""Sessions whose transcript is a file, used from Python."""
+
+from __future__ import annotations
+
+import os
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+import expost as xp
+from expost.queries import Query
+from support.killing import asking, together
+
+SECRET = "the-secret-label"
+DOMAIN = xp.FiniteSet(["a", "b", SECRET])
+QUERY = xp.randomized_response(epsilon="0.5")
+BLIND = xp.channel([["1/2", "1/2"]] * 3, responses=["x", "y"])  # no response looks like the secret
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "subject.json"
+    xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon="3").spec).save(file)
+    return file
+
+
+def session(path: Path, seed: int = 1) -> xp.FileSession:
+    return xp.FileSession(path, SECRET, source=xp.InsecureSource(seed))
+
+
+def test_the_file_holds_a_response_before_it_is_returned(path: Path) -> None:
+    subject = session(path)
+    for answered in range(1, 4):
+        response = subject.ask(QUERY)
+        recorded = xp.load(path)
+        assert len(recorded) == answered
+        assert recorded.exchanges[-1] == xp.Exchange(QUERY, response)
+        assert recorded == subject.transcript
+
+
+def test_two_sessions_of_one_file_share_its_budget(path: Path) -> None:
+    first, second = session(path, 1), session(path, 2)
+    answers = []
+    with suppress(xp.BudgetExceeded):
+        for subject in cycle([first, second]):
+            answers.append(subject.ask(QUERY))
+    recorded = xp.load(path)
+    assert [exchange.response for exchange in recorded.exchanges] == answers
+    assert len(answers) >= 6
+    assert xp.realized_loss(recorded).upper <= 3
+    for subject in (first, second):
+        with pytest.raises(xp.BudgetExceeded):
+            subject.ask(QUERY)
+
+
+def test_what_another_session_recorded_is_seen_at_the_next_question(path: Path) -> None:
+    first, second = session(path, 1), session(path, 2)
+    for _ in range(3):
+        first.ask(QUERY)
+    second.ask(QUERY)
+    assert len(second.transcript) == 4
+    assert second.loss == xp.Odometer(xp.load(path)).loss
+
+
+def test_a_refusal_leaves_the_file_as_it_is(path: Path) -> None:
+    before = path.read_bytes(), path.stat()
+    with pytest.raises(xp.BudgetExceeded):
+        session(path).ask(xp.randomized_response(epsilon=4))
+    assert (path.read_bytes(), path.stat()) == before
+
+
+def shorter(transcript: xp.Transcript) -> xp.Transcript:
+    return xp.Transcript(transcript.domain, transcript.filter)
+
+
+def other_response(transcript: xp.Transcript) -> xp.Transcript:
+    (first,) = transcript.exchanges
+    return shorter(transcript).add(QUERY, "b" if first.response == "a" else "a").add(QUERY, "a")
+
+
+def other_budget(transcript: xp.Transcript) -> xp.Transcript:
+    (first,) = transcript.exchanges
+    return xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=9).spec).add(QUERY, first.response)
+
+
+def other_domain(transcript: xp.Transcript) -> xp.Transcript:
+    values = [*DOMAIN.values[1:], DOMAIN.values[0]]
+    return xp.Transcript(xp.FiniteSet(values), transcript.filter).add(QUERY, "a")
+
+
+@pytest.mark.parametrize("change", [shorter, other_response, other_budget, other_domain])
+def test_a_file_that_was_rolled_back_or_changed_is_not_gone_on_with(
+    path: Path, change: Callable[[xp.Transcript], xp.Transcript]
+) -> None:
+    subject = session(path)
+    subject.ask(QUERY)
+    changed = change(subject.transcript)
+    changed.save(path)
+    with pytest.raises(
+        xp.InvalidInput, match="does not go on where this session knew it"
+    ) as caught:
+        subject.ask(QUERY)
+    assert caught.value.place == str(path)
+    assert xp.load(path) == changed
+
+
+@pytest.mark.parametrize("failing", ["os.replace", "os.fsync", "os.fchmod"])
+def test_a_record_that_fails_releases_nothing_and_the_file_stays_the_truth(
+    path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    subject = session(path)
+    subject.ask(BLIND)
+    known = subject.transcript
+
+    def fail(*arguments: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failing, fail)
+        with pytest.raises(OSError, match="Input/output error") as caught:
+            subject.ask(BLIND)
+    assert not _mentions(caught.value)
+    assert subject.transcript == known
+    spent = xp.load(path)
+    assert len(spent) == (2 if failing == "os.fchmod" else 1)
+    subject.ask(BLIND)
+    assert subject.transcript.exchanges[: len(spent)] == spent.exchanges
+    assert len(subject.transcript) == len(spent) + 1
+    assert xp.load(path) == subject.transcript
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(path: Path) -> None:
+    number = "0123456789abcdef" * 2
+    stale = path.with_name(f".{path.name}.{number}.new")
+    others = [
+        path.with_name(f".other{path.name}.{number}.new"),
+        path.with_name(f".{path.name}.{number}"),
+        path.with_name(f".{path.name}.mine.new"),
+    ]
+    for file in (stale, *others):
+        file.write_text("{")
+    session(path).ask(BLIND)
+    assert sorted(path.parent.iterdir()) == sorted([path, *others])
+
+
+def test_a_hard_link_gets_no_budget_of_its_own(path: Path) -> None:
+    link = path.with_name("link.json")
+    link.hardlink_to(path)
+    for name in (path, link):
+        with pytest.raises(xp.InvalidInput, match=r"has 2 names \(hard links\)") as caught:
+            session(name).ask(BLIND)
+        assert caught.value.place == str(name)
+    assert len(xp.load(path)) == 0
+    link.unlink()
+    session(path).ask(BLIND)
+    assert len(xp.load(path)) == 1
+
+
+def test_a_file_that_was_replaced_by_a_copy_meanwhile_is_not_recorded_over(path: Path) -> None:
+    class Meddling:
+        """Somebody puts a copy in the place of the file between the decision and the record."""
+
+        def below(self, limit: int) -> int:
+            copy = path.with_name("copy")
+            copy.write_bytes(path.read_bytes())
+            copy.replace(path)
+            xp.FileSession(path, SECRET).ask(BLIND)
+            return 0
+
+    with pytest.raises(xp.InvalidInput, match="was replaced by another program"):
+        xp.FileSession(path, SECRET, source=Meddling()).ask(BLIND)
+    assert len(xp.load(path)) == 1
+
+
+def test_no_meddling_with_locks_makes_a_released_response_go_unrecorded(
+    tmp_path: Path, path: Path
+) -> None:
+    guard = xp.BayesianFilter(epsilon="3").spec
+    xp.Transcript(xp.FiniteSet(["a", "b"]), guard).save(path)
+    done = threading.Event()
+
+    def meddle() -> None:
+        """Remove whatever else is there, such as a file with a lock."""
+        while not done.wait(0.0005):
+            for file in tmp_path.glob(f".{path.name}.lock"):
+                file.unlink(missing_ok=True)
+
+    meddler = threading.Thread(target=meddle)
+    meddler.start()
+    outs = [tmp_path / f"out{i}" for i in range(4)]
+    try:
+        ended = together(*((asking, (6, out, path, str(i))) for i, out in enumerate(outs)))
+    finally:
+        done.set()
+        meddler.join()
+    assert ended == [0] * 4
+    recorded = [str(exchange.response) for exchange in xp.load(path).exchanges]
+    for i, out in enumerate(outs):
+        released = out.read_text().split()
+        assert len(released) == 6
+        assert released == [response for response in recorded if response[0] == str(i)]
+
+
+def test_a_file_written_by_hand_is_gone_on_with(path: Path) -> None:
+    text = path.read_text(encoding="utf-8").replace("\n", "\r\n")
+    path.write_text(text, encoding="utf-8-sig", newline="")
+    subject = session(path)
+    subject.ask(QUERY)
+    subject.ask(QUERY)
+    assert len(xp.load(path)) == 2
+
+
+def test_analysts_interact_with_it(path: Path) -> None:
+    def analyst(
+        transcript: xp.Transcript, decide: Callable[[Query], xp.Decision]
+    ) -> Query | xp.Halt:
+        return QUERY if len(transcript) < 5 else xp.HALT
+
+    assert xp.interact(analyst, session(path)) == xp.load(path)
+    assert len(xp.load(path)) == 5
+
+
+def test_an_effort_is_what_its_odometer_searches_with(tmp_path: Path) -> None:
+    path = tmp_path / "box.json"
+    box, guard = xp.Box([(0, 1)]), xp.BayesianFilter(epsilon=2)
+    xp.Transcript(box, guard.spec).save(path)
+    effort = xp.Effort(gap=0.5, nodes=7)
+    query = xp.linear([1], epsilon="0.5")
+    for subject in (
+        xp.FileSession(path, [0.5], effort=effort),
+        xp.Session(box, [0.5], filter=guard, effort=effort),
+        xp.Session.resume(xp.load(path), [0.5], effort=effort),
+    ):
+        subject.ask(query)
+        assert subject.odometer.effort is effort
+        with pytest.raises(xp.InvalidInput, match="effort: must be an Effort"):
+            xp.Session(box, [0.5], filter=guard, effort=0.5)  # type: ignore[arg-type]
+
+
+def test_resuming_in_memory_is_no_session_of_a_file(path: Path) -> None:
+    subject = xp.FileSession.resume(xp.load(path), SECRET)
+    assert type(subject) is xp.Session
+    subject.ask(QUERY)
+    assert len(xp.load(path)) == 0
+
+
+def _mentions(error: BaseException) -> bool:
+    """Whether an error shows the secret, also where local variables are printed with it."""
+    trace = traceback.TracebackException.from_exception(error, capture_locals=True)
+    ours = [frame for frame in trace.stack if "src/expost" in frame.filename]
+    return SECRET in f"{error} {[frame.locals for frame in ours]}"
+
+
+def test_bad_files_are_one_line_without_the_value(tmp_path: Path, path: Path) -> None:
+    bare = tmp_path / "bare.json"
+    xp.Transcript(DOMAIN).save(bare)
+    loop = tmp_path / "loop.json"
+    loop.symlink_to(loop)
+    cases: list[tuple[object, str]] = [
+        (tmp_path / "missing.json", "cannot be read: No such file or directory"),
+        (tmp_path, "cannot be read: Is a directory"),
+        (loop, "cannot be read: Too many levels of symbolic links"),
+        ("a\0b", "cannot be read: not a file name"),
+        (bare, "the transcript names no filter, so there is no budget"),
+        (None, "must be the name of a file, not NoneType"),
+    ]
+    for file, message in cases:
+        with pytest.raises(xp.InvalidInput) as caught:
+            xp.FileSession(file, SECRET)  # type: ignore[arg-type]
+        assert str(caught.value).endswith(message)
+        assert not _mentions(caught.value)
+    with pytest.raises(xp.OutsideDomain) as outside:
+        xp.FileSession(path, SECRET + "?")
+    assert not _mentions(outside.value)
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".lock")]
+    assert SECRET not in repr(session(path))

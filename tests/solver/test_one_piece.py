@@ -1,0 +1,97 @@
+"""Sums that are convex or concave as a whole: corners and summits against exact values."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from unittest import mock
+
+import pytest
+
+from expost.solver import kernels
+from expost.solver.branch_and_bound import Search
+from expost.solver.corners import Corners
+from expost.solver.kernels import PackedSide
+from expost.solver.summit import Summit
+from expost.terms.on_box import Link, ScoreTerm
+from support.parts import exact_sum, make_packed
+
+EPSILONS = [1e-6, 0.1, 1.0, 8.0]
+
+
+def linear_sides(
+    generator: random.Random, epsilon: float, *, integer: bool = False
+) -> tuple[PackedSide, PackedSide]:
+    """Terms whose scores keep within [-1, 1], often just so, some of them counted several times."""
+    d = generator.randint(1, 5)
+    terms: list[ScoreTerm] = []
+    for _ in range(generator.randint(1, 12)):
+        weights = [generator.choice([0.0, 1.0, 1.0]) * generator.uniform(-1, 1) for _ in range(d)]
+        size = (sum(map(abs, weights)) or 1.0) * generator.choice([1.0, 1.5]) * (1 + 1e-15)
+        term = ScoreTerm(Link.CLIPPED, epsilon, tuple(w / size for w in weights), 0.0, 0.0)
+        terms += [term] * generator.choice([1, 1, 3])
+    upper = [generator.choice([1.0, 1.0, -1.0]) for _ in range(d)]
+    return make_packed(terms, [-1.0] * d, upper, [integer] * d)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_best_corner_is_the_largest_exact_one(epsilon: float) -> None:
+    for seed in range(40):
+        _, lowest = linear_sides(random.Random(seed), epsilon, integer=seed % 2 == 0)
+        side = kernels.unpack(*lowest)
+        corners = Corners.of(lowest)
+        assert corners is not None
+        exact = max(
+            exact_sum(side, x) for x in itertools.product(*zip(side.lo, side.hi, strict=True))
+        )
+        assert corners.lower <= exact <= corners.upper
+        assert corners.upper - corners.lower < 1e-8
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("tolerance", [0.1, 1e-4, 1e-7])
+def test_no_point_is_above_a_summit(epsilon: float, tolerance: float) -> None:
+    for seed in range(30):
+        generator = random.Random(seed)
+        highest, _ = linear_sides(generator, epsilon)
+        side = kernels.unpack(*highest)
+        summit, search = Summit.of(highest), Search(highest)
+        assert summit is not None
+        for way in (summit, search):
+            way.pursue(tolerance, 100_000)
+        assert 0 <= summit.upper - summit.lower <= tolerance
+        sides = list(zip(side.lo, side.hi, strict=True))
+        points = [[generator.uniform(*ends) for ends in sides] for _ in range(30)]
+        assert max(exact_sum(side, point) for point in points) <= summit.upper
+        assert search.lower <= summit.upper
+        assert summit.lower <= search.upper
+
+
+def test_a_climb_that_stalls_goes_on_as_a_search() -> None:
+    highest, _ = linear_sides(random.Random(1), 1.0)
+    summit, search = Summit.of(highest), Search(highest)
+    assert summit is not None
+
+    def stalled(*arguments: object) -> None:
+        *_, value, gap = arguments
+        value[0], gap[0] = -50.0, 100.0  # type: ignore[index]
+
+    with mock.patch.object(kernels, "climb", stalled):
+        summit.pursue(1e-4, 100_000)
+    search.pursue(1e-4, 100_000)
+    assert (summit.lower, summit.upper) == (search.lower, search.upper)
+    assert summit.nodes == search.nodes + 1
+
+
+def test_what_is_clipped_or_too_steep_is_searched() -> None:
+    for epsilon, weight in ((1.0, 1.01), (40.0, 1.0)):
+        term = ScoreTerm(Link.CLIPPED, epsilon, (weight,), 0.0, 0.0)
+        highest, lowest = make_packed([term], [-1.0], [1.0])
+        assert Summit.of(highest) is None
+        assert Corners.of(lowest) is None
+
+
+def test_integers_have_no_summit_but_corners() -> None:
+    highest, lowest = linear_sides(random.Random(3), 1.0, integer=True)
+    assert Summit.of(highest) is None
+    assert Corners.of(lowest) is not None
