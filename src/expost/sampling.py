@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
@@ -51,25 +52,29 @@ class InsecureSource:
         return self._random.randrange(limit)
 
 
-class Pmf(Protocol):
+class Pmf(ABC):
     """A distribution over response positions, given by integer weights."""
 
-    @property
-    def total(self) -> int:
-        """The sum of the weights."""
-        ...
+    __slots__ = ()
 
+    total: int
+    """The sum of the weights."""
+
+    @abstractmethod
     def pick(self, uniform: int) -> int:
         """The position whose share of [0, total) holds ``uniform``."""
-        ...
+
+    @abstractmethod
+    def weight(self, position: int) -> int:
+        """The weight of a position."""
 
     def probability(self, position: int) -> Fraction:
-        """The exact probability of a position."""
-        ...
+        """Its exact probability."""
+        return Fraction(self.weight(position), self.total)
 
 
 # A pmf belongs to one value of the subject, so its repr stays the default one: no weights.
-class Categorical:
+class Categorical(Pmf):
     """Weights written out, one per response."""
 
     __slots__ = ("_cumulative", "_weights", "total")
@@ -83,11 +88,11 @@ class Categorical:
         # No early exit: the number of comparisons must not tell which response it was.
         return sum(uniform >= end for end in self._cumulative)
 
-    def probability(self, position: int) -> Fraction:
-        return Fraction(self._weights[position], self.total)
+    def weight(self, position: int) -> int:
+        return self._weights[position]
 
 
-class Spiked:
+class Spiked(Pmf):
     """One heavy position among many equally light ones, without writing them all out."""
 
     __slots__ = ("_heavy", "_light", "_spike", "total")
@@ -107,9 +112,8 @@ class Spiked:
         inside = (uniform >= start) * (uniform < end)
         return (uniform < start) * before + inside * self._spike + (uniform >= end) * after
 
-    def probability(self, position: int) -> Fraction:
-        weight = self._heavy if position == self._spike else self._light
-        return Fraction(weight, self.total)
+    def weight(self, position: int) -> int:
+        return self._heavy if position == self._spike else self._light
 
 
 def digits(number: int, base: int, count: int) -> list[int]:

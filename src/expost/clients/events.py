@@ -22,6 +22,7 @@ from expost.errors import InvalidInput
 from expost.queries import Likelihood, Query, SubsetSelection, UnaryEncoding
 from expost.queries.lazy import Lazy
 from expost.queries.values.pairwise import Pairwise
+from expost.sampling import Pmf
 
 __all__ = ["Event", "Reports", "events"]
 
@@ -70,7 +71,7 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
     inputs = tuple(range(len(reports)))
     trials = tuple(counts.total() for counts in reports.values())
     pmfs = [likelihood.pmf(place) for place in reports]
-    claimed = [[pmf.probability(y) for y in range(len(responses))] for pmf in pmfs]
+    claimed = [[_claimed(pmf, y) for y in range(len(responses))] for pmf in pmfs]
     hits = [[counts[y] for y in range(len(responses))] for counts in reports.values()]
     for y, response in enumerate(responses):
         name = f"output {_shown(response)}"
@@ -84,6 +85,16 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
         for y in range(len(responses) - 1):
             name = f"output at most {responses[y]}"
             yield Event(name, inputs, _at(y, sums), trials, _at(y, totals))
+
+
+def _claimed(pmf: Pmf, position: int) -> Fraction:
+    """A probability; where it has thousands of digits, rounded up to a multiple of 2⁻²⁵⁶.
+
+    Bounds on tails allow for more than that.
+    """
+    if pmf.total.bit_length() <= 2048:
+        return pmf.probability(position)
+    return Fraction(-((-pmf.weight(position) << 256) // pmf.total), 1 << 256)
 
 
 def _at(position: int, table: Sequence[Sequence[T]]) -> tuple[T, ...]:

@@ -189,7 +189,7 @@ class FiniteLikelihood(Likelihood[int]):
             raise InvalidInput("this query has too many responses here to work out its delta")
         pmfs = [self.pmf(place) for place in range(len(self.domain))]
         places = range(len(self.responses))
-        rows = [[int(pmf.probability(i) * pmf.total) for i in places] for pmf in pmfs]
+        rows = [[pmf.weight(i) for i in places] for pmf in pmfs]
         return largest_excess(np.array(rows, dtype=object), ratio) / pmfs[0].total
 
 

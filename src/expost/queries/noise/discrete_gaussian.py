@@ -163,7 +163,7 @@ def _weights(variance: Fraction, bits: int) -> list[int]:
         weight, factor = weight * factor >> scale, factor * shrink >> scale
 
 
-class ShiftedNoise:
+class ShiftedNoise(Pmf):
     """A value with clamped noise. A position counts from the lowest response."""
 
     __slots__ = ("_noise", "_value", "total")
@@ -181,5 +181,5 @@ class ShiftedNoise:
         size = sum(tail >= above for tail in tails[1:]) - sum(tail > uniform for tail in tails[1:])
         return max(noise.low, min(noise.high, self._value + size)) - noise.low
 
-    def probability(self, position: int) -> Fraction:
-        return Fraction(self._noise.weight(self._value, self._noise.low + position), self.total)
+    def weight(self, position: int) -> int:
+        return self._noise.weight(self._value, self._noise.low + position)

@@ -179,7 +179,7 @@ class ClampedNoise:
         return self._light[light] * self._heavy[heavy]
 
 
-class NoisyInteger:
+class NoisyInteger(Pmf):
     """A value with clamped noise. A position counts from the lower end of the range."""
 
     __slots__ = ("_noise", "_value", "total")
@@ -201,8 +201,8 @@ class NoisyInteger:
         response = max(noise.low, min(noise.high, self._value + sign * size))
         return response - noise.low
 
-    def probability(self, position: int) -> Fraction:
-        return Fraction(self._noise.weight(self._value, self._noise.low + position), self.total)
+    def weight(self, position: int) -> int:
+        return self._noise.weight(self._value, self._noise.low + position)
 
 
 def geometric(*, range: Sequence[int], sensitivity: ExactLike, epsilon: ExactLike) -> Geometric:

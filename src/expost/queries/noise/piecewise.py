@@ -288,7 +288,7 @@ def _plateau(query: Piecewise, step: int) -> Pmf:
     return Plateau(len(query.responses), step, query.window, *query.two_weights)
 
 
-class Plateau:
+class Plateau(Pmf):
     """Some heavy positions in a row among equally light ones, without writing them all out."""
 
     __slots__ = ("_heavy", "_light", "_start", "_width", "total")
@@ -306,9 +306,9 @@ class Plateau:
         # Products, not branches: both candidates are worked out.
         return (uniform < limit) * inside + (uniform >= limit) * outside
 
-    def probability(self, position: int) -> Fraction:
+    def weight(self, position: int) -> int:
         inside = self._start <= position < self._start + self._width
-        return Fraction(self._heavy if inside else self._light, self.total)
+        return self._heavy if inside else self._light
 
 
 def piecewise(

@@ -102,7 +102,7 @@ class _HadamardLikelihood(Pairwise):
         return _lowest(other_row & ~row) or _lowest(row & other_row) | _lowest(row & ~other_row)
 
 
-class SignedColumns:
+class SignedColumns(Pmf):
     """Columns of a Sylvester matrix: heavy where a row, not the first, has +1, light where -1."""
 
     __slots__ = ("_heavy", "_light", "_order", "_row", "total")
@@ -122,9 +122,8 @@ class SignedColumns:
         column = (rest & free) | (rest & ~free) << 1
         return column | (free + 1) * (odd ^ _parity(column & self._row))
 
-    def probability(self, position: int) -> Fraction:
-        odd = _parity(position & self._row)
-        return Fraction(self._light if odd else self._heavy, self.total)
+    def weight(self, position: int) -> int:
+        return self._light if _parity(position & self._row) else self._heavy
 
 
 def _lowest(bits: int) -> int:

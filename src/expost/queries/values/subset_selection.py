@@ -143,7 +143,7 @@ class _SubsetLikelihood(Pairwise):
         return rank_of(flags)
 
 
-class SpikedSubsets:
+class SpikedSubsets(Pmf):
     """Subsets of one size, heavy with a certain element and light without it.
 
     A position is the rank in the combinatorial number system, the sum of binom(c_j, j) over the
@@ -170,9 +170,9 @@ class SpikedSubsets:
         start = self._count - self._turn
         return rank_of(flags[start:] + flags[:start])
 
-    def probability(self, position: int) -> Fraction:
+    def weight(self, position: int) -> int:
         flags = members_of(position, self._size, self._count)
-        return Fraction(self._heavy if flags[self._turn - 1] else self._light, self.total)
+        return self._heavy if flags[self._turn - 1] else self._light
 
 
 def members_of(rank: int, size: int, count: int) -> list[int]:

@@ -122,7 +122,7 @@ class _UnaryLikelihood(Pairwise):
         return 1 << (len(self.domain) - 1 - value)
 
 
-class NoisyBits:
+class NoisyBits(Pmf):
     """Independent bits: one of them has weights (zero, one) of its own.
 
     A position is the number that the bits are in base two; the first bit counts most.
@@ -144,12 +144,12 @@ class NoisyBits:
         bits = ["01"[share >= zero] for share, zero in zip(shares, self._zeros, strict=True)]
         return int("".join(bits), 2)
 
-    def probability(self, position: int) -> Fraction:
+    def weight(self, position: int) -> int:
         weight = 1
         for zero, one in zip(reversed(self._zeros), reversed(self._ones), strict=True):
             position, bit = divmod(position, 2)
             weight *= one if bit else zero
-        return Fraction(weight, self.total)
+        return weight
 
 
 def unary_encoding(*, variant: str = "optimized", epsilon: ExactLike) -> UnaryEncoding:
