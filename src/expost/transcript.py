@@ -18,16 +18,14 @@ from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import canonical, json_text, map_leaves, value_tree
 from expost.files.durable import replace
-from expost.files.reading import NumberText, array, members, number, parse, scalar, text
+from expost.files.reading import NumberText, array, members, number, parse, scalar
 from expost.files.regular import read_text
-from expost.filters.rules import Rule, rule_from_json
-from expost.numbers import Nats, decimal_text
+from expost.filters import Filter, filter_from_json
+from expost.numbers import decimal_text
 from expost.queries import Likelihood, Query, check_query, query_from_json
-from expost.queries.query import read_delta
 
 __all__ = [
     "Exchange",
-    "FilterSpec",
     "Transcript",
     "canonical",
     "check_version",
@@ -42,10 +40,6 @@ VERSION = 1
 
 _WORK_PER_MEGABYTE = 1 << 22
 _LATELY = 1000
-FILTER_KINDS = ("basic", "simplified", "bayesian", "composition", "approximate")
-
-# Filters with a delta have a composition rule, under this name in a file.
-_RULE_FIELDS = {"composition": "rule", "approximate": "inner"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,51 +51,6 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class FilterSpec:
-    """Which filter guards the subject, and its budget: fixed before the first response.
-
-    With a delta there is a composition rule, and all that its theorem needs.
-    """
-
-    kind: str
-    budget: Nats
-    delta: Fraction | None = None
-    rule: Rule | None = None
-
-    def __post_init__(self) -> None:
-        if not self.budget > Nats() or (self.budget.rational and self.budget.ratio != 1):
-            raise InvalidInput("a budget is either an epsilon or a ratio, and positive")
-        field = _RULE_FIELDS.get(self.kind)
-        if (field is None) != (self.delta is None):
-            raise InvalidInput("a budget has a delta if and only if there is a composition rule")
-        if field is None or self.delta is None:
-            return
-        read_delta(self.delta)
-        with at(field):
-            expect(self.rule, Rule, "a composition rule, such as Renyi(order=8)")
-            assert self.rule is not None
-            self.rule.check(self.delta)
-
-    @property
-    def limit(self) -> str:
-        """The budget for people."""
-        if self.delta is None:
-            return str(self.budget)
-        return f"{self.budget} at delta {float(self.delta):.6g}"
-
-    def tree(self) -> dict[str, Any]:
-        tree: dict[str, Any] = {"kind": self.kind}
-        if self.budget.rational:
-            tree["epsilon"] = self.budget.rational
-        else:
-            tree["ratio"] = self.budget.ratio
-        if self.rule is not None:
-            tree["delta"] = self.delta
-            tree[_RULE_FIELDS[self.kind]] = {"kind": self.rule.kind, **self.rule.tree()}
-        return tree
-
-
-@dataclass(frozen=True, slots=True)
 class Transcript:
     """The exchanges with one subject, in order. Immutable; the only state there is.
 
@@ -109,7 +58,7 @@ class Transcript:
     """
 
     domain: Domain
-    filter: FilterSpec | None = None
+    filter: Filter | None = None
     exchanges: Chain[Exchange] = field(default_factory=Chain, init=False)
     _work: int = field(default=0, init=False, repr=False, compare=False)
     """What its queries take to set up whenever it is read, in microseconds, about."""
@@ -118,7 +67,14 @@ class Transcript:
         with at("domain"):
             expect(self.domain, Domain, "a FiniteSet or a Box")
         with at("filter"):
-            expect(self.filter, FilterSpec | None, "the spec of a filter: BayesianFilter(1).spec")
+            expect(self.filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
+
+    @property
+    def guard(self) -> Filter:
+        """The filter under which it goes on, which it has to name."""
+        if self.filter is None:
+            raise InvalidInput("the transcript names no filter, so there is no budget")
+        return self.filter
 
     def add(self, query: Query, response: Any) -> Transcript:
         """The transcript with one more exchange; the response must be one that the query has."""
@@ -164,11 +120,11 @@ class Transcript:
         return f"Transcript({self.domain!r}, {len(self)} exchanges)"
 
     def _repr_html_(self) -> str:
-        spec = self.filter
-        guard = "none" if spec is None else f"{spec.kind}, budget {spec.limit}"
+        guard = self.filter
+        named = "none" if guard is None else f"{guard.kind}, budget {guard.limit}"
         return card(
             "Transcript",
-            {"domain": self.domain, "filter": guard, "exchanges": len(self)},
+            {"domain": self.domain, "filter": named, "exchanges": len(self)},
             columns=("", "query", "response"),
             items=self.exchanges,
             row=lambda number, exchange: (number, exchange.query, exchange.response),
@@ -178,7 +134,7 @@ class Transcript:
         """The JSON shape: exact numbers as fractions, doubles as floats, the rest as it is."""
         tree: dict[str, Any] = {"version": VERSION, "domain": self.domain.tree()}
         if self.filter is not None:
-            tree["filter"] = self.filter.tree()
+            tree["filter"] = {"kind": self.filter.kind, **self.filter.tree()}
         tree["exchanges"] = [
             {
                 "query": {"kind": exchange.query.kind, **exchange.query.tree()},
@@ -215,8 +171,11 @@ class Transcript:
         check_version(fields["version"])
         with at("domain"):
             domain = domain_from_json(fields["domain"])
-        spec = _filter_from_json(fields["filter"]) if "filter" in fields else None
-        transcript = cls(domain, spec)
+        guard = None
+        if "filter" in fields:
+            with at("filter"):
+                guard = filter_from_json(fields["filter"])
+        transcript = cls(domain, guard)
         with at("exchanges"):
             # Equal queries become one object, so that its likelihood is worked out once.
             known: dict[bytes, Query] = {}
@@ -254,32 +213,6 @@ def load(path: str | os.PathLike[str]) -> Transcript:
     expect(path, (str, os.PathLike), "the name of a file")
     with at(os.fspath(path), ": "):
         return Transcript.from_json(read_text(path))
-
-
-def _filter_from_json(value: Any) -> FilterSpec:
-    with at("filter"):
-        kind = _filter_kind(members(value, required=("kind",), optional=None)["kind"])
-        field = _RULE_FIELDS.get(kind)
-        required = ("kind",) if field is None else ("kind", "delta", field)
-        fields = members(value, required=required, optional=("epsilon", "ratio"))
-        for name in ("epsilon", "ratio"):
-            if name in fields and fields[name] is None:
-                raise InvalidInput("must be a number", name)
-        budget = Nats.budget(fields.get("epsilon"), fields.get("ratio"))
-        if field is None:
-            return FilterSpec(kind, budget)
-        delta = read_delta(fields["delta"])
-        with at(field):
-            rule = rule_from_json(fields[field])
-        return FilterSpec(kind, budget, delta, rule)
-
-
-def _filter_kind(value: Any) -> str:
-    with at("kind"):
-        kind = text(value)
-        if kind not in FILTER_KINDS:
-            raise InvalidInput(f"unknown filter; known: {', '.join(FILTER_KINDS)}")
-        return kind
 
 
 def _response_from_json(value: Any) -> Any:

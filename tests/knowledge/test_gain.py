@@ -101,7 +101,7 @@ def test_behind_a_filter_gain_and_loss_are_within_the_budget(
         epsilon=menu.budget.rational or None,
         ratio=None if menu.budget.rational else menu.budget.ratio,
     )
-    odometer = xp.Odometer(xp.Transcript(menu.domain, guard.spec))
+    odometer = xp.Odometer(xp.Transcript(menu.domain, guard))
     belief, statement = data.draw(beliefs(menu.domain)), data.draw(statements(menu.domain))
     if xp.confidence(belief, statement) == 0:
         statement = ~statement

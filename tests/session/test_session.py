@@ -261,7 +261,7 @@ def test_wrong_kinds_of_argument_are_one_line_without_the_value() -> None:
         lambda: xp.Session(DOMAIN, SECRET, filter=guard, source=8),  # type: ignore[arg-type]
         lambda: xp.Session(["a"], SECRET, filter=guard),  # type: ignore[arg-type]
         lambda: xp.Session.resume("t.json", SECRET),  # type: ignore[arg-type]
-        lambda: xp.Transcript(DOMAIN, guard),  # type: ignore[arg-type]
+        lambda: xp.Transcript(DOMAIN, "bayesian"),  # type: ignore[arg-type]
         lambda: xp.Transcript(DOMAIN).add("question", 1),  # type: ignore[arg-type]
         lambda: xp.Odometer(DOMAIN),  # type: ignore[arg-type]
         lambda: xp.realized_loss("t.json"),  # type: ignore[arg-type]

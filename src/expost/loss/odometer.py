@@ -8,13 +8,17 @@ from typing import Any
 
 from expost.cards import card, nats
 from expost.chain import Chain
+from expost.domains import Domain
 from expost.errors import expect
+from expost.filters.account import Account, WorstCase
 from expost.filters.rules import Rule, Total
 from expost.loss.choose import compared, realized_spread
 from expost.loss.log_likelihood import BoxLogLikelihood, LogLikelihood, flat
 from expost.loss.on_set import exact_spread
 from expost.loss.peak import largest_on_the_way
 from expost.loss.realized import total_charge
+from expost.loss.worst_on_box import loss_after_responses, loss_plus_epsilon
+from expost.loss.worst_on_set import epsilon_on_set, worst_on_set
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
 from expost.solver import Effort
@@ -26,7 +30,7 @@ _ZERO = Enclosure(0.0, 0.0)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Odometer:
+class Odometer(Account):
     """The realized loss after every exchange; it can fall (paper, section 4.2).
 
     Everything here is a function of the transcript and, over a box, of the effort. :meth:`add`
@@ -34,12 +38,11 @@ class Odometer:
     """
 
     transcript: Transcript
-    effort: Effort
     log_likelihood: LogLikelihood | BoxLogLikelihood
     basic_history: Chain[Enclosure]
     """The sum of the epsilons at the start and after each exchange."""
-    charged: Added
-    """The same now, as a sum that can be gone on with."""
+    _effort: Effort
+    _charged: Added
     _passes: Chain[Enclosure]
     """The realized losses over a finite domain."""
     _totals: dict[Rule, Total]
@@ -49,10 +52,10 @@ class Odometer:
         expect(transcript, Transcript, "a transcript")
         expect(effort, Effort | None, "an Effort")
         self._set("transcript", transcript)
-        self._set("effort", effort or Effort())
+        self._set("_effort", effort or Effort())
         self._set("log_likelihood", flat(transcript.domain))
         self._set("basic_history", Chain([_ZERO]))
-        self._set("charged", Added())
+        self._set("_charged", Added())
         self._set("_passes", Chain([_ZERO]))
         self._set("_totals", {})
         for exchange in transcript.exchanges:
@@ -62,7 +65,7 @@ class Odometer:
         """The odometer after one more exchange."""
         longer, domain = object.__new__(Odometer), self.transcript.domain
         longer._set("transcript", self.transcript.add(query, response))
-        for name in ("effort", "log_likelihood", "basic_history", "charged", "_passes"):
+        for name in ("log_likelihood", "basic_history", "_effort", "_charged", "_passes"):
             longer._set(name, getattr(self, name))
         latest = longer.transcript.exchanges[-1]
         longer._set(
@@ -85,18 +88,38 @@ class Odometer:
             self._totals[rule] = total
         return total
 
+    def exact_total(self, rule: Rule) -> Nats:
+        exchanges, domain = self.transcript.exchanges, self.domain
+        return total_charge((rule.charge(step.query, domain)[0], 1) for step in exchanges)
+
     def _absorb(self, exchange: Exchange) -> None:
         total = self.log_likelihood.add(exchange)
         charged = self.charged + Added.of(exchange.query.ceiling(self.transcript.domain))
         spent = charged.enclosure
         self._set("log_likelihood", total)
-        self._set("charged", charged)
+        self._set("_charged", charged)
         self._set("basic_history", self.basic_history.plus(spent))
         if isinstance(total, LogLikelihood):
             self._set("_passes", self._passes.plus(realized_spread(total, spent, self.effort)))
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
+
+    @property
+    def domain(self) -> Domain:
+        return self.transcript.domain
+
+    @property
+    def effort(self) -> Effort:
+        return self._effort
+
+    @property
+    def charged(self) -> Added:
+        return self._charged
+
+    @property
+    def searched(self) -> bool:
+        return isinstance(self.log_likelihood, BoxLogLikelihood)
 
     @cached_property
     def loss(self) -> Enclosure:
@@ -151,7 +174,7 @@ class Odometer:
         same = object.__new__(Odometer)
         for name in self.__dataclass_fields__:
             same._set(name, getattr(self, name))
-        same._set("effort", effort or self.effort)
+        same._set("_effort", effort or self.effort)
         return same
 
     @property
@@ -183,6 +206,22 @@ class Odometer:
         """The realized loss over a finite domain, exactly."""
         assert isinstance(self.log_likelihood, LogLikelihood), "over a box nothing is exact"
         return exact_spread(self.log_likelihood)
+
+    def worst_after(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        if self.searched:
+            return loss_after_responses(self, query, budget, times)
+        return worst_on_set(self, query, times)
+
+    def plus_epsilon(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        if self.searched:
+            return loss_plus_epsilon(self, query, budget, times)
+        return epsilon_on_set(self, query, times)
+
+    def without_last(self) -> tuple[Odometer, Query]:
+        return self.prefix(len(self) - 1), self.transcript.exchanges[-1].query
+
+    def with_effort(self, effort: Effort) -> Odometer:
+        return self.prefix(len(self), effort)
 
     def __len__(self) -> int:
         return len(self.transcript)

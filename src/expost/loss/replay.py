@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from expost.cards import card, nats
 from expost.errors import expect
-from expost.filters.filter import Filter
-from expost.filters.kinds import filter_of
+from expost.filters import Filter
 from expost.loss.log_likelihood import LogLikelihood
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure
@@ -77,7 +76,7 @@ def replayed(
     transcript: Transcript, effort: Effort, progress: Callable[[int, int], None] | None = None
 ) -> Replay:
     """The same by an effort."""
-    guard = None if transcript.filter is None else filter_of(transcript.filter)
+    guard = transcript.filter
     shared = effort.within(effort.most)
     odometer = Odometer(transcript.first(0), effort=shared)
     kept, first_refused = True, None

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from expost.domains import Box
-from expost.filters.filter import WorstCase
+from expost.filters.account import WorstCase
 from expost.loss.choose import all_compared, compared
 from expost.loss.log_likelihood import BoxLogLikelihood
-from expost.loss.odometer import Odometer
 from expost.loss.realized import worst_case_loss
 from expost.numbers import Added, Enclosure, Nats, down
 from expost.queries import Query
 from expost.solver import Effort
 from expost.transcript import Exchange
+
+if TYPE_CHECKING:
+    from expost.loss.odometer import Odometer
 
 __all__ = ["loss_after_responses", "loss_plus_epsilon"]
 

@@ -482,7 +482,7 @@ def test_a_session_asks_until_the_budget_is_used_and_can_be_explained() -> None:
 
 
 def test_a_file_is_asked_from_the_command_line(tmp_path: Path, run: Any) -> None:
-    transcript = xp.Transcript(PERSON, xp.BayesianFilter(epsilon=1).spec)
+    transcript = xp.Transcript(PERSON, xp.BayesianFilter(epsilon=1))
     transcript.save(tmp_path / "t.json")
     query = xp.piecewise({"age": 1}, range=(20, 90), grid=1, epsilon=1)  # nothing says nothing
     tree = json.loads(transcript.add(query, 3).to_json())["exchanges"][0]["query"]
