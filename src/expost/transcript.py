@@ -6,6 +6,8 @@ import hashlib
 import os
 import reprlib
 import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -26,6 +28,8 @@ from expost.queries import Likelihood, Query, check_query, query_from_json
 
 __all__ = [
     "Exchange",
+    "Summand",
+    "Tally",
     "Transcript",
     "canonical",
     "check_version",
@@ -40,6 +44,7 @@ VERSION = 1
 
 _WORK_PER_MEGABYTE = 1 << 22
 _LATELY = 1000
+_RECENT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,85 @@ class Exchange:
 
     query: Query
     response: Value
+    position: int = field(repr=False)
+    """Where the response is among those of the query on the domain of the transcript."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summand:
+    """A response of a query by its position, and how often it was given."""
+
+    query: Query
+    position: int
+    times: int = 1
+
+
+class Tally:
+    """How often which response was given to which query, in whatever order. Immutable.
+
+    All that a loss depends on. It is kept by the identity of the queries, which is quick, and read
+    by their content: ``counts`` and ``summands`` are equal for equal tallies, however they came
+    about.
+    """
+
+    __slots__ = ("_recent", "_settled")
+    _Entries = dict[tuple[int, int], Summand]
+
+    def __init__(self, recent: _Entries | None = None, settled: _Entries | None = None) -> None:
+        # Summands keep their queries alive, so identities are not used twice.
+        self._recent = recent or {}
+        self._settled = settled or {}
+
+    @classmethod
+    def of(cls, exchanges: Iterable[Exchange]) -> Tally:
+        """The tally of some exchanges."""
+        queries: dict[int, Query] = {}
+        keys: list[tuple[int, int]] = []
+        for exchange in exchanges:
+            queries[id(exchange.query)] = exchange.query
+            keys.append((id(exchange.query), exchange.position))
+        return cls(
+            settled={key: Summand(queries[key[0]], key[1], n) for key, n in Counter(keys).items()}
+        )
+
+    def plus(self, query: Query, position: int, times: int = 1) -> Tally:
+        """The tally after a response that is given so many times more.
+
+        Only what came lately is copied each time. Else ever new queries would cost n² in all.
+        """
+        key, recent, settled = (id(query), position), self._recent, self._settled
+        before = recent.get(key) or settled.get(key)
+        summand = Summand(query, position, times + (before.times if before else 0))
+        if len(recent) >= _RECENT:
+            recent, settled = {}, {**settled, **recent}
+        return Tally({**recent, key: summand}, settled)
+
+    def __iter__(self) -> Iterator[Summand]:
+        """The summands in no order; queries that are equal may be apart."""
+        yield from self._recent.values()
+        yield from (part for key, part in self._settled.items() if key not in self._recent)
+
+    def __len__(self) -> int:
+        return len(self._settled.keys() | self._recent.keys())
+
+    @property
+    def summands(self) -> list[Summand]:
+        """The summands in the order of the content ids of queries and of positions."""
+        result: dict[tuple[str, int], Summand] = {}
+        for part in self:
+            key = (part.query.content_id, part.position)
+            if key in result:
+                part = Summand(part.query, part.position, part.times + result[key].times)
+            result[key] = part
+        return [result[key] for key in sorted(result)]
+
+    @property
+    def counts(self) -> dict[tuple[str, int], int]:
+        """How often, by the content id of the query and the position of the response."""
+        return {(part.query.content_id, part.position): part.times for part in self.summands}
+
+    def __repr__(self) -> str:
+        return f"Tally({len(self)} different responses)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +144,7 @@ class Transcript:
     domain: Domain
     filter: Filter | None = None
     exchanges: Chain[Exchange] = field(default_factory=Chain, init=False)
+    _tally: Tally | None = field(default=None, init=False, repr=False, compare=False)
     _work: int = field(default=0, init=False, repr=False, compare=False)
     """What its queries take to set up whenever it is read, in microseconds, about."""
 
@@ -83,11 +168,23 @@ class Transcript:
         position = likelihood.position(response)
         if position is None:
             raise InvalidInput(no_such_response(likelihood), "response")
-        exchange = Exchange(query, likelihood.responses[position])
+        return self.answered(query, position)
+
+    def answered(self, query: Query, position: int) -> Transcript:
+        """The same by the position of the response."""
+        exchange = Exchange(query, query.on(self.domain).responses[position], position)
         longer = Transcript(self.domain, self.filter)
         object.__setattr__(longer, "exchanges", self.exchanges.plus(exchange))
         object.__setattr__(longer, "_work", self._work_with(query))
         return longer
+
+    @property
+    def tally(self) -> Tally:
+        """How often each response was given, whatever the order: all that a loss depends on."""
+        if self._tally is None:
+            object.__setattr__(self, "_tally", Tally.of(self.exchanges))
+        assert self._tally is not None
+        return self._tally
 
     def first(self, count: int) -> Transcript:
         """The transcript as it was after the first so many exchanges."""
@@ -178,17 +275,17 @@ class Transcript:
         transcript = cls(domain, guard)
         with at("exchanges"):
             # Equal queries become one object, so that its likelihood is worked out once.
-            known: dict[bytes, Query] = {}
+            known: dict[str, Query] = {}
             for index, entry in enumerate(array(fields["exchanges"])):
                 with at(f"[{index}]"):
                     transcript = transcript._add_from_json(entry, known, len(document))
         return transcript
 
-    def _add_from_json(self, entry: Any, known: dict[bytes, Query], length: int) -> Transcript:
+    def _add_from_json(self, entry: Any, known: dict[str, Query], length: int) -> Transcript:
         fields = members(entry, required=("query", "response"))
         with at("query"):
             query = query_from_json(fields["query"])
-            query = known.setdefault(query.kind.encode() + canonical(query.tree()), query)
+            query = known.setdefault(query.content_id, query)
             self.check_work(query, length)
             query.on(self.domain)
         return self.add(query, _response_from_json(fields["response"]))

@@ -73,7 +73,7 @@ def test_the_tally_counts_every_exchange_however_many_differ() -> None:
         odometer = odometer.add(query, response)
         expected[query, response] += 1
     tally = finite(odometer).tally
-    assert {(s.query, s.position): s.times for s in tally.values()} == expected
+    assert {(s.query, s.position): s.times for s in tally} == expected
     ratios = [
         query.on(domain).pmf(0).probability(y) / query.on(domain).pmf(1).probability(y)
         for (query, y), times in expected.items()
@@ -86,7 +86,7 @@ def test_the_tally_counts_every_exchange_however_many_differ() -> None:
 def test_a_beginning_over_a_box_counts_its_terms_as_if_there_were_no_others() -> None:
     box = xp.Box(age=(10, 100))
     queries = [xp.logistic({"age": 0.1}, intercept=-k, epsilon="0.1") for k in (1, 2, 3)]
-    exchanges = [Exchange(queries[i * i % 3], i % 2) for i in range(12)]
+    exchanges = [Exchange(queries[i * i % 3], i % 2, i % 2) for i in range(12)]
     whole = BoxLogLikelihood.of(box, exchanges)
     for count in range(13):
         alone = BoxLogLikelihood.of(box, exchanges[:count])

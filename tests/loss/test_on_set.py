@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.loss.log_likelihood import Summand
 from expost.loss.on_set import _BLOCK, exact_spread, spread, spread_with
+from expost.transcript import Summand
 from support import oracles
 from support.strategies import finite, nearly_tied, vectors
 

@@ -39,7 +39,8 @@ def test_the_file_holds_a_response_before_it_is_returned(path: Path) -> None:
         response = subject.ask(QUERY)
         recorded = xp.load(path)
         assert len(recorded) == answered
-        assert recorded.exchanges[-1] == xp.Exchange(QUERY, response)
+        assert recorded.exchanges[-1] == subject.transcript.exchanges[-1]
+        assert recorded.exchanges[-1].response == response
         assert recorded == subject.transcript
 
 

@@ -68,7 +68,8 @@ def test_a_refusal_changes_nothing_and_says_what_would_fit() -> None:
 def test_the_response_is_recorded_before_it_is_released() -> None:
     subject = session()
     response = subject.ask(QUERY)
-    assert subject.transcript.exchanges == (xp.Exchange(QUERY, response),)
+    place = DOMAIN.values.index(response)
+    assert subject.transcript.exchanges == (xp.Exchange(QUERY, response, place),)
 
 
 class Failing:

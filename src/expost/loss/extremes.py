@@ -7,7 +7,6 @@ that were found by trying, and prove nothing; what bounds the loss is in ``extre
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from expost.domains import Box, Categories, Integers, Value
 from expost.loss.log_likelihood import LogLikelihood
 from expost.loss.odometer import Odometer
-from expost.queries import BoxLikelihood, Query
 from expost.transcript import Transcript
 
 __all__ = ["Apart", "most_apart"]
@@ -95,7 +93,9 @@ class _Surface:
             [side.upper - side.lower if isinstance(side, Integers) else 0 for side in sides],
             dtype=float,
         )
-        self._summands = _summands(transcript, box)
+        self._summands = [
+            (part.query.on(box), part.position, part.times) for part in transcript.tally.summands
+        ]
 
     def at(self, points: Doubles) -> Doubles:
         """The log-likelihood of rows of scaled coordinates."""
@@ -152,19 +152,6 @@ class _Surface:
     def _snapped(self, points: Doubles) -> Doubles:
         steps = np.maximum(self._steps, 1)
         return np.where(self._steps > 0, np.rint(points * steps) / steps, points)
-
-
-def _summands(transcript: Transcript, box: Box) -> list[tuple[BoxLikelihood, int, int]]:
-    """The responses that were given, each with how often that was."""
-    queries: dict[int, Query] = {id(step.query): step.query for step in transcript.exchanges}
-    given = Counter((id(step.query), step.response) for step in transcript.exchanges)
-    result = []
-    for (name, response), times in given.items():
-        likelihood = queries[name].on(box)
-        position = likelihood.position(response)
-        assert position is not None, "a transcript holds only responses of its queries"
-        result.append((likelihood, position, times))
-    return result
 
 
 def _spread_out(size: int) -> Doubles:

@@ -10,11 +10,10 @@ where doubles are too coarse. Over a box: the terms themselves.
 from __future__ import annotations
 
 import math
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,25 +21,10 @@ from numpy.typing import NDArray
 from expost.chain import Chain
 from expost.domains import Box, Domain, FiniteSet
 from expost.numbers import UNIT, up
-from expost.queries import Likelihood, Query
 from expost.terms.on_box import ScoreTerm
-from expost.transcript import Exchange
+from expost.transcript import Exchange, Tally
 
-__all__ = ["BoxLogLikelihood", "LogLikelihood", "Summand", "flat", "rounded_sum_error"]
-
-
-@dataclass(frozen=True, slots=True)
-class Summand:
-    """A response of a query by its position, and how often it was given."""
-
-    query: Query
-    position: int
-    times: int = 1
-
-
-Tally = ChainMap[tuple[int, int], Summand]
-
-_LATELY = 64
+__all__ = ["BoxLogLikelihood", "LogLikelihood", "flat", "rounded_sum_error"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,20 +38,19 @@ class LogLikelihood:
     highest: float
     lowest: float
     tally: Tally
-    """What was summed, by the identity of the query and the position of the response."""
+    """What was summed."""
 
     @classmethod
     def flat(cls, domain: FiniteSet) -> LogLikelihood:
         """Before anything is asked all values are alike."""
         values = np.zeros(len(domain))
         values.setflags(write=False)
-        return cls(domain, values, 0.0, 0.0, 0.0, ChainMap({}, {}))
+        return cls(domain, values, 0.0, 0.0, 0.0, Tally())
 
     def add(self, exchange: Exchange) -> LogLikelihood:
         """ℓ after one more exchange."""
         likelihood = exchange.query.on(self.domain)
-        position = _position(likelihood, exchange)
-        term = likelihood.term(position)
+        term = likelihood.term(exchange.position)
         values = self.values + term.logs
         highest, lowest = float(values.max()), float(values.min())
         error = rounded_sum_error(self.error, term.error, highest, lowest)
@@ -78,7 +61,7 @@ class LogLikelihood:
             values -= middle
             highest, lowest = highest - middle, lowest - middle
         values.setflags(write=False)
-        tally = _counted(self.tally, exchange.query, position)
+        tally = self.tally.plus(exchange.query, exchange.position)
         return LogLikelihood(self.domain, values, error, highest, lowest, tally)
 
 
@@ -137,28 +120,7 @@ def flat(domain: Domain) -> LogLikelihood | BoxLogLikelihood:
 
 def _box_term(box: Box, exchange: Exchange) -> ScoreTerm:
     likelihood = exchange.query.on(box)
-    return likelihood.term(_position(likelihood, exchange))
-
-
-def _position(likelihood: Likelihood[Any], exchange: Exchange) -> int:
-    position = likelihood.position(exchange.response)
-    assert position is not None, "a transcript holds only responses of its queries"
-    return position
-
-
-def _counted(tally: Tally, query: Query, position: int) -> Tally:
-    """The tally with one more response, as a new mapping.
-
-    Only what came lately is copied each time. Else ever new queries would cost n² in all.
-    """
-    # Summands keep their queries alive, so identities are not used twice.
-    key = (id(query), position)
-    times = tally[key].times + 1 if key in tally else 1
-    summand = Summand(query, position, times)
-    recent, settled = tally.maps
-    if len(recent) >= _LATELY:
-        recent, settled = {}, {**settled, **recent}
-    return ChainMap({**recent, key: summand}, settled)
+    return likelihood.term(exchange.position)
 
 
 def rounded_sum_error(first: float, second: float, highest: float, lowest: float) -> float:

@@ -63,8 +63,15 @@ class Odometer(Account):
 
     def add(self, query: Query, response: Any) -> Odometer:
         """The odometer after one more exchange."""
+        return self._grown(self.transcript.add(query, response))
+
+    def answered(self, query: Query, position: int) -> Odometer:
+        """The same by the position of the response."""
+        return self._grown(self.transcript.answered(query, position))
+
+    def _grown(self, transcript: Transcript) -> Odometer:
         longer, domain = object.__new__(Odometer), self.transcript.domain
-        longer._set("transcript", self.transcript.add(query, response))
+        longer._set("transcript", transcript)
         for name in ("log_likelihood", "basic_history", "_effort", "_charged", "_passes"):
             longer._set(name, getattr(self, name))
         latest = longer.transcript.exchanges[-1]
@@ -187,7 +194,7 @@ class Odometer(Account):
         """The same, exactly."""
         domain = self.transcript.domain
         if isinstance(self.log_likelihood, LogLikelihood):
-            summands = self.log_likelihood.tally.values()
+            summands = self.log_likelihood.tally
             return total_charge((part.query.ceiling(domain), part.times) for part in summands)
         return total_charge((step.query.ceiling(domain), 1) for step in self.transcript.exchanges)
 

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput
-from expost.loss.log_likelihood import LogLikelihood, Summand, rounded_sum_error
+from expost.loss.log_likelihood import LogLikelihood, rounded_sum_error
 from expost.numbers import INFINITE, UNIT, Enclosure, Nats, down, up
 from expost.numbers.exact_sum import ExactSum
 from expost.queries import FiniteLikelihood
 from expost.terms.on_set import Powers, Term
+from expost.transcript import Summand
 
 __all__ = [
     "Candidate",
@@ -95,7 +96,7 @@ def exact_spread(total: LogLikelihood, extra: Summand | None = None) -> Nats:
     Doubles single out the values that can be extreme; of those, one per likelihood class is
     compared exactly.
     """
-    sums, error, summands = total.values, total.error, list(total.tally.values())
+    sums, error, summands = total.values, total.error, list(total.tally)
     if extra is not None:
         term = extra.query.on(total.domain).term(extra.position)
         logs, extra_error = _repeated(term, extra.times)

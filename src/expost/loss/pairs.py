@@ -58,7 +58,7 @@ def exact_spread_apart(total: LogLikelihood, told_from: ToldFrom, apart: Nats) -
     """max ℓ(x) - ℓ(x') over all pairs, plus ``apart`` where the two can be told apart, exactly."""
     if total.lowest == -math.inf:
         return INFINITE
-    exact = ExactSums(total.domain, total.values, total.error, list(total.tally.values()))
+    exact = ExactSums(total.domain, total.values, total.error, list(total.tally))
     pairs = _widest_pairs(exact.extreme, told_from)
     (high, _), (_, low) = pairs[0], pairs[-1]
     return max(exact.apart(high, low), *(exact.apart(*pair) + apart for pair in pairs))

@@ -88,7 +88,7 @@ def _response_losses(query: Query, box: Box, positions: Sequence[int]) -> list[E
     start, most = BoxLogLikelihood.flat(box), query.ceiling(box).enclosure
     effort, responses = Effort(gap=1e-6), query.on(box).responses
     return [
-        realized_spread(start.add(Exchange(query, responses[position])), most, effort)
+        realized_spread(start.add(Exchange(query, responses[position], position)), most, effort)
         for position in positions
     ]
 

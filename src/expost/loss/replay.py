@@ -87,7 +87,7 @@ def replayed(
             accepted = None if shared.used_up else guard.verdict(odometer, exchange.query)
             first_refused = number if accepted is False else None
             kept = kept and accepted is True
-        odometer = odometer.add(exchange.query, exchange.response)
+        odometer = odometer.answered(exchange.query, exchange.position)
     if isinstance(odometer.log_likelihood, LogLikelihood):
         loss = odometer.exact_loss.enclosure
     else:

@@ -116,22 +116,22 @@ def _after_some(
     likelihood = query.on(total.domain)
     most = odometer.spent + query.ceiling(total.domain).enclosure * times
     positions = likelihood.sufficient
-    responses = [
-        likelihood.responses[position]
+    tried = [
+        Exchange(query, likelihood.responses[position], position)
         for position in (likelihood.loudest if positions is None else positions)
     ]
-    after = [total.add(Exchange(query, response), times) for response in responses]
+    after = [total.add(exchange, times) for exchange in tried]
     losses = all_compared(after, limit, most, effort)
-    for response, loss in zip(responses, losses, strict=True):
+    for exchange, loss in zip(tried, losses, strict=True):
         if loss.lower > limit:
             # One response that breaks the budget is enough, and the others may be worse still.
-            return WorstCase(Enclosure(loss.lower, math.inf), response=response)
+            return WorstCase(Enclosure(loss.lower, math.inf), response=exchange.response)
     lower = max(loss.lower for loss in losses)
     if positions is None:
         return WorstCase(Enclosure(lower, math.inf))
     upper = max(loss.upper for loss in losses)
     worst = next(i for i, loss in enumerate(losses) if loss.upper == upper)
-    return WorstCase(Enclosure(lower, upper), response=responses[worst])
+    return WorstCase(Enclosure(lower, upper), response=tried[worst].response)
 
 
 def _box(odometer: Odometer) -> Box:

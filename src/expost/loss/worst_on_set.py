@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from expost.filters.account import WorstCase
 from expost.loss.choose import capped
-from expost.loss.log_likelihood import LogLikelihood, Summand
+from expost.loss.log_likelihood import LogLikelihood
 from expost.loss.on_set import exact_spread, spread_with
 from expost.loss.pairs import exact_spread_apart, spread_of_pair, widest_pair
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query
 from expost.queries.likelihood import BySufficientTerms
 from expost.queries.values.pairwise import Pairwise
+from expost.transcript import Summand
 
 if TYPE_CHECKING:
     from expost.loss.odometer import Odometer

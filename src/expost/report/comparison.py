@@ -167,7 +167,7 @@ def costs(
     prefix = Odometer(Transcript(transcript.domain), effort=odometer.effort)
     yield tuple(guard.held(prefix) for guard in guards)
     for exchange in transcript.exchanges:
-        prefix = prefix.add(exchange.query, exchange.response)
+        prefix = prefix.answered(exchange.query, exchange.position)
         yield tuple(guard.held(prefix) for guard in guards)
 
 

@@ -109,7 +109,7 @@ def basic_prefix(transcript: Transcript, budget: Nats) -> int:
     for exchange in transcript.exchanges:
         if not guard.accepts(prefix, exchange.query):
             break
-        prefix = prefix.add(exchange.query, exchange.response)
+        prefix = prefix.answered(exchange.query, exchange.position)
     return len(prefix)
 
 

@@ -115,9 +115,9 @@ class Session:
         """The odometer with a fresh response, which nobody has seen yet."""
         likelihood = query.on(self.transcript.domain)
         try:
-            return self._odometer.add(
-                query,
-                likelihood.responses[draw(likelihood.pmf(self._secret.place), self._source)],
+            # No name for what was drawn: tools that report errors show local variables.
+            return self._odometer.answered(
+                query, draw(likelihood.pmf(self._secret.place), self._source)
             )
         except BaseException as error:
             raise _without_frames(error) from None
