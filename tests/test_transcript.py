@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.loss.realized import exact_realized_loss
 from expost.transcript import Tally, Transcript
 from support.strategies import transcripts
 
@@ -208,7 +207,7 @@ def test_saving_and_loading_changes_nothing(transcript: Transcript) -> None:
     again = Transcript.from_json(json.dumps(_readable(transcript)))
     assert again == transcript
     assert again.content_id == transcript.content_id
-    assert exact_realized_loss(again) == exact_realized_loss(transcript)
+    assert xp.Odometer(again).exact_loss == xp.Odometer(transcript).exact_loss
 
 
 @given(transcripts(), st.data())

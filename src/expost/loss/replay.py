@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from expost.cards import card, nats
 from expost.errors import expect
 from expost.filters import Filter
-from expost.loss.log_likelihood import LogLikelihood
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure
 from expost.solver import GAP, NODES, Effort
@@ -88,11 +87,10 @@ def replayed(
             first_refused = number if accepted is False else None
             kept = kept and accepted is True
         odometer = odometer.answered(exchange.query, exchange.position)
-    if isinstance(odometer.log_likelihood, LogLikelihood):
-        loss = odometer.exact_loss.enclosure
-    else:
-        odometer = odometer.prefix(len(odometer), effort)  # which shares its nodes with nobody
-        loss = odometer.loss if guard is None else guard.realized(odometer)
+    odometer = odometer.with_effort(effort)  # which shares its nodes with nobody
+    loss = odometer.closest
+    if guard is not None and odometer.searched:
+        loss = guard.realized(odometer)
     if guard is None:
         return Replay(None, None, loss, odometer.peak, None, odometer)
     peak = odometer.peak

@@ -25,7 +25,6 @@ from expost.filters import (
 )
 from expost.filters.rules import RULES, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.filters.rules.orders import best_exponent_for_small
-from expost.loss.log_likelihood import LogLikelihood
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure, ExactLike, Nats
 from expost.queries.query import LARGEST_EPSILON, read_delta
@@ -205,5 +204,4 @@ def _renyi(transcript: Transcript, budget: Nats, delta: Fraction) -> Renyi:
 def _spent(guard: Filter, odometer: Odometer) -> float | Enclosure:
     if isinstance(guard, CompositionFilter):
         return guard.exact_loss(odometer).nearest
-    finite = isinstance(odometer.log_likelihood, LogLikelihood)
-    return odometer.exact_loss.enclosure if finite else odometer.loss
+    return odometer.closest
