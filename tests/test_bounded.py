@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.session.session import named_filter
 
 BUDGET = {"kind": "bayesian", "epsilon": "1"}
 
@@ -36,7 +35,7 @@ def go_through(document: str) -> xp.Transcript:
     transcript = xp.Transcript.from_json(document)
     xp.realized_loss(transcript)
     odometer = xp.Odometer(transcript)
-    decision = named_filter(transcript).decide(odometer, transcript.exchanges[-1].query)
+    decision = transcript.guard.decide(odometer, transcript.exchanges[-1].query)
     decision.tree()
     return transcript
 
@@ -67,7 +66,7 @@ def test_an_exponential_mechanism_at_the_largest_epsilon() -> None:
     utility = [[(37 * i + 101 * j * j) % 1009 for j in range(100)] for i in range(30)]
     query = xp.exponential_mechanism(utility, sensitivity=1009, epsilon=500)
     with quickly():
-        transcript = xp.Transcript(xp.FiniteSet(range(30)), xp.BayesianFilter(1).spec)
+        transcript = xp.Transcript(xp.FiniteSet(range(30)), xp.BayesianFilter(1))
         session = xp.Session.resume(transcript, 3)
         with pytest.raises(xp.BudgetExceeded, match="query refused"):
             session.ask(query)

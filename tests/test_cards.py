@@ -103,7 +103,7 @@ def test_a_session_that_kept_its_budget_shows_no_peak_above_it() -> None:
 
 def test_a_budget_with_a_delta_is_shown_with_it() -> None:
     guard = xp.ApproximateFilter(4, "1e-6", xp.Sums())
-    transcript = xp.Transcript(DOMAIN, guard.spec)
+    transcript = xp.Transcript(DOMAIN, guard)
     assert cells(transcript)[3] == "approximate, budget 4 at delta 1e-06"
     assert "approximate, budget 4 at delta 1e-06" in cells(xp.Session.resume(transcript, "<i>"))
     decision = guard.decide(xp.Odometer(transcript), xp.randomized_response(epsilon=1))
@@ -135,7 +135,7 @@ def test_on_a_box_nothing_is_searched_for(monkeypatch: pytest.MonkeyPatch) -> No
         raise AssertionError("a table is no reason to search")
 
     with monkeypatch.context() as patch:
-        patch.setattr("expost.loss.odometer.realized_spread", search)
+        patch.setattr("expost.loss.on_box.spread", search)
         assert "realized loss" not in cells(session)
         assert "realized loss" not in cells(session.odometer)
         assert "0.25" not in session._repr_html_()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import random
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.loss.realized import exact_realized_loss
-from expost.transcript import Transcript
+from expost.transcript import Tally, Transcript
 from support.strategies import transcripts
 
 DOCUMENT: dict[str, Any] = {
@@ -207,7 +207,7 @@ def test_saving_and_loading_changes_nothing(transcript: Transcript) -> None:
     again = Transcript.from_json(json.dumps(_readable(transcript)))
     assert again == transcript
     assert again.content_id == transcript.content_id
-    assert exact_realized_loss(again) == exact_realized_loss(transcript)
+    assert xp.Odometer(again).exact_loss == xp.Odometer(transcript).exact_loss
 
 
 @given(transcripts(), st.data())
@@ -351,3 +351,34 @@ def test_responses_may_be_vectors() -> None:
     transcript = Transcript(domain).add(xp.randomized_response(epsilon=1), {"age": 2, "sex": 1})
     assert transcript.exchanges[0].response == (2, 1)
     assert Transcript.from_json(json.dumps(_readable(transcript))) == transcript
+
+
+def test_a_tally_knows_no_order_and_no_identity() -> None:
+    domain = xp.FiniteSet(["a", "b"])
+    asked = [("0.1", "a"), ("0.2", "b"), ("0.1", "b"), ("0.1", "a"), ("0.2", "b")] * 50
+    orders = []
+    for seed in range(3):
+        generator = random.Random(seed)
+        transcript = xp.Transcript(domain)
+        for epsilon, response in generator.sample(asked, len(asked)):
+            transcript = transcript.add(xp.randomized_response(epsilon=epsilon), response)
+        orders.append(transcript)
+    first, *others = orders
+    tenth, fifth = (xp.randomized_response(epsilon=e).content_id for e in ("0.1", "0.2"))
+    assert first.tally.counts == {(tenth, 0): 100, (tenth, 1): 50, (fifth, 1): 100}
+    for other in others:
+        assert list(other.tally.counts.items()) == list(first.tally.counts.items())
+    step_by_step = Tally()
+    for exchange in first.exchanges:
+        step_by_step = step_by_step.plus(exchange.query, exchange.position)
+    assert step_by_step.counts == first.tally.counts
+    assert sum(part.times for part in step_by_step) == len(first)
+    assert len(step_by_step) == len(list(step_by_step)) == len(first)  # these were all new objects
+
+
+def test_an_exchange_knows_the_position_of_its_response() -> None:
+    domain = xp.FiniteSet(["a", "b", "c"])
+    query = xp.randomized_response(epsilon=1)
+    transcript = xp.Transcript(domain).add(query, "c").answered(query, 0)
+    assert [(e.response, e.position) for e in transcript.exchanges] == [("c", 2), ("a", 0)]
+    assert xp.Transcript.from_json(transcript.to_json()) == transcript

@@ -169,8 +169,7 @@ class Answers:
         transcript = Transcript(self.domain)
         for code in codes.tolist():
             key, position = self.given[code]
-            query = self.queries[key]
-            transcript = transcript.add(query, query.on(self.domain).responses[position])
+            transcript = transcript.answered(self.queries[key], position)
         return transcript
 
 

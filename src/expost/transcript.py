@@ -6,6 +6,8 @@ import hashlib
 import os
 import reprlib
 import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -18,16 +20,16 @@ from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import canonical, json_text, map_leaves, value_tree
 from expost.files.durable import replace
-from expost.files.reading import NumberText, array, members, number, parse, scalar, text
+from expost.files.reading import NumberText, array, members, number, parse, scalar
 from expost.files.regular import read_text
-from expost.filters.rules import Rule, rule_from_json
-from expost.numbers import Nats, decimal_text
+from expost.filters import Filter, filter_from_json
+from expost.numbers import decimal_text
 from expost.queries import Likelihood, Query, check_query, query_from_json
-from expost.queries.query import read_delta
 
 __all__ = [
     "Exchange",
-    "FilterSpec",
+    "Summand",
+    "Tally",
     "Transcript",
     "canonical",
     "check_version",
@@ -42,10 +44,7 @@ VERSION = 1
 
 _WORK_PER_MEGABYTE = 1 << 22
 _LATELY = 1000
-FILTER_KINDS = ("basic", "simplified", "bayesian", "composition", "approximate")
-
-# Filters with a delta have a composition rule, under this name in a file.
-_RULE_FIELDS = {"composition": "rule", "approximate": "inner"}
+_RECENT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,51 +53,85 @@ class Exchange:
 
     query: Query
     response: Value
+    position: int = field(repr=False)
+    """Where the response is among those of the query on the domain of the transcript."""
 
 
 @dataclass(frozen=True, slots=True)
-class FilterSpec:
-    """Which filter guards the subject, and its budget: fixed before the first response.
+class Summand:
+    """A response of a query by its position, and how often it was given."""
 
-    With a delta there is a composition rule, and all that its theorem needs.
+    query: Query
+    position: int
+    times: int = 1
+
+
+class Tally:
+    """How often which response was given to which query, in whatever order. Immutable.
+
+    All that a loss depends on. It is kept by the identity of the queries, which is quick, and read
+    by their content: ``counts`` and ``summands`` are equal for equal tallies, however they came
+    about.
     """
 
-    kind: str
-    budget: Nats
-    delta: Fraction | None = None
-    rule: Rule | None = None
+    __slots__ = ("_recent", "_settled")
+    _Entries = dict[tuple[int, int], Summand]
 
-    def __post_init__(self) -> None:
-        if not self.budget > Nats() or (self.budget.rational and self.budget.ratio != 1):
-            raise InvalidInput("a budget is either an epsilon or a ratio, and positive")
-        field = _RULE_FIELDS.get(self.kind)
-        if (field is None) != (self.delta is None):
-            raise InvalidInput("a budget has a delta if and only if there is a composition rule")
-        if field is None or self.delta is None:
-            return
-        read_delta(self.delta)
-        with at(field):
-            expect(self.rule, Rule, "a composition rule, such as Renyi(order=8)")
-            assert self.rule is not None
-            self.rule.check(self.delta)
+    def __init__(self, recent: _Entries | None = None, settled: _Entries | None = None) -> None:
+        # Summands keep their queries alive, so identities are not used twice.
+        self._recent = recent or {}
+        self._settled = settled or {}
+
+    @classmethod
+    def of(cls, exchanges: Iterable[Exchange]) -> Tally:
+        """The tally of some exchanges."""
+        queries: dict[int, Query] = {}
+        keys: list[tuple[int, int]] = []
+        for exchange in exchanges:
+            queries[id(exchange.query)] = exchange.query
+            keys.append((id(exchange.query), exchange.position))
+        return cls(
+            settled={key: Summand(queries[key[0]], key[1], n) for key, n in Counter(keys).items()}
+        )
+
+    def plus(self, query: Query, position: int, times: int = 1) -> Tally:
+        """The tally after a response that is given so many times more.
+
+        Only what came lately is copied each time. Else ever new queries would cost n² in all.
+        """
+        key, recent, settled = (id(query), position), self._recent, self._settled
+        before = recent.get(key) or settled.get(key)
+        summand = Summand(query, position, times + (before.times if before else 0))
+        if len(recent) >= _RECENT:
+            recent, settled = {}, {**settled, **recent}
+        return Tally({**recent, key: summand}, settled)
+
+    def __iter__(self) -> Iterator[Summand]:
+        """The summands in no order; queries that are equal may be apart."""
+        yield from self._recent.values()
+        yield from (part for key, part in self._settled.items() if key not in self._recent)
+
+    def __len__(self) -> int:
+        return len(self._settled.keys() | self._recent.keys())
 
     @property
-    def limit(self) -> str:
-        """The budget for people."""
-        if self.delta is None:
-            return str(self.budget)
-        return f"{self.budget} at delta {float(self.delta):.6g}"
+    def summands(self) -> list[Summand]:
+        """The summands in the order of the content ids of queries and of positions."""
+        result: dict[tuple[str, int], Summand] = {}
+        for part in self:
+            key = (part.query.content_id, part.position)
+            if key in result:
+                part = Summand(part.query, part.position, part.times + result[key].times)
+            result[key] = part
+        return [result[key] for key in sorted(result)]
 
-    def tree(self) -> dict[str, Any]:
-        tree: dict[str, Any] = {"kind": self.kind}
-        if self.budget.rational:
-            tree["epsilon"] = self.budget.rational
-        else:
-            tree["ratio"] = self.budget.ratio
-        if self.rule is not None:
-            tree["delta"] = self.delta
-            tree[_RULE_FIELDS[self.kind]] = {"kind": self.rule.kind, **self.rule.tree()}
-        return tree
+    @property
+    def counts(self) -> dict[tuple[str, int], int]:
+        """How often, by the content id of the query and the position of the response."""
+        return {(part.query.content_id, part.position): part.times for part in self.summands}
+
+    def __repr__(self) -> str:
+        return f"Tally({len(self)} different responses)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +142,9 @@ class Transcript:
     """
 
     domain: Domain
-    filter: FilterSpec | None = None
+    filter: Filter | None = None
     exchanges: Chain[Exchange] = field(default_factory=Chain, init=False)
+    _tally: Tally | None = field(default=None, init=False, repr=False, compare=False)
     _work: int = field(default=0, init=False, repr=False, compare=False)
     """What its queries take to set up whenever it is read, in microseconds, about."""
 
@@ -118,7 +152,14 @@ class Transcript:
         with at("domain"):
             expect(self.domain, Domain, "a FiniteSet or a Box")
         with at("filter"):
-            expect(self.filter, FilterSpec | None, "the spec of a filter: BayesianFilter(1).spec")
+            expect(self.filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
+
+    @property
+    def guard(self) -> Filter:
+        """The filter under which it goes on, which it has to name."""
+        if self.filter is None:
+            raise InvalidInput("the transcript names no filter, so there is no budget")
+        return self.filter
 
     def add(self, query: Query, response: Any) -> Transcript:
         """The transcript with one more exchange; the response must be one that the query has."""
@@ -127,11 +168,23 @@ class Transcript:
         position = likelihood.position(response)
         if position is None:
             raise InvalidInput(no_such_response(likelihood), "response")
-        exchange = Exchange(query, likelihood.responses[position])
+        return self.answered(query, position)
+
+    def answered(self, query: Query, position: int) -> Transcript:
+        """The same by the position of the response."""
+        exchange = Exchange(query, query.on(self.domain).responses[position], position)
         longer = Transcript(self.domain, self.filter)
         object.__setattr__(longer, "exchanges", self.exchanges.plus(exchange))
         object.__setattr__(longer, "_work", self._work_with(query))
         return longer
+
+    @property
+    def tally(self) -> Tally:
+        """How often each response was given, whatever the order: all that a loss depends on."""
+        if self._tally is None:
+            object.__setattr__(self, "_tally", Tally.of(self.exchanges))
+        assert self._tally is not None
+        return self._tally
 
     def first(self, count: int) -> Transcript:
         """The transcript as it was after the first so many exchanges."""
@@ -164,11 +217,11 @@ class Transcript:
         return f"Transcript({self.domain!r}, {len(self)} exchanges)"
 
     def _repr_html_(self) -> str:
-        spec = self.filter
-        guard = "none" if spec is None else f"{spec.kind}, budget {spec.limit}"
+        guard = self.filter
+        named = "none" if guard is None else f"{guard.kind}, budget {guard.limit}"
         return card(
             "Transcript",
-            {"domain": self.domain, "filter": guard, "exchanges": len(self)},
+            {"domain": self.domain, "filter": named, "exchanges": len(self)},
             columns=("", "query", "response"),
             items=self.exchanges,
             row=lambda number, exchange: (number, exchange.query, exchange.response),
@@ -178,7 +231,7 @@ class Transcript:
         """The JSON shape: exact numbers as fractions, doubles as floats, the rest as it is."""
         tree: dict[str, Any] = {"version": VERSION, "domain": self.domain.tree()}
         if self.filter is not None:
-            tree["filter"] = self.filter.tree()
+            tree["filter"] = {"kind": self.filter.kind, **self.filter.tree()}
         tree["exchanges"] = [
             {
                 "query": {"kind": exchange.query.kind, **exchange.query.tree()},
@@ -215,21 +268,24 @@ class Transcript:
         check_version(fields["version"])
         with at("domain"):
             domain = domain_from_json(fields["domain"])
-        spec = _filter_from_json(fields["filter"]) if "filter" in fields else None
-        transcript = cls(domain, spec)
+        guard = None
+        if "filter" in fields:
+            with at("filter"):
+                guard = filter_from_json(fields["filter"])
+        transcript = cls(domain, guard)
         with at("exchanges"):
             # Equal queries become one object, so that its likelihood is worked out once.
-            known: dict[bytes, Query] = {}
+            known: dict[str, Query] = {}
             for index, entry in enumerate(array(fields["exchanges"])):
                 with at(f"[{index}]"):
                     transcript = transcript._add_from_json(entry, known, len(document))
         return transcript
 
-    def _add_from_json(self, entry: Any, known: dict[bytes, Query], length: int) -> Transcript:
+    def _add_from_json(self, entry: Any, known: dict[str, Query], length: int) -> Transcript:
         fields = members(entry, required=("query", "response"))
         with at("query"):
             query = query_from_json(fields["query"])
-            query = known.setdefault(query.kind.encode() + canonical(query.tree()), query)
+            query = known.setdefault(query.content_id, query)
             self.check_work(query, length)
             query.on(self.domain)
         return self.add(query, _response_from_json(fields["response"]))
@@ -254,32 +310,6 @@ def load(path: str | os.PathLike[str]) -> Transcript:
     expect(path, (str, os.PathLike), "the name of a file")
     with at(os.fspath(path), ": "):
         return Transcript.from_json(read_text(path))
-
-
-def _filter_from_json(value: Any) -> FilterSpec:
-    with at("filter"):
-        kind = _filter_kind(members(value, required=("kind",), optional=None)["kind"])
-        field = _RULE_FIELDS.get(kind)
-        required = ("kind",) if field is None else ("kind", "delta", field)
-        fields = members(value, required=required, optional=("epsilon", "ratio"))
-        for name in ("epsilon", "ratio"):
-            if name in fields and fields[name] is None:
-                raise InvalidInput("must be a number", name)
-        budget = Nats.budget(fields.get("epsilon"), fields.get("ratio"))
-        if field is None:
-            return FilterSpec(kind, budget)
-        delta = read_delta(fields["delta"])
-        with at(field):
-            rule = rule_from_json(fields[field])
-        return FilterSpec(kind, budget, delta, rule)
-
-
-def _filter_kind(value: Any) -> str:
-    with at("kind"):
-        kind = text(value)
-        if kind not in FILTER_KINDS:
-            raise InvalidInput(f"unknown filter; known: {', '.join(FILTER_KINDS)}")
-        return kind
 
 
 def _response_from_json(value: Any) -> Any:

@@ -24,7 +24,7 @@ def transcript(tmp_path: Path) -> Path:
     guard = xp.BayesianFilter(epsilon="0.3")
     query = xp.randomized_response(epsilon="0.1")
     path = tmp_path / "transcript.json"
-    xp.Transcript(xp.FiniteSet([0, 1]), guard.spec).add(query, 1).add(query, 1).save(path)
+    xp.Transcript(xp.FiniteSet([0, 1]), guard).add(query, 1).add(query, 1).save(path)
     return path
 
 
@@ -97,7 +97,7 @@ def test_what_is_no_loss_is_not_called_one(
     # All "yes" under a rule: 5.06 is its cost, and the realized loss is 9.9.
     path, guard = tmp_path / "t.json", xp.ApproximateFilter("5.08", "1e-6")
     domain, rr = xp.FiniteSet(["no", "yes"]), xp.randomized_response(epsilon="0.1")
-    transcript = xp.Transcript(domain, guard.spec)
+    transcript = xp.Transcript(domain, guard)
     for _ in range(99):
         transcript = transcript.add(rr, "yes")
     transcript.save(path)
@@ -208,7 +208,7 @@ def test_a_budget_that_was_broken_on_the_way_is_broken_whatever_the_end(
     run: Run, tmp_path: Path
 ) -> None:
     path = tmp_path / "lucky.json"
-    transcript = xp.Transcript(xp.FiniteSet(["y", "n"]), xp.BayesianFilter(epsilon=1).spec)
+    transcript = xp.Transcript(xp.FiniteSet(["y", "n"]), xp.BayesianFilter(epsilon=1))
     for response in "yyynnn":
         transcript = transcript.add(xp.randomized_response(1), response)
     transcript.save(path)
@@ -229,7 +229,7 @@ def test_labels_cannot_write_to_the_terminal(
 ) -> None:
     path = tmp_path / "t.json"
     guard = xp.BayesianFilter(epsilon=1)
-    xp.Transcript(xp.FiniteSet(["a\n\x1b[31m", "b"]), guard.spec).save(path)
+    xp.Transcript(xp.FiniteSet(["a\n\x1b[31m", "b"]), guard).save(path)
     _, out, _ = run("decide", path, "--query", query(RR))
     assert "\x1b" not in out
     assert len(out.splitlines()) == 6

@@ -39,7 +39,7 @@ class Files:
         self.transcript = directory / "subject.json"
         self.query = directory / "query.json"
         self.secret = directory / "secret.json"
-        xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=budget).spec).save(self.transcript)
+        xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=budget)).save(self.transcript)
         self.query.write_text(json.dumps(QUERY))
         self.secret.write_text(json.dumps(SECRET))
         self.secret.chmod(0o600)
@@ -122,7 +122,7 @@ def test_a_bad_secret_is_one_line_that_does_not_show_it(
 
 
 def test_coordinates_are_an_object_or_a_list(run: Run, files: Files) -> None:
-    guard = xp.BayesianFilter(epsilon=2).spec
+    guard = xp.BayesianFilter(epsilon=2)
     box = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
     query = xp.logistic({"age": 0.1, "sex": 1}, intercept=-5, epsilon="0.5")
     files.query.write_text(json.dumps({"kind": "logistic", **query.tree(), "epsilon": "0.5"}))

@@ -18,7 +18,7 @@ ROWS = {"basic", "rogers", "whitehouse", "renyi", "mixture", "simplified", "baye
 
 
 def saved(path: Path, guard: xp.Filter | None, *responses: str) -> Path:
-    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), None if guard is None else guard.spec)
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), guard)
     for response in responses:
         transcript = transcript.add(HALF, response)
     transcript.save(path)
@@ -97,7 +97,7 @@ def test_what_a_delta_rules_out_is_null_with_a_reason(run: Run, file: Path) -> N
 def test_infinity_is_a_text(run: Run, tmp_path: Path) -> None:
     sure = xp.channel([[1, 0], ["1/2", "1/2"]])
     path = tmp_path / "t.json"
-    xp.Transcript(xp.FiniteSet([0, 1]), xp.BayesianFilter(1).spec).add(sure, 1).save(path)
+    xp.Transcript(xp.FiniteSet([0, 1]), xp.BayesianFilter(1)).add(sure, 1).save(path)
     code, out, _ = run("compare", path, "--json")
     result = json.loads(out)
     assert code == 0
@@ -108,7 +108,7 @@ def test_infinity_is_a_text(run: Run, tmp_path: Path) -> None:
 def test_a_query_with_a_delta_is_refused_without_one(run: Run, tmp_path: Path) -> None:
     slip = xp.channel([["0.9", "0.1", 0], ["0.9", 0, "0.1"]], delta="0.1")
     path = tmp_path / "t.json"
-    xp.Transcript(xp.FiniteSet([0, 1]), xp.BayesianFilter(1).spec).add(slip, 0).save(path)
+    xp.Transcript(xp.FiniteSet([0, 1]), xp.BayesianFilter(1)).add(slip, 0).save(path)
     code, out, _ = run("compare", path, "--delta", "0.25")
     assert code == 0
     lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
@@ -119,7 +119,7 @@ def test_a_query_with_a_delta_is_refused_without_one(run: Run, tmp_path: Path) -
 def test_what_tells_nothing_could_be_asked_for_ever(run: Run, tmp_path: Path) -> None:
     silent = xp.channel([["1/2", "1/2"], ["1/2", "1/2"]])
     path = tmp_path / "t.json"
-    xp.Transcript(xp.FiniteSet([0, 1]), xp.BayesianFilter(1).spec).add(silent, 0).save(path)
+    xp.Transcript(xp.FiniteSet([0, 1]), xp.BayesianFilter(1)).add(silent, 0).save(path)
     code, out, _ = run("compare", path)
     assert code == 0
     assert out.startswith("1 exchange, budget 1")

@@ -22,7 +22,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_an_account_for_people(run: Run, file: Path) -> None:
     guard = xp.BayesianFilter(epsilon=1)
-    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), guard.spec)
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), guard)
     transcript.add(YES, "yes").add(YES, "no").add(YES, "yes").save(file)
     code, out, err = run("explain", file)
     assert (code, err) == (0, "")
@@ -43,7 +43,7 @@ Most apart now: the responses are 1.649 times as likely for yes as for no.
 
 def test_an_account_for_programs(run: Run, file: Path) -> None:
     guard = xp.BayesianFilter(epsilon=2)
-    transcript = xp.Transcript(xp.FiniteSet(list("abc")), guard.spec)
+    transcript = xp.Transcript(xp.FiniteSet(list("abc")), guard)
     transcript.add(YES, "b").add(YES, "b").save(file)
     code, out, err = run("explain", file, "--json")
     result = json.loads(out)
@@ -98,7 +98,7 @@ def test_nothing_asked_so_far(run: Run, file: Path) -> None:
 def test_degenerate_accounts(
     run: Run, file: Path, rows: list[list[object]], responses: list[int], sentence: str
 ) -> None:
-    transcript = xp.Transcript(xp.FiniteSet(list("abc")), xp.BayesianFilter(epsilon=1).spec)
+    transcript = xp.Transcript(xp.FiniteSet(list("abc")), xp.BayesianFilter(epsilon=1))
     for response in responses:
         transcript = transcript.add(xp.channel(rows), response)
     transcript.save(file)
@@ -118,7 +118,7 @@ def test_factors_beyond_doubles_are_powers(run: Run, file: Path) -> None:
 def test_on_a_box_the_pair_is_an_example(run: Run, file: Path) -> None:
     box = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
     query = xp.logistic({"age": 0.1}, intercept=-5, epsilon=1)
-    xp.Transcript(box, xp.BayesianFilter(epsilon=2).spec).add(query, 1).save(file)
+    xp.Transcript(box, xp.BayesianFilter(epsilon=2)).add(query, 1).save(file)
     code, out, err = run("explain", file, "--gap", "0.001")
     assert (code, err) == (0, "")
     *_, first, second = out.splitlines()

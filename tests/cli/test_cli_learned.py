@@ -21,7 +21,7 @@ QUERY = xp.linear({"age": 1}, range=(20, 80), epsilon="0.5")
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     file = tmp_path / "transcript.json"
-    guard = xp.BayesianFilter(epsilon=1).spec
+    guard = xp.BayesianFilter(epsilon=1)
     xp.Transcript(AGES, guard).add(QUERY, 80).add(QUERY, 20).add(QUERY, 80).save(file)
     return file
 
@@ -76,7 +76,7 @@ def test_without_a_filter_the_loss_is_the_limit(run: Run, file: Path, prior: Pat
 def test_a_budget_that_was_not_kept_allows_nothing_by_itself(
     run: Run, file: Path, prior: Path
 ) -> None:
-    transcript = xp.Transcript(AGES, xp.BayesianFilter(epsilon="0.1").spec).add(QUERY, 20)
+    transcript = xp.Transcript(AGES, xp.BayesianFilter(epsilon="0.1")).add(QUERY, 20)
     transcript.save(file)
     options = ("explain", file, "--prior", prior, "--statement", "age >= 60")
     assert "The budget was not kept; a loss as large" in run(*options)[1]
@@ -101,7 +101,7 @@ def test_what_is_ruled_out(run: Run, file: Path, prior: Path) -> None:
 
 def test_samples_on_a_box_have_a_standard_error(run: Run, file: Path, prior: Path) -> None:
     box = xp.Box(age=(20, 80), region=xp.categories("north", "south"))
-    xp.Transcript(box, xp.SimplifiedFilter(epsilon=1).spec).add(QUERY, 80).save(file)
+    xp.Transcript(box, xp.SimplifiedFilter(epsilon=1)).add(QUERY, 80).save(file)
     rows = [f"{20 + k % 60},{'north' if k % 3 else 'south'}\n" for k in range(300)]
     prior.write_text("age,region\n" + "".join(rows))
     options = ("explain", file, "--prior", prior, "--statement")
@@ -156,7 +156,7 @@ def test_the_drawing_says_allowed_only_of_a_budget_that_was_kept(
     run: Run, file: Path, prior: Path, tmp_path: Path, guard: xp.Filter | None, words: str
 ) -> None:
     page = tmp_path / "out.html"
-    xp.Transcript(AGES, guard.spec if guard else None).add(QUERY, 20).save(file)
+    xp.Transcript(AGES, guard).add(QUERY, 20).save(file)
     run("explain", file, "--prior", prior, "--statement", "age >= 60", "--html", page)
     text = page.read_text(encoding="utf-8")
     drawn = text[text.index("<svg") : text.index("</svg>")]

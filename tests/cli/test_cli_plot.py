@@ -21,7 +21,7 @@ YES = xp.randomized_response(epsilon="0.5")
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "transcript.json"
-    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1).spec)
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
     transcript.add(YES, "yes").add(YES, "no").add(YES, "yes").save(path)
     return path
 
@@ -100,7 +100,7 @@ def test_rules_are_drawn_where_there_is_a_delta(
         (xp.BayesianFilter(epsilon="0.3"), ["--delta", "1e-6"], True),
         (xp.ApproximateFilter(epsilon="0.3", delta="1e-3"), [], True),
     ]:
-        transcript = xp.Transcript(xp.FiniteSet([0, 1]), guard.spec)
+        transcript = xp.Transcript(xp.FiniteSet([0, 1]), guard)
         for response in (0, 1, 0, 1, 0):
             transcript = transcript.add(tenth, response)
         path = tmp_path / "t.json"
@@ -116,10 +116,10 @@ def test_rules_are_drawn_where_there_is_a_delta(
         assert costs["basic"] == pytest.approx([0, 0.1, 0.2, 0.3])
         assert costs["whitehouse"] == pytest.approx([0, 0.1, 0.2, 0.3])
         for index, cost in enumerate(costs["mixture"]):
-            beginning = xp.Transcript(xp.FiniteSet([0, 1]), guard.spec)
+            beginning = xp.Transcript(xp.FiniteSet([0, 1]), guard)
             for _ in range(index):
                 beginning = beginning.add(tenth, 0)
-            delta = None if guard.spec.delta else "1e-6"
+            delta = None if isinstance(guard, xp.CompositionFilter) else "1e-6"
             said = xp.compare(xp.Odometer(beginning), delta=delta).standings if index else None
             assert cost == (0 if said is None else pytest.approx(said["mixture"].spent))
 
@@ -141,5 +141,5 @@ def test_rules_need_a_budget(run: Run, tmp_path: Path) -> None:
 def test_an_empty_transcript_with_a_delta_is_drawn(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     guard = xp.ApproximateFilter(epsilon=1, delta="1e-6")
-    xp.Transcript(xp.FiniteSet(["no", "yes"]), guard.spec).save(path)
+    xp.Transcript(xp.FiniteSet(["no", "yes"]), guard).save(path)
     assert run("plot", path, "-o", tmp_path / "t.png")[0] == 0

@@ -20,7 +20,7 @@ def file(tmp_path: Path) -> Path:
     box = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
     heart = xp.logistic({"age": -0.059, "sex": -1.456}, intercept=3, epsilon=1)
     sleep = xp.linear({"age": 0.1}, range=(2, 9), clip=True, epsilon=1)
-    transcript = xp.Transcript(box, xp.BayesianFilter(epsilon=4).spec).add(heart, 1).add(sleep, 9)
+    transcript = xp.Transcript(box, xp.BayesianFilter(epsilon=4)).add(heart, 1).add(sleep, 9)
     path = tmp_path / "transcript.json"
     transcript.save(path)
     return path
@@ -65,7 +65,7 @@ def test_a_bound_above_the_budget_shows_nothing_and_is_exit_code_three(
 ) -> None:
     """The transcript has a loss of 2, so no proof can show less."""
     query = xp.logistic([1000], epsilon=1)
-    transcript = xp.Transcript(xp.Box([(-1, 1)]), guard.spec if guard else None)
+    transcript = xp.Transcript(xp.Box([(-1, 1)]), guard)
     for _ in range(2):
         transcript = transcript.add(query, 1)
     file, proof = tmp_path / "transcript.json", tmp_path / "proof.json"
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_bad_input_or_no_proof(run: Run, file: Path, tmp_
 def test_a_proof_of_the_end_comes_with_what_a_replay_says_of_the_way(
     run: Run, tmp_path: Path
 ) -> None:
-    transcript = xp.Transcript(xp.FiniteSet(["y", "n"]), xp.BayesianFilter(epsilon=1).spec)
+    transcript = xp.Transcript(xp.FiniteSet(["y", "n"]), xp.BayesianFilter(epsilon=1))
     for response in "yyynnn":
         transcript = transcript.add(xp.randomized_response(1), response)
     file, proof = tmp_path / "lucky.json", tmp_path / "proof.json"
@@ -155,7 +155,7 @@ def test_a_reader_who_leaves_does_not_change_the_exit_code(
     run: Run, tmp_path: Path, command: str, code: int
 ) -> None:
     query = xp.randomized_response(epsilon=1)
-    guard = xp.BayesianFilter(epsilon="0.5").spec
+    guard = xp.BayesianFilter(epsilon="0.5")
     file, proof = tmp_path / "transcript.json", tmp_path / "proof.json"
     xp.Transcript(xp.FiniteSet([0, 1]), guard).add(query, 1).save(file)
     assert run("certify", file, "-o", proof)[0] == 0

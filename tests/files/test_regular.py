@@ -35,7 +35,7 @@ TABLES: dict[str, Reader] = {
 @pytest.fixture
 def good(tmp_path: Path) -> Path:
     """A directory with a file of every kind that can be read."""
-    xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=1).spec).save(tmp_path / "transcript.json")
+    xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=1)).save(tmp_path / "transcript.json")
     (tmp_path / "queries.json").write_text(json.dumps(QUERIES))
     (tmp_path / "query.json").write_text(json.dumps(QUERY))
     (tmp_path / "data.csv").write_text("subject,query,response\nann,q,yes\n")

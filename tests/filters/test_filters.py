@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.filters.decision import Decision
-from expost.filters.filter import Filter
-from expost.filters.kinds import filter_of
+from expost.files.canonical import json_text
+from expost.files.reading import parse
+from expost.filters import Account, Decision, Filter, filter_from_json
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats, exact
 from expost.queries import Query
+from expost.transcript import readable
 from support import oracles
 from support.paper import ELEVEN, power
 from support.strategies import Menu, columns, menus
@@ -272,8 +273,6 @@ def test_a_decision_is_the_same_after_any_number_of_dry_runs(kind: type[Filter])
 
 
 def _document(odometer: Odometer) -> object:
-    from expost.transcript import readable
-
     return readable(odometer.transcript.tree())
 
 
@@ -282,10 +281,11 @@ def _bytes(decision: Decision) -> bytes:
 
 
 @pytest.mark.parametrize("kind", FILTERS)
-def test_a_filter_is_what_its_transcript_names(kind: type[Filter]) -> None:
+def test_a_filter_is_read_as_it_was_written(kind: type[Filter]) -> None:
     for guard in (kind("0.7"), kind(ratio="9/4")):
-        assert filter_of(guard.spec) == guard
-        assert type(filter_of(guard.spec)) is kind
+        again = filter_from_json(parse(json_text(readable({"kind": kind.kind, **guard.tree()}))))
+        assert again == guard
+        assert type(again) is kind
 
 
 def test_basic_adds_channels_and_nominal_epsilons_exactly() -> None:
@@ -339,11 +339,11 @@ def test_a_budget_is_one_thing_or_the_other() -> None:
 
 def test_a_filter_of_ones_own_is_the_one_that_decides() -> None:
     class Strict(xp.BayesianFilter):
-        def accepts(self, odometer: Odometer, query: Query) -> bool:
+        def accepts(self, account: Account, query: Query) -> bool:
             return False
 
-        def decide(self, odometer: Odometer, query: Query) -> Decision:
-            decision = super().decide(odometer, query)
+        def decide(self, account: Account, query: Query) -> Decision:
+            decision = super().decide(account, query)
             return dataclasses.replace(decision, accepted=False)
 
     session = xp.Session(PAIR, 1, filter=Strict(5))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.filters.filter import WorstCase
+from expost.filters import WorstCase
 from expost.filters.repeats import MOST_REPEATS, Repeats, most_repeats
 from expost.numbers import Nats
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.loss.realized import exact_realized_loss
 from expost.numbers import Nats
 from support import strategies
 
@@ -62,7 +61,7 @@ def test_statements_about_several_are_bounded_by_the_losses_of_those_who_answere
         statement, before = ~statement, 1 - before
     for seen in ({"one": first}, {"two": second}, {"one": first, "two": second}):
         gain = Nats(ratio=xp.confidence(both.updated(belief, **seen), statement) / before)
-        loss = sum((exact_realized_loss(t) for t in seen.values()), start=Nats())
+        loss = sum((xp.Odometer(t).exact_loss for t in seen.values()), start=Nats())
         assert gain <= loss
         assert gain + loss >= Nats()
 
@@ -72,7 +71,7 @@ def test_a_statement_about_the_noise_itself_can_gain_more_than_epsilon() -> None
     bit = xp.FiniteSet([0, 1])
     flip = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     response = xp.Transcript(bit).add(flip, 1)
-    assert exact_realized_loss(response) == Nats(ratio=Fraction(3))
+    assert xp.Odometer(response).exact_loss == Nats(ratio=Fraction(3))
 
     # The same query with the noise as a second object: the response is their sum modulo 2.
     world = xp.Composite(value=bit, noise=bit)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.knowledge.gain import exp_above
-from expost.loss.realized import exact_realized_loss
 from expost.numbers import INFINITE, Nats
 from support import oracles, strategies
 from support.strategies import Menu
@@ -69,7 +68,7 @@ def test_the_gain_is_that_of_the_paper_and_never_above_the_loss(
     _, _, transcript = case
     ratio = xp.gain_ratio(*case)
     assert ratio == by_hand(*case)
-    largest = exact_realized_loss(transcript).ratio
+    largest = xp.Odometer(transcript).exact_loss.ratio
     assert largest is not None
     assert 1 / largest <= ratio <= largest
     gain = xp.knowledge_gain(*case)
@@ -89,7 +88,7 @@ def test_the_confidence_ends_up_in_the_range_that_the_loss_allows(
     belief, statement, transcript = case
     before = xp.confidence(belief, statement)
     after = xp.confidence(belief.updated(transcript), statement)
-    assert after in xp.allowed_confidence(before, exact_realized_loss(transcript))
+    assert after in xp.allowed_confidence(before, xp.Odometer(transcript).exact_loss)
     assert after in xp.allowed_confidence(before, xp.realized_loss(transcript))
 
 
@@ -101,7 +100,7 @@ def test_behind_a_filter_gain_and_loss_are_within_the_budget(
         epsilon=menu.budget.rational or None,
         ratio=None if menu.budget.rational else menu.budget.ratio,
     )
-    odometer = xp.Odometer(xp.Transcript(menu.domain, guard.spec))
+    odometer = xp.Odometer(xp.Transcript(menu.domain, guard))
     belief, statement = data.draw(beliefs(menu.domain)), data.draw(statements(menu.domain))
     if xp.confidence(belief, statement) == 0:
         statement = ~statement
@@ -111,7 +110,7 @@ def test_behind_a_filter_gain_and_loss_are_within_the_budget(
         response = data.draw(st.sampled_from(list(query.on(menu.domain).responses)))
         odometer = odometer.add(query, response)
         gain = Nats(ratio=xp.gain_ratio(belief, statement, odometer.transcript))
-        loss = exact_realized_loss(odometer.transcript)
+        loss = xp.Odometer(odometer.transcript).exact_loss
         assert gain <= loss <= menu.budget
         assert gain + loss >= Nats()
         before = xp.confidence(belief, statement)

@@ -18,7 +18,7 @@ PRIOR = xp.Belief(TWO, {"no": "0.75", "yes": "0.25"})
 
 
 def test_the_budget_says_what_is_allowed_where_it_is_kept() -> None:
-    transcript = xp.Transcript(TWO, xp.BayesianFilter(ratio=9).spec).add(FLIP, "yes")
+    transcript = xp.Transcript(TWO, xp.BayesianFilter(ratio=9)).add(FLIP, "yes")
     found = learned(xp.replay(transcript), PRIOR, 'value == "yes"')
     assert (found.before, found.after, found.state) == (Fraction(1, 4), 0.5, "kept")
     assert found.allowed.lower == pytest.approx(1 / 28)
@@ -26,7 +26,7 @@ def test_the_budget_says_what_is_allowed_where_it_is_kept() -> None:
     assert found.gain == pytest.approx(0.6931471805599453)
 
 
-@pytest.mark.parametrize("guard", [None, xp.BayesianFilter(ratio=2).spec])
+@pytest.mark.parametrize("guard", [None, xp.BayesianFilter(ratio=2)])
 def test_else_the_loss_does(guard: object) -> None:
     transcript = xp.Transcript(TWO, guard).add(FLIP, "yes")  # type: ignore[arg-type]
     found = learned(xp.replay(transcript), PRIOR, 'value == "yes"')

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.loss.realized import exact_realized_loss
 from expost.numbers import Nats
 from support import strategies
 
@@ -22,7 +21,7 @@ TWO = xp.FiniteSet(["no", "yes"])
 def test_a_witness_is_within_delta_of_the_loss(transcript: xp.Transcript, delta: str) -> None:
     found = xp.witness(transcript, delta)
     ratio = xp.gain_ratio(found.belief, found.statement, transcript)
-    assert found.loss == exact_realized_loss(transcript)
+    assert found.loss == xp.Odometer(transcript).exact_loss
     assert Nats(ratio=ratio) <= found.loss <= Nats(Fraction(delta), ratio)
     assert ratio == found.after / found.before
     assert found.gain == xp.knowledge_gain(found.belief, found.statement, transcript)

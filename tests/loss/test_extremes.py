@@ -11,10 +11,14 @@ import pytest
 from hypothesis import given
 
 import expost as xp
-from expost.loss.extremes import most_apart
+from expost.loss.extremes import Apart
 from support import oracles
 from support.boxes import some_case
 from support.strategies import columns, transcripts
+
+
+def most_apart(odometer: xp.Odometer) -> Apart | None:
+    return odometer.log_likelihood.most_apart()
 
 
 def likelihoods(transcript: xp.Transcript) -> list[Fraction]:

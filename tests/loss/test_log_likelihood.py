@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from fractions import Fraction
 
 import mpmath
 
 import expost as xp
-from expost.loss.log_likelihood import BoxLogLikelihood, LogLikelihood
-from expost.transcript import Exchange
+from expost.loss.on_box import BoxLogLikelihood
+from expost.loss.on_set import SetLogLikelihood
+from expost.numbers import Nats
 from support import oracles
 from support.strategies import finite
 
@@ -18,12 +20,11 @@ from support.strategies import finite
 def test_a_common_drift_is_taken_out_without_any_rounding() -> None:
     domain = xp.FiniteSet(range(5))
     query = xp.randomized_response(epsilon=2)
-    total = LogLikelihood.flat(domain)
+    total = SetLogLikelihood.flat(domain)
     shifts = 0
     for step in range(400):
-        exchange = xp.Transcript(domain).add(query, step % 5).exchanges[0]
         before = total.values
-        total = total.add(exchange)
+        total = total.add(query, step % 5)
         moved = [Fraction(a) - Fraction(b) for a, b in zip(total.values, before, strict=True)]
         shifts += min(moved) > 0
         assert abs(total.highest) <= 2 + total.highest - total.lowest
@@ -73,7 +74,7 @@ def test_the_tally_counts_every_exchange_however_many_differ() -> None:
         odometer = odometer.add(query, response)
         expected[query, response] += 1
     tally = finite(odometer).tally
-    assert {(s.query, s.position): s.times for s in tally.values()} == expected
+    assert {(s.query, s.position): s.times for s in tally} == expected
     ratios = [
         query.on(domain).pmf(0).probability(y) / query.on(domain).pmf(1).probability(y)
         for (query, y), times in expected.items()
@@ -83,11 +84,39 @@ def test_the_tally_counts_every_exchange_however_many_differ() -> None:
     assert odometer.exact_loss.ratio == max(product, 1 / product)
 
 
-def test_a_beginning_over_a_box_counts_its_terms_as_if_there_were_no_others() -> None:
+def test_what_is_known_of_a_box_does_not_depend_on_the_path() -> None:
+    box = xp.Box(age=(10, 100), weight=(40, 120))
+    generator = random.Random(2)
+    asked = [
+        ((round(generator.uniform(-1, 1), 2), round(generator.uniform(-1, 1), 2)), i % 2)
+        for i in range(8)
+    ] * 2
+
+    def query(weights: tuple[float, float]) -> xp.Query:
+        return xp.logistic({"age": weights[0], "weight": weights[1]}, epsilon="0.1")
+
+    effort, more, found = xp.Effort(nodes=3), query((0.5, -0.3)), set()
+    for _ in range(4):
+        generator.shuffle(asked)
+        transcript, stepped = xp.Transcript(box), BoxLogLikelihood.flat(box)
+        for weights, response in asked:
+            transcript = transcript.add(query(weights), response)
+            stepped = stepped.add(query(weights), response)
+            if generator.random() < 0.3:
+                assert stepped.terms  # which are gone on with from here
+        at_once = BoxLogLikelihood.of(box, transcript.exchanges)
+        assert list(stepped.terms.items()) == list(at_once.terms.items())
+        decision = xp.BayesianFilter("0.8").decide(xp.Odometer(transcript, effort=effort), more)
+        found.add((stepped.loss(effort), at_once.loss(effort), decision.loss_at_worst))
+    assert len(found) == 1
+    ((first, second, _),) = found
+    assert first == second
+
+
+def test_equal_queries_are_one_however_often_they_are_made() -> None:
     box = xp.Box(age=(10, 100))
-    queries = [xp.logistic({"age": 0.1}, intercept=-k, epsilon="0.1") for k in (1, 2, 3)]
-    exchanges = [Exchange(queries[i * i % 3], i % 2) for i in range(12)]
-    whole = BoxLogLikelihood.of(box, exchanges)
-    for count in range(13):
-        alone = BoxLogLikelihood.of(box, exchanges[:count])
-        assert list(whole.first(count).counted.items()) == list(alone.counted.items())
+    total = BoxLogLikelihood.flat(box)
+    for times in (1, 2, 3):
+        total = total.add(xp.logistic({"age": 0.1}, epsilon="0.1"), 1, times)
+        assert list(total.terms.values()) == [sum(range(1, times + 1))]
+    assert total.exact_spent == Nats(Fraction(6, 10))

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 
 import expost as xp
-from expost.loss.on_set import spread
-from expost.loss.realized import basic_loss, exact_realized_loss
+from expost.loss.realized import basic_loss
 from support.strategies import finite, transcripts
 
 
@@ -51,7 +50,7 @@ def test_adding_leaves_the_old_odometer_as_it_was(transcript: xp.Transcript) -> 
 def test_a_loss_never_exceeds_the_sum_of_the_epsilons(transcript: xp.Transcript) -> None:
     odometer = xp.Odometer(transcript)
     assert odometer.loss.upper <= odometer.spent.upper
-    assert exact_realized_loss(transcript) <= basic_loss(transcript)
+    assert xp.Odometer(transcript).exact_loss <= basic_loss(transcript)
     exact = basic_loss(transcript).enclosure
     assert odometer.spent.lower <= exact.lower
     assert exact.upper <= odometer.spent.upper
@@ -71,7 +70,7 @@ def test_rounding_does_not_lift_a_loss_above_the_sum_of_the_epsilons() -> None:
     query = xp.channel([["1/3", "2/3"], ["2/3", "1/3"]])
     odometer = xp.Odometer(xp.Transcript(xp.FiniteSet([0, 1]))).add(query, 0)
     assert odometer.loss.upper == odometer.spent.upper
-    assert spread(finite(odometer)).upper > odometer.spent.upper
+    assert finite(odometer).spread.upper > odometer.spent.upper
 
 
 def test_an_odometer_cannot_be_changed() -> None:

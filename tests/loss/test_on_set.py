@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.loss.log_likelihood import Summand
-from expost.loss.on_set import _BLOCK, exact_spread, spread, spread_with
+from expost.loss.on_set import _BLOCK
+from expost.transcript import Summand
 from support import oracles
 from support.strategies import finite, nearly_tied, vectors
 
@@ -18,9 +18,9 @@ def test_doubles_misorder_near_ties_and_the_exact_spread_does_not() -> None:
         transcript = nearly_tied(seed)
         likelihoods = oracles.product(vectors(transcript), 6)
         total = finite(xp.Odometer(transcript))
-        assert exact_spread(total).ratio == oracles.ratio(likelihoods)
+        assert total.exact_loss.ratio == oracles.ratio(likelihoods)
         misordered += likelihoods[int(np.argmax(total.values))] != max(likelihoods)
-        enclosure, exact = spread(total), exact_spread(total).enclosure
+        enclosure, exact = total.spread, total.exact_loss.enclosure
         assert enclosure.lower <= exact.lower
         assert exact.upper <= enclosure.upper
     assert misordered > 10  # else the cases would be too easy
@@ -60,9 +60,9 @@ def test_a_response_given_many_times_counts_as_often(times: int) -> None:
             xp.Transcript(transcript.domain).add(query, query.on(total.domain).responses[0])
         )
         likelihoods = oracles.product([*vectors(transcript), [p**times for p in vector]], 6)
-        exact = exact_spread(total, Summand(query, 0, times))
+        exact = total.exact_spread_with(Summand(query, 0, times))
         assert exact.ratio == oracles.ratio(likelihoods)
-        enclosure = spread_with(total, query.on(total.domain).term(0), times)
+        enclosure = total.spread_with(query.on(total.domain).term(0), times)
         assert enclosure.lower <= exact.enclosure.lower
         assert exact.enclosure.upper <= enclosure.upper
         assert enclosure.width <= 1e-9

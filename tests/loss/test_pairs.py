@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
-from expost.loss.pairs import exact_spread_apart, spread_of_pair, widest_pair
+from expost.loss.exact import ExactSums
+from expost.loss.on_set import enclose
+from expost.loss.pairs import exact_spread_apart, widest_pair
 from expost.numbers import Nats
 from support import oracles
 from support.strategies import finite, nearly_tied, vectors
@@ -36,12 +38,14 @@ def test_values_told_apart_by_classes_are_compared_exactly_among_near_ties() -> 
         if widest is not None:
             expected = max(expected, widest * factor)
             exact = Nats(ratio=widest).enclosure
-            pair = widest_pair(total, told_from)
+            pair = widest_pair(total.values, told_from)
             assert pair in told
-            enclosure = spread_of_pair(total, pair)
+            high, low = (float(total.values[place]) for place in pair)
+            enclosure = enclose(high, low, total.error)
             assert enclosure.lower <= exact.lower
             assert exact.upper <= enclosure.upper
             within_one_class += widest < max(ratios.values())
-        found = exact_spread_apart(total, told_from, Nats(ratio=factor) if told else Nats())
+        sums = ExactSums(total.domain, total.values, total.error, list(total.tally))
+        found = exact_spread_apart(sums, told_from, Nats(ratio=factor) if told else Nats())
         assert found.ratio == expected
     assert within_one_class > 10  # else the classes would not matter

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 import expost as xp
-from expost.loss.realized import basic_loss, exact_realized_loss
+from expost.loss.realized import basic_loss
 from expost.numbers import INFINITE, Nats
 from support import oracles
 from support.paper import ELEVEN, power
@@ -22,7 +22,7 @@ from support.strategies import transcripts, vectors
 def test_the_loss_is_that_of_the_definition(transcript: xp.Transcript) -> None:
     assert isinstance(transcript.domain, xp.FiniteSet)
     expected = oracles.ratio(oracles.product(vectors(transcript), len(transcript.domain)))
-    assert exact_realized_loss(transcript).ratio == expected
+    assert xp.Odometer(transcript).exact_loss.ratio == expected
     assert expected is not None
     enclosure, running = xp.realized_loss(transcript), xp.Odometer(transcript).loss
     with mpmath.workdps(60):
@@ -36,7 +36,7 @@ def test_example_1_nothing_is_learned_from_0_1_1_0() -> None:
     transcript = xp.Transcript(xp.FiniteSet([0, 1]))
     for response in (0, 1, 1, 0):
         transcript = transcript.add(query, response)
-    assert exact_realized_loss(transcript) == Nats()
+    assert xp.Odometer(transcript).exact_loss == Nats()
     assert xp.realized_loss(transcript) == xp.Enclosure(0.0, 0.0)
     assert xp.utilization(transcript) == xp.Enclosure(0.0, 0.0)
     assert basic_loss(transcript) == Nats(Fraction(28, 10))
@@ -46,7 +46,7 @@ def test_example_2_the_loss_is_ln_3_2_a_third_of_the_guarantee() -> None:
     transcript = xp.Transcript(ELEVEN).add(power(1), 1).add(power(2), 0).add(power(3), 1)
     likelihoods = oracles.product(vectors(transcript), 11)
     assert (likelihoods[0], likelihoods[10]) == (Fraction(96, 1000), Fraction(144, 1000))
-    assert exact_realized_loss(transcript).ratio == Fraction(3, 2)
+    assert xp.Odometer(transcript).exact_loss.ratio == Fraction(3, 2)
     assert basic_loss(transcript).ratio == Fraction(27, 8)
     share = xp.utilization(transcript)
     assert share.lower <= Fraction(1, 3) <= share.upper
@@ -57,21 +57,21 @@ def test_the_odometer_can_fall_but_need_not_when_the_leader_loses() -> None:
     first = xp.channel([["1/2", "1/2"], ["49/100", "51/100"], ["1/10", "9/10"]])
     second = xp.channel([["1/5", "4/5"], ["4/5", "1/5"], ["3/10", "7/10"]])
     transcript = xp.Transcript(xp.FiniteSet(list("abc"))).add(first, 0)
-    assert exact_realized_loss(transcript).ratio == 5
+    assert xp.Odometer(transcript).exact_loss.ratio == 5
     # Response 0 is likelier for the current minimum than for the current maximum, and yet:
-    assert exact_realized_loss(transcript.add(second, 0)).ratio == Fraction(196, 15)
+    assert xp.Odometer(transcript.add(second, 0)).exact_loss.ratio == Fraction(196, 15)
 
 
 def test_a_zero_likelihood_is_an_infinite_loss() -> None:
     query = xp.channel([[0, 1], ["1/2", "1/2"]])
     transcript = xp.Transcript(xp.FiniteSet(list("ab")))
-    assert exact_realized_loss(transcript.add(query, 0)) == INFINITE
+    assert xp.Odometer(transcript.add(query, 0)).exact_loss == INFINITE
     assert xp.realized_loss(transcript.add(query, 0)).lower == math.inf
-    assert exact_realized_loss(transcript.add(query, 1)).ratio == 2
+    assert xp.Odometer(transcript.add(query, 1)).exact_loss.ratio == 2
     assert xp.worst_case_loss(query, xp.FiniteSet(list("ab"))).upper == math.inf
     assert xp.utilization(query, xp.FiniteSet(list("ab"))) == xp.Enclosure(0.0, 0.0)
     everywhere = transcript.add(xp.channel([[0, 1], [1, 0]]), 0).add(query, 0)
-    assert exact_realized_loss(everywhere) == INFINITE
+    assert xp.Odometer(everywhere).exact_loss == INFINITE
     assert xp.Odometer(everywhere).loss.upper == math.inf
 
 
@@ -82,7 +82,7 @@ def test_a_thousand_exactly_tied_values_have_one_loss() -> None:
     transcript = xp.Transcript(domain)
     for table in (rows, swapped, swapped, rows, rows):
         transcript = transcript.add(xp.channel(table), 0)
-    assert exact_realized_loss(transcript).ratio == Fraction(9, 7)
+    assert xp.Odometer(transcript).exact_loss.ratio == Fraction(9, 7)
 
 
 def test_an_infinite_loss_is_no_share_of_an_infinite_sum() -> None:

@@ -31,7 +31,7 @@ PURE: list[type[Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilt
 
 
 def answered(responses: str, guard: Filter | None) -> xp.Transcript:
-    transcript = xp.Transcript(TWO, None if guard is None else guard.spec)
+    transcript = xp.Transcript(TWO, guard)
     for response in responses:
         transcript = transcript.add(FLIP, response)
     return transcript
@@ -59,7 +59,7 @@ def test_an_empty_transcript_is_kept() -> None:
 
 def test_a_query_with_a_delta_is_refused_by_a_pure_filter() -> None:
     leaky = xp.channel([["1/2", "1/2"], ["1/2", "1/2"]], delta="1e-6")
-    transcript = xp.Transcript(TWO, xp.BayesianFilter(epsilon=1).spec).add(leaky, 0)
+    transcript = xp.Transcript(TWO, xp.BayesianFilter(epsilon=1)).add(leaky, 0)
     assert xp.replay(transcript).first_refused == 1
 
 
@@ -79,7 +79,7 @@ def test_a_replay_is_every_decision_on_its_prefix(transcript: xp.Transcript) -> 
     spent = xp.Odometer(transcript).spent.upper
     for kind in PURE:
         for share in (0.4, 0.9):
-            again = xp.Transcript(domain, kind(epsilon=repr(max(1e-6, share * spent))).spec)
+            again = xp.Transcript(domain, kind(epsilon=repr(max(1e-6, share * spent))))
             for exchange in transcript.exchanges:
                 again = again.add(exchange.query, exchange.response)
             found = xp.replay(again)
@@ -158,7 +158,7 @@ def test_the_peak_on_a_box_is_that_of_the_history(seed: int) -> None:
 
 def test_a_loss_above_the_budget_is_not_undecided(run: Run, tmp_path: Path) -> None:
     flip, blind = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), xp.channel([["1/2", "1/2"]] * 2)
-    transcript = xp.Transcript(TWO, xp.BayesianFilter(ratio=3).spec).add(flip, 0)
+    transcript = xp.Transcript(TWO, xp.BayesianFilter(ratio=3)).add(flip, 0)
     transcript = transcript.add(blind, 0).add(blind, 0)
     # Three exact comparisons, and a node for each.
     assert xp.replay(transcript, nodes=1).kept is None
@@ -177,7 +177,7 @@ def test_a_loss_above_the_budget_is_not_undecided(run: Run, tmp_path: Path) -> N
 def test_a_budget_with_a_delta_bounds_no_single_confidence(run: Run, tmp_path: Path) -> None:
     guard = xp.ApproximateFilter(epsilon="5.08", delta="1e-6")
     tenth = xp.randomized_response(epsilon="0.1")
-    transcript = xp.Transcript(TWO, guard.spec)
+    transcript = xp.Transcript(TWO, guard)
     for _ in range(99):
         transcript = transcript.add(tenth, "y")
     found = learned(xp.replay(transcript), xp.Belief.uniform(TWO), 'value == "y"')
@@ -243,7 +243,7 @@ def test_what_the_simplified_filter_accepts_the_bayesian_one_does_on_a_box_too()
 
 def test_many_exact_ties_of_many_different_queries_are_given_up_and_nothing_is_claimed() -> None:
     """Every second decision is at the very limit, and goes through all that came before."""
-    transcript = xp.Transcript(xp.FiniteSet(["a", "b", "c"]), xp.BayesianFilter(ratio="9/4").spec)
+    transcript = xp.Transcript(xp.FiniteSet(["a", "b", "c"]), xp.BayesianFilter(ratio="9/4"))
     for i in range(120):
         k = 1000 + 7 * i
         total, rest = 10 * k + 1, 5 * k + 1

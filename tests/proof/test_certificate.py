@@ -60,7 +60,7 @@ def test_with_nodes_enough_a_certificate_is_as_close_as_asked_for() -> None:
 def smooth(n: int = 14, d: int = 5) -> xp.Transcript:
     """Logistic queries that are flat enough for the bound with curvature."""
     generator = random.Random(5)
-    transcript = xp.Transcript(xp.Box([(-1, 1)] * d), xp.BayesianFilter(epsilon=9).spec)
+    transcript = xp.Transcript(xp.Box([(-1, 1)] * d), xp.BayesianFilter(epsilon=9))
     for _ in range(n):
         weights = [generator.uniform(-1, 1) for _ in range(d)]
         query = xp.logistic(weights, intercept=generator.uniform(-1, 1), epsilon=1)
@@ -74,13 +74,13 @@ def mixed() -> xp.Transcript:
     heart = xp.logistic({"age": -0.059, "sex": -1.456, "bmi": 0.1}, intercept=3, epsilon=1)
     sleep = xp.linear({"age": 0.0855, "sex": 3, "bmi": -0.3}, range=(0, 12), clip=True, epsilon=1)
     plain = xp.linear({"age": 1, "bmi": 0.5}, epsilon="0.5")
-    transcript = xp.Transcript(box, xp.BayesianFilter(epsilon=4).spec)
+    transcript = xp.Transcript(box, xp.BayesianFilter(epsilon=4))
     ends = plain.on(box).responses
     return transcript.add(heart, 1).add(sleep, 0).add(heart, 1).add(plain, ends[1]).add(sleep, 12)
 
 
 def linear_only() -> xp.Transcript:
-    transcript = xp.Transcript(xp.Box([(-1, 1)] * 3), xp.BayesianFilter(epsilon=9).spec)
+    transcript = xp.Transcript(xp.Box([(-1, 1)] * 3), xp.BayesianFilter(epsilon=9))
     for weights in ([1, 2, 3], [-1, 0.5, 2], [2, -3, 1]):
         query = xp.linear(weights, epsilon=1)
         transcript = transcript.add(query, query.on(transcript.domain).responses[1])
@@ -91,7 +91,7 @@ def corners() -> xp.Transcript:
     """Linear queries, two of them contradicted, whose smallest sum is at one of many corners."""
     generator = random.Random(6)
     box = xp.Box([(-1, 1)] * 13 + [xp.integers(0, 3)])
-    transcript = xp.Transcript(box, xp.BayesianFilter(epsilon=9).spec)
+    transcript = xp.Transcript(box, xp.BayesianFilter(epsilon=9))
     for step in range(30):
         weights = [generator.uniform(-1, 1) for _ in range(14)]
         query = xp.linear(weights, intercept=generator.uniform(-1, 1), epsilon="0.8")
@@ -104,7 +104,7 @@ def corners() -> xp.Transcript:
 
 def finite() -> xp.Transcript:
     domain = xp.FiniteSet([0, 1, 2])
-    transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=4).spec)
+    transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=4))
     transcript = transcript.add(xp.randomized_response(epsilon=1), 2)
     transcript = transcript.add(xp.perturbation([0, 0.25, 1], epsilon=1), 0)
     return transcript.add(xp.channel([["1/2", "1/2"], ["1/3", "2/3"], ["1/4", "3/4"]]), 1)
@@ -152,7 +152,7 @@ def test_what_is_checked_uses_curvature_and_cuts_of_both_kinds() -> None:
 def test_a_query_that_uses_up_the_budget_is_shown_to_be_within_it(query: xp.Query) -> None:
     """The error of its score is no reason to say that it may tell more than its epsilon."""
     domain = xp.FiniteSet([0, 1])
-    transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=1).spec).add(query, 1)
+    transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=1)).add(query, 1)
     proof = xp.certificate(transcript)
     assert checked(transcript, proof).shows_end_within_budget
     assert proof.verdict.shows_end_within_budget
@@ -180,7 +180,7 @@ STEEP = xp.logistic([1000], epsilon="1/3")
 def test_a_loss_that_is_all_of_its_budget_is_shown_to_be_within_it(
     domain: xp.FiniteSet | xp.Box, guard: xp.Filter, exchanges: list[tuple[xp.Query, int]]
 ) -> None:
-    transcript = xp.Transcript(domain, guard.spec)
+    transcript = xp.Transcript(domain, guard)
     for query, response in exchanges:
         transcript = transcript.add(query, response)
     proof = xp.certificate(transcript)
@@ -208,7 +208,7 @@ def test_a_budget_that_a_loss_misses_by_next_to_nothing_is_not_shown(data: st.Da
     little = data.draw(st.sampled_from([Fraction(1, 10**n) for n in (20, 27, 30, 60, 300)]))
     for factor, within in ((1 - little, False), (1, True), (1 + little, True)):
         guard = xp.BayesianFilter(ratio=ratio * factor)
-        transcript = xp.Transcript(xp.FiniteSet(range(size)), guard.spec)
+        transcript = xp.Transcript(xp.FiniteSet(range(size)), guard)
         for query, response in exchanges:
             transcript = transcript.add(query, response)
         assert checked(transcript, xp.certificate(transcript)).shows_end_within_budget is within
@@ -321,7 +321,7 @@ def test_an_honest_transcript_is_shown_to_be_within_its_budget(over: str, shown:
     """The gap lies across the budget, so the search goes on until it does not."""
     plain = smooth(n=5, d=3)
     budget = Decimal(xp.realized_loss(plain, gap=1e-6).upper) + Decimal(over)
-    transcript = xp.Transcript(plain.domain, xp.BayesianFilter(epsilon=str(budget)).spec)
+    transcript = xp.Transcript(plain.domain, xp.BayesianFilter(epsilon=str(budget)))
     for exchange in plain.exchanges:
         transcript = transcript.add(exchange.query, exchange.response)
     proof = xp.certificate(transcript, gap=0.1)

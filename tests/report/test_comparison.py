@@ -20,8 +20,8 @@ TENTH = xp.randomized_response(epsilon="0.1")
 MILLIONTH = Fraction(1, 10**6)
 
 
-def asked(*epsilons: str, spec: xp.Filter | None = None) -> xp.Transcript:
-    transcript = xp.Transcript(PAIR, None if spec is None else spec.spec)
+def asked(*epsilons: str, guard: xp.Filter | None = None) -> xp.Transcript:
+    transcript = xp.Transcript(PAIR, guard)
     for index, epsilon in enumerate(epsilons):
         query = xp.randomized_response(epsilon=epsilon)
         transcript = transcript.add(query, ["no", "yes", "yes"][index % 3])
@@ -134,18 +134,18 @@ def test_the_realized_loss_stands_beside() -> None:
 
 
 def test_the_budget_and_the_delta_are_those_of_the_filter_if_none_are_given() -> None:
-    pure = asked("0.5", spec=xp.BayesianFilter(ratio=3))
+    pure = asked("0.5", guard=xp.BayesianFilter(ratio=3))
     assert limits(pure, None, None) == (Nats(ratio=Fraction(3)), MILLIONTH)
-    spec = xp.ApproximateFilter(4, "0.001", xp.Renyi(7))
-    assert limits(asked("0.5", spec=spec), None, None) == (Nats(Fraction(4)), Fraction(1, 1000))
-    assert limits(asked("0.5", spec=spec), "2", "0.1") == (Nats(Fraction(2)), Fraction(1, 10))
+    own = xp.ApproximateFilter(4, "0.001", xp.Renyi(7))
+    assert limits(asked("0.5", guard=own), None, None) == (Nats(Fraction(4)), Fraction(1, 1000))
+    assert limits(asked("0.5", guard=own), "2", "0.1") == (Nats(Fraction(2)), Fraction(1, 10))
     with pytest.raises(xp.InvalidInput, match="names no filter, so there is no budget"):
         limits(asked("0.5"), None, None)
 
 
 def test_the_rule_of_the_filter_is_the_one_that_is_compared() -> None:
     for own in (xp.Renyi(7), xp.Mixture([3], [1]), xp.Whitehouse("1e-7")):
-        transcript = asked("0.5", "0.5", spec=xp.ApproximateFilter(4, "1e-6", own))
+        transcript = asked("0.5", "0.5", guard=xp.ApproximateFilter(4, "1e-6", own))
         comparison = xp.compare(xp.Odometer(transcript))
         assert rule_of(comparison, own.kind) == own
         assert rule_of(comparison, "renyi") in (own, xp.Renyi.for_plan(4, "1e-6", "0.5"))

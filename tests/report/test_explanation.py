@@ -18,7 +18,7 @@ BOX = xp.Box(age=(10, 100), sex=xp.integers(0, 1), bmi=(10, 50))
 
 
 def told(domain: xp.FiniteSet | xp.Box, *exchanges: tuple[xp.Query, object]) -> xp.Transcript:
-    transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=2).spec)
+    transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=2))
     for query, response in exchanges:
         transcript = transcript.add(query, response)
     return transcript
@@ -127,9 +127,7 @@ def test_on_a_box_only_the_steps_that_are_told_are_searched_for() -> None:
 
 
 def test_what_the_basic_filter_holds_is_what_is_used() -> None:
-    transcript = (
-        xp.Transcript(DOMAIN, xp.BasicFilter(epsilon=2).spec).add(YES, "no").add(YES, "yes")
-    )
+    transcript = xp.Transcript(DOMAIN, xp.BasicFilter(epsilon=2)).add(YES, "no").add(YES, "yes")
     account = explain(xp.replay(transcript))
     assert account.loss.upper < 1e-9
     assert account.used is not None
@@ -149,7 +147,7 @@ def test_more_than_the_budget_is_more_than_all_of_it() -> None:
 
 def test_exactly_the_budget_is_all_of_it_and_no_more() -> None:
     third = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
-    transcript = xp.Transcript(DOMAIN, xp.BayesianFilter(ratio=3).spec).add(third, 0)
+    transcript = xp.Transcript(DOMAIN, xp.BayesianFilter(ratio=3)).add(third, 0)
     used = explain(xp.replay(transcript)).used
     assert used is not None
     assert used.upper == 1

@@ -25,7 +25,7 @@ BLIND = xp.channel([["1/2", "1/2"]] * 3, responses=["x", "y"])  # no response lo
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     file = tmp_path / "subject.json"
-    xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon="3").spec).save(file)
+    xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon="3")).save(file)
     return file
 
 
@@ -39,7 +39,8 @@ def test_the_file_holds_a_response_before_it_is_returned(path: Path) -> None:
         response = subject.ask(QUERY)
         recorded = xp.load(path)
         assert len(recorded) == answered
-        assert recorded.exchanges[-1] == xp.Exchange(QUERY, response)
+        assert recorded.exchanges[-1] == subject.transcript.exchanges[-1]
+        assert recorded.exchanges[-1].response == response
         assert recorded == subject.transcript
 
 
@@ -85,7 +86,7 @@ def other_response(transcript: xp.Transcript) -> xp.Transcript:
 
 def other_budget(transcript: xp.Transcript) -> xp.Transcript:
     (first,) = transcript.exchanges
-    return xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=9).spec).add(QUERY, first.response)
+    return xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=9)).add(QUERY, first.response)
 
 
 def other_domain(transcript: xp.Transcript) -> xp.Transcript:
@@ -180,7 +181,7 @@ def test_a_file_that_was_replaced_by_a_copy_meanwhile_is_not_recorded_over(path:
 def test_no_meddling_with_locks_makes_a_released_response_go_unrecorded(
     tmp_path: Path, path: Path
 ) -> None:
-    guard = xp.BayesianFilter(epsilon="3").spec
+    guard = xp.BayesianFilter(epsilon="3")
     xp.Transcript(xp.FiniteSet(["a", "b"]), guard).save(path)
     done = threading.Event()
 
@@ -228,7 +229,7 @@ def test_analysts_interact_with_it(path: Path) -> None:
 def test_an_effort_is_what_its_odometer_searches_with(tmp_path: Path) -> None:
     path = tmp_path / "box.json"
     box, guard = xp.Box([(0, 1)]), xp.BayesianFilter(epsilon=2)
-    xp.Transcript(box, guard.spec).save(path)
+    xp.Transcript(box, guard).save(path)
     effort = xp.Effort(gap=0.5, nodes=7)
     query = xp.linear([1], epsilon="0.5")
     for subject in (

@@ -68,7 +68,8 @@ def test_a_refusal_changes_nothing_and_says_what_would_fit() -> None:
 def test_the_response_is_recorded_before_it_is_released() -> None:
     subject = session()
     response = subject.ask(QUERY)
-    assert subject.transcript.exchanges == (xp.Exchange(QUERY, response),)
+    place = DOMAIN.values.index(response)
+    assert subject.transcript.exchanges == (xp.Exchange(QUERY, response, place),)
 
 
 class Failing:
@@ -261,7 +262,7 @@ def test_wrong_kinds_of_argument_are_one_line_without_the_value() -> None:
         lambda: xp.Session(DOMAIN, SECRET, filter=guard, source=8),  # type: ignore[arg-type]
         lambda: xp.Session(["a"], SECRET, filter=guard),  # type: ignore[arg-type]
         lambda: xp.Session.resume("t.json", SECRET),  # type: ignore[arg-type]
-        lambda: xp.Transcript(DOMAIN, guard),  # type: ignore[arg-type]
+        lambda: xp.Transcript(DOMAIN, "bayesian"),  # type: ignore[arg-type]
         lambda: xp.Transcript(DOMAIN).add("question", 1),  # type: ignore[arg-type]
         lambda: xp.Odometer(DOMAIN),  # type: ignore[arg-type]
         lambda: xp.realized_loss("t.json"),  # type: ignore[arg-type]

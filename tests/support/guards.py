@@ -16,7 +16,6 @@ from typing import Any
 
 import expost as xp
 from expost.filters.filter import Filter
-from expost.filters.kinds import filter_of
 from expost.queries import Query
 
 NAMES = "abc"
@@ -46,7 +45,7 @@ class Guarded:
         return xp.FiniteSet([dict(zip(names, row, strict=True)) for row in rows])
 
     def transcript(self, domain: xp.Box | xp.FiniteSet) -> xp.Transcript:
-        transcript = xp.Transcript(domain, self.guard.spec)
+        transcript = xp.Transcript(domain, self.guard)
         for query, response in self.asked:
             transcript = transcript.add(query, response)
         return transcript
@@ -145,7 +144,7 @@ def complaints(case: Guarded) -> Iterator[str]:
 def kept_exactly(transcript: xp.Transcript) -> tuple[bool, int | None]:
     """Whether the condition holds on every prefix, by the filter alone, exchange by exchange."""
     assert transcript.filter is not None
-    guard = filter_of(transcript.filter)
+    guard = transcript.filter
     for count, exchange in enumerate(transcript.exchanges):
         prefix = xp.Odometer(transcript.first(count))
         if guard.pure and exchange.query.approximate:

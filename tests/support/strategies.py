@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.files.reading import parse
-from expost.loss.log_likelihood import LogLikelihood
 from expost.loss.odometer import Odometer
+from expost.loss.on_set import SetLogLikelihood
 from expost.numbers import Nats
 from expost.queries import Query, query_from_json
 from expost.transcript import readable
@@ -217,9 +217,9 @@ def transcripts(draw: st.DrawFn, *, most: int = 8) -> xp.Transcript:
     return transcript
 
 
-def finite(odometer: Odometer) -> LogLikelihood:
+def finite(odometer: Odometer) -> SetLogLikelihood:
     """The sums of an odometer over a finite domain."""
-    assert isinstance(odometer.log_likelihood, LogLikelihood)
+    assert isinstance(odometer.log_likelihood, SetLogLikelihood)
     return odometer.log_likelihood
 
 

@@ -16,7 +16,6 @@ from expost.answers import Answers, Subject, queries_from_json
 from expost.domains import Box, FiniteSet
 from expost.errors import at, expect
 from expost.files.regular import read_text
-from expost.loss.choose import concave_spreads
 from expost.loss.many_sets import finite_spreads
 from expost.loss.realized import realized_loss, total_charge
 from expost.numbers import Nats
@@ -184,6 +183,8 @@ def _together(answers: Answers, patterns: list[Codes], gap: float) -> Floats | N
         return None
     queries = [answers.queries[answers.given[code][0]] for code in patterns[0]]
     given = [[answers.given[code][1] for code in codes] for codes in patterns]
+    from expost.loss.many_concave import concave_spreads  # which brings a compiler along
+
     return concave_spreads(answers.domain, queries, np.array(given), gap)
 
 

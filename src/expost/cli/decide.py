@@ -11,7 +11,6 @@ from expost.files.reading import parse
 from expost.files.regular import read_text
 from expost.loss.odometer import Odometer
 from expost.queries import Query, query_from_json
-from expost.session.session import named_filter
 from expost.solver import NODES_OF_DECISION, Effort
 from expost.transcript import Transcript, load
 
@@ -22,7 +21,7 @@ def read_question(file: Path, query_file: Path) -> tuple[Transcript, Query]:
     """A transcript that names a filter, and a query that its domain allows."""
     transcript = load(file)
     with at(str(file)):
-        named_filter(transcript)
+        transcript.guard  # noqa: B018 - or an error that names the file
     with at(str(query_file), ": "):
         query = query_from_json(parse(read_text(query_file)))
         query.on(transcript.domain)
@@ -33,7 +32,7 @@ def run(file: Path, query_file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript, query = read_question(file, query_file)
     with watched(effort) as (watched_effort, _):
         odometer = Odometer(transcript, effort=watched_effort)
-        decision = named_filter(transcript).decide(odometer, query)
+        decision = transcript.guard.decide(odometer, query)
         tree = decision.tree()  # works out everything that is shown
     if as_json:
         show_json(tree)
@@ -50,7 +49,7 @@ def run(file: Path, query_file: Path, effort: Effort, *, as_json: bool) -> None:
             ("decision", outcome),
             (f"{decision.held} now", shown(decision.loss)),
             (f"{decision.held} at worst", worst),
-            ("budget", named_filter(transcript).limit),
+            ("budget", transcript.guard.limit),
             ("remaining", shown(decision.remaining)),
             ("largest epsilon", str(decision.largest_epsilon or "none")),
         ]

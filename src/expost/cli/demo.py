@@ -15,14 +15,14 @@ from rich.table import Table
 from expost.cli.chart import chart
 from expost.cli.show import show_json
 from expost.domains import FiniteSet
-from expost.filters.basic import BasicFilter, basic_prefix
+from expost.filters.basic import BasicFilter
 from expost.filters.bayesian import BayesianFilter
 from expost.filters.filter import Filter
 from expost.knowledge.belief import Belief
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats
 from expost.queries import Query, perturbation, randomized_response
-from expost.report.figures import odometer_figure, save
+from expost.report.figures import basic_prefix, odometer_figure, save
 from expost.reproduce.examples import running_example
 from expost.sampling import InsecureSource
 from expost.session.session import Session

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from expost.cli.progress import watched
 from expost.cli.show import basic_text, kept_text, show_json, show_lines, shown
-from expost.loss.log_likelihood import LogLikelihood
-from expost.loss.realized import basic_loss, part_of, share_of
+from expost.loss.realized import basic_loss
 from expost.loss.replay import replayed
 from expost.solver import Effort
 from expost.transcript import load
@@ -22,9 +21,7 @@ def run(file: Path, effort: Effort, *, as_json: bool) -> None:
     with watched(effort) as (watched_effort, line):
         found = replayed(transcript, watched_effort, line.exchanges)
     loss, guard, odometer = found.loss, found.guard, found.odometer
-    share = part_of(loss, basic.enclosure)
-    if isinstance(odometer.log_likelihood, LogLikelihood):
-        share = share_of(odometer.exact_loss, basic)
+    share = odometer.log_likelihood.utilization(loss)
     if as_json:
         show_json(
             {

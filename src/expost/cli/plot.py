@@ -27,12 +27,12 @@ _DRAWN = ("basic", "whitehouse", "renyi", "mixture")
 def run(file: Path, out: Path, delta: str | None, effort: Effort, *, as_json: bool) -> None:
     check_apart(out, file)
     transcript = load(file)
-    answered, spec = len(transcript), transcript.filter
-    budget = None if spec is None else spec.budget
+    answered, guard = len(transcript), transcript.filter
+    budget = None if guard is None else guard.budget
     losses, rules = [], None
     with progress_line() as line:
         odometer = Odometer(transcript, effort=replace(effort, progress=line))
-        if delta is not None or (spec is not None and spec.delta is not None):
+        if delta is not None or (guard is not None and not guard.pure):
             rules = _costs(odometer, delta, line)
         for count in range(answered + 1):
             line.stage(f"response {count:,} of {answered:,}")

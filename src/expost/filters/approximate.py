@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import ClassVar
 
+from expost.filters.account import Account, WorstCase
 from expost.filters.bayesian import BayesianFilter
 from expost.filters.by_rule import CompositionFilter
-from expost.filters.filter import WorstCase
 from expost.filters.rules import Mixture, Rule
-from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure, ExactLike, Nats
 from expost.queries import Query
 from expost.queries.query import read_delta
@@ -27,6 +26,7 @@ class ApproximateFilter(CompositionFilter):
     """
 
     kind: ClassVar[str] = "approximate"
+    named: ClassVar[str] = "inner"
 
     def __init__(
         self,
@@ -49,21 +49,21 @@ class ApproximateFilter(CompositionFilter):
     def _bayesian(self) -> BayesianFilter:
         return BayesianFilter.of(self.budget)
 
-    def loss(self, odometer: Odometer) -> Enclosure:
-        held = self.held(odometer)
-        return held.loss if held.within(self.budget) else odometer.loss
+    def loss(self, account: Account) -> Enclosure:
+        held = self.held(account)
+        return held.loss if held.within(self.budget) else account.loss
 
-    def exact_loss(self, odometer: Odometer) -> Nats:
-        if self.held(odometer).within(self.budget):
-            return super().exact_loss(odometer)
-        return odometer.exact_loss
+    def exact_loss(self, account: Account) -> Nats:
+        if self.held(account).within(self.budget):
+            return super().exact_loss(account)
+        return account.exact_loss
 
-    def holds(self, odometer: Odometer) -> bool | None:
-        return super().holds(odometer) or self._bayesian.holds(odometer)
+    def holds(self, account: Account) -> bool | None:
+        return super().holds(account) or self._bayesian.holds(account)
 
-    def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
+    def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         # Every sum of the rule only grows, so what fits with the query has always fitted.
-        composed = super().worst_case(odometer, query, times)
+        composed = super().worst_case(account, query, times)
         if composed.within(self.budget):
             return composed
-        return self._bayesian.worst_case(odometer, query, times)
+        return self._bayesian.worst_case(account, query, times)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from expost.filters.filter import Filter, WorstCase
-from expost.loss.odometer import Odometer
+from expost.filters.account import Account, WorstCase
+from expost.filters.filter import Filter
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
-from expost.transcript import Transcript
 
-__all__ = ["BasicFilter", "basic_prefix"]
+__all__ = ["BasicFilter"]
 
 
 class BasicFilter(Filter):
@@ -22,26 +21,15 @@ class BasicFilter(Filter):
     kind: ClassVar[str] = "basic"
     by_loss: ClassVar[bool] = False
 
-    def loss(self, odometer: Odometer) -> Enclosure:
-        return odometer.spent
+    def loss(self, account: Account) -> Enclosure:
+        return account.spent
 
-    def exact_loss(self, odometer: Odometer) -> Nats:
-        return odometer.exact_spent
+    def exact_loss(self, account: Account) -> Nats:
+        return account.exact_spent
 
-    def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
-        charge = query.ceiling(odometer.transcript.domain)
+    def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
+        charge = query.ceiling(account.domain)
         return WorstCase(
-            (odometer.charged + Added.of(charge) * times).enclosure,
-            exact=lambda: self.exact_loss(odometer) + charge * times,
+            (account.charged + Added.of(charge) * times).enclosure,
+            exact=lambda: self.exact_loss(account) + charge * times,
         )
-
-
-def basic_prefix(transcript: Transcript, budget: Nats) -> int:
-    """How many of these exchanges basic composition would have allowed on this budget."""
-    guard = BasicFilter.of(budget)
-    prefix = Odometer(Transcript(transcript.domain))
-    for exchange in transcript.exchanges:
-        if not guard.accepts(prefix, exchange.query):
-            break
-        prefix = prefix.add(exchange.query, exchange.response)
-    return len(prefix)

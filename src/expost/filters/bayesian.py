@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from expost.filters.filter import Filter, WorstCase
-from expost.loss.choose import capped
-from expost.loss.log_likelihood import BoxLogLikelihood, LogLikelihood, Summand
-from expost.loss.odometer import Odometer
-from expost.loss.on_set import exact_spread, spread_with
-from expost.loss.pairs import exact_spread_apart, spread_of_pair, widest_pair
-from expost.loss.worst_on_box import loss_after_responses
-from expost.numbers import Enclosure, Nats
+from expost.filters.account import Account, WorstCase
+from expost.filters.filter import Filter
 from expost.queries import Query
-from expost.queries.likelihood import BySufficientTerms
-from expost.queries.values.pairwise import Pairwise
 
-__all__ = ["BayesianFilter", "worst_on_set"]
+__all__ = ["BayesianFilter"]
 
 
 class BayesianFilter(Filter):
@@ -30,50 +22,5 @@ class BayesianFilter(Filter):
 
     kind: ClassVar[str] = "bayesian"
 
-    def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
-        total = odometer.log_likelihood
-        if isinstance(total, BoxLogLikelihood):
-            return loss_after_responses(odometer, query, self.budget, times)
-        return worst_on_set(odometer, query, times)
-
-
-def worst_on_set(odometer: Odometer, query: Query, times: int) -> WorstCase:
-    """The realized loss over a finite domain after so many responses, at worst.
-
-    D of several responses is the sum of theirs, so the worst that can happen is one response over
-    and over.
-    """
-    total = odometer.log_likelihood
-    assert isinstance(total, LogLikelihood)
-    likelihood = query.on(total.domain)
-    if isinstance(likelihood, Pairwise):
-        return _by_pairs(odometer.loss, total, likelihood, times)
-    assert isinstance(likelihood, BySufficientTerms), "there is no third kind"
-    return _by_terms(query, total, likelihood, times)
-
-
-def _by_pairs(now: Enclosure, total: LogLikelihood, likelihood: Pairwise, times: int) -> WorstCase:
-    # D is epsilon for values that can be told apart, and zero for others.
-    pair, epsilon = widest_pair(total, likelihood.told_from), likelihood.epsilon
-    apart = capped(spread_of_pair(total, pair), now) + epsilon.enclosure * times
-    return WorstCase(
-        Enclosure(max(now.lower, apart.lower), max(now.upper, apart.upper)),
-        exact=lambda: exact_spread_apart(total, likelihood.told_from, epsilon * times),
-        response=likelihood.responses[likelihood.telling(*pair)],
-    )
-
-
-def _by_terms(
-    query: Query, total: LogLikelihood, likelihood: BySufficientTerms, times: int
-) -> WorstCase:
-    losses = {i: spread_with(total, likelihood.term(i), times) for i in likelihood.sufficient}
-    lower = max(loss.lower for loss in losses.values())
-    upper = max(loss.upper for loss in losses.values())
-
-    def exact() -> Nats:
-        # A response whose loss is surely below that of another one need not be looked at.
-        candidates = [i for i, loss in losses.items() if loss.upper >= lower]
-        return max(exact_spread(total, Summand(query, i, times)) for i in candidates)
-
-    worst = next(i for i, loss in losses.items() if loss.upper == upper)
-    return WorstCase(Enclosure(lower, upper), exact, likelihood.responses[worst])
+    def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
+        return account.worst_after(query, times, self.budget)

@@ -6,18 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from expost.errors import InvalidInput
-from expost.filters.filter import Filter, WorstCase
-from expost.filters.rules import Rule, Total
+from expost.errors import InvalidInput, at, expect
+from expost.filters.account import Account, WorstCase
+from expost.filters.filter import Filter, budget_from_json, checked_budget
+from expost.filters.rules import Rule, Total, rule_from_json
 from expost.filters.rules.rule import NEVER
-from expost.loss.odometer import Odometer
-from expost.loss.realized import total_charge
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query
 from expost.queries.query import read_delta
-from expost.transcript import FilterSpec
 
 __all__ = ["CompositionFilter"]
 
@@ -33,6 +31,8 @@ class CompositionFilter(Filter):
     kind: ClassVar[str] = "composition"
     pure: ClassVar[bool] = False
     by_loss: ClassVar[bool] = False
+    named: ClassVar[str] = "rule"
+    """What a file calls the rule."""
     delta: Fraction
     rule: Rule
 
@@ -47,42 +47,64 @@ class CompositionFilter(Filter):
         if delta is None:
             raise InvalidInput("is missing", "delta")
         super().__init__(epsilon, ratio=ratio)
-        self._set_up(FilterSpec(self.kind, self.budget, read_delta(delta), rule))
+        self._set_up(self.budget, read_delta(delta), rule)
 
     @classmethod
-    def of_spec(cls, spec: FilterSpec) -> Self:
+    def of(cls, budget: Nats) -> Self:
+        raise InvalidInput("is missing", "delta")
+
+    @classmethod
+    def by(cls, rule: Rule, budget: Nats, delta: Fraction) -> Self:
+        """The filter with a rule, an exact budget and an exact delta."""
         result = object.__new__(cls)
-        result._set_up(spec)
+        result._set_up(checked_budget(budget), read_delta(delta), rule)
         return result
 
-    def _set_up(self, spec: FilterSpec) -> None:
-        for name in ("budget", "delta", "rule"):
-            object.__setattr__(self, name, getattr(spec, name))
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> CompositionFilter:
+        budget = budget_from_json(cls.kind, fields, "delta", cls.named)
+        delta = read_delta(fields["delta"])
+        with at(cls.named):
+            rule = rule_from_json(fields[cls.named])
+        return cls.by(rule, budget, delta)
+
+    def _set_up(self, budget: Nats, delta: Fraction, rule: Rule | None) -> None:
+        with at(self.named):
+            expect(rule, Rule, "a composition rule, such as Renyi(order=8)")
+            assert rule is not None
+            rule.check(delta)
+        object.__setattr__(self, "budget", budget)
+        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "rule", rule)
+
+    def tree(self) -> dict[str, Any]:
+        rule = {"kind": self.rule.kind, **self.rule.tree()}
+        return {**super().tree(), "delta": self.delta, self.named: rule}
 
     @property
-    def spec(self) -> FilterSpec:
-        return FilterSpec(self.kind, self.budget, self.delta, self.rule)
+    def limit(self) -> str:
+        return f"{self.budget} at delta {float(self.delta):.6g}"
 
-    def held(self, odometer: Odometer) -> WorstCase:
+    def held(self, account: Account) -> WorstCase:
         """What is held against the budget so far."""
-        return self._case(odometer.total(self.rule), lambda: self._sum(odometer))
+        return self._case(account.total(self.rule), lambda: account.exact_total(self.rule))
 
-    def loss(self, odometer: Odometer) -> Enclosure:
-        return self.held(odometer).loss
+    def loss(self, account: Account) -> Enclosure:
+        return self.held(account).loss
 
-    def exact_loss(self, odometer: Odometer) -> Nats:
-        exact = self.held(odometer).exact
+    def exact_loss(self, account: Account) -> Nats:
+        exact = self.held(account).exact
         assert exact is not None, "the costs of a rule are exact, also over a box"
         return exact()
 
-    def holds(self, odometer: Odometer) -> bool | None:
-        return self.held(odometer).within(self.budget)
+    def holds(self, account: Account) -> bool | None:
+        return self.held(account).within(self.budget)
 
-    def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
-        domain = odometer.transcript.domain
-        total = odometer.total(self.rule) + self.rule.price(query, domain) * times
-        charge, _ = self.rule.charge(query, domain)
-        return self._case(total, lambda: self._sum(odometer) + charge * times)
+    def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
+        rule, domain = self.rule, account.domain
+        total = account.total(rule) + rule.price(query, domain) * times
+        charge, _ = rule.charge(query, domain)
+        return self._case(total, lambda: account.exact_total(rule) + charge * times)
 
     def _case(self, total: Total, exact_sum: Callable[[], Nats]) -> WorstCase:
         """The cost of what was summed up; what is not certain to fit does not fit."""
@@ -93,14 +115,6 @@ class CompositionFilter(Filter):
         added = total.epsilon.enclosure
         least = Enclosure(min(cost.lower, added.lower), min(cost.upper, added.upper))
         return WorstCase(least, exact=lambda: min(certain, exact_sum()))
-
-    def _sum(self, odometer: Odometer) -> Nats:
-        """The epsilons that the rule counts, added up exactly."""
-        transcript = odometer.transcript
-        return total_charge(
-            (self.rule.charge(exchange.query, transcript.domain)[0], 1)
-            for exchange in transcript.exchanges
-        )
 
     def __repr__(self) -> str:
         start = super().__repr__()[:-1]

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from expost.cards import card, nats
 from expost.domains import Value
-from expost.loss.log_likelihood import BoxLogLikelihood
-from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure, Nats, down
 from expost.queries import Query
 
 if TYPE_CHECKING:
+    from expost.filters.account import Account
     from expost.filters.filter import Filter
 
 __all__ = ["Decision", "remaining"]
@@ -35,7 +34,7 @@ class Decision:
     budget: Nats
     undecided: bool
     """Refused because the search ended at its limit of nodes with the budget between its bounds."""
-    _asked: tuple[Filter, Odometer, Query] = field(repr=False, compare=False)
+    _asked: tuple[Filter, Account, Query] = field(repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -56,8 +55,8 @@ class Decision:
     @cached_property
     def loss(self) -> Enclosure:
         """What is held against the budget before the query. Worked out when asked for."""
-        guard, odometer, _ = self._asked
-        return guard.loss(odometer)
+        guard, account, _ = self._asked
+        return guard.loss(account)
 
     @property
     def held(self) -> str:
@@ -74,8 +73,8 @@ class Decision:
     @property
     def searched(self) -> bool:
         """Whether every number costs a search, as on a box."""
-        _, odometer, _ = self._asked
-        return isinstance(odometer.log_likelihood, BoxLogLikelihood)
+        _, account, _ = self._asked
+        return account.searched
 
     @property
     def remaining(self) -> float:
@@ -91,8 +90,8 @@ class Decision:
         geometric mechanism, the end of the accepted interval that starts at 0. None if no epsilon
         fits, or if the query is a fixed channel. Worked out when asked for.
         """
-        guard, odometer, query = self._asked
-        return guard.largest_epsilon(odometer, query)
+        guard, account, query = self._asked
+        return guard.largest_epsilon(account, query)
 
     def tree(self) -> dict[str, Any]:
         """The JSON shape of the command line."""

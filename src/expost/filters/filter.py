@@ -2,73 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from expost.domains import Value
 from expost.errors import InvalidInput, expect
+from expost.files.reading import members
+from expost.filters.account import Account, WorstCase
 from expost.filters.decision import Decision, remaining
 from expost.filters.largest import Trial, largest_epsilon, nearly_largest_epsilon
 from expost.filters.repeats import Repeats, most_repeats
-from expost.loss.log_likelihood import LogLikelihood
-from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query, check_query
-from expost.transcript import FilterSpec
 
-__all__ = ["Filter", "WorstCase"]
+__all__ = ["Filter", "budget_from_json", "checked_budget"]
 
 _NODES_FOR_EPSILON = 4_000
-
-
-@dataclass(frozen=True, slots=True)
-class WorstCase:
-    """The loss that a filter fears from a query: in doubles, and exactly where that is needed.
-
-    Over a box there is nothing exact, and a loss that is not known to be within the budget is
-    taken to be above it.
-    """
-
-    loss: Enclosure
-    exact: Callable[[], Nats] | None = None
-    response: Value | None = None
-
-    def within(self, budget: Nats) -> bool:
-        """Whether the loss is at most the budget."""
-        if self.loss.upper <= budget.enclosure.lower:
-            return True
-        if self.loss.lower > budget.enclosure.upper or self.exact is None:
-            return False
-        return self.exact() <= budget
-
-    def close(self, budget: Nats) -> bool:
-        """Whether only an exact comparison can tell."""
-        limit = budget.enclosure
-        return (
-            self.exact is not None
-            and self.loss.lower <= limit.upper
-            and self.loss.upper > limit.lower
-        )
-
-    def undecided(self, budget: Nats) -> bool:
-        """Whether the loss may be on either side of the budget."""
-        return self.exact is None and not self.within(budget) and not self._surely_over(budget)
-
-    def _surely_over(self, budget: Nats) -> bool:
-        lower = self.loss.lower
-        return lower == math.inf or Nats(Fraction(lower)) > budget
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Filter(ABC):
     """Accepts a query only if its worst case stays within the budget.
 
-    The budget is ``epsilon`` in nats or ``ratio`` = e^epsilon; both are exact.
+    A description, as a query is: frozen, written to the file of a transcript and read from it. The
+    budget is ``epsilon`` in nats or ``ratio`` = e^epsilon; both are exact.
     """
 
     kind: ClassVar[str]
@@ -85,138 +43,138 @@ class Filter(ABC):
     def of(cls, budget: Nats) -> Self:
         """The filter with an exact budget."""
         result = object.__new__(cls)
-        object.__setattr__(result, "budget", FilterSpec(cls.kind, budget).budget)
+        object.__setattr__(result, "budget", checked_budget(budget))
         return result
 
     @classmethod
-    def of_spec(cls, spec: FilterSpec) -> Self:
-        """The filter that a transcript file names."""
-        return cls.of(spec.budget)
+    def from_json(cls, fields: dict[str, Any]) -> Filter:
+        """Read the parameters, without ``kind``, strictly."""
+        return cls.of(budget_from_json(cls.kind, fields))
 
-    @property
-    def spec(self) -> FilterSpec:
-        """How a transcript file names this filter."""
-        return FilterSpec(self.kind, self.budget)
+    def tree(self) -> dict[str, Any]:
+        """The parameters in their JSON shape."""
+        if self.budget.rational:
+            return {"epsilon": self.budget.rational}
+        return {"ratio": self.budget.ratio}
 
     @property
     def limit(self) -> str:
         """The budget for people."""
-        return self.spec.limit
+        return str(self.budget)
 
-    def loss(self, odometer: Odometer) -> Enclosure:
+    def loss(self, account: Account) -> Enclosure:
         """What this filter holds against its budget so far; the realized loss, if not said else."""
-        return self.realized(odometer)
+        return self.realized(account)
 
-    def realized(self, odometer: Odometer) -> Enclosure:
+    def realized(self, account: Account) -> Enclosure:
         """The realized loss now, on one side of the budget of a pure filter if that can be told.
 
         On a box the budget may be between the bounds that a search found. Then it is enough that
         this filter accepts the last query on what came before; if not, the search goes on.
         """
-        loss, limit = odometer.loss, self.budget.enclosure
+        loss, limit = account.loss, self.budget.enclosure
         if not self.pure or not loss.lower <= limit.upper < loss.upper:
             return loss
-        if self._last_was_accepted(odometer):
+        if self._last_was_accepted(account):
             return self.capped(loss)
-        return odometer.loss_against(limit.lower)
+        return account.loss_against(limit.lower)
 
     def capped(self, loss: Enclosure) -> Enclosure:
         """A loss that is known to be within the budget, whatever a search for it found."""
         return Enclosure(loss.lower, min(loss.upper, self.budget.enclosure.upper))
 
-    def _last_was_accepted(self, odometer: Odometer) -> bool:
-        if isinstance(odometer.log_likelihood, LogLikelihood):
-            return odometer.exact_loss <= self.budget
-        before = odometer.prefix(len(odometer) - 1)
-        return self.accepts(before, odometer.transcript.exchanges[-1].query)
+    def _last_was_accepted(self, account: Account) -> bool:
+        if not account.searched:
+            return account.exact_loss <= self.budget
+        return self.accepts(*account.without_last())
 
-    def exact_loss(self, odometer: Odometer) -> Nats:
+    def exact_loss(self, account: Account) -> Nats:
         """The same over a finite domain, exactly."""
-        return odometer.exact_loss
+        return account.exact_loss
 
-    def holds(self, odometer: Odometer) -> bool | None:
+    def holds(self, account: Account) -> bool | None:
         """Whether what is held so far is within the budget; None if that is not known.
 
         A verdict about the end: whether the budget was kept on the way is for :func:`replay`.
         """
-        loss, limit = self.loss(odometer), self.budget.enclosure
-        if loss.upper <= limit.lower or odometer.exact_spent <= self.budget:
+        loss, limit = self.loss(account), self.budget.enclosure
+        if loss.upper <= limit.lower or account.exact_spent <= self.budget:
             return True
         if loss.lower > limit.upper:
             return False
-        if isinstance(odometer.log_likelihood, LogLikelihood):
-            return self.exact_loss(odometer) <= self.budget
-        return self._last_was_accepted(odometer) or None
+        if not account.searched:
+            return self.exact_loss(account) <= self.budget
+        return self._last_was_accepted(account) or None
 
     @abstractmethod
-    def worst_case(self, odometer: Odometer, query: Query, times: int = 1) -> WorstCase:
+    def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         """What this filter would hold against its budget after the query, at worst.
 
         Asked so many times in a row; it never falls with their number.
         """
 
-    def accepts(self, odometer: Odometer, query: Query) -> bool:
+    def accepts(self, account: Account, query: Query) -> bool:
         """Whether the query is accepted, and nothing else."""
-        return self.verdict(odometer, query) is True
+        return self.verdict(account, query) is True
 
-    def verdict(self, odometer: Odometer, query: Query) -> bool | None:
+    def verdict(self, account: Account, query: Query) -> bool | None:
         """Whether the condition of this filter holds; None where a search could not tell."""
         if self.pure and query.approximate:
             return False
-        if self.pure and self.by_loss and isinstance(odometer.log_likelihood, LogLikelihood):
+        if self.pure and self.by_loss and not account.searched:
             # No response adds more than the nominal epsilon, and that is most often enough.
-            most = odometer.loss + query.ceiling(odometer.transcript.domain).enclosure
+            most = account.loss + query.ceiling(account.domain).enclosure
             if most.upper <= self.budget.enclosure.lower:
                 return True
-        worst = self.worst_case(odometer, query)
+        worst = self.worst_case(account, query)
         if worst.close(self.budget):
             # It goes through all that was summed up, so it counts where searches do.
-            odometer.effort.charge(1 + odometer.different // 4)
+            account.effort.charge(1 + account.different // 4)
         return None if worst.undecided(self.budget) else worst.within(self.budget)
 
-    def more(self, odometer: Odometer, query: Query) -> Repeats:
+    def more(self, account: Account, query: Query) -> Repeats:
         """How many times in a row the query would be accepted, whatever the responses."""
-        _check_asked(odometer, query)
+        _check_asked(account, query)
         if self.pure and query.approximate:
             return Repeats(0)
-        return most_repeats(lambda times: self.worst_case(odometer, query, times), self.budget)
+        return most_repeats(lambda times: self.worst_case(account, query, times), self.budget)
 
-    def remaining(self, odometer: Odometer) -> float:
+    def remaining(self, account: Account) -> float:
         """Budget minus loss, rounded down."""
-        return remaining(self.budget, self.loss(odometer))
+        return remaining(self.budget, self.loss(account))
 
-    def decide(self, odometer: Odometer, query: Query) -> Decision:
+    def decide(self, account: Account, query: Query) -> Decision:
         """Say whether the query is accepted. Changes nothing, and needs no secret."""
-        _check_asked(odometer, query)
+        _check_asked(account, query)
         if self.pure and query.approximate:
             raise InvalidInput("needs a filter with a delta, such as ApproximateFilter", "query")
-        worst = self.worst_case(odometer, query)
+        worst = self.worst_case(account, query)
         return Decision(
             accepted=worst.within(self.budget),
             loss_at_worst=worst.loss,
             worst_response=worst.response,
             budget=self.budget,
             undecided=worst.undecided(self.budget),
-            _asked=(self, odometer, query),
+            _asked=(self, account, query),
         )
 
-    def largest_epsilon(self, odometer: Odometer, query: Query) -> Decimal | None:
+    def largest_epsilon(self, account: Account, query: Query) -> Decimal | None:
         """The largest epsilon that is found with which the query would be accepted."""
 
         def attempt(variant: Query) -> Trial:
-            variant.on(odometer.transcript.domain)
-            worst = self.worst_case(odometer, variant)
+            variant.on(account.domain)
+            worst = self.worst_case(account, variant)
             middle = (worst.loss.lower + worst.loss.upper) / 2
             excess = worst.loss.upper if worst.exact else middle
             return worst.within(self.budget), excess - self.budget.enclosure.upper
 
-        if isinstance(odometer.log_likelihood, LogLikelihood):
-            largest = largest_epsilon(query, attempt, self.remaining(odometer))
+        if not account.searched:
+            largest = largest_epsilon(query, attempt, self.remaining(account))
         else:
             # Every attempt is a search, and all of them together have one limit.
-            effort = odometer.effort.within(min(odometer.effort.most, _NODES_FOR_EPSILON))
-            odometer = odometer.prefix(len(odometer), effort)
-            guess = self.remaining(odometer)
+            effort = account.effort.within(min(account.effort.most, _NODES_FOR_EPSILON))
+            account = account.with_effort(effort)
+            guess = self.remaining(account)
             largest = nearly_largest_epsilon(query, attempt, guess, lambda: effort.used_up)
         return None if largest is None else Decimal(decimal_text(largest))
 
@@ -226,8 +184,25 @@ class Filter(ABC):
         return f"{type(self).__name__}({shown})"
 
 
-def _check_asked(odometer: Odometer, query: Query) -> None:
-    expect(odometer, Odometer, "an odometer: Odometer(transcript)")
+def _check_asked(account: Account, query: Query) -> None:
+    expect(account, Account, "an odometer: Odometer(transcript)")
     check_query(query)
     # A sum of epsilons may fit whatever the query is about; it has to be one of this domain.
-    query.on(odometer.transcript.domain)
+    query.on(account.domain)
+
+
+def checked_budget(budget: Nats) -> Nats:
+    """Refuse a budget that no file could name."""
+    if not budget > Nats() or (budget.rational and budget.ratio != 1):
+        raise InvalidInput("a budget is either an epsilon or a ratio, and positive")
+    return budget
+
+
+def budget_from_json(kind: str, fields: dict[str, Any], *others: str) -> Nats:
+    """The budget of a file: its epsilon or its ratio, besides other fields that must be there."""
+    required = ("kind", *others)  # which an error lists with the others
+    members({"kind": kind, **fields}, required=required, optional=("epsilon", "ratio"))
+    for name in ("epsilon", "ratio"):
+        if name in fields and fields[name] is None:
+            raise InvalidInput("must be a number", name)
+    return Nats.budget(fields.get("epsilon"), fields.get("ratio"))

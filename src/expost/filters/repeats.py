@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from expost.numbers import Nats
 
 if TYPE_CHECKING:
-    from expost.filters.filter import WorstCase
+    from expost.filters.account import WorstCase
 
 __all__ = ["MOST_REPEATS", "Repeats", "most_repeats"]
 

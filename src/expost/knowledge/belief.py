@@ -7,7 +7,6 @@ exact, whatever the number of responses.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -130,14 +129,9 @@ def exact_likelihoods(transcript: Transcript) -> tuple[int, ...]:
     domain = transcript.domain
     if not isinstance(domain, FiniteSet):
         raise InvalidInput("exact likelihoods need a finite domain, not a box")
-    queries = {id(exchange.query): exchange.query for exchange in transcript.exchanges}
-    given = Counter((id(exchange.query), exchange.response) for exchange in transcript.exchanges)
-    factors: list[tuple[NDArray[Any], int]] = []
-    for (name, response), times in given.items():
-        likelihood = queries[name].on(domain)
-        position = likelihood.position(response)
-        assert position is not None, "a transcript holds only responses of its queries"
-        factors.append((likelihood.weights(position), times))
+    factors = [
+        (part.query.on(domain).weights(part.position), part.times) for part in transcript.tally
+    ]
     # Values with equal weights throughout share one product, and there are often few such classes.
     label, first = np.zeros(len(domain), dtype=np.intp), np.zeros(1, dtype=np.intp)
     for weights, _ in factors:

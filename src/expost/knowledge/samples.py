@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -63,14 +62,10 @@ class Samples:
         expect(transcript, Transcript, "a transcript")
         if transcript.domain != self.box:
             raise InvalidInput("the transcript and the samples have different domains")
-        queries = {id(step.query): step.query for step in transcript.exchanges}
-        given = Counter((id(step.query), step.response) for step in transcript.exchanges)
         total = np.zeros(len(self))
-        for (name, response), times in given.items():
-            likelihood = queries[name].on(self.box)
-            position = likelihood.position(response)
-            assert position is not None, "a transcript holds only responses of its queries"
-            total += times * likelihood.logs(position, list(self._columns))
+        for part in transcript.tally.summands:
+            likelihood = part.query.on(self.box)
+            total += part.times * likelihood.logs(part.position, list(self._columns))
         return np.asarray(np.exp(total - total.max()))
 
 

@@ -6,20 +6,15 @@ that were found by trying, and prove nothing; what bounds the loss is in ``extre
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box, Categories, Integers, Value
-from expost.loss.log_likelihood import LogLikelihood
-from expost.loss.odometer import Odometer
-from expost.queries import BoxLikelihood, Query
-from expost.transcript import Transcript
+from expost.transcript import Tally
 
-__all__ = ["Apart", "most_apart"]
+__all__ = ["Apart", "apart_on_box"]
 
 Doubles = NDArray[np.float64]
 
@@ -43,29 +38,9 @@ class Apart:
     """How many more values are as likely as either, as far as doubles tell; None over a box."""
 
 
-def most_apart(odometer: Odometer) -> Apart | None:
-    """The two values; None if no value is possible, or if nothing tells values apart."""
-    total = odometer.log_likelihood
-    if isinstance(total, LogLikelihood):
-        return _on_set(total)
-    return _on_box(odometer.transcript, total.domain)
-
-
-def _on_set(total: LogLikelihood) -> Apart | None:
-    if total.highest == -math.inf or total.highest - total.lowest <= 2 * total.error:
-        return None
-    top = np.flatnonzero(total.values >= total.highest - 2 * total.error)
-    bottom = np.flatnonzero(total.values <= total.lowest + 2 * total.error)
-    return Apart(
-        total.domain.values[top[0]],
-        total.domain.values[bottom[0]],
-        total.highest - total.lowest,
-        (len(top) - 1, len(bottom) - 1),
-    )
-
-
-def _on_box(transcript: Transcript, box: Box) -> Apart | None:
-    surface = _Surface(transcript, box)
+def apart_on_box(tally: Tally, box: Box) -> Apart | None:
+    """The two values; None if nothing tells values apart."""
+    surface = _Surface(tally, box)
     (above, high), (below, low) = surface.summit(1), surface.summit(-1)
     if not high > low:
         return None
@@ -81,7 +56,7 @@ def _on_box(transcript: Transcript, box: Box) -> Apart | None:
 class _Surface:
     """The log-likelihood on a box whose sides are scaled to [0, 1], up to a constant."""
 
-    def __init__(self, transcript: Transcript, box: Box) -> None:
+    def __init__(self, tally: Tally, box: Box) -> None:
         self._box = box
         # Categories go by their number.
         sides = [
@@ -95,7 +70,9 @@ class _Surface:
             [side.upper - side.lower if isinstance(side, Integers) else 0 for side in sides],
             dtype=float,
         )
-        self._summands = _summands(transcript, box)
+        self._summands = [
+            (part.query.on(box), part.position, part.times) for part in tally.summands
+        ]
 
     def at(self, points: Doubles) -> Doubles:
         """The log-likelihood of rows of scaled coordinates."""
@@ -152,19 +129,6 @@ class _Surface:
     def _snapped(self, points: Doubles) -> Doubles:
         steps = np.maximum(self._steps, 1)
         return np.where(self._steps > 0, np.rint(points * steps) / steps, points)
-
-
-def _summands(transcript: Transcript, box: Box) -> list[tuple[BoxLikelihood, int, int]]:
-    """The responses that were given, each with how often that was."""
-    queries: dict[int, Query] = {id(step.query): step.query for step in transcript.exchanges}
-    given = Counter((id(step.query), step.response) for step in transcript.exchanges)
-    result = []
-    for (name, response), times in given.items():
-        likelihood = queries[name].on(box)
-        position = likelihood.position(response)
-        assert position is not None, "a transcript holds only responses of its queries"
-        result.append((likelihood, position, times))
-    return result
 
 
 def _spread_out(size: int) -> Doubles:

@@ -1,167 +1,115 @@
-r"""The log-likelihood of a transcript over a domain, as a running sum of terms.
+r"""The log-likelihood of what was answered, over any kind of domain.
 
 .. math:: \ell(x) = \sum_i \log P[Q_i(x) = y_i]
 
-Over a finite domain: one double per value, up to a common constant, with one bound on the error of
-them all. What was summed is tallied, so that the exact likelihood ratio of two values can be had
-where doubles are too coarse. Over a box: the terms themselves.
+The realized loss is its spread, max ℓ - min ℓ. Whoever wants to know it asks a
+:class:`LogLikelihood`, and only :func:`flat` and :func:`log_likelihood` know which kinds there are.
 """
 
 from __future__ import annotations
 
-import math
-from collections import ChainMap, Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from typing import Protocol, Self
 
-import numpy as np
-from numpy.typing import NDArray
+from expost.domains import Domain, FiniteSet
+from expost.filters import WorstCase
+from expost.loss.extremes import Apart
+from expost.loss.on_box import BoxLogLikelihood
+from expost.loss.on_set import SetLogLikelihood
+from expost.numbers import Added, Enclosure, Nats
+from expost.queries import Query
+from expost.solver import Effort
+from expost.transcript import Exchange, Tally
 
-from expost.chain import Chain
-from expost.domains import Box, Domain, FiniteSet
-from expost.numbers import UNIT, up
-from expost.queries import Likelihood, Query
-from expost.terms.on_box import ScoreTerm
-from expost.transcript import Exchange
-
-__all__ = ["BoxLogLikelihood", "LogLikelihood", "Summand", "flat", "rounded_sum_error"]
+__all__ = ["LogLikelihood", "flat", "log_likelihood"]
 
 
-@dataclass(frozen=True, slots=True)
-class Summand:
-    """A response of a query by its position, and how often it was given."""
-
-    query: Query
-    position: int
-    times: int = 1
-
-
-Tally = ChainMap[tuple[int, int], Summand]
-
-_LATELY = 64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LogLikelihood:
-    """ℓ at every value of a finite set; minus infinity where some response was impossible."""
-
-    domain: FiniteSet
-    values: NDArray[np.float64]
-    error: float
-    """Every value is within this of ℓ plus one common constant."""
-    highest: float
-    lowest: float
-    tally: Tally
-    """What was summed, by the identity of the query and the position of the response."""
-
-    @classmethod
-    def flat(cls, domain: FiniteSet) -> LogLikelihood:
-        """Before anything is asked all values are alike."""
-        values = np.zeros(len(domain))
-        values.setflags(write=False)
-        return cls(domain, values, 0.0, 0.0, 0.0, ChainMap({}, {}))
-
-    def add(self, exchange: Exchange) -> LogLikelihood:
-        """ℓ after one more exchange."""
-        likelihood = exchange.query.on(self.domain)
-        position = _position(likelihood, exchange)
-        term = likelihood.term(position)
-        values = self.values + term.logs
-        highest, lowest = float(values.max()), float(values.min())
-        error = rounded_sum_error(self.error, term.error, highest, lowest)
-        middle = (highest + lowest) / 2
-        if math.isfinite(middle) and abs(middle) > 1 + highest - lowest:
-            # A common constant says nothing; without it the sums, and so their errors, stay small.
-            # Every value is between middle/2 and 2·middle: the differences are exact (Sterbenz).
-            values -= middle
-            highest, lowest = highest - middle, lowest - middle
-        values.setflags(write=False)
-        tally = _counted(self.tally, exchange.query, position)
-        return LogLikelihood(self.domain, values, error, highest, lowest, tally)
-
-
-@dataclass(frozen=True, eq=False)
-class BoxLogLikelihood:
-    """ℓ over a box: a sum of functions of affine scores, in the order of the exchanges."""
-
-    domain: Box
-    terms: Chain[ScoreTerm]
-    _counted: Counter[ScoreTerm] | None = field(default=None, repr=False)
-
-    @classmethod
-    def flat(cls, domain: Box) -> BoxLogLikelihood:
-        """Before anything is asked there is nothing to sum."""
-        return cls(domain, Chain())
-
-    @classmethod
-    def of(cls, domain: Box, exchanges: Iterable[Exchange]) -> BoxLogLikelihood:
-        """ℓ of a whole transcript."""
-        return cls(domain, Chain([_box_term(domain, exchange) for exchange in exchanges]))
-
-    def first(self, count: int) -> BoxLogLikelihood:
-        """ℓ of the first so many exchanges."""
-        different, numbers = self._numbered
-        times = np.bincount(numbers[:count]).tolist()
-        # Numbers go by first appearance, so those of a beginning are the first ones.
-        counted = Counter(dict(zip(different, times, strict=False)))
-        return BoxLogLikelihood(self.domain, self.terms.first(count), counted)
+class LogLikelihood(Protocol):
+    """ℓ of some responses over a domain. Immutable; an effort matters only to what is searched."""
 
     @property
-    def counted(self) -> Counter[ScoreTerm]:
-        """How often each term is there, in the order of their first appearance."""
-        return Counter(self.terms) if self._counted is None else self._counted
+    def searched(self) -> bool:
+        """Whether every loss costs a search, and is never exact."""
+        ...
 
-    @cached_property
-    def _numbered(self) -> tuple[list[ScoreTerm], NDArray[np.intp]]:
-        """The different terms, and which of them each is; beginnings are counted often."""
-        index: dict[ScoreTerm, int] = {}
-        numbers = [index.setdefault(term, len(index)) for term in self.terms]
-        return list(index), np.array(numbers, dtype=np.intp)
+    @property
+    def tally(self) -> Tally:
+        """The responses, counted."""
+        ...
 
-    def add(self, exchange: Exchange, times: int = 1) -> BoxLogLikelihood:
-        """ℓ after one more exchange, or after several that are equal."""
-        term, terms = _box_term(self.domain, exchange), self.terms
-        for _ in range(times):
-            terms = terms.plus(term)
-        return BoxLogLikelihood(self.domain, terms)
+    @property
+    def charged(self) -> Added:
+        """The sum of the epsilons, which no loss exceeds."""
+        ...
+
+    @property
+    def spent(self) -> Enclosure:
+        """The same in doubles."""
+        ...
+
+    @property
+    def exact_spent(self) -> Nats:
+        """The same exactly."""
+        ...
+
+    @property
+    def different(self) -> int:
+        """How many different responses of different queries an exact loss goes through."""
+        ...
+
+    def add(self, query: Query, position: int) -> Self:
+        """ℓ after one more response."""
+        ...
+
+    def loss(self, effort: Effort) -> Enclosure:
+        """The realized loss, as it is known quickly where it is not searched for."""
+        ...
+
+    def closest(self, effort: Effort) -> Enclosure:
+        """The same as closely as it can be known: the doubles around an exact number."""
+        ...
+
+    def loss_against(self, limit: float, effort: Effort) -> Enclosure:
+        """The same, searched for until it is on one side of a limit."""
+        ...
+
+    @property
+    def exact_loss(self) -> Nats:
+        """The same exactly, where it is not searched for."""
+        ...
+
+    def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        """The realized loss after some more queries, at worst over responses."""
+        ...
+
+    def plus_epsilon(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        """The same before the last of these queries, plus its epsilon."""
+        ...
+
+    def most_apart(self) -> Apart | None:
+        """Two values that the responses tell apart most, if any."""
+        ...
+
+    def utilization(self, loss: Enclosure) -> Enclosure:
+        """The share of the sum of the epsilons that this loss is."""
+        ...
+
+    def epsilon_of(self, query: Query) -> Enclosure:
+        """The worst case of a query on this domain, from its probabilities."""
+        ...
+
+    def utilization_of(self, query: Query) -> Enclosure:
+        """The least share of its epsilon that a query uses on this domain, whatever was asked."""
+        ...
 
 
-def flat(domain: Domain) -> LogLikelihood | BoxLogLikelihood:
-    """Before anything is asked."""
+def flat(domain: Domain) -> LogLikelihood:
+    """ℓ before anything is asked."""
+    return log_likelihood(domain, ())
+
+
+def log_likelihood(domain: Domain, exchanges: Iterable[Exchange]) -> LogLikelihood:
+    """ℓ of some exchanges."""
     if isinstance(domain, FiniteSet):
-        return LogLikelihood.flat(domain)
-    return BoxLogLikelihood.flat(domain)
-
-
-def _box_term(box: Box, exchange: Exchange) -> ScoreTerm:
-    likelihood = exchange.query.on(box)
-    return likelihood.term(_position(likelihood, exchange))
-
-
-def _position(likelihood: Likelihood[Any], exchange: Exchange) -> int:
-    position = likelihood.position(exchange.response)
-    assert position is not None, "a transcript holds only responses of its queries"
-    return position
-
-
-def _counted(tally: Tally, query: Query, position: int) -> Tally:
-    """The tally with one more response, as a new mapping.
-
-    Only what came lately is copied each time. Else ever new queries would cost n² in all.
-    """
-    # Summands keep their queries alive, so identities are not used twice.
-    key = (id(query), position)
-    times = tally[key].times + 1 if key in tally else 1
-    summand = Summand(query, position, times)
-    recent, settled = tally.maps
-    if len(recent) >= _LATELY:
-        recent, settled = {}, {**settled, **recent}
-    return ChainMap({**recent, key: summand}, settled)
-
-
-def rounded_sum_error(first: float, second: float, highest: float, lowest: float) -> float:
-    """The error of sums between these extremes whose parts have these errors."""
-    magnitude = max((abs(x) for x in (highest, lowest) if math.isfinite(x)), default=0.0)
-    return 0.0 if first == second == magnitude == 0 else up(up(first + second) + UNIT * magnitude)
+        return SetLogLikelihood.of(domain, exchanges)
+    return BoxLogLikelihood.of(domain, exchanges)

@@ -7,25 +7,48 @@ subjects are one matrix product; its largest one takes a few gradients each.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box
-from expost.numbers import UNIT
+from expost.numbers import UNIT, up
+from expost.queries import Query
 from expost.solver import kernels
 from expost.solver.branch_and_bound import ROUNDING_ALONE
 from expost.solver.kernels import FOOT, RISING, H, PackedSide
 from expost.solver.problem import Sides, Terms, both_sides
+from expost.solver.warm_up import ready
 from expost.terms.on_box import ScoreTerm
 
-__all__ = ["concave_side", "many_spreads"]
+__all__ = ["concave_spreads"]
 
 Floats = NDArray[np.float64]
 
 _MOST_COORDINATES = 12
 _BLOCK = 1024
+
+
+def concave_spreads(
+    box: Box, queries: Sequence[Query], given: NDArray[np.integer[Any]], gap: float
+) -> NDArray[np.float64] | None:
+    """Lower and upper ends of many spreads at once; None if these queries are not of that kind."""
+    ready()
+    pairs = [(query.on(box).term(0), query.on(box).term(1)) for query in queries]
+    side = concave_side([high for _, high in pairs], box)
+    if side is None or not all(_mirrored(low, high) for low, high in pairs):
+        return None
+    error = math.fsum(max(low.error, high.error) for low, high in pairs)
+    return np.array(many_spreads(side, given == 1, up(error), gap))
+
+
+def _mirrored(low: ScoreTerm, high: ScoreTerm) -> bool:
+    """Whether two responses differ in sign alone; one term may be flat in hopeless cases."""
+    negated = tuple(-weight for weight in high.weights), -high.offset
+    return (low.weights, low.offset) == negated
 
 
 def concave_side(terms: Sequence[ScoreTerm], box: Box) -> PackedSide | None:

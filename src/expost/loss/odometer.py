@@ -8,13 +8,12 @@ from typing import Any
 
 from expost.cards import card, nats
 from expost.chain import Chain
+from expost.domains import Domain
 from expost.errors import expect
+from expost.filters.account import Account, WorstCase
 from expost.filters.rules import Rule, Total
-from expost.loss.choose import compared, realized_spread
-from expost.loss.log_likelihood import BoxLogLikelihood, LogLikelihood, flat
-from expost.loss.on_set import exact_spread
+from expost.loss.log_likelihood import LogLikelihood, flat, log_likelihood
 from expost.loss.peak import largest_on_the_way
-from expost.loss.realized import total_charge
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
 from expost.solver import Effort
@@ -26,7 +25,7 @@ _ZERO = Enclosure(0.0, 0.0)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Odometer:
+class Odometer(Account):
     """The realized loss after every exchange; it can fall (paper, section 4.2).
 
     Everything here is a function of the transcript and, over a box, of the effort. :meth:`add`
@@ -34,14 +33,12 @@ class Odometer:
     """
 
     transcript: Transcript
-    effort: Effort
-    log_likelihood: LogLikelihood | BoxLogLikelihood
+    log_likelihood: LogLikelihood
     basic_history: Chain[Enclosure]
     """The sum of the epsilons at the start and after each exchange."""
-    charged: Added
-    """The same now, as a sum that can be gone on with."""
+    _effort: Effort
     _passes: Chain[Enclosure]
-    """The realized losses over a finite domain."""
+    """The realized losses where they are not searched for."""
     _totals: dict[Rule, Total]
     """What composition rules that were asked for have summed up."""
 
@@ -49,10 +46,9 @@ class Odometer:
         expect(transcript, Transcript, "a transcript")
         expect(effort, Effort | None, "an Effort")
         self._set("transcript", transcript)
-        self._set("effort", effort or Effort())
+        self._set("_effort", effort or Effort())
         self._set("log_likelihood", flat(transcript.domain))
         self._set("basic_history", Chain([_ZERO]))
-        self._set("charged", Added())
         self._set("_passes", Chain([_ZERO]))
         self._set("_totals", {})
         for exchange in transcript.exchanges:
@@ -60,9 +56,16 @@ class Odometer:
 
     def add(self, query: Query, response: Any) -> Odometer:
         """The odometer after one more exchange."""
+        return self._grown(self.transcript.add(query, response))
+
+    def answered(self, query: Query, position: int) -> Odometer:
+        """The same by the position of the response."""
+        return self._grown(self.transcript.answered(query, position))
+
+    def _grown(self, transcript: Transcript) -> Odometer:
         longer, domain = object.__new__(Odometer), self.transcript.domain
-        longer._set("transcript", self.transcript.add(query, response))
-        for name in ("effort", "log_likelihood", "basic_history", "charged", "_passes"):
+        longer._set("transcript", transcript)
+        for name in ("log_likelihood", "basic_history", "_effort", "_passes"):
             longer._set(name, getattr(self, name))
         latest = longer.transcript.exchanges[-1]
         longer._set(
@@ -85,48 +88,71 @@ class Odometer:
             self._totals[rule] = total
         return total
 
+    def exact_total(self, rule: Rule) -> Nats:
+        tally, domain = self.log_likelihood.tally, self.domain
+        return Nats.total((rule.charge(part.query, domain)[0], part.times) for part in tally)
+
     def _absorb(self, exchange: Exchange) -> None:
-        total = self.log_likelihood.add(exchange)
-        charged = self.charged + Added.of(exchange.query.ceiling(self.transcript.domain))
-        spent = charged.enclosure
+        total = self.log_likelihood.add(exchange.query, exchange.position)
         self._set("log_likelihood", total)
-        self._set("charged", charged)
-        self._set("basic_history", self.basic_history.plus(spent))
-        if isinstance(total, LogLikelihood):
-            self._set("_passes", self._passes.plus(realized_spread(total, spent, self.effort)))
+        self._set("basic_history", self.basic_history.plus(total.spent))
+        if not total.searched:
+            self._set("_passes", self._passes.plus(total.loss(self.effort)))
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
+
+    @property
+    def domain(self) -> Domain:
+        return self.transcript.domain
+
+    @property
+    def effort(self) -> Effort:
+        return self._effort
+
+    @property
+    def charged(self) -> Added:
+        return self.log_likelihood.charged
+
+    @property
+    def searched(self) -> bool:
+        return self.log_likelihood.searched
 
     @cached_property
     def loss(self) -> Enclosure:
         """The realized loss now, in nats."""
         return self.loss_after(len(self))
 
+    @property
+    def closest(self) -> Enclosure:
+        """The same as closely as it can be known: the doubles around it where it is exact."""
+        return self.loss if self.searched else self.exact_loss.enclosure
+
     @cached_property
     def history(self) -> Chain[Enclosure]:
         """The realized loss at the start and after each exchange."""
-        if isinstance(self.log_likelihood, LogLikelihood):
+        if not self.searched:
             return self._passes
         return Chain(self.loss_after(count) for count in range(len(self) + 1))
 
     def loss_after(self, count: int) -> Enclosure:
         """The realized loss after the first so many exchanges."""
-        if isinstance(self.log_likelihood, LogLikelihood):
-            return self._passes[count]
-        first = self.log_likelihood.first(count)
-        return realized_spread(first, self.basic_history[count], self.effort)
+        return self._after(count).loss(self.effort) if self.searched else self._passes[count]
 
     def loss_against(self, limit: float, count: int | None = None) -> Enclosure:
-        """The same, now if not said else; on a box searched for until it is on one side of a limit.
+        """The same, by default now, searched for until it is on one side of a limit.
 
         Whatever the gap that is wanted, within the limit of nodes.
         """
         count = len(self) if count is None else count
-        if isinstance(self.log_likelihood, LogLikelihood):
+        if not self.searched:
             return self._passes[count]
-        first = self.log_likelihood.first(count)
-        return compared(first, limit, self.basic_history[count], self.effort)
+        return self._after(count).loss_against(limit, self.effort)
+
+    def _after(self, count: int) -> LogLikelihood:
+        if count == len(self):
+            return self.log_likelihood
+        return log_likelihood(self.domain, self.transcript.exchanges.first(count))
 
     @cached_property
     def peak(self) -> Enclosure:
@@ -134,7 +160,7 @@ class Odometer:
 
         It bounds what somebody has learned who saw the beginning, however much, and not the rest.
         """
-        if isinstance(self.log_likelihood, LogLikelihood):
+        if not self.searched:
             lower = max(loss.lower for loss in self._passes)
             return Enclosure(lower, max(loss.upper for loss in self._passes))
         # All these searches together have the limit of one.
@@ -151,7 +177,7 @@ class Odometer:
         same = object.__new__(Odometer)
         for name in self.__dataclass_fields__:
             same._set(name, getattr(self, name))
-        same._set("effort", effort or self.effort)
+        same._set("_effort", effort or self.effort)
         return same
 
     @property
@@ -161,28 +187,28 @@ class Odometer:
 
     @property
     def exact_spent(self) -> Nats:
-        """The same, exactly."""
-        domain = self.transcript.domain
-        if isinstance(self.log_likelihood, LogLikelihood):
-            summands = self.log_likelihood.tally.values()
-            return total_charge((part.query.ceiling(domain), part.times) for part in summands)
-        return total_charge((step.query.ceiling(domain), 1) for step in self.transcript.exchanges)
+        return self.log_likelihood.exact_spent
 
     @property
     def different(self) -> int:
-        """How many different responses of different queries there are, which exact sums go through.
+        return self.log_likelihood.different
 
-        Over a box nothing but epsilons is summed exactly.
-        """
-        if isinstance(self.log_likelihood, LogLikelihood):
-            return len(self.log_likelihood.tally)
-        return 0
-
-    @cached_property
+    @property
     def exact_loss(self) -> Nats:
         """The realized loss over a finite domain, exactly."""
-        assert isinstance(self.log_likelihood, LogLikelihood), "over a box nothing is exact"
-        return exact_spread(self.log_likelihood)
+        return self.log_likelihood.exact_loss
+
+    def worst_after(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        return self.log_likelihood.worst_after(query, times, budget, self.effort)
+
+    def plus_epsilon(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        return self.log_likelihood.plus_epsilon(query, times, budget, self.effort)
+
+    def without_last(self) -> tuple[Odometer, Query]:
+        return self.prefix(len(self) - 1), self.transcript.exchanges[-1].query
+
+    def with_effort(self, effort: Effort) -> Odometer:
+        return self.prefix(len(self), effort)
 
     def __len__(self) -> int:
         return len(self.transcript)
@@ -200,7 +226,7 @@ class Odometer:
             facts["realized loss"] = nats(self.loss.upper)
         if self.peak_is_known:
             facts["at its peak"] = nats(self.peak.upper)
-        known = isinstance(self.log_likelihood, LogLikelihood) or "history" in self.__dict__
+        known = not self.searched or "history" in self.__dict__
         return card(
             "Odometer",
             facts,
@@ -214,9 +240,9 @@ class Odometer:
     @property
     def loss_is_known(self) -> bool:
         """Whether the loss now is at hand; over a box it is searched for when first asked for."""
-        return isinstance(self.log_likelihood, LogLikelihood) or "loss" in self.__dict__
+        return not self.searched or "loss" in self.__dict__
 
     @property
     def peak_is_known(self) -> bool:
         """The same for the peak."""
-        return isinstance(self.log_likelihood, LogLikelihood) or "peak" in self.__dict__
+        return not self.searched or "peak" in self.__dict__

@@ -1,67 +1,204 @@
-"""The spread max ℓ - min ℓ over a finite domain: in doubles with certainty, or exactly.
+"""ℓ over a finite set: one double per value, up to a common constant, with one bound on all errors.
 
-Proof: docs/theory/realized_loss.md.
+What was summed is tallied, so that the exact likelihood ratio of two values can be had where
+doubles are too coarse. Proof: docs/theory/realized_loss.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
-from expost.errors import InvalidInput
-from expost.loss.log_likelihood import LogLikelihood, Summand, rounded_sum_error
-from expost.numbers import INFINITE, UNIT, Enclosure, Nats, down, up
-from expost.numbers.exact_sum import ExactSum
-from expost.queries import FiniteLikelihood
-from expost.terms.on_set import Powers, Term
+from expost.filters import WorstCase
+from expost.loss.exact import ExactSums
+from expost.loss.extremes import Apart
+from expost.loss.pairs import exact_spread_apart, widest_pair
+from expost.loss.shares import capped, share_of
+from expost.loss.tallied import Tallied
+from expost.numbers import UNIT, Added, Enclosure, Nats, down, up
+from expost.queries import Query
+from expost.queries.likelihood import BySufficientTerms
+from expost.queries.values.pairwise import Pairwise
+from expost.solver import Effort
+from expost.terms.on_set import Term
+from expost.transcript import Exchange, Summand, Tally
 
-__all__ = [
-    "Candidate",
-    "ExactSums",
-    "enclose",
-    "exact_spread",
-    "signed",
-    "spread",
-    "spread_with",
-]
+__all__ = ["SetLogLikelihood", "enclose", "rounded_sum_error"]
+
+Floats = NDArray[np.float64]
 
 # A block of two operands and a result stays in the second-level cache, so a pass reads each
 # operand from memory once and writes nothing back.
 _BLOCK = 1 << 15
 
-# Weights of values that doubles cannot tell apart: looking at so many takes about a second.
-_MOST_NOTED = 1 << 18
+
+@dataclass(frozen=True, eq=False)
+class SetLogLikelihood(Tallied[FiniteSet]):
+    """ℓ at every value of a finite set; minus infinity where some response was impossible."""
+
+    searched: ClassVar[bool] = False
+    values: Floats
+    error: float
+    """Every value is within this of ℓ plus one common constant."""
+    highest: float
+    lowest: float
+
+    @classmethod
+    def flat(cls, domain: FiniteSet) -> SetLogLikelihood:
+        """Before anything is asked all values are alike."""
+        values = np.zeros(len(domain))
+        values.setflags(write=False)
+        return cls(domain, Tally(), None, values, 0.0, 0.0, 0.0)
+
+    @classmethod
+    def of(cls, domain: FiniteSet, exchanges: Iterable[Exchange]) -> SetLogLikelihood:
+        """ℓ of some exchanges."""
+        total = cls.flat(domain)
+        for exchange in exchanges:
+            total = total._plus(exchange.query, exchange.position, None)
+        return total
+
+    def add(self, query: Query, position: int) -> SetLogLikelihood:
+        return self._plus(query, position, self._charged_with(query))
+
+    def _plus(self, query: Query, position: int, charged: Added | None) -> SetLogLikelihood:
+        term = query.on(self.domain).term(position)
+        values = self.values + term.logs
+        highest, lowest = float(values.max()), float(values.min())
+        error = rounded_sum_error(self.error, term.error, highest, lowest)
+        middle = (highest + lowest) / 2
+        if math.isfinite(middle) and abs(middle) > 1 + highest - lowest:
+            # A common constant says nothing; without it the sums, and so their errors, stay small.
+            # Every value is between middle/2 and 2·middle: the differences are exact (Sterbenz).
+            values -= middle
+            highest, lowest = highest - middle, lowest - middle
+        values.setflags(write=False)
+        tally = self.tally.plus(query, position)
+        return SetLogLikelihood(self.domain, tally, charged, values, error, highest, lowest)
+
+    @property
+    def different(self) -> int:
+        return len(self.tally)
+
+    @property
+    def spread(self) -> Enclosure:
+        """An enclosure of max ℓ - min ℓ, without a pass over the domain."""
+        return enclose(self.highest, self.lowest, self.error)
+
+    def loss(self, effort: Effort) -> Enclosure:
+        return self._loss
+
+    @cached_property
+    def _loss(self) -> Enclosure:
+        return capped(self.spread, self.spent)
+
+    def closest(self, effort: Effort) -> Enclosure:
+        return self.exact_loss.enclosure
+
+    def loss_against(self, limit: float, effort: Effort) -> Enclosure:
+        return self._loss
+
+    @cached_property
+    def exact_loss(self) -> Nats:
+        return self._exact.spread
+
+    @property
+    def _exact(self) -> ExactSums:
+        return ExactSums(self.domain, self.values, self.error, list(self.tally))
+
+    def spread_with(self, term: Term, times: int = 1) -> Enclosure:
+        """An enclosure of the spread of ℓ + times · term, in one pass over the domain."""
+        if self.lowest == -math.inf:
+            return Enclosure(math.inf, math.inf)
+        logs, error = _repeated(term, times)
+        highest, lowest = _extremes_of_sum(self.values, logs)
+        return enclose(highest, lowest, rounded_sum_error(self.error, error, highest, lowest))
+
+    def exact_spread_with(self, extra: Summand) -> Nats:
+        """The same, exactly."""
+        logs, error = _repeated(extra.query.on(self.domain).term(extra.position), extra.times)
+        sums = self.values + logs
+        error = rounded_sum_error(self.error, error, float(sums.max()), float(sums.min()))
+        return ExactSums(self.domain, sums, error, [*self.tally, extra]).spread
+
+    def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        # D of several responses is the sum of theirs, so the worst that can happen is one response
+        # over and over.
+        likelihood = query.on(self.domain)
+        if isinstance(likelihood, Pairwise):
+            return self._worst_pair(likelihood, times)
+        assert isinstance(likelihood, BySufficientTerms), "there is no third kind"
+        return self._worst_term(query, likelihood, times)
+
+    def _worst_pair(self, likelihood: Pairwise, times: int) -> WorstCase:
+        # D is epsilon for values that can be told apart, and zero for others.
+        high, low = widest_pair(self.values, likelihood.told_from)
+        # Their difference is not negative, for of a pair and its reverse one is not.
+        widest = enclose(float(self.values[high]), float(self.values[low]), self.error)
+        now, epsilon = self._loss, likelihood.epsilon
+        apart = capped(widest, now) + epsilon.enclosure * times
+        return WorstCase(
+            Enclosure(max(now.lower, apart.lower), max(now.upper, apart.upper)),
+            exact=lambda: exact_spread_apart(self._exact, likelihood.told_from, epsilon * times),
+            response=likelihood.responses[likelihood.telling(high, low)],
+        )
+
+    def _worst_term(self, query: Query, likelihood: BySufficientTerms, times: int) -> WorstCase:
+        losses = {i: self.spread_with(likelihood.term(i), times) for i in likelihood.sufficient}
+        lower = max(loss.lower for loss in losses.values())
+        upper = max(loss.upper for loss in losses.values())
+
+        def exact() -> Nats:
+            # A response whose loss is surely below that of another one need not be looked at.
+            candidates = [i for i, loss in losses.items() if loss.upper >= lower]
+            return max(self.exact_spread_with(Summand(query, i, times)) for i in candidates)
+
+        worst = next(i for i, loss in losses.items() if loss.upper == upper)
+        return WorstCase(Enclosure(lower, upper), exact, likelihood.responses[worst])
+
+    def plus_epsilon(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        epsilon = query.on(self.domain).epsilon
+        before = WorstCase(self._loss, exact=lambda: self.exact_loss)
+        if times > 1:
+            before = self.worst_after(query, times - 1, budget, effort)
+        exact = before.exact
+        assert exact is not None, "over a finite domain everything is exact"
+        return WorstCase(before.loss + epsilon.enclosure, exact=lambda: exact() + epsilon)
+
+    def most_apart(self) -> Apart | None:
+        if self.highest == -math.inf or self.highest - self.lowest <= 2 * self.error:
+            return None
+        top = np.flatnonzero(self.values >= self.highest - 2 * self.error)
+        bottom = np.flatnonzero(self.values <= self.lowest + 2 * self.error)
+        return Apart(
+            self.domain.values[top[0]],
+            self.domain.values[bottom[0]],
+            self.highest - self.lowest,
+            (len(top) - 1, len(bottom) - 1),
+        )
+
+    def epsilon_of(self, query: Query) -> Enclosure:
+        return query.on(self.domain).epsilon.enclosure
+
+    def utilization(self, loss: Enclosure) -> Enclosure:
+        return share_of(self.exact_loss, self.exact_spent)
+
+    def utilization_of(self, query: Query) -> Enclosure:
+        likelihood = query.on(self.domain)
+        return share_of(likelihood.least_loss, likelihood.epsilon)
 
 
-def spread(total: LogLikelihood) -> Enclosure:
-    """An enclosure of max ℓ - min ℓ, without a pass over the domain."""
-    return enclose(total.highest, total.lowest, total.error)
-
-
-def spread_with(total: LogLikelihood, term: Term, times: int = 1) -> Enclosure:
-    """An enclosure of the spread of ℓ + times · term, in one pass over the domain."""
-    if total.lowest == -math.inf:
-        return Enclosure(math.inf, math.inf)
-    logs, error = _repeated(term, times)
-    highest, lowest = _extremes_of_sum(total.values, logs)
-    error = rounded_sum_error(total.error, error, highest, lowest)
-    return enclose(highest, lowest, error)
-
-
-def _repeated(term: Term, times: int) -> tuple[NDArray[np.float64], float]:
-    """The logarithms of a response that is given so many times, and their error."""
-    if times == 1 or term.error == 0:  # without an error all logarithms are zero, or none
-        return term.logs, term.error
-    logs = term.logs * times
-    largest = float(np.abs(logs[np.isfinite(logs)]).max())
-    return logs, up(up(term.error * times) + UNIT * largest)
+def rounded_sum_error(first: float, second: float, highest: float, lowest: float) -> float:
+    """The error of sums between these extremes whose parts have these errors."""
+    magnitude = max((abs(x) for x in (highest, lowest) if math.isfinite(x)), default=0.0)
+    return 0.0 if first == second == magnitude == 0 else up(up(first + second) + UNIT * magnitude)
 
 
 def enclose(highest: float, lowest: float, error: float) -> Enclosure:
@@ -75,9 +212,16 @@ def enclose(highest: float, lowest: float, error: float) -> Enclosure:
     return Enclosure(max(0.0, lower), up(up(difference) + 2 * error))
 
 
-def _extremes_of_sum(
-    first: NDArray[np.float64], second: NDArray[np.float64]
-) -> tuple[float, float]:
+def _repeated(term: Term, times: int) -> tuple[Floats, float]:
+    """The logarithms of a response that is given so many times, and their error."""
+    if times == 1 or term.error == 0:  # without an error all logarithms are zero, or none
+        return term.logs, term.error
+    logs = term.logs * times
+    largest = float(np.abs(logs[np.isfinite(logs)]).max())
+    return logs, up(up(term.error * times) + UNIT * largest)
+
+
+def _extremes_of_sum(first: Floats, second: Floats) -> tuple[float, float]:
     size = len(first)
     scratch = np.empty(min(size, _BLOCK))
     highest, lowest = -math.inf, math.inf
@@ -87,140 +231,3 @@ def _extremes_of_sum(
         highest = max(highest, float(block.max()))
         lowest = min(lowest, float(block.min()))
     return highest, lowest
-
-
-def exact_spread(total: LogLikelihood, extra: Summand | None = None) -> Nats:
-    """max ℓ - min ℓ as an exact number, after some more responses if ``extra`` is given.
-
-    Doubles single out the values that can be extreme; of those, one per likelihood class is
-    compared exactly.
-    """
-    sums, error, summands = total.values, total.error, list(total.tally.values())
-    if extra is not None:
-        term = extra.query.on(total.domain).term(extra.position)
-        logs, extra_error = _repeated(term, extra.times)
-        sums = sums + logs
-        error = rounded_sum_error(error, extra_error, float(sums.max()), float(sums.min()))
-        summands.append(extra)
-    if sums.min() == -math.inf:
-        return INFINITE
-    exact = ExactSums(total.domain, sums, error, summands)
-    return exact.apart(exact.extreme(1), exact.extreme(-1))
-
-
-class Candidate(NamedTuple):
-    """A value, and by which powers its likelihood differs from that of another one."""
-
-    value: int
-    powers: Counter[int]
-
-
-def signed(
-    sums: NDArray[np.float64], sign: int, among: NDArray[np.bool_] | None
-) -> NDArray[np.float64]:
-    """Sums or their negatives; what is not among these values is out of the race."""
-    result = sums if sign > 0 else -sums
-    return result if among is None else np.where(among, result, -np.inf)
-
-
-@dataclass(frozen=True)
-class ExactSums:
-    """ℓ in doubles within an error, and as exact ratios where that is too coarse."""
-
-    domain: FiniteSet
-    sums: NDArray[np.float64]
-    error: float
-    summands: Sequence[Summand]
-
-    def extreme(self, sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
-        """A value with the largest (sign 1) or the smallest (sign -1) ℓ, exactly."""
-        sums = signed(self.sums, sign, among)
-        band = np.flatnonzero(sums >= down(float(sums.max()) - 2 * self.error))
-        best, *others = self._classes(band)
-        for other in others:
-            if ExactSum.product(_less(other.powers, best.powers)).sign == sign:
-                best = other
-        return best
-
-    def apart(self, first: Candidate, second: Candidate) -> Nats:
-        """By how much ℓ of one value is above that of another.
-
-        Equal weights cancel, and nothing is multiplied out.
-        """
-        powers: Counter[int] = Counter()
-        for summand in self.summands:
-            likelihood, places = self._likelihood(summand), [first.value, second.value]
-            above, below = likelihood.powers(summand.position, places)
-            _multiply(powers, above, summand.times)
-            _multiply(powers, below, -summand.times)
-        return Nats.of(ExactSum.product(powers))
-
-    def _classes(self, values: NDArray[np.intp]) -> list[Candidate]:
-        """Of these values, one for each way in which likelihoods differ from that of the first.
-
-        Nearly all values of a large domain can be tied. Responses that do not tell them apart are
-        passed over, and of the others only what differs from the first value is noted.
-        """
-        if len(values) == 1:
-            return [Candidate(int(values[0]), Counter())]
-        kinds: dict[tuple[Powers, Powers, int], int] = {}
-        noted: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
-        count = 0
-        for summand in self.summands:
-            likelihood = self._likelihood(summand)
-            alike = likelihood.alike(summand.position)[values]
-            places = np.flatnonzero(alike != alike[0])
-            if not len(places):
-                continue
-            count += len(places)
-            if count > _MOST_NOTED:
-                raise InvalidInput(
-                    f"{len(values):,} values are too close for doubles to tell, and too many for "
-                    "exact comparison after so many responses; with fewer values it works"
-                )
-            _, some, code = np.unique(alike[places], return_index=True, return_inverse=True)
-            known = likelihood.powers(summand.position, values[[0, *places[some]]].tolist())
-            numbers = [
-                kinds.setdefault((powers, known[0], summand.times), len(kinds))
-                for powers in known[1:]
-            ]
-            noted.append((places, np.array(numbers, dtype=np.intp)[code]))
-        return self._distinct(values, noted, list(kinds))
-
-    @staticmethod
-    def _distinct(
-        values: NDArray[np.intp],
-        noted: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
-        kinds: list[tuple[Powers, Powers, int]],
-    ) -> list[Candidate]:
-        """The first value, and one for every other collection of differences from it."""
-        result = {b"": Candidate(int(values[0]), Counter())}
-        if noted:
-            place, kind = (np.concatenate(parts) for parts in zip(*noted, strict=True))
-            order = np.lexsort((kind, place))
-            place, kind = place[order], kind[order]
-            ends = np.flatnonzero(np.diff(place, append=-1)) + 1
-            for start, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
-                key = kind[start:end].tobytes()
-                if key not in result:
-                    powers: Counter[int] = Counter()
-                    for number in kind[start:end].tolist():
-                        own, first, times = kinds[number]
-                        _multiply(powers, own, times)
-                        _multiply(powers, first, -times)
-                    result[key] = Candidate(int(values[place[start]]), powers)
-        return list(result.values())
-
-    def _likelihood(self, summand: Summand) -> FiniteLikelihood:
-        return summand.query.on(self.domain)
-
-
-def _multiply(product: Counter[int], powers: Powers, times: int) -> None:
-    for base, power in powers:
-        product[base] += power * times
-
-
-def _less(first: Counter[int], second: Counter[int]) -> Counter[int]:
-    difference = first.copy()
-    difference.subtract(second)
-    return difference

@@ -7,7 +7,6 @@ docs/theory/filters.md.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
@@ -15,17 +14,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.loss.log_likelihood import LogLikelihood
-from expost.loss.on_set import Candidate, ExactSums, enclose, signed
-from expost.numbers import INFINITE, Enclosure, Nats
+from expost.loss.exact import Candidate, ExactSums, signed
+from expost.numbers import INFINITE, Nats
 
-__all__ = ["exact_spread_apart", "spread_of_pair", "widest_pair"]
+__all__ = ["exact_spread_apart", "widest_pair"]
 
 ToldFrom = Callable[[int], NDArray[np.bool_]]
 """The values that can be told from a value: those outside of its class."""
 
 
-def widest_pair(total: LogLikelihood, told_from: ToldFrom) -> tuple[int, int]:
+def widest_pair(sums: NDArray[np.float64], told_from: ToldFrom) -> tuple[int, int]:
     """Two values that can be told apart and whose sums of doubles differ most.
 
     If no two values can be told apart, those of the largest and the smallest sum.
@@ -33,32 +31,22 @@ def widest_pair(total: LogLikelihood, told_from: ToldFrom) -> tuple[int, int]:
 
     def extreme(sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
         if among is None:  # nothing of the size of the domain is copied in the usual case
-            place = total.values.argmax() if sign > 0 else total.values.argmin()
+            place = sums.argmax() if sign > 0 else sums.argmin()
         else:
-            place = np.argmax(signed(total.values, sign, among))
+            place = np.argmax(signed(sums, sign, among))
         return Candidate(int(place), Counter())
 
     def width(pair: tuple[int, int]) -> float:
-        return float(total.values[pair[0]]) - float(total.values[pair[1]])
+        return float(sums[pair[0]]) - float(sums[pair[1]])
 
     pairs = _widest_pairs(extreme, told_from)
     return max(((high.value, low.value) for high, low in pairs), key=width)
 
 
-def spread_of_pair(total: LogLikelihood, pair: tuple[int, int]) -> Enclosure:
-    """An enclosure of the largest difference, where this is a widest pair in doubles.
-
-    It is not negative, for of a pair and its reverse one is not.
-    """
-    high, low = pair
-    return enclose(float(total.values[high]), float(total.values[low]), total.error)
-
-
-def exact_spread_apart(total: LogLikelihood, told_from: ToldFrom, apart: Nats) -> Nats:
+def exact_spread_apart(exact: ExactSums, told_from: ToldFrom, apart: Nats) -> Nats:
     """max ℓ(x) - ℓ(x') over all pairs, plus ``apart`` where the two can be told apart, exactly."""
-    if total.lowest == -math.inf:
+    if exact.sums.min() == -np.inf:
         return INFINITE
-    exact = ExactSums(total.domain, total.values, total.error, list(total.tally.values()))
     pairs = _widest_pairs(exact.extreme, told_from)
     (high, _), (_, low) = pairs[0], pairs[-1]
     return max(exact.apart(high, low), *(exact.apart(*pair) + apart for pair in pairs))

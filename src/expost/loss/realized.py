@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import overload
 
-from expost.domains import Box, Domain, FiniteSet
+from expost.domains import Domain
 from expost.errors import InvalidInput, expect
-from expost.loss.choose import capped, realized_spread
-from expost.loss.log_likelihood import BoxLogLikelihood, LogLikelihood
-from expost.loss.on_set import exact_spread
-from expost.numbers import Enclosure, Nats, down, up
+from expost.loss.log_likelihood import flat, log_likelihood
+from expost.numbers import Enclosure, Nats
 from expost.queries import Query, check_query
 from expost.solver import GAP, NODES, Effort, Progress
-from expost.transcript import Exchange, Transcript
+from expost.transcript import Transcript
 
 __all__ = [
     "basic_loss",
-    "exact_realized_loss",
-    "part_of",
     "realized_loss",
-    "share_between",
-    "share_of",
     "total_charge",
     "utilization",
     "worst_case_loss",
 ]
-
-
-_UNLIMITED = Enclosure(math.inf, math.inf)
 
 
 def realized_loss(
@@ -51,24 +41,8 @@ def realized_loss(
     docs/theory/realized_loss.md, docs/theory/extrema.md.
     """
     expect(transcript, Transcript, "a transcript")
-    effort = Effort(gap, nodes, threads, group, progress)
-    if isinstance(transcript.domain, FiniteSet):
-        return exact_realized_loss(transcript).enclosure
-    total = BoxLogLikelihood.of(transcript.domain, transcript.exchanges)
-    loss = realized_spread(total, _UNLIMITED, effort)
-    if loss.upper < 0.999 * math.fsum(term.epsilon for term in total.terms):
-        return loss  # far from the sum of the epsilons, which need not be known exactly then
-    return capped(loss, basic_loss(transcript).enclosure)
-
-
-def exact_realized_loss(transcript: Transcript) -> Nats:
-    """The realized loss over a finite domain as the exact number that it is."""
-    expect(transcript, Transcript, "a transcript")
-    assert isinstance(transcript.domain, FiniteSet)
-    total = LogLikelihood.flat(transcript.domain)
-    for exchange in transcript.exchanges:
-        total = total.add(exchange)
-    return exact_spread(total)
+    total = log_likelihood(transcript.domain, transcript.exchanges)
+    return total.closest(Effort(gap, nodes, threads, group, progress))
 
 
 def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
@@ -78,19 +52,7 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
     """
     check_query(query)
     expect(domain, Domain, "a FiniteSet or a Box")
-    if isinstance(domain, FiniteSet):
-        return query.on(domain).epsilon.enclosure
-    return capped(query.on(domain).epsilon, query.ceiling(domain).enclosure)
-
-
-def _response_losses(query: Query, box: Box, positions: Sequence[int]) -> list[Enclosure]:
-    """The loss that each of some responses realizes on its own."""
-    start, most = BoxLogLikelihood.flat(box), query.ceiling(box).enclosure
-    effort, responses = Effort(gap=1e-6), query.on(box).responses
-    return [
-        realized_spread(start.add(Exchange(query, responses[position])), most, effort)
-        for position in positions
-    ]
+    return flat(domain).epsilon_of(query)
 
 
 def basic_loss(transcript: Transcript) -> Nats:
@@ -118,47 +80,10 @@ def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Encl
     share, and it is anywhere from 0 to 1.
     """
     if isinstance(asked, Transcript):
-        if isinstance(asked.domain, FiniteSet):
-            return share_of(exact_realized_loss(asked), basic_loss(asked))
-        return part_of(realized_loss(asked), basic_loss(asked).enclosure)
+        total = log_likelihood(asked.domain, asked.exchanges)
+        return total.utilization(total.closest(Effort()))
     check_query(asked)
     if domain is None:
         raise InvalidInput("the utilization of a query needs a domain")
     expect(domain, Domain, "a FiniteSet or a Box")
-    if isinstance(domain, FiniteSet):
-        likelihood = asked.on(domain)
-        return share_of(likelihood.least_loss, likelihood.epsilon)
-    worst, quietest = worst_case_loss(asked, domain), asked.on(domain).quietest
-    if quietest is None:
-        return part_of(Enclosure(0.0, worst.upper), worst)
-    losses = _response_losses(asked, domain, quietest)
-    least = Enclosure(min(loss.lower for loss in losses), min(loss.upper for loss in losses))
-    return part_of(least, worst)
-
-
-def share_of(used: Nats, whole: Nats) -> Enclosure:
-    """How much of a whole was used, from 0 to 1; nothing of nothing is 0."""
-    if used == whole and not whole.is_infinite:
-        used_up = 1.0 if whole > Nats() else 0.0
-        return Enclosure(used_up, used_up)
-    if used == Nats() or (whole.is_infinite and not used.is_infinite):
-        return Enclosure(0.0, 0.0)
-    return part_of(used.enclosure, whole.enclosure)
-
-
-def part_of(used: Enclosure, whole: Enclosure) -> Enclosure:
-    """The same, where only enclosures are known."""
-    share = share_between(used, whole)
-    return Enclosure(min(1.0, share.lower), min(1.0, share.upper))
-
-
-def share_between(used: Enclosure, whole: Enclosure) -> Enclosure:
-    """The same of a budget: what is held against it may be above it, or infinite."""
-    if used.upper == 0 or whole.upper == 0:
-        return Enclosure(0.0, 0.0)
-    if whole.upper == math.inf:  # of infinity, what is infinite can be any share
-        return Enclosure(0.0, math.inf)
-    if used.lower == math.inf:
-        return used
-    most = up(used.upper / whole.lower) if whole.lower > 0 else math.inf
-    return Enclosure(max(0.0, down(used.lower / whole.upper)), most)
+    return flat(domain).utilization_of(asked)

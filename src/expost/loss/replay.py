@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 
 from expost.cards import card, nats
 from expost.errors import expect
-from expost.filters.filter import Filter
-from expost.filters.kinds import filter_of
-from expost.loss.log_likelihood import LogLikelihood
+from expost.filters import Filter
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure
 from expost.solver import GAP, NODES, Effort
@@ -77,7 +75,7 @@ def replayed(
     transcript: Transcript, effort: Effort, progress: Callable[[int, int], None] | None = None
 ) -> Replay:
     """The same by an effort."""
-    guard = None if transcript.filter is None else filter_of(transcript.filter)
+    guard = transcript.filter
     shared = effort.within(effort.most)
     odometer = Odometer(transcript.first(0), effort=shared)
     kept, first_refused = True, None
@@ -88,12 +86,11 @@ def replayed(
             accepted = None if shared.used_up else guard.verdict(odometer, exchange.query)
             first_refused = number if accepted is False else None
             kept = kept and accepted is True
-        odometer = odometer.add(exchange.query, exchange.response)
-    if isinstance(odometer.log_likelihood, LogLikelihood):
-        loss = odometer.exact_loss.enclosure
-    else:
-        odometer = odometer.prefix(len(odometer), effort)  # which shares its nodes with nobody
-        loss = odometer.loss if guard is None else guard.realized(odometer)
+        odometer = odometer.answered(exchange.query, exchange.position)
+    odometer = odometer.with_effort(effort)  # which shares its nodes with nobody
+    loss = odometer.closest
+    if guard is not None and odometer.searched:
+        loss = guard.realized(odometer)
     if guard is None:
         return Replay(None, None, loss, odometer.peak, None, odometer)
     peak = odometer.peak

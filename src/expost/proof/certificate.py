@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from expost.domains import Box, FiniteSet
 from expost.errors import InvalidInput, expect
 from expost.files.canonical import canonical
-from expost.loss.log_likelihood import BoxLogLikelihood
 from expost.loss.realized import realized_loss
 from expost.proof import verify
 from expost.proof.tangents import tangents
@@ -201,14 +200,17 @@ class _Blocks:
     def of(cls, transcript: Transcript, box: Box, statement: Any, effort: Effort) -> _Blocks:
         from expost.proof.tree import prove
 
-        total = BoxLogLikelihood.of(box, transcript.exchanges)
         alike: dict[bytes, list[int]] = {}
         for index, exchange in enumerate(transcript.exchanges):
             query = exchange.query
             key = canonical([query.kind, query.tree(), exchange.response])
             alike.setdefault(key, []).append(index)
         indices = list(alike.values())
-        terms = [(total.terms[several[0]], len(several)) for several in indices]
+        firsts = [transcript.exchanges[several[0]] for several in indices]
+        terms = [
+            (first.query.on(box).term(first.position), len(several))
+            for first, several in zip(firsts, indices, strict=True)
+        ]
         columns: Any = verify.read_domain(statement["domain"])
         known: list[_Known] = []
         for term, several in zip(terms, indices, strict=True):

@@ -15,18 +15,20 @@ from fractions import Fraction
 from typing import Any
 
 from expost.errors import InvalidInput, expect
-from expost.filters.bayesian import BayesianFilter
-from expost.filters.by_rule import CompositionFilter
-from expost.filters.filter import Filter, WorstCase
-from expost.filters.repeats import Repeats
-from expost.filters.rules import Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
+from expost.filters import (
+    BayesianFilter,
+    CompositionFilter,
+    Filter,
+    Repeats,
+    SimplifiedFilter,
+    WorstCase,
+)
+from expost.filters.rules import RULES, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.filters.rules.orders import best_exponent_for_small
-from expost.filters.simplified import SimplifiedFilter
-from expost.loss.log_likelihood import LogLikelihood
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure, ExactLike, Nats
 from expost.queries.query import LARGEST_EPSILON, read_delta
-from expost.transcript import FilterSpec, Transcript, readable
+from expost.transcript import Transcript, readable
 
 __all__ = [
     "ACCOUNTINGS",
@@ -41,7 +43,7 @@ __all__ = [
 # Every rule prices every one of them, to thirty digits.
 _MOST_DIFFERENT = 3_000
 
-ACCOUNTINGS = ("basic", "rogers", "whitehouse", "renyi", "mixture", "simplified", "bayesian")
+ACCOUNTINGS = (*RULES, SimplifiedFilter.kind, BayesianFilter.kind)
 """By name, in the order in which they are shown."""
 
 _DELTA = Fraction(1, 10**6)
@@ -120,8 +122,8 @@ def compare(
     standings = {}
     every: dict[str, Filter] = {
         **guards,
-        "simplified": SimplifiedFilter.of(budget),
-        "bayesian": BayesianFilter.of(budget),
+        SimplifiedFilter.kind: SimplifiedFilter.of(budget),
+        BayesianFilter.kind: BayesianFilter.of(budget),
     }
     last = transcript.exchanges[-1].query
     for name, guard in every.items():
@@ -136,13 +138,11 @@ def limits(
     transcript: Transcript, epsilon: ExactLike | None, delta: ExactLike | None
 ) -> tuple[Nats, Fraction]:
     """A budget and a delta as they are given, or else as the transcript's filter has them."""
-    spec = transcript.filter
-    if epsilon is None and spec is None:
-        raise InvalidInput("the transcript names no filter, so there is no budget")
-    budget = Nats.budget(epsilon) if spec is None or epsilon is not None else spec.budget
+    budget = transcript.guard.budget if epsilon is None else Nats.budget(epsilon)
     if delta is not None:
         return budget, read_delta(delta)
-    return budget, _DELTA if spec is None or spec.delta is None else spec.delta
+    own = transcript.filter
+    return budget, own.delta if isinstance(own, CompositionFilter) else _DELTA
 
 
 def composition_filters(
@@ -152,11 +152,9 @@ def composition_filters(
     guards, missing = {}, {}
     for rule in _rules(transcript, budget, delta):
         try:
-            spec = FilterSpec(CompositionFilter.kind, budget, delta, rule)
+            guards[rule.kind] = CompositionFilter.by(rule, budget, delta)
         except InvalidInput as error:
             missing[rule.kind] = error.reason
-        else:
-            guards[rule.kind] = CompositionFilter.of_spec(spec)
     return guards, missing
 
 
@@ -168,7 +166,7 @@ def costs(
     prefix = Odometer(Transcript(transcript.domain), effort=odometer.effort)
     yield tuple(guard.held(prefix) for guard in guards)
     for exchange in transcript.exchanges:
-        prefix = prefix.add(exchange.query, exchange.response)
+        prefix = prefix.answered(exchange.query, exchange.position)
         yield tuple(guard.held(prefix) for guard in guards)
 
 
@@ -184,8 +182,10 @@ def _rules(transcript: Transcript, budget: Nats, delta: Fraction) -> list[Rule]:
         mixture = Mixture.for_exact_budget(budget, half)
         mixture = Mixture(mixture.lambdas, mixture.weights, delta_prime=half)
     rules = [Sums(), Rogers(), Whitehouse(half), renyi, mixture]
-    own = transcript.filter and transcript.filter.rule
-    return [own if own and own.kind == rule.kind else rule for rule in rules]
+    own = transcript.filter
+    if isinstance(own, CompositionFilter):
+        return [own.rule if own.rule.kind == rule.kind else rule for rule in rules]
+    return rules
 
 
 def _renyi(transcript: Transcript, budget: Nats, delta: Fraction) -> Renyi:
@@ -204,5 +204,4 @@ def _renyi(transcript: Transcript, budget: Nats, delta: Fraction) -> Renyi:
 def _spent(guard: Filter, odometer: Odometer) -> float | Enclosure:
     if isinstance(guard, CompositionFilter):
         return guard.exact_loss(odometer).nearest
-    finite = isinstance(odometer.log_likelihood, LogLikelihood)
-    return odometer.exact_loss.enclosure if finite else odometer.loss
+    return odometer.closest

@@ -9,9 +9,9 @@ from typing import Literal
 
 from expost.domains import Box, Categories, Domain, Integers, Side
 from expost.filters.filter import Filter
-from expost.loss.extremes import Apart, most_apart
-from expost.loss.realized import part_of, share_between
+from expost.loss.extremes import Apart
 from expost.loss.replay import Replay
+from expost.loss.shares import part_of, share_between
 from expost.numbers import Enclosure
 from expost.queries import (
     Channel,
@@ -115,7 +115,7 @@ def explain(replay: Replay) -> Account:
         replay=replay,
         held=held,
         used=None if guard is None else share(held, guard.budget.enclosure),
-        apart=most_apart(odometer),
+        apart=odometer.log_likelihood.most_apart(),
     )
 
 

@@ -12,14 +12,15 @@ import numpy as np
 
 from expost.audit.losses import Losses
 from expost.errors import InvalidInput
-from expost.filters.basic import basic_prefix
+from expost.filters import BasicFilter
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure, Nats
+from expost.transcript import Transcript
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BASIC", "INK", "REALIZED", "losses_figure", "odometer_figure", "save"]
+__all__ = ["BASIC", "INK", "REALIZED", "basic_prefix", "losses_figure", "odometer_figure", "save"]
 
 # Colours mean the same in all figures.
 REALIZED, BASIC, INK = "#0b6e8a", "#b4552d", "#444444"
@@ -99,6 +100,17 @@ def _charges(odometer: Odometer, budget: Nats | None) -> list[float]:
     stop = len(odometer) if budget is None else basic_prefix(odometer.transcript, budget)
     charges = [charge.upper for charge in odometer.basic_history[: stop + 1]]
     return [charge for charge in charges if charge < math.inf]
+
+
+def basic_prefix(transcript: Transcript, budget: Nats) -> int:
+    """How many of these exchanges basic composition would have allowed on this budget."""
+    guard = BasicFilter.of(budget)
+    prefix = Odometer(Transcript(transcript.domain))
+    for exchange in transcript.exchanges:
+        if not guard.accepts(prefix, exchange.query):
+            break
+        prefix = prefix.answered(exchange.query, exchange.position)
+    return len(prefix)
 
 
 def losses_figure(losses: Losses) -> Figure:

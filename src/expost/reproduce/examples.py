@@ -47,7 +47,7 @@ def power(exponent: int) -> Channel:
 def running_example() -> list[Step]:
     """Example 3: X, X², … until the filter with the budget 2 ln 3/2 refuses."""
     guard = BayesianFilter(ratio=BUDGET)
-    odometer = Odometer(Transcript(TENTHS, guard.spec))
+    odometer = Odometer(Transcript(TENTHS, guard))
     steps = []
     for exponent, response in ((1, 1), (2, 0), (3, 1), (4, 1), (5, 1)):
         accepted = guard.accepts(odometer, power(exponent))

@@ -1,97 +1,124 @@
-"""Two ways of accounting for the same responses: as a whole, and in groups as the paper did."""
+"""The paper's way of accounting for responses: in groups, whose losses are added up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from expost.filters.filter import Filter
+from expost.domains import Domain
+from expost.filters import Account, WorstCase
+from expost.filters.rules import Rule, Total
 from expost.loss.odometer import Odometer
 from expost.loss.realized import worst_case_loss
-from expost.numbers import Enclosure, Nats
+from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
+from expost.solver import Effort
 from expost.transcript import Transcript
 
-__all__ = ["GROUP", "Account", "Groups", "Whole"]
+__all__ = ["GROUP", "Groups"]
 
 GROUP = 10
 _GROUP_GAP = 0.002
 _ZERO = Enclosure(0.0, 0.0)
 
 
-class Account(Protocol):
-    """What was realized so far, and what filters would hold against their budgets."""
-
-    @property
-    def loss(self) -> Enclosure: ...
-
-    def add(self, query: Query, response: Any) -> Self: ...
-
-    def held(self, query: Query) -> dict[str, Enclosure]:
-        """By the kind of filter: what it holds against its budget if the query is asked."""
-        ...
-
-    def settle(self, guard: Filter, query: Query) -> tuple[bool, bool]:
-        """Where that is not enough: whether the query is accepted, and whether it is undecided."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """The loss of all responses together."""
+class Groups(Account):
+    """The sum of the losses of groups of queries, an upper bound (paper, appendix C).
 
-    odometer: Odometer
-
-    @property
-    def loss(self) -> Enclosure:
-        return self.odometer.loss
-
-    def add(self, query: Query, response: Any) -> Whole:
-        return Whole(self.odometer.add(query, response))
-
-    def held(self, query: Query) -> dict[str, Enclosure]:
-        most = self.loss + worst_case_loss(query, self.odometer.transcript.domain)
-        # Some response leaves the loss where it is, or above; none adds more than epsilon.
-        return {"simplified": most, "bayesian": Enclosure(self.loss.lower, most.upper)}
-
-    def settle(self, guard: Filter, query: Query) -> tuple[bool, bool]:
-        decision = guard.decide(self.odometer, query)
-        return decision.accepted, decision.undecided
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The sum of the losses of groups of queries, an upper bound (paper, appendix C)."""
+    What is not known of a bound is held against the sum of the epsilons: nobody does worse than
+    basic composition.
+    """
 
     full: Enclosure
-    spent: Nats
+    """The losses of the groups that are complete."""
     current: Odometer
+    """The group that is not."""
+    whole: Odometer
+    """All that was asked and charged; its loss is not looked at."""
+    _worst: dict[Query, Enclosure] = field(default_factory=dict, repr=False)
 
     @classmethod
     def start(cls, empty: Odometer) -> Groups:
         # Their gaps add up.
         effort = replace(empty.effort, gap=min(_GROUP_GAP, empty.effort.gap))
-        return cls(_ZERO, Nats(), Odometer(empty.transcript, effort=effort))
+        current = empty.with_effort(effort)
+        return cls(_ZERO, current, current)
+
+    def add(self, query: Query, response: Any) -> Groups:
+        whole, current = self.whole.add(query, response), self.current.add(query, response)
+        if len(current) < GROUP:
+            return Groups(self.full, current, whole)
+        return Groups(self.full + current.loss, self._empty(), whole)
+
+    def _empty(self) -> Odometer:
+        return Odometer(Transcript(self.domain), effort=self.effort)
+
+    @property
+    def domain(self) -> Domain:
+        return self.whole.domain
+
+    @property
+    def effort(self) -> Effort:
+        return self.whole.effort
+
+    @property
+    def searched(self) -> bool:
+        return True
 
     @property
     def loss(self) -> Enclosure:
         return self.full + self.current.loss
 
-    def add(self, query: Query, response: Any) -> Groups:
-        domain = self.current.transcript.domain
-        spent, current = self.spent + query.charge(domain), self.current.add(query, response)
-        if len(current) < GROUP:
-            return Groups(self.full, spent, current)
-        empty = Odometer(Transcript(domain), effort=current.effort)
-        return Groups(self.full + current.loss, spent, empty)
+    @property
+    def exact_loss(self) -> Nats:
+        raise NotImplementedError("a bound is never exact")
 
-    def held(self, query: Query) -> dict[str, Enclosure]:
-        domain = self.current.transcript.domain
-        after = [self.add(query, response).loss for response in query.on(domain).responses]
-        worst = Enclosure(max(loss.lower for loss in after), max(loss.upper for loss in after))
-        return {"simplified": self.loss + worst_case_loss(query, domain), "bayesian": worst}
+    @property
+    def charged(self) -> Added:
+        return self.whole.charged
 
-    def settle(self, guard: Filter, query: Query) -> tuple[bool, bool]:
-        # An upper bound is all that there is, but nobody does worse than basic composition.
-        charge = query.charge(self.current.transcript.domain)
-        return self.spent + charge <= guard.budget, False
+    @property
+    def exact_spent(self) -> Nats:
+        return self.whole.exact_spent
+
+    @property
+    def different(self) -> int:
+        return 0
+
+    def total(self, rule: Rule) -> Total:
+        return self.whole.total(rule)
+
+    def exact_total(self, rule: Rule) -> Nats:
+        return self.whole.exact_total(rule)
+
+    def loss_against(self, limit: float) -> Enclosure:
+        return self.loss
+
+    def worst_after(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        assert times == 1, "what is answered next closes its group"
+        if query not in self._worst:  # many budgets ask the same
+            responses = query.on(self.domain).responses
+            after = [self.add(query, response).loss for response in responses]
+            lower, upper = max(loss.lower for loss in after), max(loss.upper for loss in after)
+            self._worst[query] = Enclosure(lower, upper)
+        return self._or_basic(self._worst[query], query)
+
+    def plus_epsilon(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        assert times == 1, "as above"
+        return self._or_basic(self.loss + worst_case_loss(query, self.domain), query)
+
+    def _or_basic(self, held: Enclosure, query: Query) -> WorstCase:
+        return WorstCase(held, exact=lambda: self.exact_spent + query.ceiling(self.domain))
+
+    def without_last(self) -> tuple[Groups, Query]:
+        *before, last = self.whole.transcript.exchanges
+        shorter = Groups.start(self._empty())
+        for exchange in before:
+            shorter = shorter.add(exchange.query, exchange.response)
+        return shorter, last.query
+
+    def with_effort(self, effort: Effort) -> Groups:
+        return replace(
+            self, current=self.current.with_effort(effort), whole=self.whole.with_effort(effort)
+        )

@@ -13,11 +13,11 @@ from typing import Any
 from expost.errors import InvalidInput, at, expect
 from expost.files.durable import locked, replace
 from expost.files.regular import contents, read_text
-from expost.filters.decision import Decision
+from expost.filters import Decision
 from expost.loss.odometer import Odometer
 from expost.queries import Query, check_query
 from expost.sampling import Source
-from expost.session.session import Secret, Session, named_filter
+from expost.session.session import Secret, Session
 from expost.solver import Effort
 from expost.transcript import Transcript
 
@@ -51,7 +51,7 @@ class FileSession(Session):
             self._path = _followed(path)
             self._text = read_text(self._path)
             transcript = Transcript.from_json(self._text)
-            guard = named_filter(transcript)
+            guard = transcript.guard
         self._waiting = waiting
         self._cleaned = False
         self._start(transcript, guard, secret, source, effort)

@@ -12,9 +12,7 @@ from typing import Any, Final
 from expost.cards import card, nats
 from expost.domains import Domain, Value
 from expost.errors import BudgetExceeded, InvalidInput, OutsideDomain, at, expect
-from expost.filters.decision import Decision
-from expost.filters.filter import Filter
-from expost.filters.kinds import filter_of
+from expost.filters import Decision, Filter
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure
 from expost.queries import Query
@@ -22,7 +20,7 @@ from expost.sampling import Source, SystemSource, draw
 from expost.solver import Effort
 from expost.transcript import Transcript
 
-__all__ = ["HALT", "Analyst", "Halt", "Secret", "Session", "interact", "named_filter"]
+__all__ = ["HALT", "Analyst", "Halt", "Secret", "Session", "interact"]
 
 
 class Session:
@@ -50,7 +48,7 @@ class Session:
         del value  # so that no traceback that prints local variables can show it
         with at("filter"):
             expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
-        self._start(Transcript(domain, filter.spec), filter, secret, source, effort)
+        self._start(Transcript(domain, filter), filter, secret, source, effort)
 
     @staticmethod
     def resume(
@@ -65,7 +63,7 @@ class Session:
         del value
         expect(transcript, Transcript, "a transcript")
         session = object.__new__(Session)
-        session._start(transcript, named_filter(transcript), secret, source, effort)
+        session._start(transcript, transcript.guard, secret, source, effort)
         return session
 
     def _start(
@@ -117,9 +115,9 @@ class Session:
         """The odometer with a fresh response, which nobody has seen yet."""
         likelihood = query.on(self.transcript.domain)
         try:
-            return self._odometer.add(
-                query,
-                likelihood.responses[draw(likelihood.pmf(self._secret.place), self._source)],
+            # No name for what was drawn: tools that report errors show local variables.
+            return self._odometer.answered(
+                query, draw(likelihood.pmf(self._secret.place), self._source)
             )
         except BaseException as error:
             raise _without_frames(error) from None
@@ -223,13 +221,6 @@ def _without_frames(error: BaseException) -> BaseException:
             each.__traceback__ = None
             found += [each.__context__, each.__cause__]
     return error
-
-
-def named_filter(transcript: Transcript) -> Filter:
-    """The filter under which a transcript goes on."""
-    if transcript.filter is None:
-        raise InvalidInput("the transcript names no filter, so there is no budget")
-    return filter_of(transcript.filter)
 
 
 class Halt(Enum):

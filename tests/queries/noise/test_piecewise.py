@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.domains import Integers
-from expost.loss.extremes import most_apart
 from expost.numbers import Nats
 from expost.queries.noise.piecewise import Piecewise
 from expost.report.explanation import explain
@@ -476,13 +475,13 @@ def test_a_session_asks_until_the_budget_is_used_and_can_be_explained() -> None:
     assert (
         account.steps[0].asked == "a score from 0 to 120 of age and sex, with noise, at epsilon 0.5"
     )
-    apart = most_apart(session.odometer)
+    apart = session.odometer.log_likelihood.most_apart()
     assert apart is not None
     assert apart.difference <= session.loss.upper + 1e-9
 
 
 def test_a_file_is_asked_from_the_command_line(tmp_path: Path, run: Any) -> None:
-    transcript = xp.Transcript(PERSON, xp.BayesianFilter(epsilon=1).spec)
+    transcript = xp.Transcript(PERSON, xp.BayesianFilter(epsilon=1))
     transcript.save(tmp_path / "t.json")
     query = xp.piecewise({"age": 1}, range=(20, 90), grid=1, epsilon=1)  # nothing says nothing
     tree = json.loads(transcript.add(query, 3).to_json())["exchanges"][0]["query"]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.loss import choose
-from expost.loss.choose import all_compared, compared
-from expost.loss.log_likelihood import BoxLogLikelihood
+from expost.loss import box_spreads
+from expost.loss.box_spreads import all_compared
+from expost.loss.on_box import BoxLogLikelihood
 from expost.solver.spread import BoxSpread
 from support.boxes import complaints, some_case
 
@@ -44,16 +44,18 @@ def test_groups_are_left_out_only_where_they_do_not_help() -> None:
     for _ in range(20):
         case = some_case(generator, coordinates=6, queries=60, epsilon="0.1", noise=False)
         total = BoxLogLikelihood.of(case.box, case.transcript.exchanges)
-        most, effort = xp.Enclosure(0.0, 1e9), xp.Effort(gap=0.001, nodes=generator.choice([1, 4]))
+        effort = xp.Effort(gap=0.001, nodes=generator.choice([1, 4]))
         limit = xp.realized_loss(case.transcript).upper * generator.choice([0.8, 1.0, 1.1])
-        with mock.patch.object(choose, "_together", side_effect=choose._together) as together:
-            loss = compared(total, limit, most, effort)
+        with mock.patch.object(
+            box_spreads, "_together", side_effect=box_spreads._together
+        ) as together:
+            (loss,) = all_compared([total.terms], case.box, limit, effort)
         joint = BoxSpread(total.terms, case.box)
         joint.compare(limit, effort)
-        if together.called or len(total.terms) <= 10 or not joint.enclosure.upper > limit:
+        if together.called or total.terms.total() <= 10 or not joint.enclosure.upper > limit:
             continue
-        groups = choose._in_groups(total, 10, effort)
-        assert loss.upper <= choose._together([[joint], groups]).upper
+        groups = box_spreads._in_groups(total.terms, case.box, 10, effort)
+        assert loss.upper <= box_spreads._together([[joint], groups]).upper
         skipped += joint.enclosure.lower <= limit
     assert skipped > 1
 
@@ -67,13 +69,14 @@ def test_what_is_above_a_limit_is_found_before_much_is_spent_on_what_is_within_i
         transcript = transcript.add(query, i % 2)
     close = BoxLogLikelihood.of(box, transcript.exchanges)
     limit = xp.realized_loss(transcript, gap=1e-4).upper + 1e-4
-    most, alone = xp.Enclosure(0, 10), xp.Effort().within(100_000)
-    assert compared(close, limit, most, alone).upper <= limit
+    alone = xp.Effort().within(100_000)
+    assert close.loss_against(limit, alone).upper <= limit
     assert alone.allowance is not None
     loud = transcript.add(xp.logistic([10] * 6, epsilon=5), 1)
     above = BoxLogLikelihood.of(box, loud.exchanges)
     both = xp.Effort().within(100_000)
-    assert max(loss.lower for loss in all_compared([close, above], limit, most, both)) > limit
+    found = all_compared([close.terms, above.terms], box, limit, both)
+    assert max(loss.lower for loss in found) > limit
     assert both.allowance is not None
     assert 4 * (100_000 - both.allowance.left) < 100_000 - alone.allowance.left
 
@@ -91,7 +94,7 @@ def smooth(queries: int) -> BoxLogLikelihood:
 
 def test_searches_that_share_nodes_stop_when_these_are_used_up() -> None:
     total, shared = smooth(60), xp.Effort().within(100)
-    loss = compared(total, 1.2, xp.Enclosure(0, 10), shared)
+    loss = total.loss_against(1.2, shared)
     assert loss.lower < 1.2 < loss.upper
     assert shared.allowance is not None
     assert -40 < shared.allowance.left <= 0  # the root of each block is looked at all the same
@@ -99,7 +102,7 @@ def test_searches_that_share_nodes_stop_when_these_are_used_up() -> None:
 
 def test_a_search_that_goes_on_does_not_begin_anew() -> None:
     total = smooth(60)
-    at_once, in_stages = (choose._start(total.counted, total.domain) for _ in range(2))
+    at_once, in_stages = (box_spreads._start(total.terms, total.domain) for _ in range(2))
     at_once.compare(1.15, xp.Effort(nodes=200))
     for nodes in (16, 128, 200):
         in_stages.compare(1.15, xp.Effort(nodes=nodes))

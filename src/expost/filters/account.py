@@ -1,0 +1,142 @@
+"""What a filter asks: an account of all that was answered so far."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+from expost.domains import Domain, Value
+from expost.filters.rules import Rule, Total
+from expost.numbers import Added, Enclosure, Nats
+from expost.queries import Query
+from expost.solver import Effort
+
+__all__ = ["Account", "WorstCase"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorstCase:
+    """The loss that a filter fears from a query: in doubles, and exactly where that is needed.
+
+    Over a box there is nothing exact, and a loss that is not known to be within the budget is
+    taken to be above it.
+    """
+
+    loss: Enclosure
+    exact: Callable[[], Nats] | None = None
+    response: Value | None = None
+
+    def within(self, budget: Nats) -> bool:
+        """Whether the loss is at most the budget."""
+        if self.loss.upper <= budget.enclosure.lower:
+            return True
+        if self.loss.lower > budget.enclosure.upper or self.exact is None:
+            return False
+        return self.exact() <= budget
+
+    def close(self, budget: Nats) -> bool:
+        """Whether only an exact comparison can tell."""
+        limit = budget.enclosure
+        return (
+            self.exact is not None
+            and self.loss.lower <= limit.upper
+            and self.loss.upper > limit.lower
+        )
+
+    def undecided(self, budget: Nats) -> bool:
+        """Whether the loss may be on either side of the budget."""
+        return self.exact is None and not self.within(budget) and not self._surely_over(budget)
+
+    def _surely_over(self, budget: Nats) -> bool:
+        lower = self.loss.lower
+        return lower == math.inf or Nats(Fraction(lower)) > budget
+
+
+class Account(ABC):
+    """What was answered so far, as far as a filter has to know it. Immutable.
+
+    A class and not a structural protocol, so that a filter can tell an account from what was passed
+    by mistake without looking at its properties, each of which may be a search.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """What the subject's value can be."""
+
+    @property
+    @abstractmethod
+    def effort(self) -> Effort:
+        """How hard to search where there is something to search for."""
+
+    @property
+    @abstractmethod
+    def searched(self) -> bool:
+        """Whether every loss costs a search, and is never exact, as over a box."""
+
+    @property
+    @abstractmethod
+    def loss(self) -> Enclosure:
+        """The realized loss now, in nats."""
+
+    @property
+    @abstractmethod
+    def exact_loss(self) -> Nats:
+        """The same, exactly, where it is not searched for."""
+
+    @property
+    @abstractmethod
+    def charged(self) -> Added:
+        """The sum of the epsilons now, which is what basic composition says."""
+
+    @property
+    @abstractmethod
+    def exact_spent(self) -> Nats:
+        """The same, exactly."""
+
+    @property
+    def spent(self) -> Enclosure:
+        """The same, in doubles."""
+        return self.charged.enclosure
+
+    @property
+    @abstractmethod
+    def different(self) -> int:
+        """How many different responses of different queries an exact loss goes through."""
+
+    @abstractmethod
+    def total(self, rule: Rule) -> Total:
+        """What a composition rule sums up over all queries."""
+
+    @abstractmethod
+    def exact_total(self, rule: Rule) -> Nats:
+        """The epsilons that the rule counts, added up exactly."""
+
+    @abstractmethod
+    def loss_against(self, limit: float) -> Enclosure:
+        """The realized loss now, searched for until it is on one side of a limit."""
+
+    @abstractmethod
+    def worst_after(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        """The realized loss after some more queries, at worst over responses.
+
+        What is searched for is so until it is on one side of the budget.
+        """
+
+    @abstractmethod
+    def plus_epsilon(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        """The same before the last of these queries, plus its epsilon."""
+
+    @abstractmethod
+    def without_last(self) -> tuple[Self, Query]:
+        """The account before the last query, and that query."""
+
+    @abstractmethod
+    def with_effort(self, effort: Effort) -> Self:
+        """The same account with another effort."""

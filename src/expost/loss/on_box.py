@@ -1,0 +1,210 @@
+"""ℓ over a box: a sum of functions of affine scores, whose extremes are searched for.
+
+A search stops as soon as the budget is known to be kept or broken. What is found depends on the
+tally, the query, the budget and the effort alone: terms go to the solver in the order of content
+ids and positions. Proof: docs/theory/filters.md.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import ClassVar
+
+from expost.domains import Box
+from expost.filters import WorstCase
+from expost.loss.box_spreads import all_compared, spread
+from expost.loss.extremes import Apart, apart_on_box
+from expost.loss.shares import capped, part_of
+from expost.loss.tallied import Tallied
+from expost.numbers import Added, Enclosure, Nats, down
+from expost.queries import Query
+from expost.solver import Effort
+from expost.terms.on_box import ScoreTerm
+from expost.transcript import Exchange, Tally
+
+__all__ = ["BoxLogLikelihood"]
+
+# Enough to see that a budget is far away.
+_GLANCE = 16
+
+Entry = tuple[tuple[str, int], ScoreTerm, int]
+"""A response by the content id of its query and its position, its term, and how often."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxLogLikelihood(Tallied[Box]):
+    """ℓ over a box, as the terms that are summed."""
+
+    searched: ClassVar[bool] = True
+    different: ClassVar[int] = 0  # nothing but epsilons is summed exactly
+    _ordered: list[Entry] | None = field(default=None, repr=False)
+    """The terms by content id and position, as far as they are known already."""
+
+    @classmethod
+    def flat(cls, domain: Box) -> BoxLogLikelihood:
+        """Before anything is asked there is nothing to sum."""
+        return cls(domain, Tally(), None)
+
+    @classmethod
+    def of(cls, domain: Box, exchanges: Iterable[Exchange]) -> BoxLogLikelihood:
+        """ℓ of some exchanges."""
+        return cls(domain, Tally.of(exchanges), None)
+
+    def add(self, query: Query, position: int, times: int = 1) -> BoxLogLikelihood:
+        tally, ordered = self.tally.plus(query, position, times), None
+        if self._ordered is not None:
+            ordered = self._ordered_with(query, position, times)
+        return BoxLogLikelihood(self.domain, tally, self._charged_with(query, times), ordered)
+
+    @property
+    def terms(self) -> Counter[ScoreTerm]:
+        """How often each term is there, in the order of content ids and positions."""
+        return _counted(self._in_order())
+
+    def _in_order(self) -> list[Entry]:
+        if self._ordered is None:
+            entries = [
+                ((part.query.content_id, part.position), self._term(part.query, part.position),
+                 part.times)
+                for part in self.tally.summands
+            ]  # fmt: skip
+            object.__setattr__(self, "_ordered", entries)
+            return entries
+        return self._ordered
+
+    def _ordered_with(self, query: Query, position: int, times: int) -> list[Entry]:
+        entries, key = self._in_order().copy(), (query.content_id, position)
+        place = bisect_left(entries, key, key=itemgetter(0))
+        if place < len(entries) and entries[place][0] == key:
+            _, term, before = entries[place]
+            entries[place] = key, term, before + times
+        else:
+            entries.insert(place, (key, self._term(query, position), times))
+        return entries
+
+    def _term(self, query: Query, position: int) -> ScoreTerm:
+        return query.on(self.domain).term(position)
+
+    def epsilon_of(self, query: Query) -> Enclosure:
+        return capped(query.on(self.domain).epsilon, query.ceiling(self.domain).enclosure)
+
+    def loss(self, effort: Effort) -> Enclosure:
+        return capped(spread(self.terms, self.domain, effort), self.spent)
+
+    def closest(self, effort: Effort) -> Enclosure:
+        return self.loss(effort)
+
+    def loss_against(self, limit: float, effort: Effort) -> Enclosure:
+        (loss,) = all_compared([self.terms], self.domain, limit, effort)
+        return capped(loss, self.spent)
+
+    @property
+    def exact_loss(self) -> Nats:
+        raise AssertionError("over a box nothing is exact")
+
+    def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        enough = self._sum_of_epsilons(query, times, budget)
+        if enough is not None:
+            return enough
+        return self._after(query, times, budget.enclosure.lower, effort.deciding())
+
+    def plus_epsilon(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        enough = self._sum_of_epsilons(query, times, budget)
+        if enough is not None:
+            return enough
+        epsilon, effort = self.epsilon_of(query), effort.deciding()
+        limit = down(budget.enclosure.lower - epsilon.upper)
+        if times == 1:
+            return WorstCase(self.loss_against(limit, effort) + epsilon)
+        return WorstCase(self._after(query, times - 1, limit, effort).loss + epsilon)
+
+    def _sum_of_epsilons(self, query: Query, times: int, budget: Nats) -> WorstCase | None:
+        """What basic composition says, if that is enough; it costs no search."""
+        charge = query.ceiling(self.domain)
+        # An exact sum goes through all of the tally, and is seldom needed.
+        sums = WorstCase(
+            (self.charged + Added.of(charge) * times).enclosure,
+            exact=lambda: self.exact_spent + charge * times,
+        )
+        if not sums.within(budget):
+            return None
+        most = budget.enclosure if sums.close(budget) else sums.loss
+        return replace(sums, loss=Enclosure(0.0, min(sums.loss.upper, most.upper)))
+
+    def _after(self, query: Query, times: int, limit: float, effort: Effort) -> WorstCase:
+        """The realized loss after so many responses, at worst, against a limit."""
+        # No response adds more than epsilon, and that is often enough.
+        glance = replace(effort, nodes=min(_GLANCE, effort.most))
+        simple = self._at_most_epsilons(query, times, limit, glance)
+        if simple.upper <= limit:
+            return WorstCase(simple)
+        worst = self._after_some(query, times, limit, effort)
+        if worst.loss.lower <= limit < worst.loss.upper and not effort.used_up:
+            # What the Simplified filter accepts is accepted here too.
+            simple = self._at_most_epsilons(query, times, limit, effort)
+        lower = max(worst.loss.lower, simple.lower)
+        return replace(worst, loss=Enclosure(lower, min(worst.loss.upper, simple.upper)))
+
+    def _at_most_epsilons(
+        self, query: Query, times: int, limit: float, effort: Effort
+    ) -> Enclosure:
+        """The realized loss after some queries, at worst, by the loss now and their epsilons.
+
+        It is at most the sum of the two, and at least their difference, whichever is larger.
+        """
+        epsilons = self.epsilon_of(query) * times
+        loss = self.loss_against(down(limit - epsilons.upper), effort)
+        lower = max(loss.lower, down(epsilons.lower - loss.upper))
+        return Enclosure(lower, (loss + epsilons).upper)
+
+    def _after_some(self, query: Query, times: int, limit: float, effort: Effort) -> WorstCase:
+        """The realized loss after one of the sufficient responses, given so many times.
+
+        Where it would take too many of them, after a loud one: then there is no upper end.
+        """
+        likelihood = query.on(self.domain)
+        most = self.spent + query.ceiling(self.domain).enclosure * times
+        sufficient = likelihood.sufficient
+        tried = likelihood.loudest if sufficient is None else sufficient
+        after = [_counted(self._ordered_with(query, position, times)) for position in tried]
+        found = all_compared(after, self.domain, limit, effort)
+        losses = [capped(loss, most) for loss in found]
+        for position, loss in zip(tried, losses, strict=True):
+            if loss.lower > limit:
+                # One response that breaks the budget is enough; the others may be worse still.
+                response = likelihood.responses[position]
+                return WorstCase(Enclosure(loss.lower, math.inf), response=response)
+        lower = max(loss.lower for loss in losses)
+        if sufficient is None:
+            return WorstCase(Enclosure(lower, math.inf))
+        upper = max(loss.upper for loss in losses)
+        worst = next(i for i, loss in zip(tried, losses, strict=True) if loss.upper == upper)
+        return WorstCase(Enclosure(lower, upper), response=likelihood.responses[worst])
+
+    def most_apart(self) -> Apart | None:
+        return apart_on_box(self.tally, self.domain)
+
+    def utilization(self, loss: Enclosure) -> Enclosure:
+        return part_of(loss, self.exact_spent.enclosure)
+
+    def utilization_of(self, query: Query) -> Enclosure:
+        worst, quietest = self.epsilon_of(query), query.on(self.domain).quietest
+        if quietest is None:
+            return part_of(Enclosure(0.0, worst.upper), worst)
+        alone, effort = BoxLogLikelihood.flat(self.domain), Effort(gap=1e-6)
+        losses = [alone.add(query, position).loss(effort) for position in quietest]
+        least = Enclosure(min(loss.lower for loss in losses), min(loss.upper for loss in losses))
+        return part_of(least, worst)
+
+
+def _counted(entries: Iterable[Entry]) -> Counter[ScoreTerm]:
+    """How often each term is there; different queries may have equal ones."""
+    terms: Counter[ScoreTerm] = Counter()
+    for _, term, times in entries:
+        terms[term] += times
+    return terms

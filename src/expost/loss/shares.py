@@ -1,0 +1,42 @@
+"""How much of a whole was used."""
+
+from __future__ import annotations
+
+import math
+
+from expost.numbers import Enclosure, Nats, down, up
+
+__all__ = ["capped", "part_of", "share_between", "share_of"]
+
+
+def share_of(used: Nats, whole: Nats) -> Enclosure:
+    """How much of a whole was used, from 0 to 1; nothing of nothing is 0."""
+    if used == whole and not whole.is_infinite:
+        used_up = 1.0 if whole > Nats() else 0.0
+        return Enclosure(used_up, used_up)
+    if used == Nats() or (whole.is_infinite and not used.is_infinite):
+        return Enclosure(0.0, 0.0)
+    return part_of(used.enclosure, whole.enclosure)
+
+
+def part_of(used: Enclosure, whole: Enclosure) -> Enclosure:
+    """The same, where only enclosures are known."""
+    share = share_between(used, whole)
+    return Enclosure(min(1.0, share.lower), min(1.0, share.upper))
+
+
+def share_between(used: Enclosure, whole: Enclosure) -> Enclosure:
+    """The same of a budget: what is held against it may be above it, or infinite."""
+    if used.upper == 0 or whole.upper == 0:
+        return Enclosure(0.0, 0.0)
+    if whole.upper == math.inf:  # of infinity, what is infinite can be any share
+        return Enclosure(0.0, math.inf)
+    if used.lower == math.inf:
+        return used
+    most = up(used.upper / whole.lower) if whole.lower > 0 else math.inf
+    return Enclosure(max(0.0, down(used.lower / whole.upper)), most)
+
+
+def capped(loss: Enclosure, most: Enclosure) -> Enclosure:
+    """Rounding, or an unfinished search, never lifts a loss above what basic composition says."""
+    return Enclosure(loss.lower, max(loss.lower, min(loss.upper, most.upper)))

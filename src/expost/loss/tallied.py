@@ -1,0 +1,50 @@
+"""What ℓ is about on any kind of domain: the responses, counted, and what was charged for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from expost.domains import Box, FiniteSet
+from expost.numbers import Added, Enclosure, Nats
+from expost.queries import Query
+from expost.transcript import Tally
+
+__all__ = ["Tallied"]
+
+D = TypeVar("D", FiniteSet, Box)
+
+
+@dataclass(frozen=True, eq=False)
+class Tallied(Generic[D]):
+    """Counted responses over a domain, and the sum of their epsilons, which bounds the loss."""
+
+    domain: D
+    tally: Tally
+    _charged: Added | None = field(repr=False)
+    """As far as it was gone on with; else it is summed up when asked for."""
+
+    @cached_property
+    def charged(self) -> Added:
+        if self._charged is not None:
+            return self._charged
+        counts: Counter[Nats] = Counter()
+        for part in self.tally:
+            counts[part.query.ceiling(self.domain)] += part.times
+        total = Added()
+        for charge, times in counts.items():
+            total += Added.of(charge) * times
+        return total
+
+    def _charged_with(self, query: Query, times: int = 1) -> Added:
+        return self.charged + Added.of(query.ceiling(self.domain)) * times
+
+    @cached_property
+    def spent(self) -> Enclosure:
+        return self.charged.enclosure
+
+    @property
+    def exact_spent(self) -> Nats:
+        return Nats.total((part.query.ceiling(self.domain), part.times) for part in self.tally)
