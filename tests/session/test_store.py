@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import cycle
@@ -64,7 +65,8 @@ class Full(Memory):
     """Cannot record."""
 
     def record(self, exchange: xp.Exchange) -> None:
-        raise OSError("no space left")
+        row = json.dumps([exchange.response])
+        raise OSError(f"no space left for a row of {len(row)} bytes")
 
 
 class Picky(Memory):
@@ -77,9 +79,13 @@ class Picky(Memory):
 
 def test_what_a_store_cannot_record_is_not_released() -> None:
     session = xp.Session.resume(START, "a", store=Full())
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match="no space left for a row") as caught:
         session.ask(QUERY)
     assert len(session.transcript) == 0
+    trace = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert "ask" in [frame.name for frame in trace.stack]
+    assert "record" not in [frame.name for frame in trace.stack]
+    assert "Exchange(" not in str([frame.locals for frame in trace.stack])
 
 
 def test_what_a_store_does_not_take_is_refused_before_a_response_is_drawn() -> None:

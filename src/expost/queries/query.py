@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
@@ -10,6 +11,7 @@ from typing import Any, ClassVar, overload
 
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, at, expect
+from expost.files.canonical import canonical
 from expost.numbers import INFINITE, ExactLike, Nats, exact, positive
 from expost.queries.cumulant import randomized_response_cumulant
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
@@ -104,6 +106,11 @@ class Query(ABC):
         if self.delta:
             return math.inf
         return randomized_response_cumulant(self.charge(domain), exponent)
+
+    @cached_property
+    def content_id(self) -> str:
+        """SHA-256 of the canonical encoding: equal exactly for equal queries."""
+        return hashlib.sha256(canonical({"kind": self.kind, **self.tree()})).hexdigest()
 
     @cached_property
     def _nominal(self) -> Nats | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from expost.errors import InvalidInput, at, expect
 from expost.files.durable import locked, replace
+from expost.files.growing import Growing
 from expost.files.regular import contents, read_text
 from expost.loss.odometer import Odometer
 from expost.queries import Query
@@ -20,7 +21,7 @@ from expost.session.secret import Secret
 from expost.session.session import Session, named_filter
 from expost.session.store import Store
 from expost.solver import Effort
-from expost.transcript import Exchange, Transcript
+from expost.transcript import Exchange, Transcript, write
 
 __all__ = ["FileSession", "FileStore"]
 
@@ -64,6 +65,7 @@ class FileStore(Store):
         self._path = _followed(path)
         self._waiting = waiting
         self._cleaned = False
+        self._growing: Growing | None = None
 
     def load(self) -> Transcript:
         """What the file holds; sessions that go on with it start here."""
@@ -80,8 +82,9 @@ class FileStore(Store):
             with at(str(self._path), ": "):
                 self._held = turn.enter_context(locked(self._path, self._waiting))
                 self._clean()
-                self._known = self._caught_up(known)
-            yield self._known
+                recorded = self._caught_up(known)
+            self._transcript = recorded.transcript
+            yield recorded
 
     def _clean(self) -> None:
         """Remove what processes left that were killed before they recorded, let alone released.
@@ -110,10 +113,17 @@ class FileStore(Store):
         return Odometer(transcript, effort=known.effort)
 
     def record(self, exchange: Exchange) -> None:
-        transcript = self._known.transcript.add(exchange.query, exchange.response)
+        # Taken away until all is done: after a failure the file may hold this exchange or not.
+        growing, self._growing = self._growing, None
+        if growing is None or len(growing) != len(self._transcript):
+            growing = self._transcript.growing()
+        write(exchange, growing)
+        text = growing.text()
+        # What somebody else wrote may have been longer, by spaces alone, and so may have had room.
+        self._transcript.check_work(exchange.query, len(text))
         with at(str(self._path), ": "):
-            replace(self._path, transcript.to_json, _temporary(self._path), self._held)
-        self._text = transcript.to_json()
+            replace(self._path, lambda: text, _temporary(self._path), self._held)
+        self._text, self._growing = text, growing
 
 
 def _temporary(path: Path) -> Path:

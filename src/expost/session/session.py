@@ -113,11 +113,8 @@ class Session:
         with self._turn():
             decision = self.decide(query)
             if decision.accepted:
-                answered = self._answered(query)
-                latest = answered.transcript.exchanges[-1]
-                self._store.record(latest)
-                self._odometer = answered
-                return latest.response
+                self._odometer = self._recorded(self._answered(query))
+                return self.transcript.exchanges[-1].response
         raise BudgetExceeded(decision)
 
     @contextmanager
@@ -140,6 +137,15 @@ class Session:
             )
         except BaseException as error:
             raise without_frames(error) from None
+
+    def _recorded(self, odometer: Odometer) -> Odometer:
+        """The same, when its last exchange is kept for good."""
+        try:
+            self._store.record(odometer.transcript.exchanges[-1])
+        except BaseException as error:
+            # Whatever recorded had a response at hand that may be neither recorded nor released.
+            raise without_frames(error) from None
+        return odometer
 
     @property
     def loss(self) -> Enclosure:

@@ -33,7 +33,8 @@ class Store(Protocol):
     def record(self, exchange: Exchange) -> None:
         """Add an exchange, for good: when this returns, no crash loses it.
 
-        Called within a turn, at most once in each. If it fails, nothing is released.
+        Called within a turn, at most once in each. If it fails, nothing is released, and the error
+        loses its frames, for their variables may show the response.
         """
 
     def check(self, transcript: Transcript, query: Query) -> None:
