@@ -258,7 +258,8 @@ class _Asked:
     """
 
     def __init__(self, table: Any) -> None:
-        self._known: dict[str, Query] = {}
+        self._known: dict[bytes, Query] = {}
+        self._listed: dict[str, Query] = {}
         with at("queries"):
             for name, entry in members(table, optional=None).items():
                 with at(name[:_ID]):
@@ -267,12 +268,12 @@ class _Asked:
                         raise InvalidInput(
                             f"is not the id of its query, which is {query.content_id}"
                         )
-        self._listed = frozenset(self._known)
+                    self._listed[name] = query
         self._unused = set(self._listed)
 
     def _read(self, value: Any) -> Query:
         query = query_from_json(value)
-        return self._known.setdefault(query.content_id, query)
+        return self._known.setdefault(query.kind.encode() + canonical(query.tree()), query)
 
     def query(self, value: Any) -> Query:
         """What an exchange has: a query, or the id of one."""
@@ -281,7 +282,7 @@ class _Asked:
         if value not in self._listed:
             raise InvalidInput(f'no query in "queries" has the id {value[:_ID]}')
         self._unused.discard(value)
-        return self._known[value]
+        return self._listed[value]
 
     def check_all_used(self) -> None:
         """Refuse a table with more than was asked: nobody knows what it is there for."""
