@@ -94,10 +94,10 @@ if TYPE_CHECKING:
     from expost.sampling import InsecureSource as InsecureSource
     from expost.sampling import Source as Source
     from expost.session.file import FileSession as FileSession
-    from expost.session.session import HALT as HALT
-    from expost.session.session import Halt as Halt
+    from expost.session.interact import HALT as HALT
+    from expost.session.interact import Halt as Halt
+    from expost.session.interact import interact as interact
     from expost.session.session import Session as Session
-    from expost.session.session import interact as interact
     from expost.solver import Effort as Effort
     from expost.solver import Progress as Progress
     from expost.transcript import Exchange as Exchange
@@ -225,8 +225,8 @@ _HOME = {
     "FiniteSet": "domains",
     "Frequencies": "estimation",
     "GainEstimate": "knowledge",
-    "HALT": "session.session",
-    "Halt": "session.session",
+    "HALT": "session.interact",
+    "Halt": "session.interact",
     "InsecureSource": "sampling",
     "Intervals": "estimation",
     "InvalidInput": "errors",
@@ -273,7 +273,7 @@ _HOME = {
     "geometric": "queries",
     "hadamard_response": "queries",
     "integers": "domains",
-    "interact": "session.session",
+    "interact": "session.interact",
     "knowledge_gain": "knowledge",
     "laplace": "queries",
     "learning_limit": "knowledge",

@@ -18,8 +18,9 @@ from expost.cards import card
 from expost.chain import Chain
 from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at, expect
-from expost.files.canonical import canonical, json_text, map_leaves, value_tree
+from expost.files.canonical import canonical, map_leaves, value_tree
 from expost.files.durable import replace
+from expost.files.growing import Growing
 from expost.files.reading import NumberText, array, members, number, parse, scalar
 from expost.files.regular import read_text
 from expost.filters import Filter, filter_from_json
@@ -38,6 +39,7 @@ __all__ = [
     "no_such_response",
     "read_text",
     "readable",
+    "write",
 ]
 
 VERSION = 1
@@ -45,6 +47,7 @@ VERSION = 1
 _WORK_PER_MEGABYTE = 1 << 22
 _LATELY = 1000
 _RECENT = 64
+_ID = 64  # characters of a content id
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +200,7 @@ class Transcript:
         """The work after one more query; what was asked lately takes no more."""
         more = query.work(self.domain)
         lately = self.exchanges[-_LATELY:] if more else ()
-        if not more or any(step.query is query for step in lately):
+        if not more or any(step.query.content_id == query.content_id for step in lately):
             return self._work
         return self._work + more
 
@@ -229,9 +232,7 @@ class Transcript:
 
     def tree(self) -> dict[str, Any]:
         """The JSON shape: exact numbers as fractions, doubles as floats, the rest as it is."""
-        tree: dict[str, Any] = {"version": VERSION, "domain": self.domain.tree()}
-        if self.filter is not None:
-            tree["filter"] = {"kind": self.filter.kind, **self.filter.tree()}
+        tree = self._fixed_tree()
         tree["exchanges"] = [
             {
                 "query": {"kind": exchange.query.kind, **exchange.query.tree()},
@@ -241,14 +242,28 @@ class Transcript:
         ]
         return tree
 
+    def _fixed_tree(self) -> dict[str, Any]:
+        """All that is the same for every transcript that grows from this one."""
+        tree: dict[str, Any] = {"version": VERSION, "domain": self.domain.tree()}
+        if self.filter is not None:
+            tree["filter"] = {"kind": self.filter.kind, **self.filter.tree()}
+        return tree
+
     @property
     def content_id(self) -> str:
         """SHA-256 of the canonical encoding: equal for equal transcripts, whatever their file."""
         return hashlib.sha256(canonical(self.tree())).hexdigest()
 
     def to_json(self) -> str:
-        """The text of its file."""
-        return json_text(readable(self.tree()), indent=1) + "\n"
+        """The text of its file; a query that is asked again and again is written once."""
+        return self.growing().text()
+
+    def growing(self) -> Growing:
+        """The same, to be gone on with by :func:`write`."""
+        growing = Growing(readable(self._fixed_tree()))
+        for exchange in self.exchanges:
+            write(exchange, growing)
+        return growing
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file, durably; a crash leaves the old file or the new one, never half of one.
@@ -263,7 +278,9 @@ class Transcript:
         """Read a file's text, strictly; an error names the place."""
         expect(document, str, "the text of a file")
         fields = members(
-            parse(document), required=("version", "domain", "exchanges"), optional=("filter",)
+            parse(document),
+            required=("version", "domain", "exchanges"),
+            optional=("filter", "queries"),
         )
         check_version(fields["version"])
         with at("domain"):
@@ -273,22 +290,70 @@ class Transcript:
             with at("filter"):
                 guard = filter_from_json(fields["filter"])
         transcript = cls(domain, guard)
+        asked = _Asked(fields.get("queries", {}))
         with at("exchanges"):
-            # Equal queries become one object, so that its likelihood is worked out once.
-            known: dict[str, Query] = {}
             for index, entry in enumerate(array(fields["exchanges"])):
                 with at(f"[{index}]"):
-                    transcript = transcript._add_from_json(entry, known, len(document))
+                    transcript = transcript._add_from_json(entry, asked, len(document))
+        asked.check_all_used()
         return transcript
 
-    def _add_from_json(self, entry: Any, known: dict[str, Query], length: int) -> Transcript:
+    def _add_from_json(self, entry: Any, asked: _Asked, length: int) -> Transcript:
         fields = members(entry, required=("query", "response"))
         with at("query"):
-            query = query_from_json(fields["query"])
-            query = known.setdefault(query.content_id, query)
+            query = asked.query(fields["query"])
             self.check_work(query, length)
             query.on(self.domain)
         return self.add(query, _response_from_json(fields["response"]))
+
+
+class _Asked:
+    """The queries of a file: those of its table, by their ids, and those in exchanges.
+
+    Equal ones become one object, so that its likelihood is worked out once.
+    """
+
+    def __init__(self, table: Any) -> None:
+        self._known: dict[bytes, Query] = {}
+        self._listed: dict[str, Query] = {}
+        with at("queries"):
+            for name, entry in members(table, optional=None).items():
+                with at(name[:_ID]):
+                    query = self._read(entry)
+                    if query.content_id != name:
+                        raise InvalidInput(
+                            f"is not the id of its query, which is {query.content_id}"
+                        )
+                    self._listed[name] = query
+        self._unused = set(self._listed)
+
+    def _read(self, value: Any) -> Query:
+        query = query_from_json(value)
+        return self._known.setdefault(query.kind.encode() + canonical(query.tree()), query)
+
+    def query(self, value: Any) -> Query:
+        """What an exchange has: a query, or the id of one."""
+        if not isinstance(value, str) or isinstance(value, NumberText):
+            return self._read(value)
+        if value not in self._listed:
+            raise InvalidInput(f'no query in "queries" has the id {value[:_ID]}')
+        self._unused.discard(value)
+        return self._listed[value]
+
+    def check_all_used(self) -> None:
+        """Refuse a table with more than was asked: nobody knows what it is there for."""
+        for name in sorted(self._unused):
+            raise InvalidInput("no exchange names this query", f"queries.{name}")
+
+
+def write(exchange: Exchange, growing: Growing) -> None:
+    """Add an exchange to the text of a file."""
+    query = exchange.query
+    growing.add(
+        query.content_id,
+        lambda: readable({"kind": query.kind, **query.tree()}),
+        readable(value_tree(exchange.response)),
+    )
 
 
 def no_such_response(likelihood: Likelihood[Any]) -> str:

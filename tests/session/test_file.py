@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import expost as xp
+from expost.files.canonical import value_tree
 from expost.queries import Query
 from support.killing import asking, together
 
@@ -132,7 +133,49 @@ def test_a_record_that_fails_releases_nothing_and_the_file_stays_the_truth(
     subject.ask(BLIND)
     assert subject.transcript.exchanges[: len(spent)] == spent.exchanges
     assert len(subject.transcript) == len(spent) + 1
-    assert xp.load(path) == subject.transcript
+    assert path.read_text() == subject.transcript.to_json()
+
+
+def test_sessions_that_take_turns_write_the_file_that_one_would_write(path: Path) -> None:
+    first, second = session(path, 1), session(path, 2)
+    for subject, query in zip(cycle([first, first, second]), [BLIND, QUERY] * 4, strict=False):
+        subject.ask(query)
+        assert path.read_text() == subject.transcript.to_json()
+    assert path.read_text().count(BLIND.content_id) == 5
+
+
+def test_one_more_answer_encodes_one_exchange(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = 0
+
+    def counted(value: object) -> object:
+        nonlocal encoded
+        encoded += 1
+        return value_tree(value)
+
+    monkeypatch.setattr("expost.transcript.value_tree", counted)
+    subject = session(path)
+    for _ in range(40):
+        subject.ask(BLIND)
+    assert encoded == 40
+
+
+def test_no_answer_makes_a_file_that_takes_too_long_to_read_for_its_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spaces, which a session does not write, make room for work in a file."""
+    monkeypatch.setattr("expost.transcript._WORK_PER_MEGABYTE", 5)
+    path = tmp_path / "t.json"
+    known = xp.Transcript(xp.FiniteSet([0, 1]), xp.BayesianFilter(epsilon=9))
+    asked = [xp.perturbation([0, 1], epsilon=f"0.{i}") for i in (1, 2, 3)]  # two steps for each
+    for query in asked[:2]:
+        known = known.add(query, 1)
+    path.write_text(known.to_json() + " " * 2**21)
+    subject = xp.FileSession(path, 1)
+    with pytest.raises(xp.InvalidInput, match="queries take 6 steps to set up, and at most 5 are"):
+        subject.ask(asked[2])
+    assert xp.load(path) == subject.transcript == known
+    subject.ask(xp.perturbation([0, 1], epsilon="0.1"))  # as one that was asked before
+    assert len(xp.load(path)) == 3
 
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else(path: Path) -> None:

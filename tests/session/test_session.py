@@ -19,7 +19,8 @@ import pytest
 import expost as xp
 from expost.filters.decision import Decision
 from expost.queries import Query
-from expost.session.session import Halt, Secret
+from expost.session.interact import Halt
+from expost.session.secret import Secret
 
 SECRET = "the-secret-label"
 DOMAIN = xp.FiniteSet(["a", "b", SECRET])

@@ -135,8 +135,9 @@ class _Draft:
     @classmethod
     def of(cls, transcript: Transcript, progress: Callable[[int], None] | None) -> _Draft:
         tree = readable(transcript.tree())
-        text = json.dumps(tree)
-        return cls(transcript, tree, text, verify.read(text, "transcript"), progress)
+        # Its file without spaces: how much work may be done depends on its length.
+        text = json.dumps(json.loads(transcript.to_json()))
+        return cls(transcript, tree, text, verify.read_transcript(text), progress)
 
     def proof(self, effort: Effort) -> Certificate:
         loss, _ = self._checked([])  # so that nothing is searched for what cannot be checked

@@ -55,6 +55,9 @@ UNIT = TWO**-53  # the relative rounding of doubles
 Numbers = Sequence[Decimal]
 Exact = Fraction | int
 Seen = Callable[[Any, Decimal, str], None]
+EXACT_FIELDS = {
+    "epsilon", "delta", "sensitivity", "grid", "sigma", "probabilities", "utility",
+}  # fmt: skip
 ONE_BIT = ("linear", "duchi", "logistic", "probit", "perturbation")
 BAD_SHAPE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
@@ -122,7 +125,7 @@ def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: 
 
     try:
         with localcontext(EXACT):
-            ours, claim = read(transcript, "transcript"), read(proof, "proof")
+            ours, claim = read_transcript(transcript), read(proof, "proof")
             need(ours["version"] == claim["version"] == 1, "version: only version 1 is known")
             guard, exchanges = read_filter(ours.get("filter")), ours["exchanges"]
             need(guard == read_filter(claim.get("filter")), "filter: transcript and proof differ")
@@ -168,7 +171,7 @@ def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
         return not free and sum_of([exact(query["epsilon"]) for query in asked]) <= limit
     if not isinstance(domain, Values) or kinds & {*ONE_BIT, "geometric", "laplace"} or not asked:
         return False
-    times = Counter(names := [repr(exchange) for exchange in exchanges])
+    times = Counter(names := names_of(exchanges))
     different = dict(zip(names, exchanges, strict=True)).items()
     if not work.spare(sum(work_on_query(each["query"], domain) for _, each in different)):
         return False
@@ -196,11 +199,11 @@ def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
 def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
     """The largest log-likelihood less the smallest one, or a bound on that."""
     domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
-    names = [repr(exchange) for exchange in exchanges]  # what is equal is worked out once
+    names = names_of(exchanges)  # what is equal is worked out once
     different = dict(zip(names, exchanges, strict=True)).values()
     work.begin(sum(work_on_query(exchange["query"], domain) for exchange in different))
     meaning: Any = logs_on_values if isinstance(domain, Values) else read_term
-    known: dict[str, Any] = {}
+    known: dict[tuple[str, str], Any] = {}
     for index, (name, exchange) in enumerate(zip(names, exchanges, strict=True)):
         try:
             need(exchange["query"]["kind"] != "gaussian", "gaussian noise is not known here")
@@ -219,6 +222,13 @@ def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
     each = [m * min(most, max(logs) - min(logs) + 2 * error) for m, logs, error, most in parts]
     total = max(sums) - min(sums) + 2 * sum((m * error for m, _, error, _ in parts), NO)
     return min(total, sum(each, NO))
+
+
+def names_of(exchanges: Any) -> list[tuple[str, str]]:
+    """Equal for equal exchanges. What is named by an id is one object, and is looked at once."""
+    queries = {id(query := exchange["query"]): query for exchange in exchanges}
+    shown = {which: repr(query) for which, query in queries.items()}
+    return [(shown[id(each["query"])], repr(each["response"])) for each in exchanges]
 
 
 def work_on_query(query: Any, domain: Values | list[Column]) -> float:
@@ -256,6 +266,42 @@ def read(text: str, what: str) -> Any:
         return json.loads(text, object_pairs_hook=once, **hooks)
     except (json.JSONDecodeError, RecursionError):
         raise Failed(f"{what}: not JSON") from None
+
+
+def read_transcript(text: str) -> Any:
+    """A transcript with every query in its place, where an exchange may have the id of one."""
+    transcript = read(text, "transcript")
+    table = transcript.get("queries", {})
+    need(isinstance(table, dict), "queries: not an object")
+    for name, query in table.items():
+        need(is_id(name, query), f"queries.{name[:64]!a}: is not the id of its query")
+    unused = set(table)
+    for index, exchange in enumerate(transcript["exchanges"]):
+        name = exchange["query"]
+        if isinstance(name, str):
+            need(name in table, f"exchanges.{index}.query: no query has the id {name[:64]!a}")
+            exchange["query"] = table[name]
+            unused.discard(name)
+    need(not unused, f"queries.{min(unused, default='')!a}: no exchange names this query")
+    return transcript
+
+
+def is_id(name: str, query: Any) -> bool:
+    """Whether it is the SHA-256 of a query, with its defaults, as content ids encode it."""
+    try:
+        whole = {"intercept": NO} | query if "weights" in query else dict(query)
+        if query["kind"] == "linear":
+            whole.setdefault("clip", False)
+        if "seed" in whole:
+            whole["seed"] = whole["seed"].lower()
+        whole |= {field: exactly(whole[field]) for field in EXACT_FIELDS & whole.keys()}
+        return hashlib.sha256(canonical(whole)).hexdigest() == name
+    except BAD_SHAPE:
+        return False
+
+
+def exactly(value: Any) -> Any:
+    return [exactly(entry) for entry in value] if isinstance(value, list) else exact(value)
 
 
 def need_size(text: str, what: str) -> None:
@@ -479,16 +525,21 @@ def spoken_for(query: Any, response: Any, values: Values) -> list[bool]:
 
 
 def canonical(value: Any) -> bytes:
-    """A value as content ids encode it."""
+    """A value or a query as content ids encode it."""
 
     def leaf(entry: Any) -> Any:
-        if isinstance(entry, tuple):
+        if isinstance(entry, dict):
+            return {name: leaf(x) for name, x in entry.items()}
+        if isinstance(entry, (list, tuple)):
             return [leaf(x) for x in entry]
         if isinstance(entry, Decimal):
             return (float(entry) + 0.0).hex()
-        return "'" + entry if entry.startswith(("0x", "-0x", "'")) else entry
+        if isinstance(entry, str):
+            return "'" + entry if entry.startswith(("0x", "-0x", "'")) else entry
+        return str(entry) if isinstance(entry, Fraction) else entry
 
-    return json.dumps(leaf(value), separators=(",", ":"), ensure_ascii=False).encode()
+    text = json.dumps(leaf(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode()
 
 
 def geometric(query: Any, response: Any, values: Values) -> list[Decimal]:

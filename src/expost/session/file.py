@@ -12,16 +12,18 @@ from typing import Any
 
 from expost.errors import InvalidInput, at, expect
 from expost.files.durable import locked, replace
+from expost.files.growing import Growing
 from expost.files.regular import contents, read_text
-from expost.filters import Decision
 from expost.loss.odometer import Odometer
-from expost.queries import Query, check_query
+from expost.queries import Query
 from expost.sampling import Source
-from expost.session.session import Secret, Session
+from expost.session.secret import Secret
+from expost.session.session import Session
+from expost.session.store import Store
 from expost.solver import Effort
-from expost.transcript import Transcript
+from expost.transcript import Exchange, Transcript, write
 
-__all__ = ["FileSession"]
+__all__ = ["FileSession", "FileStore"]
 
 
 class FileSession(Session):
@@ -33,7 +35,7 @@ class FileSession(Session):
     ``waiting`` is called when another process has held the file for a second.
     """
 
-    __slots__ = ("_cleaned", "_held", "_path", "_text", "_waiting")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -48,28 +50,41 @@ class FileSession(Session):
         del value  # as in Session
         expect(path, (str, os.PathLike), "the name of a file")
         with at(os.fspath(path), ": "):
-            self._path = _followed(path)
-            self._text = read_text(self._path)
-            transcript = Transcript.from_json(self._text)
+            store = FileStore(path, waiting)
+            transcript = store.load()
             guard = transcript.guard
+        self._start(transcript, guard, secret, store, source, effort)
+
+
+class FileStore(Store):
+    """Keeps a transcript as a file, which is replaced as a whole, durably, at every exchange."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], waiting: Callable[[], None] | None = None
+    ) -> None:
+        self._path = _followed(path)
         self._waiting = waiting
         self._cleaned = False
-        self._start(transcript, guard, secret, source, effort)
+        self._growing: Growing | None = None
 
-    def decide(self, query: Query) -> Decision:
+    def load(self) -> Transcript:
+        """What the file holds; sessions that go on with it start here."""
+        self._text = read_text(self._path)
+        return Transcript.from_json(self._text)
+
+    def check(self, transcript: Transcript, query: Query) -> None:
         # A file must never grow beyond what can be read again.
-        check_query(query)
-        self.transcript.check_work(query, len(self._text))
-        return super().decide(query)
+        transcript.check_work(query, len(self._text))
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        with super()._turn(), ExitStack() as turn:
+    def turn(self, known: Odometer) -> Iterator[Odometer]:
+        with ExitStack() as turn:
             with at(str(self._path), ": "):
                 self._held = turn.enter_context(locked(self._path, self._waiting))
                 self._clean()
-                self._catch_up()
-            yield
+                recorded = self._caught_up(known)
+            self._transcript = recorded.transcript
+            yield recorded
 
     def _clean(self) -> None:
         """Remove what processes left that were killed before they recorded, let alone released.
@@ -85,23 +100,30 @@ class FileSession(Session):
                 os.unlink(path)
         self._cleaned = True
 
-    def _catch_up(self) -> None:
+    def _caught_up(self, known: Odometer) -> Odometer:
         """Read what others have recorded since."""
         text = contents(self._held)
         if text == self._text:
-            return
-        known, transcript = self.transcript, Transcript.from_json(text)
-        same = (transcript.domain, transcript.filter) == (known.domain, known.filter)
-        if not same or transcript.exchanges[: len(known)] != known.exchanges:
+            return known
+        before, transcript = known.transcript, Transcript.from_json(text)
+        same = (transcript.domain, transcript.filter) == (before.domain, before.filter)
+        if not same or transcript.exchanges[: len(before)] != before.exchanges:
             raise InvalidInput("the file does not go on where this session knew it to be")
-        self._odometer = Odometer(transcript, effort=self._odometer.effort)
         self._text = text
+        return Odometer(transcript, effort=known.effort)
 
-    def _record(self, odometer: Odometer) -> None:
+    def record(self, exchange: Exchange) -> None:
+        # Taken away until all is done: after a failure the file may hold this exchange or not.
+        growing, self._growing = self._growing, None
+        if growing is None or len(growing) != len(self._transcript):
+            growing = self._transcript.growing()
+        write(exchange, growing)
+        text = growing.text()
+        # What somebody else wrote may have been longer, by spaces alone, and so may have had room.
+        self._transcript.check_work(exchange.query, len(text))
         with at(str(self._path), ": "):
-            replace(self._path, odometer.transcript.to_json, _temporary(self._path), self._held)
-        self._text = odometer.transcript.to_json()
-        super()._record(odometer)
+            replace(self._path, lambda: text, _temporary(self._path), self._held)
+        self._text, self._growing = text, growing
 
 
 def _temporary(path: Path) -> Path:

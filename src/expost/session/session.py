@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
-from typing import Any, Final
+from typing import Any
 
 from expost.cards import card, nats
 from expost.domains import Domain, Value
@@ -15,12 +14,14 @@ from expost.errors import BudgetExceeded, InvalidInput, OutsideDomain, at, expec
 from expost.filters import Decision, Filter
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure
-from expost.queries import Query
+from expost.queries import Query, check_query
 from expost.sampling import Source, SystemSource, draw
+from expost.session.secret import Secret, without_frames
+from expost.session.store import Memory, Store
 from expost.solver import Effort
 from expost.transcript import Transcript
 
-__all__ = ["HALT", "Analyst", "Halt", "Secret", "Session", "interact"]
+__all__ = ["Session"]
 
 
 class Session:
@@ -33,7 +34,9 @@ class Session:
     its own.
     """
 
-    __slots__ = ("_filter", "_lock", "_obeyed", "_odometer", "_process", "_secret", "_source")
+    __slots__ = (
+        "_filter", "_lock", "_obeyed", "_odometer", "_process", "_secret", "_source", "_store",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -48,22 +51,28 @@ class Session:
         del value  # so that no traceback that prints local variables can show it
         with at("filter"):
             expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
-        self._start(Transcript(domain, filter), filter, secret, source, effort)
+        self._start(Transcript(domain, filter), filter, secret, Memory(), source, effort)
 
     @staticmethod
     def resume(
         transcript: Transcript,
         value: Any,
         *,
+        store: Store | None = None,
         source: Source | None = None,
         effort: Effort | None = None,
     ) -> Session:
-        """Go on where a transcript ended, under the filter that it names."""
+        """Go on where a transcript ended, under the filter that it names.
+
+        A ``store`` holds the transcript and keeps what follows; by default only memory does.
+        """
         secret = Secret(value)
         del value
         expect(transcript, Transcript, "a transcript")
-        session = object.__new__(Session)
-        session._start(transcript, transcript.guard, secret, source, effort)
+        with at("store"):
+            expect(store, Store | None, "a store with methods turn, record and check")
+        session, guard = object.__new__(Session), transcript.guard
+        session._start(transcript, guard, secret, store or Memory(), source, effort)
         return session
 
     def _start(
@@ -71,6 +80,7 @@ class Session:
         transcript: Transcript,
         filter: Filter,
         secret: Secret,
+        store: Store,
         source: Source | None,
         effort: Effort | None,
     ) -> None:
@@ -86,11 +96,14 @@ class Session:
         self._process = os.getpid()
         self._secret = secret
         self._source = source or SystemSource()
+        self._store = store
         if not secret.locate(transcript.domain):
             raise OutsideDomain("the value is outside the domain (and is not shown here)")
 
     def decide(self, query: Query) -> Decision:
         """A dry run: what :meth:`ask` would do, and the numbers. Changes nothing."""
+        check_query(query)
+        self._store.check(self.transcript, query)
         return self._filter.decide(self._odometer, query)
 
     def ask(self, query: Query) -> Value:
@@ -98,7 +111,7 @@ class Session:
         with self._turn():
             decision = self.decide(query)
             if decision.accepted:
-                self._record(self._answered(query))
+                self._odometer = self._recorded(self._answered(query))
                 return self.transcript.exchanges[-1].response
         raise BudgetExceeded(decision)
 
@@ -108,7 +121,8 @@ class Session:
         # Two processes would each have all of the budget, and some sources the same noise.
         if os.getpid() != self._process:
             raise InvalidInput("this session was started in another process; start one in this one")
-        with self._lock:
+        with self._lock, self._store.turn(self._odometer) as recorded:
+            self._odometer = recorded
             yield
 
     def _answered(self, query: Query) -> Odometer:
@@ -120,11 +134,16 @@ class Session:
                 query, draw(likelihood.pmf(self._secret.place), self._source)
             )
         except BaseException as error:
-            raise _without_frames(error) from None
+            raise without_frames(error) from None
 
-    def _record(self, odometer: Odometer) -> None:
-        """Keep what was asked and answered, before anybody sees it."""
-        self._odometer = odometer
+    def _recorded(self, odometer: Odometer) -> Odometer:
+        """The same, when its last exchange is kept for good."""
+        try:
+            self._store.record(odometer.transcript.exchanges[-1])
+        except BaseException as error:
+            # Whatever recorded had a response at hand that may be neither recorded nor released.
+            raise without_frames(error) from None
+        return odometer
 
     @property
     def loss(self) -> Enclosure:
@@ -183,75 +202,3 @@ class Session:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a session holds a secret and is not copied; save its transcript")
-
-
-class Secret:
-    """A subject's value, and then only its place in the domain; no repr shows either.
-
-    There is one of it: it is neither copied nor pickled.
-    """
-
-    __slots__ = ("_value", "place")
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-        self.place: Any = None
-
-    def locate(self, domain: Domain) -> bool:
-        """Whether the value is in the domain."""
-        try:
-            self.place, self._value = domain.locate(self._value), None
-        except BaseException as error:
-            raise _without_frames(error) from None
-        return self.place is not None
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        raise TypeError("a secret is not copied")
-
-
-def _without_frames(error: BaseException) -> BaseException:
-    """An error that tells nothing of where it happened.
-
-    What looks for a value or draws a response has local variables from which the value follows.
-    Tools that report errors show them, also those of an interrupt or of a source that fails.
-    """
-    found: list[BaseException | None] = [error]
-    for each in found:
-        if each is not None and each.__traceback__ is not None:
-            each.__traceback__ = None
-            found += [each.__context__, each.__cause__]
-    return error
-
-
-class Halt(Enum):
-    """What an analyst says to end an interaction."""
-
-    HALT = "halt"
-
-
-HALT: Final = Halt.HALT
-
-Analyst = Callable[[Transcript, Callable[[Query], Decision]], Query | Halt]
-"""Sees the transcript and a dry run of the filter, and gives the next query or HALT."""
-
-
-def interact(analyst: Analyst, session: Session) -> Transcript:
-    """Let an adaptive analyst ask until it halts (paper, Algorithm 1).
-
-    A refused query changes nothing and the analyst has another turn. Giving it once more before
-    anything was answered ends the interaction: it would be refused for ever.
-    """
-    refused: list[Query] = []
-    while True:
-        query = analyst(session.transcript, session.decide)
-        if query is HALT:
-            return session.transcript
-        expect(query, Query, "a query or HALT, from the analyst")
-        assert isinstance(query, Query)
-        if query in refused:
-            return session.transcript
-        try:
-            session.ask(query)
-            refused = []
-        except BudgetExceeded:
-            refused.append(query)

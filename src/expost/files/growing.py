@@ -1,0 +1,79 @@
+"""The text of a transcript file, which grows by an exchange at a time.
+
+What was encoded once is kept, so that one exchange more costs its own encoding and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from expost.files.canonical import json_text
+
+__all__ = ["Growing"]
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A query's text, as it stands in an exchange, and in which exchanges."""
+
+    text: str
+    places: list[int] = field(default_factory=list)
+    listed: bool = False
+
+
+class Growing:
+    """A file with some fixed fields, a table of queries, and a list of exchanges.
+
+    A query goes into the table as soon as that makes the file shorter. One that is asked once, or
+    is shorter than its id, is easier to read where it is asked. So a text never becomes shorter by
+    one more exchange, and what it looks like depends on nothing but its content.
+    """
+
+    def __init__(self, fixed: dict[str, Any]) -> None:
+        self._head = json_text(fixed, indent=1).removesuffix("\n}")
+        self._asked: dict[str, _Asked] = {}
+        self._responses: list[str] = []
+        self._exchanges: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._exchanges)
+
+    def add(self, key: str, query: Callable[[], Any], response: Any) -> None:
+        """One more exchange: the id of its query, the query's tree if it is new, the response."""
+        asked = self._asked.get(key)
+        if asked is None:
+            asked = self._asked[key] = _Asked(_indented(query(), 3))
+        asked.places.append(len(self))
+        self._responses.append(_indented(response, 3))
+        self._exchanges.append(self._exchange(f'"{key}"' if asked.listed else asked.text, -1))
+        if not asked.listed and _is_shorter_listed(len(asked.text), len(asked.places), len(key)):
+            asked.listed = True
+            for place in asked.places:
+                self._exchanges[place] = self._exchange(f'"{key}"', place)
+
+    def _exchange(self, query: str, place: int) -> str:
+        return f'\n  {{\n   "query": {query},\n   "response": {self._responses[place]}\n  }}'
+
+    def text(self) -> str:
+        """The file as it is now."""
+        # In the table a query is indented by one space less than in an exchange.
+        listed = ",".join(
+            f'\n  "{key}": {asked.text}'.replace("\n   ", "\n  ")
+            for key, asked in self._asked.items()
+            if asked.listed
+        )
+        table = f',\n "queries": {{{listed}\n }}' if listed else ""
+        exchanges = f"{','.join(self._exchanges)}\n " if self._exchanges else ""
+        return f'{self._head}{table},\n "exchanges": [{exchanges}]\n}}\n'
+
+
+def _indented(tree: Any, depth: int) -> str:
+    # No line break is inside of a text: there it is written as \n.
+    return json_text(tree, indent=1).replace("\n", "\n" + " " * depth)
+
+
+def _is_shorter_listed(query: int, times: int, key: int) -> bool:
+    """Whether a query and so many times its id, in quotes, are shorter than so many queries."""
+    return query + (times + 1) * (key + 2) < times * query

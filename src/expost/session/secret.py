@@ -1,0 +1,47 @@
+"""A subject's value, which nothing but the draw of a response may look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from expost.domains import Domain
+
+__all__ = ["Secret", "without_frames"]
+
+
+class Secret:
+    """A subject's value, and then only its place in the domain; no repr shows either.
+
+    There is one of it: it is neither copied nor pickled.
+    """
+
+    __slots__ = ("_value", "place")
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self.place: Any = None
+
+    def locate(self, domain: Domain) -> bool:
+        """Whether the value is in the domain."""
+        try:
+            self.place, self._value = domain.locate(self._value), None
+        except BaseException as error:
+            raise without_frames(error) from None
+        return self.place is not None
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a secret is not copied")
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """An error that tells nothing of where it happened.
+
+    What looks for a value or draws a response has local variables from which the value follows.
+    Tools that report errors show them, also those of an interrupt or of a source that fails.
+    """
+    found: list[BaseException | None] = [error]
+    for each in found:
+        if each is not None and each.__traceback__ is not None:
+            each.__traceback__ = None
+            found += [each.__context__, each.__cause__]
+    return error
