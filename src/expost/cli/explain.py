@@ -7,31 +7,81 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
+from expost.cli.options import as_json, path, searching, transcript_file
 from expost.cli.progress import watched
-from expost.cli.show import basic_text, response_text, show_json, shown, value_text
+from expost.cli.show import show_json
 from expost.domains import Domain, Value
-from expost.errors import printable
+from expost.errors import InvalidInput, printable
+from expost.files.regular import check_apart
+from expost.knowledge.learned import learned
+from expost.knowledge.priors import load_prior
 from expost.loss.extremes import Apart
 from expost.loss.replay import replayed
 from expost.report.explanation import Account, Step, explain
+from expost.report.learned_page import learned_page, learned_sentences
+from expost.report.words import basic_text, response_text, shown, value_text
 from expost.solver import Effort
 from expost.transcript import Transcript, load
 
-__all__ = ["run"]
+__all__ = ["command"]
 
 _CHANGES = {"up": "up", "down": "down", "same": "as before"}
 
 
-def run(file: Path, effort: Effort, *, as_json: bool) -> None:
+@click.command("explain")
+@transcript_file
+@click.option("--prior", type=path, metavar="PRIOR", help="What somebody held likely before (CSV).")
+@click.option("--statement", metavar="TEXT", help="With --prior: what it is about, as 'age >= 60'.")
+@click.option("--html", type=path, metavar="OUT", help="With --prior: where to draw it as a page.")
+@searching()
+@as_json
+def command(
+    file: Path,
+    prior: Path | None,
+    statement: str | None,
+    html: Path | None,
+    effort: Effort,
+    as_json: bool,
+) -> None:
+    """What was asked and answered, what it did to the loss and what it means, in plain words.
+
+    With a prior and a statement: how sure of it the answers make somebody.
+    """
+    if prior is not None and statement is not None:
+        _show_learned(file, prior, statement, html, effort, as_json=as_json)
+    elif prior is None and statement is None and html is None:
+        _show_explanation(file, effort, as_json=as_json)
+    else:
+        raise InvalidInput("give --prior PRIOR and --statement TEXT together")
+
+
+def _show_learned(
+    file: Path, prior: Path, statement: str, html: Path | None, effort: Effort, *, as_json: bool
+) -> None:
+    if html is not None:
+        check_apart(html, file, prior)
+    transcript = load(file)
+    belief = load_prior(prior, transcript.domain)
+    with watched(effort) as (watched_effort, line):
+        found = learned(replayed(transcript, watched_effort, line.exchanges), belief, statement)
+    if html is not None:
+        html.write_text(learned_page(found), encoding="utf-8")
+    if as_json:
+        show_json(found.tree())
+    else:
+        click.echo("\n".join(learned_sentences(found)))
+
+
+def _show_explanation(file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript = load(file)
     with watched(effort) as (watched_effort, line):
         account = explain(replayed(transcript, watched_effort, line.exchanges))
     if as_json:
         show_json(_tree(account))
         return
-    typer.echo("\n".join(map(printable, _sentences(account, transcript))))
+    click.echo("\n".join(map(printable, _sentences(account, transcript))))
 
 
 def _sentences(account: Account, transcript: Transcript) -> Iterator[str]:

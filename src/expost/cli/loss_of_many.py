@@ -10,15 +10,16 @@ import numpy as np
 from expost.audit.losses import Losses, realized_losses
 from expost.audit.tables import load_answers, save_losses, table_format
 from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines, shown
+from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, at
 from expost.files.regular import check_apart
+from expost.report.words import shown
 from expost.solver import Effort
 
-__all__ = ["run"]
+__all__ = ["show_losses"]
 
 
-def run(
+def show_losses(
     data: Path,
     queries: Path,
     out: Path | None,
@@ -27,6 +28,7 @@ def run(
     *,
     as_json: bool,
 ) -> None:
+    """Work out, save, draw and show the losses of all subjects."""
     for written in (out, picture):
         if written is not None:
             check_apart(written, data, queries)
