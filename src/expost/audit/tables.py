@@ -6,7 +6,6 @@ CSV and JSON Lines need nothing else; Parquet needs polars, which comes with the
 from __future__ import annotations
 
 import csv
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from expost.answers import COLUMNS, Answers, queries_from_json
 from expost.audit.losses import Losses
 from expost.errors import InvalidInput, at, expect
-from expost.files.canonical import json_text
+from expost.files.canonical import json_text, plain
 from expost.files.reading import NumberText, double, members, parse
 from expost.files.regular import LARGEST_TABLE, opened, read_text
 
@@ -179,9 +178,7 @@ def _cell(entry: Any) -> Any:
 def _write_json_lines(losses: Losses, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         for row in losses.rows():
-            # JSON has no infinity, so it is a text, as in all results.
-            plain = {name: "inf" if entry == math.inf else entry for name, entry in row.items()}
-            file.write(json_text(plain) + "\n")
+            file.write(json_text(plain(row)) + "\n")
 
 
 def _write_parquet(losses: Losses, path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,6 +12,7 @@ from expost.cli.progress import watched
 from expost.cli.secret import read_value
 from expost.cli.show import show_json, show_lines
 from expost.errors import BudgetExceeded
+from expost.files.canonical import plain
 from expost.report.words import response_text
 from expost.session.file import FileSession
 from expost.solver import Effort
@@ -45,24 +45,13 @@ def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_jso
             response = session.ask(asked)
         except BudgetExceeded as refusal:
             if as_json:
-                tree = _refused(refusal)  # may take searches, so while the line is there
+                tree = refusal.tree()  # may take searches, so while the line is there
                 line.clear()
                 show_json(tree)
             raise
     answered = len(session.transcript)
     if as_json:
-        show_json({"answered": True, "response": response, "exchanges": answered})
+        show_json(plain({"answered": True, "response": response, "exchanges": answered}))
     else:
         shown = response_text(response, asked, transcript.domain)
         show_lines([("response", shown), ("exchanges", str(answered))])
-
-
-def _refused(refusal: BudgetExceeded) -> dict[str, Any]:
-    return {
-        "answered": False,
-        "undecided": refusal.undecided,
-        "loss": refusal.loss,
-        "loss_at_worst": refusal.loss_at_worst,
-        "budget": refusal.budget.nearest,
-        "largest_epsilon": None if refusal.fits is None else str(refusal.fits),
-    }

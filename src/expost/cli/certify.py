@@ -9,7 +9,7 @@ import click
 from expost.cli.options import as_json, path, searching, transcript_file
 from expost.cli.progress import watched
 from expost.cli.show import show_json, show_lines
-from expost.cli.verify import found, lines
+from expost.cli.verify import proved
 from expost.files.regular import check_apart
 from expost.loss.replay import replayed
 from expost.proof.certificate import certificate
@@ -38,11 +38,11 @@ def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
         way = replayed(transcript, watched_effort, line.exchanges)
     size = proof.save(out)
     if as_json:
-        show_json({**found(proof.verdict, way), "bytes": size})
+        show_json({**proof.tree(), **way.course(), "bytes": size})
         return
     show_lines(
         [
-            *lines(proof.verdict, way),
+            *proved(proof.verdict, way),
             ("leaves", f"{proof.leaves:,}"),
             ("proof", f"{out}, {size:,} bytes"),
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -58,7 +57,7 @@ def command(
         table = read_csv(pairs, (*input_columns(values), "output", "subject"))
         check = check_client(claim, values, table, confidence=level, permanent=permanent)
     if as_json:
-        show_json(_tree(check))
+        show_json(check.tree())
     else:
         show_lines(_lines(check, values))
     if check.refuted:
@@ -116,37 +115,3 @@ def _contradiction(found: Contradiction, domain: Domain) -> str:
         f"{found.event}, {of}: {found.hits:,} of {found.trials:,}, claimed "
         f"{shown(float(found.claimed))}, is {shown(found.lower)} to {shown(found.upper)}"
     )
-
-
-def _tree(check: ClientCheck) -> dict[str, Any]:
-    best = check.shown
-    return {
-        "refuted": check.refuted,
-        "confidence": float(check.confidence),
-        "reports": check.reports,
-        "inputs": check.inputs,
-        "intervals": check.intervals,
-        "claimed_epsilon": check.claimed.nearest,
-        "shown_epsilon": best.epsilon if best else 0.0,
-        "shown_by": best
-        and {
-            "event": best.event,
-            "likely": best.likely,
-            "unlikely": best.unlikely,
-            "hits": list(best.hits),
-            "trials": list(best.trials),
-        },
-        "changed_rows": check.changed and list(check.changed),
-        "contradictions": [
-            {
-                "event": found.event,
-                "input": found.input,
-                "hits": found.hits,
-                "trials": found.trials,
-                "claimed": float(found.claimed),
-                "lower": found.lower,
-                "upper": found.upper,
-            }
-            for found in check.contradictions
-        ],
-    }

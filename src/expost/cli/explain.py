@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -19,7 +18,7 @@ from expost.knowledge.learned import learned
 from expost.knowledge.priors import load_prior
 from expost.loss.extremes import Apart
 from expost.loss.replay import replayed
-from expost.report.explanation import Account, Step, explain
+from expost.report.explanation import Explanation, Told, explain
 from expost.report.learned_page import learned_page, learned_sentences
 from expost.report.words import basic_text, response_text, shown, value_text
 from expost.solver import Effort
@@ -77,59 +76,59 @@ def _show_learned(
 def _show_explanation(file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript = load(file)
     with watched(effort) as (watched_effort, line):
-        account = explain(replayed(transcript, watched_effort, line.exchanges))
+        found = explain(replayed(transcript, watched_effort, line.exchanges))
     if as_json:
-        show_json(_tree(account))
+        show_json(found.tree())
         return
-    click.echo("\n".join(map(printable, _sentences(account, transcript))))
+    click.echo("\n".join(map(printable, _sentences(found, transcript))))
 
 
-def _sentences(account: Account, transcript: Transcript) -> Iterator[str]:
-    n, domain = account.exchanges, transcript.domain
-    yield f"The subject's value is {account.domain}."
+def _sentences(found: Explanation, transcript: Transcript) -> Iterator[str]:
+    n, domain = found.exchanges, transcript.domain
+    yield f"The subject's value is {found.domain}."
     if not n:
         yield "Nothing was asked so far."
     else:
         yield f"{n:,} quer{'ies were' if n > 1 else 'y was'} answered:"
         yield ""
-        yield from _table(account, domain)
+        yield from _table(found, domain)
         yield ""
         yield (
-            f"Somebody who sees all of these responses has learned at most {shown(account.loss)}; "
-            f"basic composition says {basic_text(account.basic, transcript)}."
+            f"Somebody who sees all of these responses has learned at most {shown(found.loss)}; "
+            f"basic composition says {basic_text(found.basic, transcript)}."
         )
-        peak = shown(account.replay.peak)
-        if peak != shown(account.loss):
+        peak = shown(found.replay.peak)
+        if peak != shown(found.loss):
             yield f"Somebody who saw only the first ones has learned at most {peak}, the peak."
-    yield from _budget(account)
+    yield from _budget(found)
     if n:
-        yield from _apart(account, domain)
+        yield from _apart(found, domain)
 
 
-def _table(account: Account, domain: Domain) -> Iterator[str]:
+def _table(found: Explanation, domain: Domain) -> Iterator[str]:
     """A row per exchange, in columns, with a gap where some are left out."""
     rows = [("", "asked", "response", "loss", "")]
-    rows += [_row(step, domain) for step in account.steps]
+    rows += [_row(step, domain) for step in found.steps]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for index, row in enumerate(rows):
         cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
         yield "  ".join(cells).rstrip()
-        if account.left_out and index == len(account.steps) // 2:
-            yield f"{'…':<{widths[0]}}  {account.left_out:,} more"
+        if found.left_out and index == len(found.steps) // 2:
+            yield f"{'…':<{widths[0]}}  {found.left_out:,} more"
 
 
-def _row(step: Step, domain: Domain) -> tuple[str, str, str, str, str]:
+def _row(step: Told, domain: Domain) -> tuple[str, str, str, str, str]:
     response = response_text(step.exchange.response, step.exchange.query, domain)
     return f"{step.number}.", step.asked, response, shown(step.loss), _CHANGES[step.change]
 
 
-def _budget(account: Account) -> Iterator[str]:
-    if account.guard is None or account.used is None:
+def _budget(found: Explanation) -> Iterator[str]:
+    if found.guard is None or found.used is None:
         yield "The transcript names no filter, so there is no budget."
         return
-    budget = f"The budget of {account.guard.limit} ({account.guard.kind} filter)"
-    replay, used = account.replay, shown(account.held)
-    if not account.exchanges:
+    budget = f"The budget of {found.guard.limit} ({found.guard.kind} filter)"
+    replay, used = found.replay, shown(found.held)
+    if not found.exchanges:
         yield f"{budget} is untouched."
     elif replay.first_refused is not None:
         yield f"{budget} was not kept: the filter refuses exchange {replay.first_refused:,}."
@@ -138,17 +137,17 @@ def _budget(account: Account) -> Iterator[str]:
         yield f"{budget} was not kept: on the way the loss was above it."
         yield f"At the end {used} is held against it."
     elif replay.kept:
-        share = f"{100 * account.used.upper:.3g} %"
+        share = f"{100 * found.used.upper:.3g} %"
         yield f"{budget} was kept at every exchange; now {used} of it is used: {share}."
     else:
         yield f"{budget}: whether it was kept at every exchange was not decided; more nodes"
         yield f"may tell (--nodes). At the end {used} is held against it."
 
 
-def _apart(account: Account, domain: Domain) -> Iterator[str]:
-    apart = account.apart
+def _apart(found: Explanation, domain: Domain) -> Iterator[str]:
+    apart = found.apart
     if apart is None:
-        possible = account.loss.lower < math.inf
+        possible = found.loss.lower < math.inf
         yield (
             "Nothing was found that tells two values apart."
             if possible
@@ -178,36 +177,3 @@ def _times(apart: Apart) -> str:
     if apart.difference > 700:
         return f"e^{apart.difference:.6g} times"
     return f"{math.exp(apart.difference):.4g} times"
-
-
-def _tree(account: Account) -> dict[str, Any]:
-    apart = account.apart
-    return {
-        "exchanges": account.exchanges,
-        "left_out": account.left_out,
-        "steps": [
-            {
-                "number": step.number,
-                "asked": step.asked,
-                "response": step.exchange.response,
-                "loss": step.loss,
-                "change": step.change,
-            }
-            for step in account.steps
-        ],
-        "loss": account.loss,
-        "basic": account.basic,
-        "budget": None if account.guard is None else account.guard.budget.nearest,
-        "used": account.used,
-        "budget_kept": account.replay.kept,
-        "first_refused": account.replay.first_refused,
-        "peak": account.replay.peak,
-        "most_apart": apart
-        and {
-            "likeliest": apart.likeliest,
-            "unlikeliest": apart.unlikeliest,
-            "difference": apart.difference,
-            "others": apart.others,
-            "example": apart.others is None,
-        },
-    }

@@ -11,8 +11,6 @@ from expost.cli.options import as_json, path, searching
 from expost.cli.progress import watched
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput
-from expost.loss.log_likelihood import LogLikelihood
-from expost.loss.realized import basic_loss, part_of, share_of
 from expost.loss.replay import replayed
 from expost.report.words import basic_text, kept_text, shown
 from expost.solver import Effort
@@ -68,33 +66,18 @@ def command(
 
 def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript = load(file)
-    basic = basic_loss(transcript)
     with watched(effort) as (watched_effort, line):
         found = replayed(transcript, watched_effort, line.exchanges)
-    loss, guard, odometer = found.loss, found.guard, found.odometer
-    share = part_of(loss, basic.enclosure)
-    if isinstance(odometer.log_likelihood, LogLikelihood):
-        share = share_of(odometer.exact_loss, basic)
     if as_json:
-        show_json(
-            {
-                "loss": loss,
-                "basic": basic.nearest,
-                "exchanges": len(transcript),
-                "utilization": share,
-                "budget": None if guard is None else guard.budget.nearest,
-                "budget_kept": found.kept,
-                "first_refused": found.first_refused,
-                "peak": found.peak,
-                "content_id": transcript.content_id,
-            }
-        )
+        show_json(found.tree())
         return
+    loss, guard, share = found.loss, found.guard, found.utilization
+    basic = basic_text(found.basic.nearest, transcript)
     lines = [
         ("exchanges", str(len(transcript))),
         ("realized loss", shown(loss)),
         ("at its peak", shown(found.peak)),
-        ("basic composition", basic_text(basic.nearest, transcript)),
+        ("basic composition", basic),
         ("utilization", f"{100 * share.upper:.3g} %" if loss.lower < math.inf else "undefined"),
     ]
     if loss.width > effort.gap:
@@ -102,5 +85,5 @@ def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
         lines.insert(2, ("at least", f"{loss.lower:.6g}; {narrower}"))
     if guard is not None:
         lines += [("budget", guard.limit), ("kept", kept_text(found))]
-        lines += [("remaining", shown(guard.remaining(odometer)))]
+        lines += [("remaining", shown(guard.remaining(found.odometer)))]
     show_lines(lines)

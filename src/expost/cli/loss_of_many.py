@@ -48,7 +48,7 @@ def show_losses(
     if picture is not None:
         _draw(losses, picture)
     if as_json:
-        show_json(_tree(losses, with_losses=out is None))
+        show_json(losses.tree() if out is None else losses.summary())
         return
     exchanges = int(losses.exchanges.sum())
     lines = [
@@ -71,20 +71,6 @@ def show_losses(
 def _range(numbers: Any) -> str:
     least, most = shown(numbers.min()), shown(numbers.max())
     return least if least == most else f"{least} to {most}"
-
-
-def _tree(losses: Losses, *, with_losses: bool) -> dict[str, Any]:
-    tree: dict[str, Any] = {
-        "subjects": len(losses),
-        "exchanges": int(losses.exchanges.sum()),
-        "mean": float(losses.upper.mean()),
-        "median": float(np.median(losses.upper)),
-        "largest": float(losses.upper.max()),
-        "basic": float(losses.basic.mean()),
-    }
-    if with_losses:
-        tree["losses"] = list(losses.rows())
-    return tree
 
 
 def _draw(losses: Losses, picture: Path) -> None:

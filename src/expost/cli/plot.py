@@ -11,6 +11,7 @@ from expost.cli.options import as_json, composition_delta, path, searching, tran
 from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
+from expost.files.canonical import plain
 from expost.files.regular import check_apart
 from expost.loss.odometer import Odometer
 from expost.report.comparison import composition_filters, costs, limits
@@ -59,7 +60,7 @@ def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: b
         except ModuleNotFoundError:
             raise InvalidInput("a picture needs the extra: pip install 'expost[plot]'") from None
     if as_json:
-        show_json({"picture": str(out), "exchanges": answered, "loss": losses[-1]})
+        show_json(plain({"picture": str(out), "exchanges": answered, "loss": losses[-1]}))
     else:
         click.echo(f"The picture is in {out}.")
 

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from expost.errors import printable
-from expost.files.canonical import json_text, map_leaves
-from expost.numbers import Enclosure
+from expost.files.canonical import json_text
 
 __all__ = ["show_json", "show_lines"]
 
 
 def show_json(tree: Any) -> None:
-    """Print a result; infinity becomes ``"inf"`` or ``"-inf"``, which JSON can hold."""
-    click.echo(json_text(map_leaves(tree, _leaf), indent=2))
-
-
-def _leaf(value: Any) -> Any:
-    if isinstance(value, Enclosure):
-        return {"lower": _leaf(value.lower), "upper": _leaf(value.upper)}
-    return str(value) if value in (math.inf, -math.inf) else value
+    """Print the tree of a result."""
+    click.echo(json_text(tree, indent=2))
 
 
 def show_lines(lines: Iterable[tuple[str, str]]) -> None:

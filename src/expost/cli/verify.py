@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -18,7 +17,7 @@ from expost.report.words import kept_text, shown
 from expost.solver import Effort
 from expost.transcript import Transcript
 
-__all__ = ["command", "found", "lines"]
+__all__ = ["command", "proved"]
 
 
 @click.command("verify")
@@ -48,34 +47,22 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
             click.echo(f"expost: the proof fails at {error}", err=True)
         raise click.exceptions.Exit(1) from None
     if as_json:
-        show_json({"verified": True, **found(verdict, way)})
+        show_json({"verified": True, **verdict.tree(), **way.course()})
     else:
-        show_lines(lines(verdict, way))
+        show_lines(proved(verdict, way))
     if verdict.shows_end_within_budget is False:
         raise click.exceptions.Exit(NOT_SHOWN)
 
 
-def found(verdict: Verdict, way: Replay) -> dict[str, Any]:
-    """What a proof proves and how the budget was kept, as JSON."""
-    return {
-        "loss": float(rounded_up(verdict.loss)),
-        "leaves": verdict.leaves,
-        "shows_end_within_budget": verdict.shows_end_within_budget,
-        "budget_kept": way.kept,
-        "first_refused": way.first_refused,
-        "peak": way.peak,
-    }
-
-
-def lines(verdict: Verdict, way: Replay) -> list[tuple[str, str]]:
-    """The same for people."""
-    told = [("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")]
+def proved(verdict: Verdict, way: Replay) -> list[tuple[str, str]]:
+    """What a proof proves, and how the budget was kept on the way, for people."""
+    lines = [("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")]
     if verdict.about_budget:
-        told.append(("budget", verdict.about_budget))
+        lines.append(("budget", verdict.about_budget))
     if way.guard is not None:
         # No proof of the end says it, so it is decided again here.
-        told.append(("kept", kept_text(way)))
-    return [*told, ("at its peak", shown(way.peak))]
+        lines.append(("kept", kept_text(way)))
+    return [*lines, ("at its peak", shown(way.peak))]
 
 
 def _text(path: Path) -> str:

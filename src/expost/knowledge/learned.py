@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from expost.files.canonical import plain
 from expost.knowledge.belief import Belief
 from expost.knowledge.gain import allowed_confidence, nats_of
 from expost.knowledge.samples import Samples, estimated_gain
@@ -48,8 +49,8 @@ class Learned:
     """
 
     def tree(self) -> dict[str, Any]:
-        """The JSON shape of the command line."""
-        shape = {
+        """What was learned, as JSON."""
+        shape: dict[str, Any] = {
             "statement": self.statement,
             "before": float(self.before),
             "after": self.after,
@@ -65,7 +66,7 @@ class Learned:
         }
         if self.standard_error is not None:
             shape["standard_error"] = self.standard_error
-        return shape
+        return plain(shape)
 
 
 def learned(replay: Replay, prior: Belief | Samples, statement: str) -> Learned:
