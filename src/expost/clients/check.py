@@ -24,12 +24,12 @@ from expost.clients.binomial import largest_share, smallest_share, tail
 from expost.clients.events import Event, events
 from expost.clients.reports import read_reports
 from expost.domains import Domain, FiniteSet, Value
-from expost.errors import InvalidInput, at, expect
+from expost.errors import expect
 from expost.files.canonical import plain
-from expost.numbers import ExactLike, Nats, double_above, double_below, down, exact
+from expost.numbers import ExactLike, Nats, double_above, double_below, down, read_confidence
 from expost.queries import Query, check_query
 
-__all__ = ["ClientCheck", "Contradiction", "Shown", "check_client", "read_confidence"]
+__all__ = ["ClientCheck", "Contradiction", "Shown", "check_client"]
 
 _CLOSEST = 16
 _MOST_SHOWN = 20
@@ -162,15 +162,6 @@ def check_client(
         contradictions=tuple(_contradiction(cell, values, error) for cell in found),
         changed=changed,
     )
-
-
-def read_confidence(confidence: ExactLike) -> Fraction:
-    """A confidence as a person writes it, exactly."""
-    with at("confidence"):
-        level = exact(confidence)
-        if not 0 < level < 1:
-            raise InvalidInput("must be between 0 and 1")
-    return level
 
 
 class _Cell(NamedTuple):
