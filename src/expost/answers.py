@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Domain, domain_from_json
 from expost.errors import InvalidInput, at, expect
+from expost.files.frames import as_array, column_names
 from expost.files.reading import NumberText, items, members, number, parse
 from expost.queries import Likelihood, Query, check_query, query_from_json
 from expost.transcript import Transcript, check_version, no_such_response
@@ -205,10 +206,7 @@ def _likelihoods(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Like
 
 def _columns(table: Any) -> list[Any]:
     """The three columns of a table: integer arrays, or else lists."""
-    is_frame = hasattr(table, "to_numpy") and hasattr(table, "columns")
-    if not is_frame:
-        expect(table, Mapping, "a frame or a mapping of columns")
-    names = list(table.columns) if is_frame else list(table)
+    names = column_names(table)
     columns: list[Any] = []
     for name in COLUMNS:
         if names.count(name) != 1:
@@ -224,8 +222,7 @@ def _columns(table: Any) -> list[Any]:
 
 
 def _column(values: Any) -> Any:
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+    values = as_array(values)
     if not isinstance(values, np.ndarray):
         return items(values)
     if values.ndim != 1:

@@ -64,11 +64,15 @@ class Losses:
             "basic": self.basic,
         }
 
+    def lists(self) -> dict[str, list[Any]]:
+        """The same in plain numbers and texts."""
+        subjects, *numbers = self.columns().items()
+        return dict([subjects, *((name, column.tolist()) for name, column in numbers)])
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """The same, subject by subject."""
-        columns = self.columns()
-        subjects, *numbers = columns.values()
-        for row in zip(subjects, *(column.tolist() for column in numbers), strict=True):
+        columns = self.lists()
+        for row in zip(*columns.values(), strict=True):
             yield dict(zip(columns, row, strict=True))
 
     def summary(self) -> dict[str, Any]:

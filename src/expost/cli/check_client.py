@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from expost.audit.tables import read_csv
 from expost.cli.options import as_json, path
 from expost.cli.show import show_json, show_lines
 from expost.clients import ClientCheck, Contradiction, check_client
@@ -15,6 +14,7 @@ from expost.domains import Domain, domain_from_json
 from expost.errors import at
 from expost.files.reading import parse
 from expost.files.regular import read_text
+from expost.files.tables import read_csv
 from expost.numbers import read_confidence
 from expost.queries import query_from_json
 from expost.report.words import shown, value_text

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from expost.audit.losses import Losses, realized_losses
-from expost.audit.tables import load_answers, save_losses, table_format
+from expost.audit.tables import load_answers, save_losses
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, at
 from expost.files.regular import check_apart
+from expost.files.tables import table_format
 from expost.report.words import shown
 from expost.solver import Effort
 
