@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from expost.files.canonical import plain
-from expost.knowledge.belief import Belief
+from expost.knowledge.belief import Belief, confidence
 from expost.knowledge.gain import allowed_confidence, nats_of
 from expost.knowledge.samples import Samples, estimated_gain
-from expost.knowledge.statement import Statement, confidence
+from expost.knowledge.statement import Statement
 from expost.loss.replay import Replay
 from expost.numbers import Enclosure, Nats
 
