@@ -117,6 +117,22 @@ class Answers:
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "complete", complete)
 
+    @classmethod
+    def of_pairs(cls, domain: Domain, pairs: Any) -> Answers:
+        """Answers from pairs of a query and a response, each of which is from another subject."""
+        checked = _pairs(pairs)
+        with at("domain"):
+            expect(domain, Domain, "a FiniteSet or a Box, for pairs do not say")
+        # By identity: comparing thousands of queries with seeds of their own would take long.
+        queries = {id(query): query for query, _ in checked}
+        keys = {identity: str(number) for number, identity in enumerate(queries)}
+        table = {
+            "subject": range(len(checked)),
+            "query": [keys[id(query)] for query, _ in checked],
+            "response": [response for _, response in checked],
+        }
+        return cls(domain, {keys[identity]: query for identity, query in queries.items()}, table)
+
     def __len__(self) -> int:
         return len(self.subjects)
 
@@ -202,6 +218,20 @@ def _likelihoods(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Like
                 check_query(query)
                 result[key] = query.on(domain)
         return result
+
+
+def _pairs(given: Any) -> list[tuple[Query, Any]]:
+    with at("answers"):
+        try:
+            pairs = [(query, response) for query, response in items(given)]
+            for query, _ in pairs:
+                check_query(query)
+        except (InvalidInput, TypeError, ValueError):
+            message = "must be Answers(domain, queries, table), or pairs of a query and a response"
+            raise InvalidInput(message) from None
+        if not pairs:
+            raise InvalidInput("there are none")
+        return pairs
 
 
 def _columns(table: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from expost.answers import Answers
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.estimation.given import as_answers, finite
+from expost.estimation.answers import as_answers, finite
 from expost.estimation.likeliest import curvature, likeliest
 from expost.files.reading import double, each, whole
 from expost.numbers import ExactLike, read_confidence

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from expost.answers import Answers
 from expost.domains import FiniteSet
 from expost.errors import at
+from expost.estimation.answers import as_answers, finite
 from expost.estimation.decoding import Decoder, Noise, decoder
-from expost.estimation.given import as_answers, finite
 from expost.estimation.intervals import normal_reach, score_interval
 from expost.numbers import ExactLike, read_confidence
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from expost.answers import Answers
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
-from expost.estimation.given import as_answers
+from expost.estimation.answers import as_answers
 from expost.estimation.intervals import normal_reach, score_interval, student_reach
 from expost.files.reading import items
 from expost.numbers import ExactLike, read_confidence
