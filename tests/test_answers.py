@@ -246,3 +246,14 @@ def test_a_part_of_the_answers_can_be_said_to_be_one() -> None:
     assert seen[0].filename == __file__
     with pytest.raises(xp.InvalidInput, match="complete: must be True or False"):
         xp.Answers(domain, {"q": query}, table, complete="no")  # type: ignore[arg-type]
+
+
+def test_pairs_are_answers_of_a_subject_each() -> None:
+    domain, coin = xp.FiniteSet(["no", "yes"]), xp.randomized_response(epsilon=1)
+    other = xp.perturbation([0, 1], epsilon=1)
+    answers = xp.Answers.of_pairs(domain, [(coin, "no"), (other, 1), (coin, "yes")])
+    assert answers.exchanges.tolist() == [1, 1, 1]
+    assert [answers.transcript(i).exchanges[0].query for i in range(3)] == [coin, other, coin]
+    assert [answers.transcript(i).exchanges[0].response for i in range(3)] == ["no", 1, "yes"]
+    with pytest.raises(xp.InvalidInput, match=r"^domain: must be a FiniteSet or a Box, for pairs"):
+        xp.Answers.of_pairs(None, [(coin, "no")])  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ NAMES = [
     "Intervals", "InvalidInput", "Losses", "Mean", "Mixture", "Nats", "Odometer", "OutsideDomain",
     "Progress", "Query", "Renyi", "Replay", "Rogers", "Rule", "Samples", "Session",
     "SimplifiedFilter", "Source", "Statement", "Sums", "Transcript", "Whitehouse", "Witness",
-    "allowed_confidence", "broken_limit", "categories", "certificate", "channel", "check_belief",
+    "allowed_confidence", "broken_limit", "categories", "certificate", "channel",
     "check_client", "compare", "confidence", "delta_at", "duchi", "estimate_distribution",
     "estimate_frequencies", "estimate_mean", "estimated_gain", "exponential_mechanism",
     "from_sklearn", "gain_ratio", "gaussian", "geometric", "hadamard_response", "integers",

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from expost.knowledge import Witness as Witness
     from expost.knowledge import allowed_confidence as allowed_confidence
     from expost.knowledge import broken_limit as broken_limit
-    from expost.knowledge import check_belief as check_belief
     from expost.knowledge import confidence as confidence
     from expost.knowledge import estimated_gain as estimated_gain
     from expost.knowledge import gain_ratio as gain_ratio
@@ -159,7 +158,6 @@ __all__ = [
     "categories",
     "certificate",
     "channel",
-    "check_belief",
     "check_client",
     "compare",
     "confidence",
@@ -256,7 +254,6 @@ _HOME = {
     "categories": "domains",
     "certificate": "proof.certificate",
     "channel": "queries",
-    "check_belief": "knowledge",
     "check_client": "clients",
     "compare": "report.comparison",
     "confidence": "knowledge",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Domain, domain_from_json
 from expost.errors import InvalidInput, at, expect
+from expost.files.frames import as_array, column_names
 from expost.files.reading import NumberText, items, members, number, parse
 from expost.queries import Likelihood, Query, check_query, query_from_json
 from expost.transcript import Transcript, check_version, no_such_response
@@ -116,6 +117,22 @@ class Answers:
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "complete", complete)
 
+    @classmethod
+    def of_pairs(cls, domain: Domain, pairs: Any) -> Answers:
+        """Answers from pairs of a query and a response, each of which is from another subject."""
+        checked = _pairs(pairs)
+        with at("domain"):
+            expect(domain, Domain, "a FiniteSet or a Box, for pairs do not say")
+        # By identity: comparing thousands of queries with seeds of their own would take long.
+        queries = {id(query): query for query, _ in checked}
+        keys = {identity: str(number) for number, identity in enumerate(queries)}
+        table = {
+            "subject": range(len(checked)),
+            "query": [keys[id(query)] for query, _ in checked],
+            "response": [response for _, response in checked],
+        }
+        return cls(domain, {keys[identity]: query for identity, query in queries.items()}, table)
+
     def __len__(self) -> int:
         return len(self.subjects)
 
@@ -202,12 +219,23 @@ def _likelihoods(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Like
         return result
 
 
+def _pairs(given: Any) -> list[tuple[Query, Any]]:
+    with at("answers"):
+        try:
+            pairs = [(query, response) for query, response in items(given)]
+            for query, _ in pairs:
+                check_query(query)
+        except (InvalidInput, TypeError, ValueError):
+            message = "must be Answers(domain, queries, table), or pairs of a query and a response"
+            raise InvalidInput(message) from None
+        if not pairs:
+            raise InvalidInput("there are none")
+        return pairs
+
+
 def _columns(table: Any) -> list[Any]:
     """The three columns of a table: integer arrays, or else lists."""
-    is_frame = hasattr(table, "to_numpy") and hasattr(table, "columns")
-    if not is_frame:
-        expect(table, Mapping, "a frame or a mapping of columns")
-    names = list(table.columns) if is_frame else list(table)
+    names = column_names(table)
     columns: list[Any] = []
     for name in COLUMNS:
         if names.count(name) != 1:
@@ -223,8 +251,7 @@ def _columns(table: Any) -> list[Any]:
 
 
 def _column(values: Any) -> Any:
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+    values = as_array(values)
     if not isinstance(values, np.ndarray):
         return items(values)
     if values.ndim != 1:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from types import UnionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from expost.filters.decision import Decision
@@ -75,6 +75,10 @@ class BudgetExceeded(ExpostError):
     def fits(self) -> Decimal | None:
         """With which epsilon the same query would be accepted; None if none was found."""
         return self.decision.largest_epsilon
+
+    def tree(self) -> dict[str, Any]:
+        """The refusal as JSON. Works out everything that it shows."""
+        return self.decision.refusal()
 
     def __str__(self) -> str:
         budget, worst = self.budget, self.loss_at_worst

@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 
 import expost as xp
-from expost.audit import tables
 from expost.audit.tables import save_losses
+from expost.files import tables
 
 QUERIES = {
     "version": 1,

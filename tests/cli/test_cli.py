@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import expost as xp
+from expost.cli.main import COMMANDS
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -192,12 +194,37 @@ def test_help_is_instant_and_imports_nothing_heavy() -> None:
         "from expost.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'numpy', 'rich', 'matplotlib'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'matplotlib'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert "decide" in result.stdout
+
+
+def test_a_loss_on_a_set_imports_only_what_it_needs(transcript: Path) -> None:
+    program = (
+        "import sys\n"
+        "from expost.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program, "loss", str(transcript)], capture_output=True, text=True
+    )
+    imported = set(result.stderr.split())
+    assert {"numpy", "expost.cli.loss"} <= imported
+    rooms = ("audit", "clients", "estimation", "knowledge", "leakage", "proof", "session")
+    heavy = {"matplotlib", "numba", "pandas", "polars", "pydantic", "rich"}
+    assert not imported & {*heavy, *(f"expost.{room}" for room in rooms)}
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    for name, summary in COMMANDS.items():
+        command = import_module(f"expost.cli.{name.replace('-', '_')}").command
+        assert command.name == name
+        assert " ".join(command.help.split()).startswith(summary.rstrip("."))
 
 
 def test_the_version_is_printed(run: Run) -> None:
@@ -243,7 +270,7 @@ def test_an_error_of_ours_has_an_exit_code_of_its_own_and_shows_no_value(
         value = "the-secret-label"
         raise KeyError(value)
 
-    monkeypatch.setattr("expost.cli.loss.run", broken)
+    monkeypatch.setattr("expost.cli.loss.load", broken)
     monkeypatch.setenv("EXPOST_TRACEBACK", "1" if shown else "")
     code, out, err = run("loss", transcript)
     assert (code, out) == (70, "")

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.estimation.decoding import SpokenFor, Table, decoder
+from expost.estimation.decoding import Inverse, SpokenFor, decoder
 from expost.queries import FiniteLikelihood, Query
 from expost.queries.values.local_hashing import _HashedLikelihood
 from support.strategies import EPSILONS, exact_rows
@@ -123,7 +123,7 @@ def test_local_hashing_is_decoded_without_bias_over_all_hashes(size: int, bucket
 def check_table(query: Query, size: int) -> None:
     likelihood = query.on(xp.FiniteSet(range(size)))
     read = decoder(likelihood)
-    assert isinstance(read, Table)
+    assert isinstance(read, Inverse)
     rows = probabilities(likelihood)
     numbers = [[Fraction(number) for number in row] for row in read.numbers.tolist()]
     means, variances = moments(rows, numbers)
@@ -175,7 +175,7 @@ def test_no_linear_estimate_has_less_variance_where_all_values_are_equally_frequ
     assume(rows[0] != rows[1])
     likelihood = xp.channel(rows).on(xp.FiniteSet(range(2)))
     read = decoder(likelihood)
-    assert isinstance(read, Table)
+    assert isinstance(read, Inverse)
     channel = np.array(rows, dtype=np.float64)
     plain = np.linalg.pinv(channel.T)
     mixed = channel.mean(axis=0)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.estimation.intervals import normal_reach, read_confidence, score_interval, student_reach
+from expost.estimation.intervals import normal_reach, score_interval, student_reach
+from expost.numbers import read_confidence
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])

@@ -94,7 +94,7 @@ def test_a_table_of_too_many_equal_rows_is_not_read(
     polars = pytest.importorskip("polars")
     file = good / "bomb.parquet"
     polars.DataFrame({"subject": ["a"] * 500}).write_parquet(file)
-    monkeypatch.setattr("expost.audit.tables._MOST_ROWS", 499)
+    monkeypatch.setattr("expost.files.tables._MOST_ROWS", 499)
     with pytest.raises(xp.InvalidInput, match="has 500 rows, and at most 499 are read"):
         xp.load_answers(file, good / "queries.json")
 

@@ -38,10 +38,10 @@ def test_of_strangers_it_says_nothing() -> None:
 def test_a_belief_about_several_must_agree_with_what_is_known_of_each() -> None:
     ann = TWINS.statement(lambda ann, bob: ann == "carrier")
     bob = TWINS.statement(lambda ann, bob: bob == "carrier")
-    xp.check_belief(ALIKE, ann, "0.1")
-    xp.check_belief(ALIKE, bob, 1, given=ann)
+    ALIKE.check(ann, "0.1")
+    ALIKE.check(bob, 1, given=ann)
     with pytest.raises(xp.InvalidInput, match=r"^the belief has 1/10 here, not 1/5$"):
-        xp.check_belief(ALIKE, bob, "0.2")
+        ALIKE.check(bob, "0.2")
 
 
 @given(strategies.transcripts(most=3), strategies.transcripts(most=3), st.data())

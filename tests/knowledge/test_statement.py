@@ -73,15 +73,15 @@ def test_statement_and_belief_must_be_about_the_same_domain() -> None:
 def test_a_belief_can_be_held_against_what_is_known() -> None:
     belief = xp.Belief(PEOPLE, ["1/2", "1/3", "1/6"])
     old, woman = xp.Statement(PEOPLE, "age >= 60"), xp.Statement(PEOPLE, "sex == 1")
-    xp.check_belief(belief, old, "1/2")
-    xp.check_belief(belief, woman, "1/3", given=old)
+    belief.check(old, "1/2")
+    belief.check(woman, "1/3", given=old)
     with pytest.raises(xp.InvalidInput, match=r"^the belief has 1/2 here, not 3/5$"):
-        xp.check_belief(belief, old, "0.6")
+        belief.check(old, "0.6")
     with pytest.raises(xp.InvalidInput, match=r"^the belief has 1/3 here, not 1/2$"):
-        xp.check_belief(belief, woman, 0.5, given=old)
+        belief.check(woman, 0.5, given=old)
     with pytest.raises(xp.InvalidInput, match=r"^the belief rules out what is given$"):
-        xp.check_belief(belief, old, 1, given=xp.Statement(PEOPLE, "age > 90"))
+        belief.check(old, 1, given=xp.Statement(PEOPLE, "age > 90"))
     with pytest.raises(xp.InvalidInput, match="true or false of each value"):
-        xp.check_belief(belief, old, 1, given=xp.Statement(PEOPLE, [0.5, 1, 1]))
+        belief.check(old, 1, given=xp.Statement(PEOPLE, [0.5, 1, 1]))
     with pytest.raises(xp.InvalidInput, match=r"^probability: a probability must be between"):
-        xp.check_belief(belief, old, 2)
+        belief.check(old, 2)

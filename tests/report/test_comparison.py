@@ -262,8 +262,8 @@ def test_an_empty_transcript_has_no_last_query() -> None:
 @pytest.mark.parametrize("guard", [xp.BasicFilter(1), xp.CompositionFilter(1, "1e-6", xp.Sums())])
 def test_a_sum_of_epsilons_is_said_without_dust(guard: xp.Filter) -> None:
     nine, ten = (xp.Odometer(asked(*["0.1"] * count)) for count in (9, 10))
-    tree = guard.decide(nine, TENTH).tree()
-    assert tree["loss"] == Nats(Fraction(9, 10)).enclosure
-    assert tree["loss_at_worst"] == xp.Enclosure(1.0, 1.0)
+    decision = guard.decide(nine, TENTH)
+    assert decision.loss == Nats(Fraction(9, 10)).enclosure
+    assert decision.loss_at_worst == xp.Enclosure(1.0, 1.0)
     assert ten.spent == guard.loss(ten) == xp.Enclosure(1.0, 1.0)
     assert guard.remaining(ten) == 0.0

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
 import expost as xp
 from expost.cli.main import main
@@ -26,12 +26,12 @@ STEPS: list[tuple[Any, str]] = [
     (os, "replace"),
     (os, "fchmod"),
     (os, "close"),
-    (typer, "echo"),
+    (click, "echo"),
 ]
 
 # Forked from a process that has imported what takes long; a name that is not there is skipped.
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["pytest", "typer", "typer._adapters", "expost.cli.ask"])
+_context.set_forkserver_preload(["pytest", "click", "expost.cli.ask"])
 
 
 def together(*calls: tuple[Callable[..., None], tuple[Any, ...]]) -> list[int | None]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from expost.answers import Answers, Subject, queries_from_json
 from expost.domains import Box, FiniteSet
 from expost.errors import at, expect
+from expost.files.canonical import plain
 from expost.files.regular import read_text
 from expost.loss.many_sets import finite_spreads
 from expost.loss.realized import realized_loss, total_charge
@@ -62,12 +63,33 @@ class Losses:
             "basic": self.basic,
         }
 
+    def lists(self) -> dict[str, list[Any]]:
+        """The same in plain numbers and texts."""
+        subjects, *numbers = self.columns().items()
+        return dict([subjects, *((name, column.tolist()) for name, column in numbers)])
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """The same, subject by subject."""
-        columns = self.columns()
-        subjects, *numbers = columns.values()
-        for row in zip(subjects, *(column.tolist() for column in numbers), strict=True):
+        columns = self.lists()
+        for row in zip(*columns.values(), strict=True):
             yield dict(zip(columns, row, strict=True))
+
+    def summary(self) -> dict[str, Any]:
+        """All subjects together, as JSON, by the upper ends of their losses."""
+        return plain(
+            {
+                "subjects": len(self),
+                "exchanges": int(self.exchanges.sum()),
+                "mean": float(self.upper.mean()),
+                "median": float(np.median(self.upper)),
+                "largest": float(self.upper.max()),
+                "basic": float(self.basic.mean()),
+            }
+        )
+
+    def tree(self) -> dict[str, Any]:
+        """The same, and the losses subject by subject."""
+        return {**self.summary(), "losses": [plain(row) for row in self.rows()]}
 
 
 def realized_losses(

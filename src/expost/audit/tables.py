@@ -1,40 +1,19 @@
-"""Tables in files: what many subjects answered, and their losses. The suffix says the format.
-
-CSV and JSON Lines need nothing else; Parquet needs polars, which comes with the extra ``frames``.
-"""
+"""What many subjects answered, and their losses, as tables in files."""
 
 from __future__ import annotations
 
-import csv
-import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from expost.answers import COLUMNS, Answers, queries_from_json
 from expost.audit.losses import Losses
-from expost.errors import InvalidInput, at, expect
-from expost.files.canonical import json_text
-from expost.files.reading import NumberText, double, members, parse
-from expost.files.regular import LARGEST_TABLE, opened, read_text
+from expost.errors import at, expect
+from expost.files.regular import read_text
+from expost.files.tables import read_table, write_table
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-__all__ = ["load_answers", "read_csv", "save_losses", "table_format"]
-
-# About as many as the smallest rows of CSV in the largest table.
-_MOST_ROWS = 100_000_000
-
-# What a spreadsheet takes for the beginning of a formula.
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+__all__ = ["load_answers", "save_losses"]
 
 Path_ = str | os.PathLike[str]
-Columns = dict[str, list[Any]]
 
 
 def load_answers(data: Path_, queries: Path_, *, complete: bool = True) -> Answers:
@@ -50,8 +29,7 @@ def load_answers(data: Path_, queries: Path_, *, complete: bool = True) -> Answe
     with at(os.fspath(queries), ": "):
         domain, by_id = queries_from_json(read_text(queries))
     with at(os.fspath(data), ": "):
-        read = _READERS[table_format(data)]
-        return Answers(domain, by_id, read(Path(data)), complete=complete)
+        return Answers(domain, by_id, read_table(Path(data), COLUMNS), complete=complete)
 
 
 def save_losses(losses: Losses, path: Path_) -> None:
@@ -60,152 +38,4 @@ def save_losses(losses: Losses, path: Path_) -> None:
     In CSV a text that a spreadsheet would take for a formula, ``=1+1``, has an apostrophe in front.
     """
     with at(os.fspath(path), ": "):
-        _WRITERS[table_format(path)](losses, Path(path))
-
-
-def table_format(path: Path_) -> str:
-    """The format of a table by the suffix of its file."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in _READERS:
-        raise InvalidInput(f"the name of a table ends in {', '.join(_READERS)}")
-    return suffix
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    try:
-        with (
-            opened(path, LARGEST_TABLE) as file,
-            TextIOWrapper(file, encoding="utf-8-sig", newline="") as text,
-        ):
-            yield text
-    except UnicodeDecodeError:
-        raise InvalidInput("is not UTF-8 text") from None
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}") from None
-
-
-def read_csv(path: Path, names: Sequence[str]) -> Columns:
-    """The columns of a CSV file that have these names, as texts; those that it has not are left."""
-    with _opened(path) as file:
-        rows = csv.reader(file, strict=True)
-        try:
-            header = next(rows, [])
-            columns: list[list[str]] = [[] for _ in header]
-            wanted = [place for place, name in enumerate(header) if name in names]
-            done = 0
-            for row in rows:
-                if not row:
-                    continue  # an empty line
-                done += 1
-                if len(row) != len(header):
-                    raise InvalidInput(
-                        f"has {len(row)} cells, the header {len(header)}", f"row {done}"
-                    )
-                for place in wanted:
-                    columns[place].append(row[place])
-        except csv.Error as error:
-            raise InvalidInput(f"not CSV: {error}", f"line {rows.line_num}") from None
-    if not header:
-        raise InvalidInput("is empty")
-    for name in names:
-        if header.count(name) > 1:
-            raise InvalidInput(f"column {name!r} is there twice")
-    return dict(zip(header, columns, strict=True))
-
-
-def _read_json_lines(path: Path) -> Columns:
-    columns: Columns = {name: [] for name in COLUMNS}
-    with _opened(path) as file:
-        done = 0
-        for line in file:
-            if line.isspace():
-                continue
-            done += 1
-            with at(f"row {done}", ": "):
-                fields = members(parse(line), required=COLUMNS, optional=None)
-                for name in COLUMNS:
-                    with at(name):
-                        columns[name].append(_plain(fields[name]))
-    return columns
-
-
-def _plain(value: Any) -> Any:
-    """A value of JSON as Python has it; integers of any length, for subjects may be numbered so."""
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    if not isinstance(value, NumberText):
-        return value
-    digits = value.removeprefix("-")
-    return int(value) if digits.isdecimal() and len(digits) < 100 else double(value)
-
-
-def _read_parquet(path: Path) -> Any:
-    polars = _polars()
-    try:
-        with opened(path, LARGEST_TABLE) as file:
-            # Equal rows take no room in such a file, so its size says nothing of theirs.
-            rows = polars.scan_parquet(file).select(polars.len()).collect().item()
-            if rows > _MOST_ROWS:
-                raise InvalidInput(f"has {rows:,} rows, and at most {_MOST_ROWS:,} are read")
-            file.seek(0)
-            return polars.read_parquet(file)
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}") from None
-    except polars.exceptions.PolarsError:
-        raise InvalidInput("is not a Parquet file") from None
-
-
-def _write_csv(losses: Losses, path: Path) -> None:
-    # Up to Python 3.12 a carriage return is not quoted where lines end in another way.
-    returns = any("\r" in subject for subject in losses.subjects if isinstance(subject, str))
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(
-            file,
-            list(losses.columns()),
-            lineterminator="\n",
-            quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
-        )
-        writer.writeheader()
-        for row in losses.rows():
-            writer.writerow({name: _cell(entry) for name, entry in row.items()})
-
-
-def _cell(entry: Any) -> Any:
-    """A cell that a spreadsheet takes for what it is: a text is no formula."""
-    return f"'{entry}" if isinstance(entry, str) and entry.startswith(_FORMULAS) else entry
-
-
-def _write_json_lines(losses: Losses, path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for row in losses.rows():
-            # JSON has no infinity, so it is a text, as in all results.
-            plain = {name: "inf" if entry == math.inf else entry for name, entry in row.items()}
-            file.write(json_text(plain) + "\n")
-
-
-def _write_parquet(losses: Losses, path: Path) -> None:
-    columns = losses.columns()
-    if len({type(subject) for subject in losses.subjects}) > 1:
-        columns["subject"] = [str(subject) for subject in losses.subjects]
-    _polars().DataFrame(columns).write_parquet(path)
-
-
-def _polars() -> ModuleType:
-    try:
-        import polars
-    except ModuleNotFoundError:
-        raise InvalidInput("Parquet needs an extra: pip install 'expost[frames]'") from None
-    return polars
-
-
-_READERS: dict[str, Callable[[Path], Any]] = {
-    ".csv": partial(read_csv, names=COLUMNS),
-    ".jsonl": _read_json_lines,
-    ".parquet": _read_parquet,
-}
-_WRITERS: dict[str, Callable[[Losses, Path], None]] = {
-    ".csv": _write_csv,
-    ".jsonl": _write_json_lines,
-    ".parquet": _write_parquet,
-}
+        write_table(losses.lists(), Path(path))

@@ -3,47 +3,66 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import typer
+import click
 
-from expost.audit.tables import read_csv
-from expost.cli.show import show_json, show_lines, shown, value_text
-from expost.clients import ClientCheck, Contradiction, check_client, read_confidence
+from expost.cli.options import as_json, path
+from expost.cli.show import show_json, show_lines
+from expost.clients import ClientCheck, Contradiction, check_client
 from expost.clients.reports import input_columns
 from expost.domains import Domain, domain_from_json
 from expost.errors import at
 from expost.files.reading import parse
 from expost.files.regular import read_text
+from expost.files.tables import read_csv
+from expost.numbers import read_confidence
 from expost.queries import query_from_json
+from expost.report.words import shown, value_text
 
-__all__ = ["run"]
+__all__ = ["command"]
 
 
-def run(
-    pairs: Path,
-    query_file: Path,
-    domain_file: Path,
-    *,
-    confidence: str,
-    permanent: bool,
-    as_json: bool,
+@click.command("check-client")
+@click.argument("pairs", type=path, metavar="PAIRS")
+@click.option(
+    "--query", type=path, required=True, metavar="CLAIM", help="What it claims to be (JSON)."
+)
+@click.option(
+    "--domain",
+    type=path,
+    required=True,
+    metavar="DOMAIN",
+    help="A domain, or a file that has one (JSON).",
+)
+@click.option(
+    "--confidence",
+    default="0.95",
+    help="How sure a refutation is to be, all comparisons together.",
+)
+@click.option("--permanent", is_flag=True, help="A subject's response to an input stays the same.")
+@as_json
+def command(
+    pairs: Path, query: Path, domain: Path, confidence: str, permanent: bool, as_json: bool
 ) -> None:
+    """Whether a client has the probabilities that it claims. Exit code 1 if that is refuted.
+
+    PAIRS is what a client answered to what (CSV).
+    """
     level = read_confidence(confidence)
-    with at(str(domain_file), ": "):
-        domain = _read_domain(domain_file)
-    with at(str(query_file), ": "):
-        query = query_from_json(parse(read_text(query_file)))
-        query.on(domain)
+    with at(str(domain), ": "):
+        values = _read_domain(domain)
+    with at(str(query), ": "):
+        claim = query_from_json(parse(read_text(query)))
+        claim.on(values)
     with at(str(pairs), ": "):
-        table = read_csv(pairs, (*input_columns(domain), "output", "subject"))
-        check = check_client(query, domain, table, confidence=level, permanent=permanent)
+        table = read_csv(pairs, (*input_columns(values), "output", "subject"))
+        check = check_client(claim, values, table, confidence=level, permanent=permanent)
     if as_json:
-        show_json(_tree(check))
+        show_json(check.tree())
     else:
-        show_lines(_lines(check, domain))
+        show_lines(_lines(check, values))
     if check.refuted:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _read_domain(path: Path) -> Domain:
@@ -97,37 +116,3 @@ def _contradiction(found: Contradiction, domain: Domain) -> str:
         f"{found.event}, {of}: {found.hits:,} of {found.trials:,}, claimed "
         f"{shown(float(found.claimed))}, is {shown(found.lower)} to {shown(found.upper)}"
     )
-
-
-def _tree(check: ClientCheck) -> dict[str, Any]:
-    best = check.shown
-    return {
-        "refuted": check.refuted,
-        "confidence": float(check.confidence),
-        "reports": check.reports,
-        "inputs": check.inputs,
-        "intervals": check.intervals,
-        "claimed_epsilon": check.claimed.nearest,
-        "shown_epsilon": best.epsilon if best else 0.0,
-        "shown_by": best
-        and {
-            "event": best.event,
-            "likely": best.likely,
-            "unlikely": best.unlikely,
-            "hits": list(best.hits),
-            "trials": list(best.trials),
-        },
-        "changed_rows": check.changed and list(check.changed),
-        "contradictions": [
-            {
-                "event": found.event,
-                "input": found.input,
-                "hits": found.hits,
-                "trials": found.trials,
-                "claimed": float(found.claimed),
-                "lower": found.lower,
-                "upper": found.upper,
-            }
-            for found in check.contradictions
-        ],
-    }

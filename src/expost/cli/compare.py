@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import typer
+import click
 
+from expost.cli.options import as_json, composition_delta, searching, transcript_file
 from expost.cli.progress import progress_line
-from expost.cli.show import show_json, shown
+from expost.cli.show import show_json
 from expost.errors import InvalidInput
 from expost.filters.by_rule import CompositionFilter
 from expost.filters.filter import Filter
@@ -19,36 +20,46 @@ from expost.loss.odometer import Odometer
 from expost.queries import Query
 from expost.report.comparison import ACCOUNTINGS, Comparison, Standing, compare
 from expost.report.explanation import in_words
+from expost.report.words import shown
 from expost.solver import NODES_OF_DECISION, Effort
 from expost.transcript import load
 
-__all__ = ["run"]
+__all__ = ["command"]
 
 Row = tuple[str, str, str, str]
 
 
-def run(
-    file: Path, epsilon: str | None, delta: str | None, effort: Effort, *, as_json: bool
+@click.command("compare")
+@transcript_file
+@composition_delta
+@click.option(
+    "--epsilon-budget", metavar="E", help="The budget; that of the file's filter by default."
+)
+@searching()
+@as_json
+def command(
+    file: Path, delta: str | None, epsilon_budget: str | None, effort: Effort, as_json: bool
 ) -> None:
+    """What every accounting says of a transcript, and how many more queries it would accept."""
     transcript = load(file)
-    if transcript.filter is None and epsilon is None:
+    if transcript.filter is None and epsilon_budget is None:
         reason = "the transcript names no filter, so there is no budget; give --epsilon-budget"
         raise InvalidInput(reason, str(file))
     with progress_line() as line:
         odometer = Odometer(transcript, effort=replace(effort, progress=line))
         result = compare(
-            odometer, epsilon, delta, stage=lambda name: line.stage(f"accounting: {name}")
+            odometer, epsilon_budget, delta, stage=lambda name: line.stage(f"accounting: {name}")
         )
     if as_json:
         show_json(result.tree())
         return
     limit = f"budget {result.budget} at delta {float(result.delta):.6g}"
     asked = f"{result.exchanges:,} exchange{'s' if result.exchanges > 1 else ''}"
-    typer.echo(f"{asked}, {limit}\n")
+    click.echo(f"{asked}, {limit}\n")
     last = transcript.exchanges[-1].query
     _show_table(list(_rows(result, last, effort)))
-    typer.echo("\nmore: how many more of the last query would be accepted, whatever the responses.")
-    typer.echo(f"The last query: {in_words(last, transcript.domain)}.")
+    click.echo("\nmore: how many more of the last query would be accepted, whatever the responses.")
+    click.echo(f"The last query: {in_words(last, transcript.domain)}.")
 
 
 def _rows(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:
@@ -92,4 +103,4 @@ def _show_table(rows: list[Row]) -> None:
     widths = [max(len(row[place]) for row in rows) for place in range(3)]
     for *cells, note in rows:
         line = "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
-        typer.echo(f"{line}  {note}".rstrip())
+        click.echo(f"{line}  {note}".rstrip())

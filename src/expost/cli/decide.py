@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
+
+from expost.cli.options import as_json, next_query, searching, transcript_file
 from expost.cli.progress import watched
-from expost.cli.show import response_text, show_json, show_lines, shown
+from expost.cli.show import show_json, show_lines
 from expost.errors import at
 from expost.files.reading import parse
 from expost.files.regular import read_text
 from expost.loss.odometer import Odometer
 from expost.queries import Query, query_from_json
+from expost.report.words import response_text, shown
 from expost.solver import NODES_OF_DECISION, Effort
 from expost.transcript import Transcript, load
 
-__all__ = ["read_question", "run"]
+__all__ = ["command", "read_question"]
 
 
 def read_question(file: Path, query_file: Path) -> tuple[Transcript, Query]:
@@ -28,11 +32,17 @@ def read_question(file: Path, query_file: Path) -> tuple[Transcript, Query]:
     return transcript, query
 
 
-def run(file: Path, query_file: Path, effort: Effort, *, as_json: bool) -> None:
-    transcript, query = read_question(file, query_file)
+@click.command("decide")
+@transcript_file
+@next_query
+@searching()
+@as_json
+def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
+    """Whether the filter of a transcript would accept one more query. Changes nothing."""
+    transcript, asked = read_question(file, query)
     with watched(effort) as (watched_effort, _):
         odometer = Odometer(transcript, effort=watched_effort)
-        decision = transcript.guard.decide(odometer, query)
+        decision = transcript.guard.decide(odometer, asked)
         tree = decision.tree()  # works out everything that is shown
     if as_json:
         show_json(tree)
@@ -42,7 +52,7 @@ def run(file: Path, query_file: Path, effort: Effort, *, as_json: bool) -> None:
         outcome += f": not decided within {effort.nodes or NODES_OF_DECISION:,} nodes (--nodes)"
     worst = shown(decision.loss_at_worst)
     if decision.worst_response is not None:
-        response = response_text(decision.worst_response, query, transcript.domain)
+        response = response_text(decision.worst_response, asked, transcript.domain)
         worst += f"  (if the response is {response})"
     show_lines(
         [

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import click
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
-from expost.cli.chart import chart
+from expost.cli.options import as_json, path
 from expost.cli.show import show_json
 from expost.domains import FiniteSet
 from expost.filters.basic import BasicFilter
@@ -23,12 +22,12 @@ from expost.loss.odometer import Odometer
 from expost.numbers import Nats
 from expost.queries import Query, perturbation, randomized_response
 from expost.report.figures import basic_prefix, odometer_figure, save
-from expost.reproduce.examples import running_example
+from expost.reproduce.examples import Step, running_example
 from expost.sampling import InsecureSource
 from expost.session.session import Session
 from expost.transcript import Transcript
 
-__all__ = ["run"]
+__all__ = ["command"]
 
 BUDGET = Nats.budget(epsilon=2)
 EPSILON = "0.4"
@@ -57,36 +56,47 @@ class Way:
     """How often the best guess about a fact is right, afterwards."""
 
 
-def run(out: Path | None, seed: int, *, as_json: bool) -> None:
-    console = Console(quiet=as_json, highlight=False)
-    accepted = _example(console)
+@click.command("demo")
+@click.option(
+    "--out", type=path, metavar="PICTURE", help="Where to save a picture; none by default."
+)
+@click.option("--seed", type=int, default=3, help="Seed of the simulated people.")
+@as_json
+def command(out: Path | None, seed: int, as_json: bool) -> None:
+    """The idea in a minute: an example of the paper, then what a budget tells in four ways."""
+    steps = running_example()
+    if not as_json:
+        click.echo("\n".join(_example(steps)))
     ways, odometer = _people(seed)
-    _tell(console, ways, odometer)
-    picture = None if out is None else _save(console, odometer, out)
+    if not as_json:
+        click.echo("\n".join(_story(ways, odometer)))
+    saved = out is not None and _saved(odometer, out)
     if as_json:
         measured = {name: asdict(way) for name, way in ways.items()}
+        accepted = [step.accepted for step in steps]
+        picture = str(out) if saved else None
         show_json({"example": accepted, "people": PEOPLE, **measured, "picture": picture})
+    elif saved:
+        click.echo(f"\nThe picture is in {out}.")
+    elif out is not None:
+        click.echo("\nFor the picture, install the extra: pip install 'expost[plot]'.")
 
 
-def _example(console: Console) -> list[bool]:
-    console.print("[bold]1. A budget that lasts[/] (Example 3 of the paper)\n")
-    console.print(
-        "A value between 0 and 10 is asked about X, X², X³, …; every query is ln 3/2-LDP."
-    )
-    console.print("The budget is 2 ln 3/2: basic composition would stop after two queries.\n")
-    table = Table("query", "decision", "response", "e^loss", "budget", box=None, padding=(0, 2))
-    steps = running_example()
+def _example(steps: Sequence[Step]) -> Iterator[str]:
+    yield "1. A budget that lasts (Example 3 of the paper)"
+    yield ""
+    yield "A value between 0 and 10 is asked about X, X², X³, …; every query is ln 3/2-LDP."
+    yield "The budget is 2 ln 3/2: basic composition would stop after two queries."
+    yield ""
+    yield f"{'query':<7}{'decision':<11}{'response':<10}{'e^loss':<8}budget"
     for step in steps:
-        table.add_row(
-            f"X^{step.exponent}",
-            "[green]accepted[/]" if step.accepted else "[red]refused[/]",
-            str(step.response) if step.accepted else "",
-            f"{float(step.ratio):.4f}" if step.accepted else "",
-            "2.25",
-        )
-    console.print(table)
-    console.print("\nThe fourth query ends on exactly 2.25 ≤ 2.25, and is accepted.\n")
-    return [step.accepted for step in steps]
+        decision = "accepted" if step.accepted else "refused"
+        response = step.response if step.accepted else ""
+        ratio = f"{float(step.ratio):.4f}" if step.accepted else ""
+        yield f"X^{step.exponent:<5}{decision:<11}{response:<10}{ratio:<8}2.25"
+    yield ""
+    yield "The fourth query ends on exactly 2.25 ≤ 2.25, and is accepted."
+    yield ""
 
 
 def _people(seed: int) -> tuple[dict[str, Way], Odometer]:
@@ -147,44 +157,36 @@ def _once() -> Way:
     return _way([once])
 
 
-def _tell(console: Console, ways: dict[str, Way], odometer: Odometer) -> None:
+def _story(ways: dict[str, Way], odometer: Odometer) -> Iterator[str]:
     basic = basic_prefix(odometer.transcript, BUDGET)
-    charges = [loss.upper for loss in odometer.basic_history[: basic + 1]]
-    losses = [loss.upper for loss in odometer.history]
-    console.print("[bold]2. Questions that nobody knew beforehand[/]\n")
-    console.print(
-        "Somebody smokes or not, drinks or not, exercises or not. Analysts come one\n"
-        "after the other and ask for scores that weigh these facts, each in another\n"
-        f"way, at epsilon {EPSILON}. The budget is {BUDGET}. This is one person:\n"
-    )
-    series = [(losses, "•", "cyan"), (charges, "█", "red")]
-    limit = BUDGET.enclosure.upper
-    console.print(chart(series, limit, width=min(console.width - 24, 90), height=12))
-    console.print(f"\n[red]█ basic composition[/] stops after {basic} responses.")
-    console.print(f"[cyan]• realized loss[/] stops after {len(odometer)} responses.\n")
-    console.print(f"And these are {PEOPLE} people, with the same guarantee in each row:\n")
-    table = Table("", box=None, padding=(0, 2))
-    table.add_column("answered", justify="right")
-    table.add_column("right about a fact", justify="right")
+    yield "2. Questions that nobody knew beforehand"
+    yield ""
+    yield "Somebody smokes or not, drinks or not, exercises or not. Analysts come one"
+    yield "after the other and ask for scores that weigh these facts, each in another"
+    yield f"way, at epsilon {EPSILON}. The budget is {BUDGET}. This is one person:"
+    yield ""
+    yield f"Basic composition stops after {basic} responses."
+    yield f"The Bayesian filter stops after {len(odometer)} responses."
+    yield ""
+    yield f"And these are {PEOPLE} people, with the same guarantee in each row:"
+    yield ""
+    yield f"{'':<37}  answered  right about a fact"
     for name, label in LABELS.items():
         way = ways[name]
-        table.add_row(label, f"{way.answered:.1f}", f"{100 * way.right:.1f} %")
-    table.add_row("guessing", "0.0", "50.0 %")
-    console.print(table)
-    console.print(
-        "\nMore answers are not more knowledge: basic composition does better with one\n"
-        "answer at epsilon 2 than with five at 0.4. The filter tells more than either.\n"
-        "Still, whoever knows beforehand that the facts themselves are wanted should ask\n"
-        "for them once. The filter is for questions that come up on the way. And one\n"
-        "yes/no question, asked again and again, gains nothing over asking it once."
-    )
+        yield f"{label:<37}  {way.answered:>8.1f}  {100 * way.right:>16.1f} %"
+    yield f"{'guessing':<37}  {0:>8.1f}  {50:>16.1f} %"
+    yield ""
+    yield "More answers are not more knowledge: basic composition does better with one"
+    yield "answer at epsilon 2 than with five at 0.4. The filter tells more than either."
+    yield "Still, whoever knows beforehand that the facts themselves are wanted should ask"
+    yield "for them once. The filter is for questions that come up on the way. And one"
+    yield "yes/no question, asked again and again, gains nothing over asking it once."
 
 
-def _save(console: Console, odometer: Odometer, out: Path) -> str | None:
+def _saved(odometer: Odometer, out: Path) -> bool:
+    """Whether a picture could be drawn."""
     try:
         save(odometer_figure(odometer, odometer.history, BUDGET), out)
     except ModuleNotFoundError:
-        console.print("\nFor the picture, install the extra: pip install 'expost[plot]'.")
-        return None
-    console.print(f"\nThe picture is in {out}.")
-    return str(out)
+        return False
+    return True

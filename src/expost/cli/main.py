@@ -1,306 +1,67 @@
 """The command line: parse input, show results, no arithmetic.
 
 Exit codes: 0 done, 1 a negative outcome of a check or an action, 2 bad input, 3 a proof that holds
-and does not show that the loss is within the budget, 70 an error of ours. Whatever is heavy is
-imported by the command that needs it, so that ``--help`` is instant.
+and does not show that the loss is within the budget, 70 an error of ours. A command is a module of
+the same name, imported when it is called, so that ``--help`` is instant.
 """
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-__all__ = ["app", "main"]
+from expost import __version__
 
-app = typer.Typer(
-    name="expost",
-    help="Privacy accounting after the fact for local differential privacy.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+__all__ = ["COMMANDS", "group", "main"]
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A transcript file (JSON).")]
-NextQuery = Annotated[Path, typer.Option(metavar="QUERY", help="The next query (JSON).")]
-Gap = Annotated[float, typer.Option(help="On a box: how wide the loss may be, in nats.")]
-Nodes = Annotated[int | None, typer.Option(help="On a box: the limit of nodes of every search.")]
-Threads = Annotated[int, typer.Option(help="On a box: 1, or 2 for one per side.")]
-Delta = Annotated[
-    str | None,
-    typer.Option(metavar="D", help="For composition; that of the file's filter if not given."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+COMMANDS = {
+    "demo": "The idea in a minute: an example of the paper, then what a budget tells.",
+    "loss": "What somebody who sees all responses of a subject, or of many, has learned at most.",
+    "decide": "Whether the filter of a transcript would accept one more query.",
+    "ask": "Ask one query of the subject of a transcript, and record it.",
+    "explain": "What was asked and answered, what it did to the loss and what it means.",
+    "plot": "The loss after each response as a picture.",
+    "compare": "What every accounting says of a transcript.",
+    "check-client": "Whether a client has the probabilities that it claims.",
+    "reproduce": "Run the experiments of the paper, and write a report.",
+    "certify": "Write a proof of an upper bound on the realized loss.",
+    "verify": "Check a proof of what the loss is at most at the end of a transcript.",
+}
+"""What ``--help`` says of each, in the order of the list."""
 
 
-@app.callback(invoke_without_command=True)
-def _version(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-) -> None:
-    if version:
-        from expost import __version__
+class _Lazily(click.Group):
+    """Commands that are imported when they are called, and not to be listed."""
 
-        typer.echo(f"expost {__version__}")
-        raise typer.Exit
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        gc.disable()  # modules are no garbage, and looking for some among them takes its time
+        try:
+            module = import_module(f"expost.cli.{cmd_name.replace('-', '_')}")
+        finally:
+            gc.enable()
+        command: click.Command = module.command
+        return command
 
-@app.command()
-def demo(
-    out: Annotated[
-        Path | None, typer.Option(metavar="PICTURE", help="Where to save a picture; else none.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the simulated people.")] = 3,
-    json: Json = False,
-) -> None:
-    """The idea in a minute: an example of the paper, then what a budget tells in four ways."""
-    from expost.cli.demo import run
-
-    run(out, seed, as_json=json)
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
-@app.command()
-def loss(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A transcript file (JSON).")
-    ] = None,
-    many: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DATA",
-            help="Answers of many subjects (CSV, JSONL, Parquet), all about one value of each.",
-        ),
-    ] = None,
-    queries: Annotated[
-        Path | None,
-        typer.Option(metavar="QUERIES", help="With --many: all queries about their value (JSON)."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="OUT", help="With --many: where to save the losses."),
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="PICTURE", help="With --many: where to save a histogram.")
-    ] = None,
-    gap: Gap = 0.01,
-    nodes: Nodes = None,
-    threads: Threads = 1,
-    json: Json = False,
-) -> None:
-    """What somebody who sees all responses of a subject, or of many, has learned at most."""
-    from expost.errors import InvalidInput
-    from expost.solver import Effort
-
-    effort = Effort(gap, nodes, threads)
-    if file is not None and many is None and (queries or out or plot) is None:
-        from expost.cli import loss as one
-
-        one.run(file, effort, as_json=json)
-    elif file is None and many is not None and queries is not None:
-        from expost.cli import losses
-
-        losses.run(many, queries, out, plot, effort, as_json=json)
-    else:
-        raise InvalidInput("give either FILE, or --many DATA with --queries QUERIES")
-
-
-@app.command()
-def decide(
-    file: File,
-    query: NextQuery,
-    gap: Gap = 0.01,
-    nodes: Nodes = None,
-    threads: Threads = 1,
-    json: Json = False,
-) -> None:
-    """Whether the filter of a transcript would accept one more query. Changes nothing."""
-    from expost.cli.decide import run
-    from expost.solver import Effort
-
-    run(file, query, Effort(gap, nodes, threads), as_json=json)
-
-
-@app.command()
-def ask(
-    file: File,
-    query: NextQuery,
-    secret: Annotated[
-        Path | None,
-        typer.Option(metavar="SECRET", help="The subject's value (JSON); else it is asked for."),
-    ] = None,
-    gap: Gap = 0.01,
-    nodes: Nodes = None,
-    threads: Threads = 1,
-    json: Json = False,
-) -> None:
-    """Ask one query of the subject of a transcript, and record it before the response is shown."""
-    from expost.cli.ask import run
-    from expost.solver import Effort
-
-    run(file, query, secret, Effort(gap, nodes, threads), as_json=json)
-
-
-@app.command()
-def explain(
-    file: File,
-    prior: Annotated[
-        Path | None,
-        typer.Option(metavar="PRIOR", help="What somebody held likely before (CSV)."),
-    ] = None,
-    statement: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="With --prior: what it is about, as 'age >= 60'."),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="With --prior: where to draw it as a page.")
-    ] = None,
-    gap: Gap = 0.01,
-    nodes: Nodes = None,
-    threads: Threads = 1,
-    json: Json = False,
-) -> None:
-    """What was asked and answered, what it did to the loss and what it means, in plain words.
-
-    With a prior and a statement: how sure of it the answers make somebody.
-    """
-    from expost.errors import InvalidInput
-    from expost.solver import Effort
-
-    effort = Effort(gap, nodes, threads)
-    if prior is not None and statement is not None:
-        from expost.cli import learned
-
-        learned.run(file, prior, statement, html, effort, as_json=json)
-    elif prior is None and statement is None and html is None:
-        from expost.cli.explain import run
-
-        run(file, effort, as_json=json)
-    else:
-        raise InvalidInput("give --prior PRIOR and --statement TEXT together")
-
-
-@app.command()
-def plot(
-    file: File,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where to save the picture; .png, .svg or .pdf.")
-    ] = Path("odometer.png"),
-    delta: Delta = None,
-    gap: Gap = 0.01,
-    nodes: Nodes = None,
-    threads: Threads = 1,
-    json: Json = False,
-) -> None:
-    """The loss after each response as a picture, beside basic composition and the budget.
-
-    With a delta, here or in the filter of the file, also beside other composition rules.
-    """
-    from expost.cli.plot import run
-    from expost.solver import Effort
-
-    run(file, out, delta, Effort(gap, nodes, threads), as_json=json)
-
-
-@app.command()
-def compare(
-    file: File,
-    delta: Delta = None,
-    epsilon_budget: Annotated[
-        str | None,
-        typer.Option(metavar="E", help="The budget; that of the file's filter if not given."),
-    ] = None,
-    gap: Gap = 0.01,
-    nodes: Nodes = None,
-    threads: Threads = 1,
-    json: Json = False,
-) -> None:
-    """What every accounting says of a transcript, and how many more queries it would accept."""
-    from expost.cli.compare import run
-    from expost.solver import Effort
-
-    run(file, epsilon_budget, delta, Effort(gap, nodes, threads), as_json=json)
-
-
-@app.command()
-def check_client(
-    pairs: Annotated[
-        Path, typer.Argument(metavar="PAIRS", help="What a client answered to what (CSV).")
-    ],
-    query: Annotated[Path, typer.Option(metavar="CLAIM", help="What it claims to be (JSON).")],
-    domain: Annotated[
-        Path, typer.Option(metavar="DOMAIN", help="A domain, or a file that has one (JSON).")
-    ],
-    confidence: Annotated[
-        str, typer.Option(help="How sure a refutation is to be, all comparisons together.")
-    ] = "0.95",
-    permanent: Annotated[
-        bool, typer.Option("--permanent", help="A subject's response to an input stays the same.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Whether a client has the probabilities that it claims. Exit code 1 if that is refuted."""
-    from expost.cli.check_client import run
-
-    run(pairs, query, domain, confidence=confidence, permanent=permanent, as_json=json)
-
-
-@app.command()
-def reproduce(
-    experiment: Annotated[
-        str, typer.Argument(help="linear, logistic, health, examples, or all of them.")
-    ] = "all",
-    runs: Annotated[
-        int | None, typer.Option(help="Runs of each experiment; 50 if not said else.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random queries and responses.")] = 0,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write everything.")
-    ] = Path("reproduced"),
-    jobs: Annotated[
-        int | None, typer.Option(help="Runs at the same time; all cores if not said else.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer runs and a wider gap: about a minute.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Run the experiments of the paper, and write a report. What was interrupted goes on."""
-    from expost.cli.reproduce import run
-
-    run(experiment, out, runs=runs, seed=seed, jobs=jobs, quick=quick, as_json=json)
-
-
-@app.command()
-def certify(
-    file: File,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="PROOF", help="Where to write it.")],
-    gap: Gap = 0.01,
-    nodes: Nodes = None,
-    json: Json = False,
-) -> None:
-    """Write a proof of an upper bound on the realized loss, for anybody to check."""
-    from expost.cli.proof import certify as run
-    from expost.solver import Effort
-
-    run(file, out, Effort(gap, nodes), as_json=json)
-
-
-@app.command()
-def verify(
-    file: File,
-    proof: Annotated[Path, typer.Argument(metavar="PROOF", help="What certify has written.")],
-    json: Json = False,
-) -> None:
-    """Check a proof of what the loss is at most at the end of a transcript.
-
-    Exit code 1 if it fails, with the place where; 3 if it holds and does not show that the loss is
-    within the budget.
-    """
-    from expost.cli.proof import check
-
-    check(file, proof, as_json=json)
+@click.group("expost", cls=_Lazily, context_settings={"show_default": True})
+@click.version_option(__version__, message="expost %(version)s")
+def group() -> None:
+    """Privacy accounting after the fact for local differential privacy."""
 
 
 class _Patient(io.FileIO):
@@ -332,16 +93,16 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")  # a terminal without ε shows a question mark
     code = 2
     try:
-        done = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
+        done = group.main(sys.argv[1:] or ["--help"], "expost", standalone_mode=False) or 0
         sys.stdout.flush()
         sys.exit(done)
     except BudgetExceeded as refusal:
         reason, code = str(refusal), 1
     except InvalidInput as error:
         reason = str(error)
-    except typer.TyperException as error:
+    except click.ClickException as error:
         reason = error.format_message()
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, click.Abort):
         sys.exit(130)
     except OSError as error:
         which = f": {error.filename}" if error.filename else ""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import typer
+import click
 
+from expost.cli.options import as_json, composition_delta, path, searching, transcript_file
 from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
+from expost.files.canonical import plain
 from expost.files.regular import check_apart
 from expost.loss.odometer import Odometer
 from expost.report.comparison import composition_filters, costs, limits
@@ -17,14 +19,30 @@ from expost.report.figures import odometer_figure, save
 from expost.solver import Effort
 from expost.transcript import load
 
-__all__ = ["run"]
+__all__ = ["command"]
 
 
 # Rogers needs much more than the others, and would be outside of the picture.
 _DRAWN = ("basic", "whitehouse", "renyi", "mixture")
 
 
-def run(file: Path, out: Path, delta: str | None, effort: Effort, *, as_json: bool) -> None:
+@click.command("plot")
+@transcript_file
+@click.option(
+    "--out",
+    "-o",
+    type=path,
+    default=Path("odometer.png"),
+    help="Where to save the picture; .png, .svg or .pdf.",
+)
+@composition_delta
+@searching()
+@as_json
+def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: bool) -> None:
+    """The loss after each response as a picture, beside basic composition and the budget.
+
+    With a delta, here or in the filter of the file, also beside other composition rules.
+    """
     check_apart(out, file)
     transcript = load(file)
     answered, guard = len(transcript), transcript.filter
@@ -42,9 +60,9 @@ def run(file: Path, out: Path, delta: str | None, effort: Effort, *, as_json: bo
         except ModuleNotFoundError:
             raise InvalidInput("a picture needs the extra: pip install 'expost[plot]'") from None
     if as_json:
-        show_json({"picture": str(out), "exchanges": answered, "loss": losses[-1]})
+        show_json(plain({"picture": str(out), "exchanges": answered, "loss": losses[-1]}))
     else:
-        typer.echo(f"The picture is in {out}.")
+        click.echo(f"The picture is in {out}.")
 
 
 def _costs(odometer: Odometer, delta: str | None, line: Line) -> dict[str, list[float]]:

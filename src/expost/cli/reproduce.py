@@ -6,44 +6,63 @@ import os
 import time
 from pathlib import Path
 
-import typer
+import click
 
+from expost.cli.options import as_json, path
 from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
 from expost.reproduce import reproduce
 from expost.reproduce.runner import PARTS, Plan
 
-__all__ = ["run"]
+__all__ = ["command"]
 
 
-def run(
-    part: str,
-    out: Path,
-    *,
+@click.command("reproduce")
+@click.argument("experiment", default="all", metavar="[EXPERIMENT]")
+@click.option("--runs", type=int, help="Runs of each experiment; 50 by default.")
+@click.option("--seed", type=int, default=0, help="Seed of the random queries and responses.")
+@click.option(
+    "--out",
+    "-o",
+    type=path,
+    default=Path("reproduced"),
+    metavar="DIR",
+    help="Where to write everything.",
+)
+@click.option("--jobs", type=int, help="Runs at the same time; all cores by default.")
+@click.option("--quick", is_flag=True, help="Fewer runs and a wider gap: about a minute.")
+@as_json
+def command(
+    experiment: str,
     runs: int | None,
     seed: int,
+    out: Path,
     jobs: int | None,
     quick: bool,
     as_json: bool,
 ) -> None:
+    """Run the experiments of the paper, and write a report. What was interrupted goes on.
+
+    EXPERIMENT is linear, logistic, health, examples, or all of them.
+    """
     known = (*PARTS, "all")
-    if part not in known:
+    if experiment not in known:
         raise InvalidInput(f"must be one of {', '.join(known)}", "experiment")
     for name, number, least in (("runs", runs, 1), ("seed", seed, 0), ("jobs", jobs, 1)):
         if number is not None and number < least:
             raise InvalidInput(f"must be at least {least}", name)
-    plan = Plan.of(part, runs=runs, seed=seed, quick=quick)
+    plan = Plan.of(experiment, runs=runs, seed=seed, quick=quick)
     with progress_line() as line:
         try:
             tree = reproduce(plan, out, jobs or os.cpu_count() or 1, _Shown(line))
         except KeyboardInterrupt:
-            typer.echo("interrupted; the same command goes on from here", err=True)
+            click.echo("interrupted; the same command goes on from here", err=True)
             raise
     if as_json:
         show_json(tree)
     else:
-        typer.echo(f"The report is in {out / 'report.html'}, its numbers in results.json.")
+        click.echo(f"The report is in {out / 'report.html'}, its numbers in results.json.")
 
 
 class _Shown:

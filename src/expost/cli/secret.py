@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
 from expost.errors import InvalidInput, at, printable
 from expost.files.reading import members, parse
@@ -40,7 +40,7 @@ def _kept(file: Path) -> str:
     with opened(file) as stream:
         if os.name == "posix" and os.fstat(stream.fileno()).st_mode & (stat.S_IRGRP | stat.S_IROTH):
             warning = f"expost: warning: others may read {file}; chmod 600 leaves it to its owner"
-            typer.echo(printable(warning), err=True)
+            click.echo(printable(warning), err=True)
         return contents(stream)
 
 

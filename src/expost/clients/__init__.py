@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from expost.clients.check import ClientCheck, Contradiction, Shown, check_client, read_confidence
+from expost.clients.check import ClientCheck, Contradiction, Shown, check_client
 
-__all__ = ["ClientCheck", "Contradiction", "Shown", "check_client", "read_confidence"]
+__all__ = ["ClientCheck", "Contradiction", "Shown", "check_client"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import lru_cache
 from heapq import nlargest
@@ -24,11 +24,12 @@ from expost.clients.binomial import largest_share, smallest_share, tail
 from expost.clients.events import Event, events
 from expost.clients.reports import read_reports
 from expost.domains import Domain, FiniteSet, Value
-from expost.errors import InvalidInput, at, expect
-from expost.numbers import ExactLike, Nats, double_above, double_below, down, exact
+from expost.errors import expect
+from expost.files.canonical import plain
+from expost.numbers import ExactLike, Nats, double_above, double_below, down, read_confidence
 from expost.queries import Query, check_query
 
-__all__ = ["ClientCheck", "Contradiction", "Shown", "check_client", "read_confidence"]
+__all__ = ["ClientCheck", "Contradiction", "Shown", "check_client"]
 
 _CLOSEST = 16
 _MOST_SHOWN = 20
@@ -49,6 +50,10 @@ class Contradiction:
     upper: float
     """Between these the probability is, all intervals of the check taken together."""
 
+    def tree(self) -> dict[str, Any]:
+        """The contradiction as JSON."""
+        return {**asdict(self), "claimed": float(self.claimed)}
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -61,6 +66,12 @@ class Shown:
     unlikely: Value
     hits: tuple[int, int]
     trials: tuple[int, int]
+
+    def tree(self) -> dict[str, Any]:
+        """The event and where it was seen, as JSON."""
+        fields = asdict(self)
+        del fields["epsilon"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,24 @@ class ClientCheck:
     def refuted(self) -> bool:
         """Whether the claim is refuted."""
         return bool(self.contradictions) or self.changed is not None
+
+    def tree(self) -> dict[str, Any]:
+        """The outcome as JSON."""
+        best = self.shown
+        return plain(
+            {
+                "refuted": self.refuted,
+                "confidence": float(self.confidence),
+                "reports": self.reports,
+                "inputs": self.inputs,
+                "intervals": self.intervals,
+                "claimed_epsilon": self.claimed.nearest,
+                "shown_epsilon": best.epsilon if best else 0.0,
+                "shown_by": best and best.tree(),
+                "changed_rows": self.changed,
+                "contradictions": [found.tree() for found in self.contradictions],
+            }
+        )
 
 
 def check_client(
@@ -133,15 +162,6 @@ def check_client(
         contradictions=tuple(_contradiction(cell, values, error) for cell in found),
         changed=changed,
     )
-
-
-def read_confidence(confidence: ExactLike) -> Fraction:
-    """A confidence as a person writes it, exactly."""
-    with at("confidence"):
-        level = exact(confidence)
-        if not 0 < level < 1:
-            raise InvalidInput("must be between 0 and 1")
-    return level
 
 
 class _Cell(NamedTuple):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from expost.answers import response_position, written
 from expost.domains import Box, Categories, Domain
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at
+from expost.files.frames import as_array, column_names
 from expost.files.reading import items
 from expost.queries import Likelihood
 
@@ -60,14 +63,11 @@ def read_reports(
 
 
 def _column(table: Any, name: str) -> list[Any]:
-    is_frame = hasattr(table, "to_numpy") and hasattr(table, "columns")
-    if not is_frame:
-        expect(table, Mapping, "a frame or a mapping of columns")
-    if list(table.columns if is_frame else table).count(name) != 1:
+    if column_names(table).count(name) != 1:
         raise InvalidInput(f"column {name!r} is missing")
-    column = table[name]
+    column = as_array(table[name])
     with at(name):
-        return items(column.to_numpy().tolist() if hasattr(column, "to_numpy") else column)
+        return items(column.tolist() if isinstance(column, np.ndarray) else column)
 
 
 def _each(entries: Iterable[Any], what: str, read: Callable[[Any], Any]) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from expost.errors import InvalidInput
+from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import each, items, number, scalar, text
 
 __all__ = ["FiniteSet", "Point", "Scalar", "Value", "coordinates_of", "names_of", "some"]
@@ -36,9 +37,9 @@ class FiniteSet:
     names: tuple[str, ...] | None
 
     def __init__(self, values: Any, *, names: Sequence[str] | None = None) -> None:
-        if hasattr(values, "columns") and hasattr(values, "to_numpy"):
-            names = list(values.columns) if names is None else names
-            values = values.to_numpy().tolist()
+        if is_frame(values):
+            names = column_names(values) if names is None else names
+            values = as_array(values).tolist()
         rows = items(values)
         if not rows:
             raise InvalidInput("a domain needs at least one value")

@@ -18,7 +18,7 @@ from expost.errors import InvalidInput
 from expost.queries import FiniteLikelihood
 from expost.queries.values.pairwise import Pairwise
 
-__all__ = ["Decoder", "Noise", "SpokenFor", "Table", "decoder"]
+__all__ = ["Decoder", "Inverse", "Noise", "SpokenFor", "decoder"]
 
 Floats = NDArray[np.float64]
 
@@ -93,7 +93,7 @@ def _spoken(true: Fraction, apart: Fraction, merging: Fraction) -> tuple[Fractio
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Inverse:
     """Every response has numbers of its own: a left inverse of the channel, by least squares.
 
     Of all of them it is the one with the least variance where all values are equally frequent.
@@ -119,7 +119,7 @@ def decoder(likelihood: FiniteLikelihood) -> Decoder:
         raise InvalidInput("is too small for an estimate in doubles", "epsilon") from None
 
 
-def _inverse(likelihood: FiniteLikelihood) -> Table:
+def _inverse(likelihood: FiniteLikelihood) -> Inverse:
     values, count = len(likelihood.domain), len(likelihood.responses)
     reason = "cannot be told apart by one response; estimate_distribution takes any mixture"
     if count < values:
@@ -135,7 +135,7 @@ def _inverse(likelihood: FiniteLikelihood) -> Table:
     variance = np.maximum(inverse**2 @ channel.T - np.eye(values), 0.0)
     true = variance.diagonal().copy()
     np.fill_diagonal(variance, 0.0)
-    return Table(inverse, Noise(true, variance))
+    return Inverse(inverse, Noise(true, variance))
 
 
 def _probabilities(likelihood: FiniteLikelihood) -> Floats:

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from expost.answers import Answers
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.estimation.given import as_answers, finite
-from expost.estimation.intervals import read_confidence
-from expost.estimation.likeliest import Progress, curvature, likeliest
+from expost.estimation.answers import as_answers, finite
+from expost.estimation.likeliest import curvature, likeliest
 from expost.files.reading import double, each, whole
-from expost.numbers import ExactLike
+from expost.numbers import ExactLike, read_confidence
 from expost.queries import FiniteLikelihood
 from expost.queries.values.pairwise import Pairwise
 
@@ -119,7 +118,7 @@ class Distribution:
         widest interval there is. ``progress`` is told how many repetitions are done, and how
         many there are.
         """
-        level = read_confidence(confidence)
+        level = float(read_confidence(confidence))
         with at("repetitions"):
             repetitions = whole(repetitions, at_least=2)
         with at("seed"):
@@ -161,7 +160,7 @@ def estimate_distribution(
     domain: FiniteSet | None = None,
     gap: float = GAP,
     steps: int = STEPS,
-    progress: Progress | None = None,
+    progress: Callable[[int, float], None] | None = None,
 ) -> Distribution:
     r"""The distribution of the subjects' values that makes all responses likeliest.
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from expost.answers import Answers
 from expost.domains import FiniteSet
 from expost.errors import at
+from expost.estimation.answers import as_answers, finite
 from expost.estimation.decoding import Decoder, Noise, decoder
-from expost.estimation.given import as_answers, finite
-from expost.estimation.intervals import normal_reach, read_confidence, score_interval
-from expost.numbers import ExactLike
+from expost.estimation.intervals import normal_reach, score_interval
+from expost.numbers import ExactLike, read_confidence
 
 __all__ = ["Frequencies", "estimate_frequencies"]
 
@@ -78,7 +78,7 @@ def estimate_frequencies(
     >>> result.frequency.round(3).tolist(), result.lower.round(3).tolist()
     ([0.763, 0.237], [0.637, 0.131])
     """
-    level = read_confidence(confidence)
+    level = float(read_confidence(confidence))
     answers = as_answers(answers, domain)
     values = finite(answers)
     keys = list(answers.queries)

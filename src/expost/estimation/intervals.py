@@ -11,21 +11,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.errors import InvalidInput, at
-from expost.numbers import ExactLike, exact
-
-__all__ = ["normal_reach", "read_confidence", "score_interval", "student_reach"]
+__all__ = ["normal_reach", "score_interval", "student_reach"]
 
 Floats = NDArray[np.float64]
-
-
-def read_confidence(confidence: ExactLike) -> float:
-    """A level between 0 and 1, as a person writes it."""
-    with at("confidence"):
-        level = float(exact(confidence))
-        if not 0 < level < 1:
-            raise InvalidInput("must be between 0 and 1, such as 0.95")
-        return level
 
 
 def normal_reach(level: float) -> float:

@@ -19,11 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Mixture", "Progress", "curvature", "likeliest"]
+__all__ = ["Likeliest", "curvature", "likeliest"]
 
 Floats = NDArray[np.float64]
-Progress = Callable[[int, float], None]
-"""Is told how many steps were taken, and the smallest gap so far."""
 
 # A step goes so far towards the edge at most, and aims at so much of the mean product at least.
 _EDGE = 0.99
@@ -52,7 +50,7 @@ _SUMMED = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixture:
+class Likeliest:
     """Weights that sum to one, and how good they are."""
 
     weights: Floats
@@ -69,18 +67,19 @@ def likeliest(
     gap: float,
     steps: int,
     start: Floats | None = None,
-    progress: Progress | None = None,
-) -> Mixture:
+    progress: Callable[[int, float], None] | None = None,
+) -> Likeliest:
     """Search until the gap is small enough, for so many steps, or until rounding stops it.
 
     ``table`` has a row of likelihoods per observation, the largest of which is one, and ``counts``
-    says how often each was made. ``start`` has no zeros; without one it is flat.
+    says how often each was made. ``start`` has no zeros; without one it is flat. ``progress``
+    is told how many steps were taken, and the smallest gap so far.
     """
     total = float(counts.sum())
     shares = counts / total
     weights = np.full(table.shape[1], 1 / table.shape[1]) if start is None else start
     slack: Floats | None = None
-    best, found_at = Mixture(weights, -math.inf, math.inf, 0), 0
+    best, found_at = Likeliest(weights, -math.inf, math.inf, 0), 0
     for step in range(steps + 1):
         mixed = table @ weights
         slopes = _slopes(table, shares / mixed)
@@ -88,7 +87,7 @@ def likeliest(
         missed = total * _log_up(float(slopes.max()) * sum_, table.shape)
         if missed < best.gap:
             height = float(counts @ np.log(mixed / sum_))
-            best, found_at = Mixture(weights / sum_, height, missed, step), step
+            best, found_at = Likeliest(weights / sum_, height, missed, step), step
         if progress is not None:
             progress(step, best.gap)
         if best.gap <= gap or step == steps or step - found_at > _PATIENCE:
@@ -99,7 +98,7 @@ def likeliest(
         if moved is None:
             break
         weights, slack = moved
-    return Mixture(best.weights, best.log_likelihood, best.gap, step)
+    return Likeliest(best.weights, best.log_likelihood, best.gap, step)
 
 
 def _slopes(table: Floats, factors: Floats) -> Floats:

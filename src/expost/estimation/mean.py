@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from expost.answers import Answers
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
-from expost.estimation.given import as_answers
-from expost.estimation.intervals import normal_reach, read_confidence, score_interval, student_reach
+from expost.estimation.answers import as_answers
+from expost.estimation.intervals import normal_reach, score_interval, student_reach
 from expost.files.reading import items
-from expost.numbers import ExactLike
+from expost.numbers import ExactLike, read_confidence
 from expost.queries import Query, check_query
 from expost.queries.unbiased import Meaning
 
@@ -66,7 +66,7 @@ def estimate_mean(
     >>> round(result.mean, 2), round(result.lower, 2), round(result.upper, 2)
     (12.49, 0.82, 12.0)
     """
-    level = read_confidence(confidence)
+    level = float(read_confidence(confidence))
     if not isinstance(answers, Answers):
         with at("query"):
             check_query(query)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["canonical", "json_text", "map_leaves", "value_tree"]
+from expost.numbers import Enclosure
+
+__all__ = ["canonical", "json_text", "map_leaves", "plain", "value_tree"]
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -20,6 +23,17 @@ def map_leaves(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     if isinstance(tree, (list, tuple)):
         return [map_leaves(value, leaf) for value in tree]
     return leaf(tree)
+
+
+def plain(tree: dict[str, Any]) -> dict[str, Any]:
+    """A result in what JSON can hold: an enclosure by its ends, infinity as ``"inf"``."""
+    return {key: map_leaves(value, _plain) for key, value in tree.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enclosure):
+        return {"lower": _plain(value.lower), "upper": _plain(value.upper)}
+    return str(value) if value in (math.inf, -math.inf) else value
 
 
 def value_tree(value: Any) -> Any:

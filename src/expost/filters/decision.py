@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.cards import card, nats
 from expost.domains import Value
+from expost.files.canonical import plain
 from expost.numbers import Enclosure, Nats, down
 from expost.queries import Query
 
@@ -94,17 +95,35 @@ class Decision:
         return guard.largest_epsilon(account, query)
 
     def tree(self) -> dict[str, Any]:
-        """The JSON shape of the command line."""
-        largest = self.largest_epsilon
-        return {
-            "accepted": self.accepted,
-            "undecided": self.undecided,
-            "loss": self.loss,
-            "loss_at_worst": self.loss_at_worst,
-            "worst_response": self.worst_response,
-            "remaining": self.remaining,
-            "largest_epsilon": None if largest is None else str(largest),
-        }
+        """The decision as JSON. Works out everything that it shows."""
+        return plain(
+            {
+                "accepted": self.accepted,
+                "undecided": self.undecided,
+                "loss": self.loss,
+                "loss_at_worst": self.loss_at_worst,
+                "worst_response": self.worst_response,
+                "remaining": self.remaining,
+                "largest_epsilon": self._fits,
+            }
+        )
+
+    def refusal(self) -> dict[str, Any]:
+        """Of a query that was asked and refused, as JSON: why, and what would work."""
+        return plain(
+            {
+                "answered": False,
+                "undecided": self.undecided,
+                "loss": self.loss,
+                "loss_at_worst": self.loss_at_worst,
+                "budget": self.budget.nearest,
+                "largest_epsilon": self._fits,
+            }
+        )
+
+    @property
+    def _fits(self) -> str | None:
+        return None if self.largest_epsilon is None else str(self.largest_epsilon)
 
 
 def remaining(budget: Nats, loss: Enclosure) -> float:

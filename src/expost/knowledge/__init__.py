@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from expost.knowledge.belief import confidence
 from expost.knowledge.composite import Composite
 from expost.knowledge.gain import (
     allowed_confidence,
@@ -11,7 +12,7 @@ from expost.knowledge.gain import (
     nats_of,
 )
 from expost.knowledge.samples import GainEstimate, Samples, estimated_gain
-from expost.knowledge.statement import Statement, check_belief, confidence
+from expost.knowledge.statement import Statement
 from expost.knowledge.witnesses import Witness, broken_limit, witness
 
 __all__ = [
@@ -22,7 +23,6 @@ __all__ = [
     "Witness",
     "allowed_confidence",
     "broken_limit",
-    "check_belief",
     "confidence",
     "estimated_gain",
     "gain_ratio",

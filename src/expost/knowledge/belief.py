@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, items
+from expost.knowledge.statement import Statement, read_probability
 from expost.numbers import exact
 from expost.transcript import Transcript
 
-__all__ = ["Belief", "exact_likelihoods"]
+__all__ = ["Belief", "confidence", "exact_likelihoods"]
 
 _MISS = Fraction(1, 10**9)
 """By how much probabilities that were given as floats may miss one in total."""
@@ -123,6 +124,44 @@ class Belief:
             raise InvalidInput("no value that is held possible can have given these responses")
         return Belief.from_weights(self.domain, weights)
 
+    def check(self, event: Statement, probability: Any, *, given: Statement | None = None) -> None:
+        """Refuse the belief if it contradicts what is known: Pr(event), or Pr(event | given).
+
+        (Paper, section 2.1, the properties 2 and 3 of a belief.)
+
+        >>> coin = FiniteSet(["heads", "tails"])
+        >>> Belief.uniform(coin).check(Statement(coin, "value == 'heads'"), "1/2")
+        """
+        with at("probability"):
+            known = read_probability(probability)
+        found = confidence(self, event)
+        if given is not None:
+            if not (event.is_predicate and given.is_predicate):
+                reason = "a condition needs statements that are true or false of each value"
+                raise InvalidInput(reason)
+            condition = confidence(self, given)
+            if condition == 0:
+                raise InvalidInput("the belief rules out what is given")
+            found = confidence(self, event & given) / condition
+        if found != known:
+            raise InvalidInput(f"the belief has {_shown(found, 6)} here, not {_shown(known, 6)}")
+
+
+def confidence(belief: Belief, statement: Statement) -> Fraction:
+    r"""How sure somebody with this belief is of a statement, exactly.
+
+    .. math:: Q(f) = \sum_x P[f(x)] \, Q(x)
+
+    (Paper, section 2.2.)
+    """
+    expect(belief, Belief, "a Belief")
+    expect(statement, Statement, "a Statement")
+    if belief.domain != statement.domain:
+        raise InvalidInput("the statement and the belief have different domains")
+    pairs = zip(belief.weights, statement.probabilities, strict=True)
+    sure = sum((weight * p for weight, p in pairs if p), start=Fraction(0))
+    return sure / belief.total
+
 
 def exact_likelihoods(transcript: Transcript) -> tuple[int, ...]:
     """Pr(responses | value) of every value of a finite domain, up to a common factor, exactly."""
@@ -201,5 +240,5 @@ def _scaled(entries: Sequence[Fraction], place: str) -> list[int]:
     return [entry.numerator * (denominator // entry.denominator) for entry in entries]
 
 
-def _shown(miss: Fraction) -> str:
-    return str(miss) if miss.denominator < 10**6 else f"about {float(miss):.3g}"
+def _shown(number: Fraction, digits: int = 3) -> str:
+    return str(number) if number.denominator < 10**6 else f"about {float(number):.{digits}g}"

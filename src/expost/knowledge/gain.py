@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from expost.domains import Domain
 from expost.errors import InvalidInput
-from expost.knowledge.belief import Belief
-from expost.knowledge.statement import Statement, confidence
+from expost.knowledge.belief import Belief, confidence
+from expost.knowledge.statement import Statement
 from expost.loss.realized import worst_case_loss
 from expost.numbers import Enclosure, Nats, double_above, double_below, scaled_exp
 from expost.queries import Query

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
-from expost.knowledge.belief import Belief
+from expost.files.canonical import plain
+from expost.knowledge.belief import Belief, confidence
 from expost.knowledge.gain import allowed_confidence, nats_of
 from expost.knowledge.samples import Samples, estimated_gain
-from expost.knowledge.statement import Statement, confidence
+from expost.knowledge.statement import Statement
 from expost.loss.replay import Replay
 from expost.numbers import Enclosure, Nats
 
 __all__ = ["Learned", "learned"]
 
 State = Literal["kept", "kept with a delta", "not kept", "undecided", "none"]
+
+_KEPT = {"kept": True, "kept with a delta": True, "not kept": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,26 @@ class Learned:
     By the realized loss instead, where there is no budget, or one that may not have been kept, or
     one with a delta: that bounds no single outcome.
     """
+
+    def tree(self) -> dict[str, Any]:
+        """What was learned, as JSON."""
+        shape: dict[str, Any] = {
+            "statement": self.statement,
+            "before": float(self.before),
+            "after": self.after,
+            "gain": None if self.gain is None else self.after / float(self.before),
+            "gain_nats": self.gain,
+            "loss": self.loss,
+            "floor": self.allowed.lower,
+            "ceiling": self.allowed.upper,
+            "budget": None if self.budget is None else self.budget.nearest,
+            "budget_kept": _KEPT.get(self.state),
+            "first_refused": self.first_refused,
+            "peak": self.peak,
+        }
+        if self.standard_error is not None:
+            shape["standard_error"] = self.standard_error
+        return plain(shape)
 
 
 def learned(replay: Replay, prior: Belief | Samples, statement: str) -> Learned:

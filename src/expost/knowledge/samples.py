@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Scalar
 from expost.errors import InvalidInput, at, expect
+from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import items
 from expost.knowledge.grammar import predicate, rows_of
 from expost.transcript import Transcript
@@ -36,9 +37,9 @@ class Samples:
 
     def __init__(self, box: Box, rows: Any) -> None:
         expect(box, Box, "a Box")
-        if hasattr(rows, "columns") and hasattr(rows, "to_numpy"):
-            names = [str(name) for name in rows.columns]
-            rows = [dict(zip(names, row, strict=True)) for row in rows.to_numpy().tolist()]
+        if is_frame(rows):
+            names = list(map(str, column_names(rows)))
+            rows = [dict(zip(names, row, strict=True)) for row in as_array(rows).tolist()]
         places = []
         for index, row in enumerate(items(rows)):
             place = box.locate(row)

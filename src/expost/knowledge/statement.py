@@ -12,11 +12,10 @@ import numpy as np
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, items
-from expost.knowledge.belief import Belief
 from expost.knowledge.grammar import predicate, rows_of
 from expost.numbers import exact
 
-__all__ = ["Statement", "check_belief", "confidence"]
+__all__ = ["Statement", "read_probability"]
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -53,6 +52,11 @@ class Statement:
         """The statement that this one is false."""
         return Statement(self.domain, [1 - p for p in self.probabilities])
 
+    def __and__(self, other: Statement) -> Statement:
+        """Both; what is true with a probability is true independently of the other."""
+        pairs = zip(self.probabilities, other.probabilities, strict=True)
+        return Statement(self.domain, [p * q for p, q in pairs])
+
     @property
     def is_predicate(self) -> bool:
         """Whether it is surely true or surely false for every value."""
@@ -70,14 +74,14 @@ def _probabilities(domain: FiniteSet, says: Any) -> list[Fraction]:
             if position is None:
                 raise InvalidInput("is not a value of the domain", f"[{index}]")
             with at(f"[{index}]"):
-                result[position] = _probability(says[value])
+                result[position] = read_probability(says[value])
         return result
     if callable(says):
-        return [_probability(says(value)) for value in _arguments(domain)]
+        return [read_probability(says(value)) for value in _arguments(domain)]
     entries = items(says)
     if len(entries) != len(domain):
         raise InvalidInput(f"has {len(entries)} probabilities for {len(domain)} values")
-    return each(entries, _probability)
+    return each(entries, read_probability)
 
 
 def _arguments(domain: FiniteSet) -> list[Any]:
@@ -86,64 +90,11 @@ def _arguments(domain: FiniteSet) -> list[Any]:
     return list(rows_of(domain, domain.values))
 
 
-def _probability(entry: Any) -> Fraction:
+def read_probability(entry: Any) -> Fraction:
+    """A probability as a person writes it, exactly; True and False are 1 and 0."""
     if isinstance(entry, (bool, np.bool_)):
         return Fraction(bool(entry))
     number = exact(int(entry) if isinstance(entry, np.integer) else entry)
     if not 0 <= number <= 1:
         raise InvalidInput("a probability must be between 0 and 1")
     return number
-
-
-def confidence(belief: Belief, statement: Statement) -> Fraction:
-    r"""How sure somebody with this belief is of a statement, exactly.
-
-    .. math:: Q(f) = \sum_x P[f(x)] \, Q(x)
-
-    (Paper, section 2.2.)
-    """
-    _check_pair(belief, statement)
-    pairs = zip(belief.weights, statement.probabilities, strict=True)
-    sure = sum((weight * p for weight, p in pairs if p), start=Fraction(0))
-    return sure / belief.total
-
-
-def check_belief(
-    belief: Belief,
-    event: Statement,
-    probability: Any,
-    *,
-    given: Statement | None = None,
-) -> None:
-    """Refuse a belief that contradicts what is known: Pr(event), or Pr(event | given).
-
-    (Paper, section 2.1, the properties 2 and 3 of a belief.)
-    """
-    with at("probability"):
-        known = _probability(probability)
-    found = confidence(belief, event)
-    if given is not None:
-        if not (event.is_predicate and given.is_predicate):
-            raise InvalidInput("a condition needs statements that are true or false of each value")
-        condition = confidence(belief, given)
-        if condition == 0:
-            raise InvalidInput("the belief rules out what is given")
-        found = confidence(belief, _both(event, given)) / condition
-    if found != known:
-        raise InvalidInput(f"the belief has {_shown(found)} here, not {_shown(known)}")
-
-
-def _both(first: Statement, second: Statement) -> Statement:
-    pairs = zip(first.probabilities, second.probabilities, strict=True)
-    return Statement(first.domain, [p * q for p, q in pairs])
-
-
-def _check_pair(belief: Belief, statement: Statement) -> None:
-    expect(belief, Belief, "a Belief")
-    expect(statement, Statement, "a Statement")
-    if belief.domain != statement.domain:
-        raise InvalidInput("the statement and the belief have different domains")
-
-
-def _shown(number: Fraction) -> str:
-    return str(number) if number.denominator < 10**6 else f"about {float(number):.6g}"

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from expost.domains import FiniteSet, Value
 from expost.errors import InvalidInput, at, expect
-from expost.knowledge.belief import Belief, exact_likelihoods
+from expost.knowledge.belief import Belief, confidence, exact_likelihoods
 from expost.knowledge.gain import nats_of
-from expost.knowledge.statement import Statement, confidence
+from expost.knowledge.statement import Statement
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, exact, positive
 from expost.queries import Query, check_query
 from expost.queries.likelihood import BySufficientTerms, FiniteLikelihood

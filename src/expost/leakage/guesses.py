@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import InvalidInput
-from expost.leakage.search import Effort, Game, search
+from expost.leakage.search import Game, Limits, search
 from expost.numbers import Enclosure, Nats
 
 __all__ = ["Classes", "Column", "Guesses", "Subsets", "Table"]
@@ -41,7 +41,7 @@ class Guesses(ABC):
         """What the best guess gains, in the unit of the weights."""
 
     @abstractmethod
-    def capacity(self, columns: Sequence[Column], effort: Effort) -> Enclosure:
+    def capacity(self, columns: Sequence[Column], limits: Limits) -> Enclosure:
         """The largest leakage of one of these responses under any prior, in nats."""
 
 
@@ -57,7 +57,7 @@ class Classes(Guesses):
             masses[label] = masses.get(label, 0) + weight
         return Fraction(max(masses.values()))
 
-    def capacity(self, columns: Sequence[Column], effort: Effort) -> Enclosure:
+    def capacity(self, columns: Sequence[Column], limits: Limits) -> Enclosure:
         return Nats(ratio=max(map(self._factor, columns))).enclosure
 
     def _factor(self, column: Column) -> Fraction:
@@ -113,8 +113,8 @@ class Subsets(Guesses):
         # The best set is the likeliest values, so sets are never written out.
         return Fraction(sum(nlargest(self.count, weights)))
 
-    def capacity(self, columns: Sequence[Column], effort: Effort) -> Enclosure:
-        return search([self._game(column) for column in columns], effort)
+    def capacity(self, columns: Sequence[Column], limits: Limits) -> Enclosure:
+        return search([self._game(column) for column in columns], limits)
 
     def _game(self, column: Column) -> Game:
         size = len(column)
@@ -159,7 +159,7 @@ class Table(Guesses):
         gains = self.rows @ np.array(weights, dtype=object)
         return Fraction(int(max(gains)), self.denominator)
 
-    def capacity(self, columns: Sequence[Column], effort: Effort) -> Enclosure:
+    def capacity(self, columns: Sequence[Column], limits: Limits) -> Enclosure:
         worth = np.asarray(
             self.rows.any(axis=0), dtype=np.bool_
         )  # values at which some guess gains something
@@ -178,7 +178,7 @@ class Table(Guesses):
                 if min(outside) == 0:
                     return Enclosure(math.inf, math.inf)
                 factor = max(factor, Fraction(max(inside), min(outside)))
-        return search(games, effort, factor)
+        return search(games, limits, factor)
 
     @cached_property
     def _doubles(self) -> NDArray[np.float64]:

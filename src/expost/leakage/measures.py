@@ -18,7 +18,7 @@ from expost.knowledge.belief import Belief, exact_likelihoods
 from expost.leakage.channels import columns
 from expost.leakage.gains import Gain
 from expost.leakage.guesses import Guesses
-from expost.leakage.search import Effort
+from expost.leakage.search import Limits
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query
 from expost.transcript import Transcript
@@ -145,16 +145,16 @@ def capacity(
     ``gap``, or wider if that takes more than ``nodes`` nodes; act on ``upper``.
     """
     expect(gain, Gain, "a gain function, such as Identity()")
-    effort = Effort(gap, nodes)
+    limits = Limits(gap, nodes)
     if isinstance(asked, Transcript):
         likelihoods = exact_likelihoods(asked)
         assert isinstance(asked.domain, FiniteSet), "or there would be no exact likelihoods"
         if not any(likelihoods):
             raise InvalidInput("no value can have given these responses")
-        return gain.on(asked.domain).capacity([likelihoods], effort)
+        return gain.on(asked.domain).capacity([likelihoods], limits)
     if domain is None:
         raise InvalidInput("the capacity of a query needs a domain")
-    return gain.on(domain).capacity(list(columns(asked, domain)), effort)
+    return gain.on(domain).capacity(list(columns(asked, domain)), limits)
 
 
 def bayes_capacity(query: Query | Sequence[Query], domain: FiniteSet) -> Enclosure:

@@ -27,7 +27,7 @@ from expost.errors import InvalidInput
 from expost.files.reading import double, whole
 from expost.numbers import Enclosure, Nats, double_above, down, up
 
-__all__ = ["Effort", "Game", "search"]
+__all__ = ["Game", "Limits", "search"]
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ _UNDERFLOW = 2.0**-900
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class Limits:
     """How narrow a capacity is to be, in nats, and after how many nodes a search ends."""
 
     gap: float = 0.001
@@ -93,7 +93,7 @@ class Game:
         rows[-1, :size] = likelihoods - high
         objective = np.zeros(rows.shape[1])
         objective[:size] = profit
-        point, duals = simplex(objective, rows, np.append(self.limits, [0.0, 0.0]))
+        point, duals = linear_program(objective, rows, np.append(self.limits, [0.0, 0.0]))
         # Weak duality: profit·p <= (profit + a·(l - low) - b·(l - high))·p for all a, b >= 0.
         above, below = duals[-2], duals[-1]
         terms = profit + above * (likelihoods - low) - below * (likelihoods - high)
@@ -119,12 +119,12 @@ class _Node(NamedTuple):
     high: float
 
 
-def search(games: Sequence[Game], effort: Effort, known: Fraction = Fraction(1)) -> Enclosure:
+def search(games: Sequence[Game], limits: Limits, known: Fraction = Fraction(1)) -> Enclosure:
     """The largest log F of any of these responses, any guess and any prior.
 
     At least log ``known``; 1 is reached by a prior that is sure of a value.
     """
-    best, goal = known, Fraction(math.exp(effort.gap))
+    best, goal = known, Fraction(math.exp(limits.gap))
     heap: list[_Node] = []
     for index, game in enumerate(games):
         least, most = min(game.column), max(game.column)
@@ -134,7 +134,7 @@ def search(games: Sequence[Game], effort: Effort, known: Fraction = Fraction(1))
             if least < most and game.guesses[guess][game.possible].any():
                 heapq.heappush(heap, _Node(-bound, index, guess, low, 1.0))
     nodes = 0
-    while heap and nodes < effort.nodes:
+    while heap and nodes < limits.nodes:
         if heap[0].negative_bound >= -best * goal:
             break
         node = heapq.heappop(heap)
@@ -165,7 +165,7 @@ def _candidates(game: Game, guess: int, prior: Floats) -> list[Floats]:
     return [prior, touched] if (prior @ game.likelihoods) > 0 else [touched]
 
 
-def simplex(objective: Floats, rows: Floats, limits: Floats) -> tuple[Floats, Floats]:
+def linear_program(objective: Floats, rows: Floats, limits: Floats) -> tuple[Floats, Floats]:
     """Maximize objective·v for rows·v <= limits, v >= 0, where limits >= 0; and multipliers.
 
     A plain tableau in doubles. Nothing is promised: what is made of the multipliers is checked.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from expost.cards import card, nats
 from expost.errors import expect
+from expost.files.canonical import plain
 from expost.filters import Filter
 from expost.loss.odometer import Odometer
-from expost.numbers import Enclosure
+from expost.numbers import Enclosure, Nats
 from expost.solver import GAP, NODES, Effort
 from expost.transcript import Transcript
 
@@ -39,6 +41,41 @@ class Replay:
     """The filter that the transcript names."""
     odometer: Odometer = field(repr=False, compare=False)
     """The odometer at the end."""
+
+    @property
+    def basic(self) -> Nats:
+        """What basic composition says: the sum of the epsilons."""
+        return self.odometer.exact_spent
+
+    @property
+    def utilization(self) -> Enclosure:
+        """The realized loss as a share of that sum."""
+        return self.odometer.log_likelihood.utilization(self.loss)
+
+    def tree(self) -> dict[str, Any]:
+        """The loss, what was kept and what was used, as JSON."""
+        transcript = self.odometer.transcript
+        return plain(
+            {
+                "loss": self.loss,
+                "basic": self.basic.nearest,
+                "exchanges": len(transcript),
+                "utilization": self.utilization,
+                "budget": None if self.guard is None else self.guard.budget.nearest,
+                **self.course(),
+                "content_id": transcript.content_id,
+            }
+        )
+
+    def course(self) -> dict[str, Any]:
+        """Of that, what is about the way and not about the end."""
+        return plain(
+            {
+                "budget_kept": self.kept,
+                "first_refused": self.first_refused,
+                "peak": self.peak,
+            }
+        )
 
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {"budget": "none" if self.guard is None else self.guard.limit}

@@ -3,7 +3,14 @@
 from expost.numbers.doubles import double_above, double_below, scaled_exp
 from expost.numbers.enclosure import UNIT, Enclosure, down, up
 from expost.numbers.nats import INFINITE, LARGEST_BUDGET, Added, Nats
-from expost.numbers.reading import ExactLike, decimal_text, exact, positive, quotient
+from expost.numbers.reading import (
+    ExactLike,
+    decimal_text,
+    exact,
+    positive,
+    quotient,
+    read_confidence,
+)
 
 __all__ = [
     "INFINITE",
@@ -20,6 +27,7 @@ __all__ = [
     "exact",
     "positive",
     "quotient",
+    "read_confidence",
     "scaled_exp",
     "up",
 ]

@@ -8,9 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import SupportsFloat
 
-from expost.errors import InvalidInput
+from expost.errors import InvalidInput, at
 
-__all__ = ["ExactLike", "decimal_text", "exact", "positive", "quotient"]
+__all__ = ["ExactLike", "decimal_text", "exact", "positive", "quotient", "read_confidence"]
 
 ExactLike = int | float | str | Decimal | Fraction | SupportsFloat
 # A person's number: a decimal or a quotient of integers. Limits keep a hostile file from asking
@@ -58,6 +58,15 @@ def positive(number: ExactLike, *, at_most: int) -> Fraction:
     if value > at_most:
         raise InvalidInput(f"must be at most {at_most}")
     return value
+
+
+def read_confidence(confidence: ExactLike) -> Fraction:
+    """A confidence between 0 and 1 as a person writes it, exactly; its double is between too."""
+    with at("confidence"):
+        level = exact(confidence)
+        if not 0 < float(level) < 1:
+            raise InvalidInput("must be between 0 and 1")
+        return level
 
 
 def _modest(number: Fraction) -> Fraction:

@@ -58,6 +58,10 @@ class Certificate:
         """In how many parts the domain is looked at."""
         return len(_leaves(self.document.get("groups", [])))
 
+    def tree(self) -> dict[str, Any]:
+        """What it proves, as JSON; the proof itself is the ``document``."""
+        return self.verdict.tree()
+
     def save(self, path: str | os.PathLike[str]) -> int:
         """Write the file, and say how many bytes it has."""
         return Path(path).write_bytes(self.encode())

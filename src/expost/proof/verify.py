@@ -100,6 +100,15 @@ class Verdict(NamedTuple):
         """True or False: this proof shows it or does not. None: there is no such budget."""
         return None if self.budget is None else self.exactly or self.loss <= self.budget
 
+    def tree(self) -> dict[str, Any]:
+        """What was proved, as JSON, which has no infinity."""
+        loss = float(rounded_up(self.loss))
+        return {
+            "loss": loss if math.isfinite(loss) else str(loss),
+            "leaves": self.leaves,
+            "shows_end_within_budget": self.shows_end_within_budget,
+        }
+
     @property
     def about_budget(self) -> str:
         """The same in words; none if there is no such budget."""

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from expost.errors import InvalidInput, expect
+from expost.files.canonical import plain
 from expost.filters import (
     BayesianFilter,
     CompositionFilter,
@@ -74,7 +75,7 @@ class Comparison:
     """Accountings that do not allow this delta, and why."""
 
     def tree(self) -> dict[str, Any]:
-        """The JSON shape of the command line."""
+        """The comparison as JSON."""
         rows: dict[str, Any] = dict.fromkeys(ACCOUNTINGS)
         rules = {}
         for name, standing in self.standings.items():
@@ -83,15 +84,17 @@ class Comparison:
             if isinstance(standing.guard, CompositionFilter):
                 rules[name] = readable(standing.guard.rule.tree())
         undecided = [name for name, row in self.standings.items() if row.more.undecided]
-        return {
-            **rows,
-            "budget": self.budget.nearest,
-            "delta": float(self.delta),
-            "exchanges": self.exchanges,
-            "rules": rules,
-            "missing": self.missing,
-            "undecided": undecided,
-        }
+        return plain(
+            {
+                **rows,
+                "budget": self.budget.nearest,
+                "delta": float(self.delta),
+                "exchanges": self.exchanges,
+                "rules": rules,
+                "missing": self.missing,
+                "undecided": undecided,
+            }
+        )
 
 
 def compare(

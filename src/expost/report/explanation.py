@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import singledispatch
-from typing import Literal
+from typing import Any, Literal
 
 from expost.domains import Box, Categories, Domain, Integers, Side
+from expost.files.canonical import plain
 from expost.filters.filter import Filter
 from expost.loss.extremes import Apart
 from expost.loss.replay import Replay
@@ -30,7 +31,7 @@ from expost.queries.scores.regression import Regression
 from expost.queries.scores.score import Score
 from expost.transcript import Exchange
 
-__all__ = ["Account", "Step", "explain", "in_words", "listed"]
+__all__ = ["Explanation", "Told", "explain", "in_words", "listed"]
 
 _SHOWN = 5
 """How many exchanges at either end of a long transcript are told of."""
@@ -42,8 +43,8 @@ Change = Literal["up", "down", "same"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One exchange, and what it did to the odometer."""
+class Told:
+    """One exchange that is told of, and what it did to the odometer."""
 
     number: int
     asked: str
@@ -51,14 +52,26 @@ class Step:
     loss: Enclosure
     change: Change
 
+    def tree(self) -> dict[str, Any]:
+        """The exchange as JSON."""
+        return plain(
+            {
+                "number": self.number,
+                "asked": self.asked,
+                "response": self.exchange.response,
+                "loss": self.loss,
+                "change": self.change,
+            }
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Explanation:
     """A transcript, told."""
 
     domain: str
     exchanges: int
-    steps: tuple[Step, ...]
+    steps: tuple[Told, ...]
     """The first and the last few, if there are many."""
     loss: Enclosure
     basic: float
@@ -79,8 +92,25 @@ class Account:
     def left_out(self) -> int:
         return self.exchanges - len(self.steps)
 
+    def tree(self) -> dict[str, Any]:
+        """The explanation as JSON."""
+        apart = self.apart
+        return plain(
+            {
+                "exchanges": self.exchanges,
+                "left_out": self.left_out,
+                "steps": [step.tree() for step in self.steps],
+                "loss": self.loss,
+                "basic": self.basic,
+                "budget": None if self.guard is None else self.guard.budget.nearest,
+                "used": self.used,
+                **self.replay.course(),
+                "most_apart": apart and {**asdict(apart), "example": apart.others is None},
+            }
+        )
 
-def explain(replay: Replay) -> Account:
+
+def explain(replay: Replay) -> Explanation:
     """Tell what a transcript holds. Over a box this searches for a loss per step that is told."""
     guard, odometer = replay.guard, replay.odometer
     transcript, exchanges = odometer.transcript, len(odometer)
@@ -97,11 +127,11 @@ def explain(replay: Replay) -> Account:
                 losses[count] = guard.capped(loss) if guard is not None and kept else loss
     held = replay.loss if guard is None else guard.loss(odometer)
     share = part_of if replay.kept else share_between
-    return Account(
+    return Explanation(
         domain=_domain_in_words(transcript.domain),
         exchanges=exchanges,
         steps=tuple(
-            Step(
+            Told(
                 number,
                 in_words(transcript.exchanges[number - 1].query, transcript.domain),
                 transcript.exchanges[number - 1],
@@ -111,7 +141,7 @@ def explain(replay: Replay) -> Account:
             for number in told
         ),
         loss=replay.loss,
-        basic=odometer.exact_spent.nearest,
+        basic=replay.basic.nearest,
         replay=replay,
         held=held,
         used=None if guard is None else share(held, guard.budget.enclosure),

@@ -13,14 +13,14 @@ from expost.errors import InvalidInput
 from expost.files.regular import read_text
 from expost.reproduce import figures, results
 from expost.reproduce.report import report
-from expost.reproduce.runner import PARTS, Plan, Progress, carry_out, put
+from expost.reproduce.runner import PARTS, Plan, Watcher, carry_out, put
 from expost.reproduce.runs import Run
 from expost.reproduce.streams import STREAMS
 
 __all__ = ["PARTS", "Plan", "reproduce"]
 
 
-def reproduce(plan: Plan, out: Path, jobs: int, progress: Progress) -> dict[str, Any]:
+def reproduce(plan: Plan, out: Path, jobs: int, progress: Watcher) -> dict[str, Any]:
     """Run what is not there yet, and write figures, raw results, numbers and the report.
 
     Other parts that are in the folder stay in the report.
@@ -49,7 +49,7 @@ def _earlier(path: Path) -> dict[str, Any]:
     return tree if isinstance(tree, dict) else {}
 
 
-def _tree(plan: Plan, runs: dict[str, list[Run]], progress: Progress) -> dict[str, Any]:
+def _tree(plan: Plan, runs: dict[str, list[Run]], progress: Watcher) -> dict[str, Any]:
     tree: dict[str, Any] = {
         "seed": plan.seed,
         "runs": dict(plan.runs),

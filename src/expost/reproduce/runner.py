@@ -22,7 +22,7 @@ from expost.reproduce.streams import STREAMS, Stream
 from expost.solver import NODES, Effort
 from expost.solver.warm_up import ready
 
-__all__ = ["PARTS", "Plan", "Progress", "carry_out", "put"]
+__all__ = ["PARTS", "Plan", "Watcher", "carry_out", "put"]
 
 PARTS = {
     "linear": ("linear",),
@@ -40,7 +40,7 @@ _QUICK_GAP = 0.02
 _COST = {"linear": 1.0, "logistic.steep": 0.1, "logistic.smooth": 8.0}
 
 
-class Progress(Protocol):
+class Watcher(Protocol):
     """Whoever wants to know how far it is."""
 
     def runs(self, done: int, total: int, share: float) -> None:
@@ -108,7 +108,7 @@ class _Task:
         return f"{self.stream.name}-{self.seed}-{self.gap:g}-{self.number:04}.json"
 
 
-def carry_out(plan: Plan, kept: Path, jobs: int, progress: Progress) -> dict[str, list[Run]]:
+def carry_out(plan: Plan, kept: Path, jobs: int, progress: Watcher) -> dict[str, list[Run]]:
     """All runs of a plan by stream, from the directory of those that are kept where possible."""
     kept.mkdir(parents=True, exist_ok=True)
     settings = versions()

@@ -12,6 +12,7 @@ import numpy as np
 
 from expost.domains import Domain, FiniteSet, Scalar
 from expost.errors import InvalidInput, at
+from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import array, each, members, scalar
 from expost.numbers import INFINITE, ExactLike, Nats, decimal_text
 from expost.queries.hockey_stick import least_ratio
@@ -105,16 +106,16 @@ def channel(
     >>> channel([["2/5", "3/5"], ["1/2", "1/2"]])
     Channel(2 values, 2 responses)
     """
-    is_frame = hasattr(probabilities, "columns") and hasattr(probabilities, "to_numpy")
-    if responses is None and is_frame:
-        responses = list(probabilities.columns)
+    framed = is_frame(probabilities)
+    if responses is None and framed:
+        responses = column_names(probabilities)
     with at("probabilities"):
-        index = getattr(probabilities, "index", None) if is_frame else None
+        index = getattr(probabilities, "index", None) if framed else None
         if index is not None and list(index) != list(range(len(index))):
             # A named row would be taken for the value it names, but rows go by position.
             raise InvalidInput("has a row index; order the rows as the domain and reset it")
-        if is_frame:
-            probabilities = probabilities.to_numpy()
+        if framed:
+            probabilities = as_array(probabilities)
         weights, denominator = read_table(probabilities)
     if responses is None:
         responses = range(weights.shape[1])

@@ -1,47 +1,21 @@
-"""``expost explain --prior``: what the answers did to somebody's confidence in a statement."""
+"""What the answers did to somebody's confidence in a statement, as sentences and as a page."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import typer
-
-from expost.cli.progress import watched
-from expost.cli.show import show_json, shown
 from expost.errors import printable
-from expost.files.regular import check_apart
-from expost.knowledge.learned import Learned, learned
-from expost.knowledge.priors import load_prior
-from expost.loss.replay import replayed
+from expost.knowledge.learned import Learned
 from expost.report.page import page, text
 from expost.report.scale import drawing, percent
-from expost.solver import Effort
-from expost.transcript import load
+from expost.report.words import shown
 
-__all__ = ["run"]
-
-
-def run(
-    file: Path, prior: Path, statement: str, html: Path | None, effort: Effort, *, as_json: bool
-) -> None:
-    if html is not None:
-        check_apart(html, file, prior)
-    transcript = load(file)
-    belief = load_prior(prior, transcript.domain)
-    with watched(effort) as (watched_effort, line):
-        found = learned(replayed(transcript, watched_effort, line.exchanges), belief, statement)
-    if html is not None:
-        html.write_text(_page(found), encoding="utf-8")
-    if as_json:
-        show_json(_tree(found))
-        return
-    typer.echo("\n".join(_sentences(found)))
+__all__ = ["learned_page", "learned_sentences"]
 
 
-def _sentences(found: Learned) -> Iterator[str]:
+def learned_sentences(found: Learned) -> Iterator[str]:
+    """How sure they were, are and may be, and why."""
     yield _sentence(found)
     yield from _reasons(found)
 
@@ -91,29 +65,7 @@ def _signed(gain: float) -> str:
     return f"{gain:.3g} nats: {factor:.3g} times as sure as before"
 
 
-def _tree(found: Learned) -> dict[str, Any]:
-    tree = {
-        "statement": found.statement,
-        "before": float(found.before),
-        "after": found.after,
-        "gain": None if found.gain is None else found.after / float(found.before),
-        "gain_nats": found.gain,
-        "loss": found.loss,
-        "floor": found.allowed.lower,
-        "ceiling": found.allowed.upper,
-        "budget": None if found.budget is None else found.budget.nearest,
-        "budget_kept": {"kept": True, "kept with a delta": True, "not kept": False}.get(
-            found.state
-        ),
-        "first_refused": found.first_refused,
-        "peak": found.peak,
-    }
-    if found.standard_error is not None:
-        tree["standard_error"] = found.standard_error
-    return tree
-
-
-def _page(found: Learned) -> str:
+def learned_page(found: Learned) -> str:
     """A page that needs nothing from anywhere else."""
     title = text(printable(found.statement))
     picture = drawing(

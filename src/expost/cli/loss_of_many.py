@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 
 from expost.audit.losses import Losses, realized_losses
-from expost.audit.tables import load_answers, save_losses, table_format
+from expost.audit.tables import load_answers, save_losses
 from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines, shown
+from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, at
 from expost.files.regular import check_apart
+from expost.files.tables import table_format
+from expost.report.words import shown
 from expost.solver import Effort
 
-__all__ = ["run"]
+__all__ = ["show_losses"]
 
 
-def run(
+def show_losses(
     data: Path,
     queries: Path,
     out: Path | None,
@@ -27,6 +29,7 @@ def run(
     *,
     as_json: bool,
 ) -> None:
+    """Work out, save, draw and show the losses of all subjects."""
     for written in (out, picture):
         if written is not None:
             check_apart(written, data, queries)
@@ -46,7 +49,7 @@ def run(
     if picture is not None:
         _draw(losses, picture)
     if as_json:
-        show_json(_tree(losses, with_losses=out is None))
+        show_json(losses.tree() if out is None else losses.summary())
         return
     exchanges = int(losses.exchanges.sum())
     lines = [
@@ -69,20 +72,6 @@ def run(
 def _range(numbers: Any) -> str:
     least, most = shown(numbers.min()), shown(numbers.max())
     return least if least == most else f"{least} to {most}"
-
-
-def _tree(losses: Losses, *, with_losses: bool) -> dict[str, Any]:
-    tree: dict[str, Any] = {
-        "subjects": len(losses),
-        "exchanges": int(losses.exchanges.sum()),
-        "mean": float(losses.upper.mean()),
-        "median": float(np.median(losses.upper)),
-        "largest": float(losses.upper.max()),
-        "basic": float(losses.basic.mean()),
-    }
-    if with_losses:
-        tree["losses"] = list(losses.rows())
-    return tree
 
 
 def _draw(losses: Losses, picture: Path) -> None:

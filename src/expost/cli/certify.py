@@ -1,0 +1,49 @@
+"""``expost certify``: write a proof of a loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from expost.cli.options import as_json, path, searching, transcript_file
+from expost.cli.progress import watched
+from expost.cli.show import show_json, show_lines
+from expost.cli.verify import proved
+from expost.files.regular import check_apart
+from expost.loss.replay import replayed
+from expost.proof.certificate import certificate
+from expost.solver import Effort
+from expost.transcript import load
+
+__all__ = ["command"]
+
+
+@click.command("certify")
+@transcript_file
+@click.option("--out", "-o", type=path, required=True, metavar="PROOF", help="Where to write it.")
+@searching(threads=False)
+@as_json
+def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
+    """Write a proof of an upper bound on the realized loss, for anybody to check."""
+    check_apart(out, file)
+    transcript = load(file)
+    with watched(effort) as (watched_effort, line):
+        proof = certificate(
+            transcript,
+            gap=effort.gap,
+            nodes=effort.most,
+            progress=lambda leaves: line.stage(f"leaves: {leaves:,}"),
+        )
+        way = replayed(transcript, watched_effort, line.exchanges)
+    size = proof.save(out)
+    if as_json:
+        show_json({**proof.tree(), **way.course(), "bytes": size})
+        return
+    show_lines(
+        [
+            *proved(proof.verdict, way),
+            ("leaves", f"{proof.leaves:,}"),
+            ("proof", f"{out}, {size:,} bytes"),
+        ]
+    )

@@ -1,0 +1,47 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from expost.solver import GAP, Effort
+
+__all__ = ["as_json", "composition_delta", "next_query", "path", "searching", "transcript_file"]
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+path = click.Path(path_type=Path)
+transcript_file = click.argument("file", type=path, metavar="FILE")
+next_query = click.option(
+    "--query", type=path, required=True, metavar="QUERY", help="The next query (JSON)."
+)
+composition_delta = click.option(
+    "--delta", metavar="D", help="For composition; that of the file's filter by default."
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+_gap = click.option(
+    "--gap", type=float, default=GAP, help="On a box: how wide the loss may be, in nats."
+)
+_nodes = click.option("--nodes", type=int, help="On a box: the limit of nodes of every search.")
+_threads = click.option(
+    "--threads", type=int, default=1, help="On a box: 1, or 2 for one per side."
+)
+
+
+def searching(*, threads: bool = True) -> Callable[[Command], Callable[..., None]]:
+    """Options that say how hard to try on a box; the command gets them as one ``effort``."""
+
+    def decorate(command: Command) -> Callable[..., None]:
+        @functools.wraps(command)
+        def called(gap: float, nodes: int | None, threads: int = 1, **others: Any) -> None:
+            command(effort=Effort(gap, nodes, threads), **others)
+
+        return _gap(_nodes(_threads(called) if threads else called))
+
+    return decorate

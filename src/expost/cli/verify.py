@@ -1,0 +1,72 @@
+"""``expost verify``: check a proof of a loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from expost.cli.options import as_json, path, transcript_file
+from expost.cli.progress import watched
+from expost.cli.show import show_json, show_lines
+from expost.errors import InvalidInput, at
+from expost.files.regular import read_text
+from expost.loss.replay import Replay, replayed
+from expost.proof.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
+from expost.report.words import kept_text, shown
+from expost.solver import Effort
+from expost.transcript import Transcript
+
+__all__ = ["command", "proved"]
+
+
+@click.command("verify")
+@transcript_file
+@click.argument("proof", type=path, metavar="PROOF")
+@as_json
+def command(file: Path, proof: Path, as_json: bool) -> None:
+    """Check a proof of what the loss is at most at the end of a transcript.
+
+    PROOF is what certify has written. Exit code 1 if it fails, with the place where; 3 if it holds
+    and does not show that the loss is within the budget.
+    """
+    with at(str(file)):
+        document = read_text(file)
+    try:
+        with watched(Effort()) as (watched_effort, line):
+            verdict = verify(
+                document, _text(proof), lambda leaves: line.stage(f"leaves checked: {leaves:,}")
+            )
+            with at(str(file), ": "):
+                transcript = Transcript.from_json(document)
+            way = replayed(transcript, watched_effort, line.exchanges)
+    except Failed as error:
+        if as_json:
+            show_json({"verified": False, "failed_at": str(error)})
+        else:
+            click.echo(f"expost: the proof fails at {error}", err=True)
+        raise click.exceptions.Exit(1) from None
+    if as_json:
+        show_json({"verified": True, **verdict.tree(), **way.course()})
+    else:
+        show_lines(proved(verdict, way))
+    if verdict.shows_end_within_budget is False:
+        raise click.exceptions.Exit(NOT_SHOWN)
+
+
+def proved(verdict: Verdict, way: Replay) -> list[tuple[str, str]]:
+    """What a proof proves, and how the budget was kept on the way, for people."""
+    lines = [("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")]
+    if verdict.about_budget:
+        lines.append(("budget", verdict.about_budget))
+    if way.guard is not None:
+        # No proof of the end says it, so it is decided again here.
+        lines.append(("kept", kept_text(way)))
+    return [*lines, ("at its peak", shown(way.peak))]
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_file(str(path))
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}", str(path)) from None

@@ -1,0 +1,191 @@
+"""Tables in files, by columns. The suffix says the format.
+
+CSV and JSON Lines need nothing else; Parquet needs polars, which comes with the extra ``frames``.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from expost.errors import InvalidInput, at
+from expost.files.canonical import json_text, plain
+from expost.files.reading import NumberText, double, members, parse
+from expost.files.regular import LARGEST_TABLE, opened
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["read_csv", "read_table", "table_format", "write_table"]
+
+# About as many as the smallest rows of CSV in the largest table.
+_MOST_ROWS = 100_000_000
+
+# What a spreadsheet takes for the beginning of a formula.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+
+Columns = dict[str, list[Any]]
+
+
+def read_table(path: Path, names: Sequence[str]) -> Any:
+    """The columns of these names, as a mapping or a frame; in JSON Lines all have to be there."""
+    return _READERS[table_format(path)](path, names)
+
+
+def write_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
+    """Write columns of numbers and texts.
+
+    In CSV a text that a spreadsheet would take for a formula, ``=1+1``, has an apostrophe in front.
+    """
+    _WRITERS[table_format(path)](columns, path)
+
+
+def table_format(path: str | os.PathLike[str]) -> str:
+    """The format of a table by the suffix of its file."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _READERS:
+        raise InvalidInput(f"the name of a table ends in {', '.join(_READERS)}")
+    return suffix
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    try:
+        with (
+            opened(path, LARGEST_TABLE) as file,
+            TextIOWrapper(file, encoding="utf-8-sig", newline="") as text,
+        ):
+            yield text
+    except UnicodeDecodeError:
+        raise InvalidInput("is not UTF-8 text") from None
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+
+
+def read_csv(path: Path, names: Sequence[str]) -> Columns:
+    """The columns of a CSV file that have these names, as texts; those that it has not are left."""
+    with _opened(path) as file:
+        rows = csv.reader(file, strict=True)
+        try:
+            header = next(rows, [])
+            columns: list[list[str]] = [[] for _ in header]
+            wanted = [place for place, name in enumerate(header) if name in names]
+            done = 0
+            for row in rows:
+                if not row:
+                    continue  # an empty line
+                done += 1
+                if len(row) != len(header):
+                    raise InvalidInput(
+                        f"has {len(row)} cells, the header {len(header)}", f"row {done}"
+                    )
+                for place in wanted:
+                    columns[place].append(row[place])
+        except csv.Error as error:
+            raise InvalidInput(f"not CSV: {error}", f"line {rows.line_num}") from None
+    if not header:
+        raise InvalidInput("is empty")
+    for name in names:
+        if header.count(name) > 1:
+            raise InvalidInput(f"column {name!r} is there twice")
+    return dict(zip(header, columns, strict=True))
+
+
+def _read_json_lines(path: Path, names: Sequence[str]) -> Columns:
+    columns: Columns = {name: [] for name in names}
+    with _opened(path) as file:
+        done = 0
+        for line in file:
+            if line.isspace():
+                continue
+            done += 1
+            with at(f"row {done}", ": "):
+                fields = members(parse(line), required=names, optional=None)
+                for name in names:
+                    with at(name):
+                        columns[name].append(_value(fields[name]))
+    return columns
+
+
+def _value(value: Any) -> Any:
+    """A value of JSON as Python has it; integers of any length, for subjects may be numbered so."""
+    if isinstance(value, list):
+        return [_value(entry) for entry in value]
+    if not isinstance(value, NumberText):
+        return value
+    digits = value.removeprefix("-")
+    return int(value) if digits.isdecimal() and len(digits) < 100 else double(value)
+
+
+def _read_parquet(path: Path, names: Sequence[str]) -> Any:
+    polars = _polars()
+    try:
+        with opened(path, LARGEST_TABLE) as file:
+            # Equal rows take no room in such a file, so its size says nothing of theirs.
+            rows = polars.scan_parquet(file).select(polars.len()).collect().item()
+            if rows > _MOST_ROWS:
+                raise InvalidInput(f"has {rows:,} rows, and at most {_MOST_ROWS:,} are read")
+            file.seek(0)
+            return polars.read_parquet(file)
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+    except polars.exceptions.PolarsError:
+        raise InvalidInput("is not a Parquet file") from None
+
+
+def _write_csv(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
+    # Up to Python 3.12 a carriage return is not quoted where lines end in another way.
+    texts = (entry for column in columns.values() for entry in column if isinstance(entry, str))
+    returns = any("\r" in entry for entry in texts)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(
+            file,
+            lineterminator="\n",
+            quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
+        )
+        writer.writerow(columns)
+        writer.writerows(map(_cell, row) for row in zip(*columns.values(), strict=True))
+
+
+def _cell(entry: Any) -> Any:
+    """A cell that a spreadsheet takes for what it is: a text is no formula."""
+    return f"'{entry}" if isinstance(entry, str) and entry.startswith(_FORMULAS) else entry
+
+
+def _write_json_lines(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for row in zip(*columns.values(), strict=True):
+            file.write(json_text(plain(dict(zip(columns, row, strict=True)))) + "\n")
+
+
+def _write_parquet(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
+    alike = {
+        name: list(column) if len(set(map(type, column))) == 1 else list(map(str, column))
+        for name, column in columns.items()
+    }
+    _polars().DataFrame(alike).write_parquet(path)
+
+
+def _polars() -> ModuleType:
+    try:
+        import polars
+    except ModuleNotFoundError:
+        raise InvalidInput("Parquet needs an extra: pip install 'expost[frames]'") from None
+    return polars
+
+
+_READERS: dict[str, Callable[[Path, Sequence[str]], Any]] = {
+    ".csv": read_csv,
+    ".jsonl": _read_json_lines,
+    ".parquet": _read_parquet,
+}
+_WRITERS: dict[str, Callable[[Mapping[str, Sequence[Any]], Path], None]] = {
+    ".csv": _write_csv,
+    ".jsonl": _write_json_lines,
+    ".parquet": _write_parquet,
+}

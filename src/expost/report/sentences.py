@@ -1,0 +1,113 @@
+"""An explanation in plain sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from expost.domains import Domain, Value
+from expost.loss.extremes import Apart
+from expost.report.explanation import Explanation, Told
+from expost.report.words import basic_text, response_text, shown, value_text
+
+__all__ = ["sentences"]
+
+_CHANGES = {"up": "up", "down": "down", "same": "as before"}
+
+
+def sentences(found: Explanation) -> Iterator[str]:
+    """What was asked, what somebody has learned, what is left, and which values are far apart."""
+    transcript = found.replay.odometer.transcript
+    n, domain = found.exchanges, transcript.domain
+    yield f"The subject's value is {found.domain}."
+    if not n:
+        yield "Nothing was asked so far."
+    else:
+        yield f"{n:,} quer{'ies were' if n > 1 else 'y was'} answered:"
+        yield ""
+        yield from _table(found, domain)
+        yield ""
+        yield (
+            f"Somebody who sees all of these responses has learned at most {shown(found.loss)}; "
+            f"basic composition says {basic_text(found.basic, transcript)}."
+        )
+        peak = shown(found.replay.peak)
+        if peak != shown(found.loss):
+            yield f"Somebody who saw only the first ones has learned at most {peak}, the peak."
+    yield from _budget(found)
+    if n:
+        yield from _apart(found, domain)
+
+
+def _table(found: Explanation, domain: Domain) -> Iterator[str]:
+    """A row per exchange, in columns, with a gap where some are left out."""
+    rows = [("", "asked", "response", "loss", "")]
+    rows += [_row(step, domain) for step in found.steps]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for index, row in enumerate(rows):
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+        if found.left_out and index == len(found.steps) // 2:
+            yield f"{'…':<{widths[0]}}  {found.left_out:,} more"
+
+
+def _row(step: Told, domain: Domain) -> tuple[str, str, str, str, str]:
+    response = response_text(step.exchange.response, step.exchange.query, domain)
+    return f"{step.number}.", step.asked, response, shown(step.loss), _CHANGES[step.change]
+
+
+def _budget(found: Explanation) -> Iterator[str]:
+    if found.guard is None or found.used is None:
+        yield "The transcript names no filter, so there is no budget."
+        return
+    budget = f"The budget of {found.guard.limit} ({found.guard.kind} filter)"
+    replay, used = found.replay, shown(found.held)
+    if not found.exchanges:
+        yield f"{budget} is untouched."
+    elif replay.first_refused is not None:
+        yield f"{budget} was not kept: the filter refuses exchange {replay.first_refused:,}."
+        yield f"At the end {used} is held against it."
+    elif replay.kept is False:
+        yield f"{budget} was not kept: on the way the loss was above it."
+        yield f"At the end {used} is held against it."
+    elif replay.kept:
+        share = f"{100 * found.used.upper:.3g} %"
+        yield f"{budget} was kept at every exchange; now {used} of it is used: {share}."
+    else:
+        yield f"{budget}: whether it was kept at every exchange was not decided; more nodes"
+        yield f"may tell (--nodes). At the end {used} is held against it."
+
+
+def _apart(found: Explanation, domain: Domain) -> Iterator[str]:
+    apart = found.apart
+    if apart is None:
+        possible = found.loss.lower < math.inf
+        yield (
+            "Nothing was found that tells two values apart."
+            if possible
+            else "No value can have given all of these responses."
+        )
+        return
+    above = _value(apart.likeliest, domain, apart.others and apart.others[0])
+    below = _value(apart.unlikeliest, domain, apart.others and apart.others[1])
+    if apart.difference == math.inf:
+        yield f"Most apart now: the responses are likeliest for {above}, impossible for {below}."
+    elif apart.others is None:
+        yield f"Far apart now, for example: the responses are {_times(apart)} as likely at {above}"
+        yield f"as at {below}."
+    else:
+        yield (
+            f"Most apart now: the responses are {_times(apart)} as likely for {above} "
+            f"as for {below}."
+        )
+
+
+def _value(value: Value, domain: Domain, others: int | None) -> str:
+    text = value_text(value, domain)
+    return f"{text} (and {others:,} more)" if others else text
+
+
+def _times(apart: Apart) -> str:
+    if apart.difference > 700:
+        return f"e^{apart.difference:.6g} times"
+    return f"{math.exp(apart.difference):.4g} times"

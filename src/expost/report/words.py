@@ -1,0 +1,58 @@
+"""Numbers, values and responses for people, each on one line."""
+
+from __future__ import annotations
+
+from expost.domains import Domain, Value, by_name
+from expost.errors import printable
+from expost.loss.replay import Replay
+from expost.numbers import Enclosure
+from expost.queries import Query, RandomizedResponse
+from expost.transcript import Transcript
+
+__all__ = ["basic_text", "kept_text", "response_text", "shown", "value_text"]
+
+_LONGEST = 40
+
+
+def shown(number: Enclosure | float) -> str:
+    """A number for people; of an enclosure its upper end, which is the one to act on.
+
+    But what may be zero, and is for all that doubles can tell, is zero.
+    """
+    if not isinstance(number, Enclosure):
+        return f"{number:.6g}"
+    return "0" if number.lower == 0 and number.upper < 1e-9 else f"{number.upper:.6g}"
+
+
+def basic_text(basic: float, transcript: Transcript) -> str:
+    """What basic composition says; where queries have a delta, it is what holds without one."""
+    approximate = any(exchange.query.approximate for exchange in transcript.exchanges)
+    return f"{shown(basic)}{', without any delta' if approximate else ''}"
+
+
+def kept_text(found: Replay) -> str:
+    """Whether a budget was kept at every exchange."""
+    if found.first_refused is not None:
+        return f"no: the filter refuses exchange {found.first_refused:,}"
+    if found.kept is False:
+        return "no: on the way the loss was above it"
+    return "at every exchange" if found.kept else "not decided; more nodes may tell (--nodes)"
+
+
+def value_text(value: Value, domain: Domain) -> str:
+    """A value on one line; coordinates with their names."""
+    if not isinstance(value, tuple):
+        return _cut(str(value))
+    names = domain.names or [f"[{index}]" for index in range(len(value))]
+    return printable(by_name(names, value))
+
+
+def response_text(response: Value, query: Query, domain: Domain) -> str:
+    """A response on one line."""
+    if isinstance(query, RandomizedResponse):
+        return value_text(response, domain)
+    return _cut(", ".join(map(str, response)) if isinstance(response, tuple) else str(response))
+
+
+def _cut(text: str) -> str:
+    return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
