@@ -6,6 +6,7 @@ import hashlib
 import os
 import reprlib
 import uuid
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -18,7 +19,7 @@ from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import canonical, json_text, map_leaves, value_tree
 from expost.files.durable import replace
-from expost.files.reading import NumberText, array, members, number, parse, scalar, text
+from expost.files.reading import NumberText, array, as_written, members, number, parse, scalar, text
 from expost.files.regular import read_text
 from expost.filters.rules import Rule, rule_from_json
 from expost.numbers import Nats, decimal_text
@@ -128,17 +129,20 @@ class Transcript:
         if position is None:
             raise InvalidInput(no_such_response(likelihood), "response")
         exchange = Exchange(query, likelihood.responses[position])
-        longer = Transcript(self.domain, self.filter)
-        object.__setattr__(longer, "exchanges", self.exchanges.plus(exchange))
-        object.__setattr__(longer, "_work", self._work_with(query))
-        return longer
+        return self._with(self.exchanges.plus(exchange), self._work_with(query))
+
+    def _with(self, exchanges: Chain[Exchange], work: int) -> Transcript:
+        """The same with other exchanges; domain and filter have been looked at."""
+        other = object.__new__(Transcript)
+        object.__setattr__(other, "domain", self.domain)
+        object.__setattr__(other, "filter", self.filter)
+        object.__setattr__(other, "exchanges", exchanges)
+        object.__setattr__(other, "_work", work)
+        return other
 
     def first(self, count: int) -> Transcript:
         """The transcript as it was after the first so many exchanges."""
-        shorter = Transcript(self.domain, self.filter)
-        object.__setattr__(shorter, "exchanges", self.exchanges.first(count))
-        object.__setattr__(shorter, "_work", self._work)
-        return shorter
+        return self._with(self.exchanges.first(count), self._work)
 
     def _work_with(self, query: Query) -> int:
         """The work after one more query; what was asked lately takes no more."""
@@ -218,18 +222,20 @@ class Transcript:
         spec = _filter_from_json(fields["filter"]) if "filter" in fields else None
         transcript = cls(domain, spec)
         with at("exchanges"):
-            # Equal queries become one object, so that its likelihood is worked out once.
-            known: dict[bytes, Query] = {}
+            # A query that is written again is read, and its likelihood worked out, once.
+            known: dict[Hashable, Query] = {}
             for index, entry in enumerate(array(fields["exchanges"])):
                 with at(f"[{index}]"):
                     transcript = transcript._add_from_json(entry, known, len(document))
         return transcript
 
-    def _add_from_json(self, entry: Any, known: dict[bytes, Query], length: int) -> Transcript:
+    def _add_from_json(self, entry: Any, known: dict[Hashable, Query], length: int) -> Transcript:
         fields = members(entry, required=("query", "response"))
         with at("query"):
-            query = query_from_json(fields["query"])
-            query = known.setdefault(query.kind.encode() + canonical(query.tree()), query)
+            written = as_written(fields["query"])
+            query = known.get(written)
+            if query is None:
+                query = known[written] = query_from_json(fields["query"])
             self.check_work(query, length)
             query.on(self.domain)
         return self.add(query, _response_from_json(fields["response"]))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, members, number
-from expost.numbers import ExactLike, decimal_text, double_above, double_below
+from expost.numbers import ExactLike, above, below, decimal_text, over_one
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
 from expost.queries.query import Query, read_epsilon
 from expost.queries.scores.aligned import AlignedScore, BoxScore
@@ -112,10 +112,10 @@ class Linear(Query):
         if self.range is not None:
             check_within(score, self.range)
             return self.range
-        lowest, highest = score.extreme(-1), score.extreme(1)
-        if lowest.value == highest.value:
+        lowest, highest, under = score.ends
+        if lowest == highest:
             raise InvalidInput("the score is the same everywhere", "range")
-        return number(double_below(lowest.value)), number(double_above(highest.value))
+        return number(below(lowest, under)), number(above(highest, under))
 
 
 def check_within(score: AlignedScore, ends: Ends) -> None:
@@ -148,18 +148,21 @@ class _LinearOnBox(ScoreLikelihood):
         super().__init__(domain, responses, score, epsilon)
         self._ends = ends
 
-    def _share_error(self, position: int, growth: Fraction) -> Fraction:
+    @staticmethod
+    def share_error(position: int, growth: Fraction) -> Fraction:
         # Two differences, a quotient, and a product: (1 + u)^4 - 1 < 5u.
         return relative_share(Fraction(5, 2**53), position, growth)
 
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return shares(scores, self._ends)
 
-    def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
-        low, high = map(Fraction, self._ends)
-        return sign * 2 / (high - low), -sign * (low + high) / (high - low)
+    def _form(self, sign: int, epsilon: float) -> tuple[int, int, int]:
+        # From [low, high] to [-1, 1].
+        (low, high), bottom = over_one(self._ends)
+        return sign * 2 * bottom, -sign * (low + high), high - low
 
-    def _slope(self, growth: Fraction) -> Fraction:
+    @staticmethod
+    def slope(growth: Fraction, epsilon: Fraction) -> Fraction:
         return growth / 2
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from expost.domains import Box, Categories, FiniteSet, some
 from expost.errors import InvalidInput, at
-from expost.files.reading import array, double, each, members, text
+from expost.files.reading import array, double, doubles, each, members, text
 from expost.queries.scores.aligned import BoxScore, SetScore
 
 __all__ = ["Score", "WeightsLike", "read_score", "weights_from_json"]
@@ -44,6 +44,8 @@ class Score:
     def on_box(self, box: Box) -> BoxScore:
         columns: list[float] = []
         aligned = self._aligned(box.names, len(box.sides))
+        if not box.groups and all(isinstance(weight, float) for weight in aligned):
+            return BoxScore(cast("tuple[float, ...]", aligned), self.intercept, box)
         names = box.names or [f"[{index}]" for index in range(len(box.sides))]
         for name, side, weight in zip(names, box.sides, aligned, strict=True):
             with at(_below("weights", name)):
@@ -111,7 +113,8 @@ def _of_number(weight: Weight) -> float:
 
 
 def _weight(weight: Any) -> Weight:
-    if not isinstance(weight, Mapping):
+    # Most are texts, and asking whether one is a Mapping takes longer than reading it.
+    if isinstance(weight, str) or not isinstance(weight, Mapping):
         return double(weight)
     fields = members(dict(weight) if not isinstance(weight, dict) else weight, optional=None)
     result = {}
@@ -127,7 +130,9 @@ def read_score(weights: WeightsLike, intercept: float) -> Score:
     """A score as a person writes it."""
     names: tuple[str, ...] | None = None
     values: list[Weight] = []
-    if isinstance(weights, Mapping):
+    if (plain := doubles(weights)) is not None:
+        values += plain
+    elif isinstance(weights, Mapping):
         with at("weights"):
             names = tuple(text(name) for name in weights)
         for name, weight in weights.items():
