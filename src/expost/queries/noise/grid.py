@@ -16,8 +16,7 @@ from expost.errors import InvalidInput, at
 from expost.files.reading import LARGEST_INTEGER, array, number
 from expost.numbers import exact, positive
 from expost.queries.query import Query, read_epsilon
-from expost.queries.scores.aligned import BoxScore, Form
-from expost.queries.scores.linear import shares
+from expost.queries.scores.aligned import BoxScore, Form, shares
 from expost.queries.scores.one_bit import Ends, read_range
 from expost.queries.scores.score import Score, read_score, weights_from_json
 
@@ -38,6 +37,11 @@ class OnGrid(Query):
             for end in self.range:
                 if exact(end) % self.grid:
                     raise InvalidInput(f"the end {end:g} of the range is not on the grid")
+
+    @property
+    def asks(self) -> str:
+        ends = f"from {self.range[0]:g} to {self.range[1]:g}"
+        return f"a score {ends} of {self.score.coordinates}, with noise"
 
     def tree(self) -> dict[str, Any]:
         ends = [float(end) for end in self.range]

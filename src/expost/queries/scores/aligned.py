@@ -20,8 +20,19 @@ from numpy.typing import NDArray
 from expost.domains import Box, by_name
 from expost.errors import InvalidInput
 from expost.numbers import double_above, over_one
+from expost.queries.scores.one_bit import Ends
 
-__all__ = ["UNIT", "AlignedScore", "BoxScore", "Extreme", "Form", "SetScore"]
+__all__ = [
+    "FORGIVEN",
+    "UNIT",
+    "AlignedScore",
+    "BoxScore",
+    "Extreme",
+    "Form",
+    "SetScore",
+    "check_within",
+    "shares",
+]
 
 Doubles = TypeVar("Doubles", float, NDArray[np.float64])
 
@@ -29,6 +40,10 @@ UNIT = Fraction(1, 2**53)
 SMALLEST = Fraction(1, 2**1074)
 # Below this no sum of products can overflow on the way, rounding included.
 _LARGEST = 2**1023
+
+# What decimals lose on their way to doubles is not worth an error: 0.1 times 100 is 5.6e-16 above
+# 10. Scores are clipped to the range in any case, and accounted as such.
+FORGIVEN = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,3 +281,24 @@ class SetScore(AlignedScore):
         scores = {row: self.exactly_at(self._columns[:, row].tolist()) for row in rows}
         row = max(rows, key=lambda row: (sign * scores[row], -row))
         return Extreme(scores[row], lambda: f"{self._kind}[{row}]")
+
+
+def check_within(score: AlignedScore, ends: Ends) -> None:
+    """Refuse a score that leaves its range, and say where."""
+    lowest, highest = score.extreme(-1), score.extreme(1)
+    low, high = map(Fraction, ends)
+    for extreme, excess, side in [
+        (highest, highest.value - high, "above"),
+        (lowest, low - lowest.value, "below"),
+    ]:
+        if excess > FORGIVEN * (high - low):
+            reached = f"the score reaches {float(extreme.value):.10g} at {extreme.where}"
+            raise InvalidInput(f"{reached}, {float(excess):.3g} {side} the range", "range")
+
+
+def shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
+    """How far up a range scores are, from 0 to 1."""
+    low, high = map(float, ends)
+    # What overflows is beyond the range by far, and clipped like the rest.
+    with np.errstate(over="ignore"):
+        return np.clip((scores - low) / (high - low), 0.0, 1.0)

@@ -12,6 +12,7 @@ from expost.domains import Box, Categories, FiniteSet, some
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, double, doubles, each, members, text
 from expost.queries.scores.aligned import BoxScore, SetScore
+from expost.queries.words import listed
 
 __all__ = ["Score", "WeightsLike", "read_score", "weights_from_json"]
 
@@ -33,6 +34,14 @@ class Score:
     def __str__(self) -> str:
         size = sum(len(weight) if isinstance(weight, dict) else 1 for weight in self.weights)
         return f"{size} weight{'s' if size > 1 else ''}"
+
+    @property
+    def coordinates(self) -> str:
+        """Those that it depends on, in words."""
+        used = [j for j, weight in enumerate(self.weights) if weight not in (0.0, {})]
+        if self.names is None:
+            return f"{len(used)} of {len(self.weights)} coordinates"
+        return listed([self.names[j] for j in used]) or "no coordinate"
 
     def tree(self) -> dict[str, Any]:
         """The JSON shape, with numbers as doubles."""
