@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from expost.errors import InvalidInput
 from expost.files.reading import of_kind
@@ -68,6 +68,8 @@ __all__ = [
     "unary_encoding",
 ]
 
+Family = TypeVar("Family", bound=Query)
+
 FAMILIES: dict[str, type[Query]] = {
     family.kind: family
     for family in (
@@ -91,12 +93,12 @@ FAMILIES: dict[str, type[Query]] = {
 }
 
 
-def register(family: type[Query]) -> type[Query]:
+def register(family: type[Family]) -> type[Family]:
     """Let files hold the queries of a family that is not one of ours: a decorator of its class.
 
     It is complete then: sessions ask it, transcripts are saved and read again, losses and reports
-    know it. The checker of proofs does not, for it shares no code with anybody: it says "unknown
-    query". Whoever reads such a file has to import the module of the family before.
+    know it. The checker of proofs does not, for it shares no code with anybody: it says
+    "unknown kind". Whoever reads such a file has to import the module of the family before.
     """
     kind = getattr(family, "kind", None)
     if not isinstance(family, type) or not issubclass(family, Query):
