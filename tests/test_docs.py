@@ -16,7 +16,7 @@ import pytest
 
 from expost.answers import queries_from_json
 from expost.files.reading import parse
-from expost.queries import query_from_json
+from expost.queries import FAMILIES, query_from_json
 from expost.sampling import InsecureSource
 from expost.transcript import Transcript
 
@@ -35,6 +35,7 @@ def test_the_examples_of_a_page_do_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("expost.queries.FAMILIES", FAMILIES.copy())  # a page may add to them
     source = "\n".join(blocks(page, "pycon"))
     test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
     report: list[str] = []

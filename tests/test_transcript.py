@@ -382,3 +382,45 @@ def test_an_exchange_knows_the_position_of_its_response() -> None:
     transcript = xp.Transcript(domain).add(query, "c").answered(query, 0)
     assert [(e.response, e.position) for e in transcript.exchanges] == [("c", 2), ("a", 0)]
     assert xp.Transcript.from_json(transcript.to_json()) == transcript
+
+
+def _twice(first: str, second: str) -> str:
+    exchanges = ", ".join(
+        f'{{"query": {query}, "response": {response}}}'
+        for query, response in ((first, '"1"'), (second, "1"))
+    )
+    return '{"version": 1, "domain": {"values": ["a", "b"]}, "exchanges": [' + exchanges + "]}"
+
+
+CHANNEL = '{"kind": "channel", "responses": [%s, "x"], "probabilities": [[1, 0], ["1/2", "1/2"]]}'
+
+
+def test_a_query_that_is_written_again_is_read_once() -> None:
+    written = '{"kind": "randomized_response", "epsilon": 1}'
+    other = '{"epsilon": 1, "kind": "randomized_response"}'
+    document = (
+        _twice(written, other).replace('"1"', '"a"').replace('"response": 1', '"response": "b"')
+    )
+    first, second = Transcript.from_json(document).exchanges
+    assert first.query is second.query
+
+
+def test_a_label_and_a_number_of_one_text_are_not_one_query() -> None:
+    first, second = Transcript.from_json(_twice(CHANNEL % '"1"', CHANNEL % "1")).exchanges
+    assert (first.response, second.response) == ("1", 1)
+    assert first.query != second.query
+
+
+def test_a_member_given_twice_is_found_in_a_query_that_was_read_before() -> None:
+    sound = '{"kind": "randomized_response", "epsilon": 1}'
+    broken = '{"kind": "randomized_response", "epsilon": 2, "epsilon": 1}'
+    document = _twice(sound, broken).replace('"response": "1"', '"response": "a"')
+    with pytest.raises(xp.InvalidInput, match=r"exchanges\[1\]\.query\.epsilon: is given twice"):
+        Transcript.from_json(document)
+
+
+def test_a_query_that_is_nested_deep_is_refused_as_any_other() -> None:
+    deep = "[" * 400 + "]" * 400
+    sound = '{"kind": "randomized_response", "epsilon": ' + deep + "}"
+    with pytest.raises(xp.InvalidInput, match=r"exchanges\[0\]\.query\.epsilon: must be a number"):
+        Transcript.from_json(_twice(sound, sound))

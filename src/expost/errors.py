@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from types import UnionType
 from typing import TYPE_CHECKING, Any
@@ -109,13 +107,23 @@ def expect(value: object, kind: type | UnionType | tuple[type, ...], what: str) 
         raise InvalidInput(f"must be {what}, not {type(value).__name__}")
 
 
-@contextmanager
-def at(place: str, joint: str = ".") -> Iterator[None]:
+class at:  # noqa: N801 - a word before a place, as in "with at(place):"
     """Put ``place`` in front of the place of an :class:`InvalidInput` raised inside."""
-    try:
-        yield
-    except InvalidInput as error:
-        inner = error.place
+
+    # Not a generator: a file has a dozen places to each exchange, and hardly ever an error.
+    __slots__ = ("_joint", "_place")
+
+    def __init__(self, place: str, joint: str = ".") -> None:
+        self._place = place
+        self._joint = joint
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, InvalidInput):
+            return
+        place, joint, inner = self._place, self._joint, error.place
         if inner:
             # An index follows its list directly: exchanges[3].query
             place += inner if joint == "." and inner.startswith("[") else joint + inner

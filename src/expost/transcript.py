@@ -7,7 +7,7 @@ import os
 import reprlib
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -21,7 +21,7 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import canonical, map_leaves, value_tree
 from expost.files.durable import replace
 from expost.files.growing import Growing
-from expost.files.reading import NumberText, array, members, number, parse, scalar
+from expost.files.reading import NumberText, array, as_written, members, number, parse, scalar
 from expost.files.regular import read_text
 from expost.filters import Filter, filter_from_json
 from expost.numbers import decimal_text
@@ -176,10 +176,17 @@ class Transcript:
     def answered(self, query: Query, position: int) -> Transcript:
         """The same by the position of the response."""
         exchange = Exchange(query, query.on(self.domain).responses[position], position)
-        longer = Transcript(self.domain, self.filter)
-        object.__setattr__(longer, "exchanges", self.exchanges.plus(exchange))
-        object.__setattr__(longer, "_work", self._work_with(query))
-        return longer
+        return self._with(self.exchanges.plus(exchange), self._work_with(query))
+
+    def _with(self, exchanges: Chain[Exchange], work: int) -> Transcript:
+        """The same with other exchanges; domain and filter have been looked at."""
+        other = object.__new__(Transcript)
+        object.__setattr__(other, "domain", self.domain)
+        object.__setattr__(other, "filter", self.filter)
+        object.__setattr__(other, "exchanges", exchanges)
+        object.__setattr__(other, "_work", work)
+        object.__setattr__(other, "_tally", None)
+        return other
 
     @property
     def tally(self) -> Tally:
@@ -191,10 +198,7 @@ class Transcript:
 
     def first(self, count: int) -> Transcript:
         """The transcript as it was after the first so many exchanges."""
-        shorter = Transcript(self.domain, self.filter)
-        object.__setattr__(shorter, "exchanges", self.exchanges.first(count))
-        object.__setattr__(shorter, "_work", self._work)
-        return shorter
+        return self._with(self.exchanges.first(count), self._work)
 
     def _work_with(self, query: Query) -> int:
         """The work after one more query; what was asked lately takes no more."""
@@ -310,11 +314,11 @@ class Transcript:
 class _Asked:
     """The queries of a file: those of its table, by their ids, and those in exchanges.
 
-    Equal ones become one object, so that its likelihood is worked out once.
+    One that is written again is read, and its likelihood worked out, once.
     """
 
     def __init__(self, table: Any) -> None:
-        self._known: dict[bytes, Query] = {}
+        self._known: dict[Hashable, Query] = {}
         self._listed: dict[str, Query] = {}
         with at("queries"):
             for name, entry in members(table, optional=None).items():
@@ -328,8 +332,11 @@ class _Asked:
         self._unused = set(self._listed)
 
     def _read(self, value: Any) -> Query:
-        query = query_from_json(value)
-        return self._known.setdefault(query.kind.encode() + canonical(query.tree()), query)
+        written = as_written(value)
+        query = self._known.get(written)
+        if query is None:
+            query = self._known[written] = query_from_json(value)
+        return query
 
     def query(self, value: Any) -> Query:
         """What an exchange has: a query, or the id of one."""

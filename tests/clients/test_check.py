@@ -79,7 +79,7 @@ def test_events_are_claimed_to_be_as_likely_as_their_responses_in_sum(
 
     def given(position: int) -> list[Event]:
         """The events when every input got this response, once: the hits say which have it."""
-        return list(events(query, likelihood, {x: Counter([position]) for x in values}))
+        return list(events(likelihood, {x: Counter([position]) for x in values}))
 
     by_response = [given(position) for position in range(len(columns))]
     for index, event in enumerate(by_response[0]):

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 
 import expost as xp
-from expost.report.explanation import explain, in_words, listed
+from expost.queries.words import listed
+from expost.report.explanation import explain, in_words
 from support.strategies import transcripts
 
 YES = xp.randomized_response(epsilon="0.5")

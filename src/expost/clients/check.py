@@ -148,7 +148,7 @@ def check_client(
         domain.values[place] if isinstance(domain, FiniteSet) else domain.value(place)
         for place in reports
     ]
-    looked_at = list(events(query, likelihood, reports))
+    looked_at = list(events(likelihood, reports))
     intervals = sum(map(_intervals, looked_at))
     error = double_below((1 - level) / (2 * intervals))
     found = nlargest(_MOST_SHOWN, _contradictions(looked_at, error), key=lambda c: c.clearness)

@@ -8,7 +8,6 @@ the two apart best. What is claimed of an event is summed up from the query's ow
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from expost.errors import InvalidInput
-from expost.queries import Likelihood, Query, SubsetSelection, UnaryEncoding
+from expost.queries import Likelihood
 from expost.queries.lazy import Lazy
-from expost.queries.values.pairwise import Pairwise
+from expost.queries.values.pairwise import Bits, Pairwise
 from expost.sampling import Pmf
 
 __all__ = ["Event", "Reports", "events"]
@@ -50,11 +49,11 @@ class Event:
     """Whether it is only about all inputs together: what happens has another name for each."""
 
 
-def events(query: Query, likelihood: Likelihood[Any], reports: Reports) -> Iterator[Event]:
+def events(likelihood: Likelihood[Any], reports: Reports) -> Iterator[Event]:
     """All events that are looked at; they depend on the query and on the inputs only."""
-    if isinstance(query, (UnaryEncoding, SubsetSelection)):
-        assert isinstance(likelihood, Pairwise)
-        yield from _events_of_bits(query, likelihood, reports)
+    claim = likelihood.bits(next(iter(reports))) if isinstance(likelihood, Pairwise) else None
+    if isinstance(likelihood, Pairwise) and claim is not None:
+        yield from _events_of_bits(likelihood, claim, reports)
         responses = likelihood.responses
         if isinstance(responses, Lazy) and responses.size > _FEW:
             return
@@ -116,22 +115,7 @@ def _own(likelihood: Pairwise, reports: Reports, claimed: Sequence[Sequence[Frac
     return Event(name, tuple(range(len(reports))), tuple(hits), trials, tuple(shares), pooled=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bits:
-    """How likely bits are claimed to be: the same for all inputs, for values are alike."""
-
-    own: Fraction
-    """The bit of the input."""
-    other: Fraction
-    """Any other bit."""
-    right: Fraction
-    """The bit of the input without that of a certain other value."""
-    wrong: Fraction
-    """The bit of a certain other value without that of the input."""
-    independent: bool
-
-
-def _events_of_bits(query: Query, likelihood: Pairwise, reports: Reports) -> Iterator[Event]:
+def _events_of_bits(likelihood: Pairwise, claim: Bits, reports: Reports) -> Iterator[Event]:
     size, places = len(likelihood.domain), list(reports)
     cells = len(places) * (size + 2 * len(places))
     if cells > _MOST_CELLS:
@@ -139,7 +123,6 @@ def _events_of_bits(query: Query, likelihood: Pairwise, reports: Reports) -> Ite
             f"{len(places):,} inputs and {size:,} bits are too many to compare; "
             f"there can be at most {_MOST_CELLS:,} comparisons"
         )
-    claim = _bits(query, likelihood, places[0])
     ones = np.zeros((len(places), size), dtype=np.int64)
     with_own = np.zeros_like(ones)
     for index, (place, counts) in enumerate(reports.items()):
@@ -178,35 +161,6 @@ def _events_of_bits(query: Query, likelihood: Pairwise, reports: Reports) -> Ite
 def _pool(name: str, hits: Sequence[int], trials: Sequence[int], share: Fraction) -> Event:
     inputs = tuple(range(len(hits)))
     return Event(name, inputs, tuple(hits), tuple(trials), (share,) * len(hits), pooled=True)
-
-
-def _bits(query: Query, likelihood: Pairwise, place: int) -> _Bits:
-    """From the probabilities of whole responses, which is where the claim has them."""
-    size = len(likelihood.domain)
-    if isinstance(query, SubsetSelection):
-        neighbour = (place + 1) % size
-        telling = likelihood.telling(place, neighbour)
-        having = likelihood.pmf(place).probability(telling)
-        lacking = likelihood.pmf(neighbour).probability(telling)
-        apart = math.comb(size - 2, query.size - 1)
-        both = math.comb(size - 2, query.size - 2) if query.size > 1 else 0
-        return _Bits(
-            own=math.comb(size - 1, query.size - 1) * having,
-            other=both * having + apart * lacking,
-            right=apart * having,
-            wrong=apart * lacking,
-            independent=False,
-        )
-    # Bits are independent, so the odds of one are those of it alone against none at all.
-    pmf = likelihood.pmf(place)
-    none = pmf.probability(0)
-
-    def share(bit: int) -> Fraction:
-        one = pmf.probability(1 << (size - 1 - bit))
-        return one / (one + none)
-
-    own, other = share(place), share((place + 1) % size)
-    return _Bits(own, other, own * (1 - other), other * (1 - own), independent=True)
 
 
 def _shown(value: Any) -> str:

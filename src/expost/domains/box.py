@@ -12,6 +12,7 @@ from expost.domains.coordinates import Categories, Integers, Real, Side
 from expost.domains.finite import Point, Scalar, coordinates_of, names_of
 from expost.errors import InvalidInput, at
 from expost.files.reading import items
+from expost.numbers import over_one
 
 __all__ = ["Box", "by_name"]
 
@@ -77,6 +78,24 @@ class Box:
             else:
                 result.append(side)
         return tuple(result)
+
+    @cached_property
+    def reach(self) -> tuple[float, ...]:
+        """The largest absolute value of each column."""
+        return tuple(max(abs(column.lower), abs(column.upper)) for column in self.columns)
+
+    @cached_property
+    def integers(self) -> tuple[list[int], list[int], list[int], int]:
+        """Of the columns, exactly: lower + upper, upper - lower, and the reach.
+
+        They are integers over a power of two, the last one here.
+        """
+        size = len(self.columns)
+        ends = [column.lower for column in self.columns] + [column.upper for column in self.columns]
+        tops, under = over_one(ends)
+        pairs = list(zip(tops[:size], tops[size:], strict=True))
+        sums, widths = [low + high for low, high in pairs], [high - low for low, high in pairs]
+        return sums, widths, [max(abs(low), abs(high)) for low, high in pairs], under
 
     @cached_property
     def places(self) -> tuple[range, ...]:

@@ -17,7 +17,7 @@ from expost.estimation.intervals import normal_reach, score_interval, student_re
 from expost.files.reading import items
 from expost.numbers import ExactLike, read_confidence
 from expost.queries import Query, check_query
-from expost.queries.unbiased import Meaning
+from expost.queries.query import Unbiased
 
 __all__ = ["Mean", "estimate_mean"]
 
@@ -97,7 +97,7 @@ def _key(answers: Answers, query: Any) -> str:
         return str(query)
 
 
-def _by_row(answers: Answers, key: str, meaning: Meaning) -> tuple[NDArray[np.intp], Floats]:
+def _by_row(answers: Answers, key: str, meaning: Unbiased) -> tuple[NDArray[np.intp], Floats]:
     """The subject of each response to a query, and what the response says."""
     responses = answers.queries[key].on(answers.domain).responses
     worth = np.array(
@@ -112,14 +112,14 @@ def _by_row(answers: Answers, key: str, meaning: Meaning) -> tuple[NDArray[np.in
     return subjects[about], estimates[about]
 
 
-def _worth(meaning: Meaning, response: Any) -> float:
+def _worth(meaning: Unbiased, response: Any) -> float:
     value: Any = meaning.estimate(response)
     if abs(value) > _LARGEST:
         raise InvalidInput("its estimates are too large for doubles", "query")
     return float(value)
 
 
-def _of_bits(estimates: Floats, low: float, high: float, meaning: Meaning, level: float) -> Mean:
+def _of_bits(estimates: Floats, low: float, high: float, meaning: Unbiased, level: float) -> Mean:
     """Each subject gave one of two responses: their number is binomial."""
     subjects = len(estimates)
     share = float((estimates > (low + high) / 2).mean())
@@ -137,7 +137,7 @@ def _of_bits(estimates: Floats, low: float, high: float, meaning: Meaning, level
     )
 
 
-def _of_numbers(means: Floats, meaning: Meaning, level: float) -> Mean:
+def _of_numbers(means: Floats, meaning: Unbiased, level: float) -> Mean:
     """Each subject stands for a number of unknown variance."""
     subjects, mean = len(means), float(means.mean())
     if subjects == 1:
@@ -151,7 +151,7 @@ def _mean(
     mean: float,
     error: float | None,
     interval: tuple[float, float],
-    meaning: Meaning,
+    meaning: Unbiased,
     level: float,
     subjects: int,
 ) -> Mean:

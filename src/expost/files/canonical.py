@@ -45,17 +45,22 @@ def value_tree(value: Any) -> Any:
 
 def canonical(tree: Any) -> bytes:
     """A tree as bytes that are equal exactly for equal content."""
+    return _ENCODER.encode(_told_apart(tree)).encode()
 
-    def leaf(value: Any) -> Any:
-        if isinstance(value, Fraction):
-            return str(value)
-        if isinstance(value, float):
-            return (value + 0.0).hex()  # adding zero makes -0.0 the 0.0 that it equals
-        if isinstance(value, str) and value.startswith(("0x", "-0x", "'")):
-            return "'" + value  # a label must not pass for the number whose text it has
-        return value
 
-    return _ENCODER.encode(map_leaves(tree, leaf)).encode()
+def _told_apart(tree: Any) -> Any:
+    """A tree with all numbers as texts, in which equal ones are written alike."""
+    if isinstance(tree, float):
+        return (tree + 0.0).hex()  # adding zero makes -0.0 the 0.0 that it equals
+    if isinstance(tree, str):
+        # A label must not pass for the number whose text it has.
+        return "'" + tree if tree.startswith(("0x", "-0x", "'")) else tree
+    if isinstance(tree, dict):
+        return {key: _told_apart(value) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        # Most lists are of doubles, and those are most of a file.
+        return [(x + 0.0).hex() if type(x) is float else _told_apart(x) for x in tree]
+    return str(tree) if isinstance(tree, Fraction) else tree
 
 
 def json_text(tree: Any, *, indent: int | None = None) -> str:

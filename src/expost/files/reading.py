@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from contextlib import nullcontext
 from typing import Any, NoReturn, TypeVar
 
@@ -21,7 +21,9 @@ from expost.errors import InvalidInput, at
 __all__ = [
     "NumberText",
     "array",
+    "as_written",
     "double",
+    "doubles",
     "each",
     "items",
     "members",
@@ -36,6 +38,7 @@ __all__ = [
 T = TypeVar("T")
 
 LARGEST_INTEGER = 2**53
+_INTEGER = re.compile(r"-?\d+")
 
 
 class NumberText(str):
@@ -44,18 +47,20 @@ class NumberText(str):
     __slots__ = ()
 
 
-class _Object(dict[str, Any]):
-    """A JSON object that remembers whether a key came twice."""
+class _Repeated(dict[str, Any]):
+    """A JSON object in which a key came twice."""
 
-    repeated: str | None = None
+    key: str
 
 
-def _object(pairs: list[tuple[str, Any]]) -> _Object:
-    result = _Object(pairs)
-    if len(result) < len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        result.repeated = max(counts, key=counts.__getitem__)
-    return result
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) == len(pairs):
+        return result
+    repeated = _Repeated(result)
+    counts = Counter(key for key, _ in pairs)
+    repeated.key = max(counts, key=counts.__getitem__)
+    return repeated
 
 
 def parse(document: str) -> Any:
@@ -86,16 +91,35 @@ def _too_deep(document: str) -> NoReturn:
     raise InvalidInput("nested too deep", f"line {line} column {column}") from None
 
 
+def as_written(tree: Any) -> Hashable:
+    """What was parsed, as a key: equal for what is written alike, but for the order of members."""
+    try:
+        return _key(tree)
+    except RecursionError:  # nothing that a reader takes is nested that deep
+        return object()
+
+
+def _key(tree: Any) -> Hashable:
+    if isinstance(tree, _Repeated):
+        return object()  # like no other: what is wrong with it is to be found again
+    if isinstance(tree, dict):
+        return tuple([(name, _key(tree[name])) for name in sorted(tree)])
+    if isinstance(tree, list):
+        return tuple([x if type(x) is str else _key(x) for x in tree])
+    # The label "1" and the number 1 are equal texts.
+    return (tree,) if isinstance(tree, NumberText) else tree
+
+
 def members(
     value: Any, required: Iterable[str] = (), optional: Iterable[str] | None = ()
 ) -> dict[str, Any]:
     """An object with exactly these members; ``optional=None`` allows any further name."""
     if not isinstance(value, dict):
         raise InvalidInput("must be an object")
-    if isinstance(value, _Object) and value.repeated is not None:
-        raise InvalidInput("is given twice", value.repeated)
+    if isinstance(value, _Repeated):
+        raise InvalidInput("is given twice", value.key)
     if optional is not None:
-        allowed = [*required, *optional]
+        allowed = (*required, *optional)
         for key in value:
             if key not in allowed:
                 raise InvalidInput(f"unknown field; known here: {', '.join(allowed)}", key[:60])
@@ -112,7 +136,9 @@ def of_kind(value: Any, kinds: Mapping[str, T], what: str) -> tuple[T, dict[str,
         kind = kinds.get(text(fields["kind"]))
         if kind is None:
             raise InvalidInput(f"unknown {what}; known: {', '.join(kinds)}")
-    return kind, {name: field for name, field in fields.items() if name != "kind"}
+    others = fields.copy()
+    del others["kind"]
+    return kind, others
 
 
 def array(value: Any) -> list[Any]:
@@ -124,6 +150,8 @@ def array(value: Any) -> list[Any]:
 
 def items(values: Any) -> list[Any]:
     """A list of what has an order; a text, a set or a dictionary is more likely a slip."""
+    if type(values) is list:  # asking whether it is a Set takes longer than a copy
+        return values.copy()
     if isinstance(values, (str, bytes, Set, Mapping)):
         raise InvalidInput("must be a list")
     try:
@@ -134,8 +162,7 @@ def items(values: Any) -> list[Any]:
 
 def each(values: Any, read: Callable[[Any], T], place: str = "") -> list[T]:
     """Read every entry of a list; an error names the index of the entry."""
-    with at(place) if place else nullcontext():
-        entries = items(values)
+    entries = values if type(values) is list else _items_at(values, place)
     result: list[T] = []
     try:
         for entry in entries:
@@ -144,6 +171,19 @@ def each(values: Any, read: Callable[[Any], T], place: str = "") -> list[T]:
         with at(f"{place}[{len(result)}]"):
             raise error from None
     return result
+
+
+def _items_at(values: Any, place: str) -> list[Any]:
+    with at(place) if place else nullcontext():
+        return items(values)
+
+
+def doubles(values: Any) -> list[float] | None:
+    """The numbers of a file's list as doubles, all at once; None where one has to be looked at."""
+    if type(values) is not list or any(type(value) is not NumberText for value in values):
+        return None
+    result = [float(value) for value in values]
+    return result if all(map(math.isfinite, result)) else None
 
 
 def text(value: Any) -> str:
@@ -166,7 +206,7 @@ def scalar(value: Any) -> int | float | str:
 
 def number(value: Any, what: str = "a number") -> int | float:
     """A finite number, as an integer if it is one that a double can hold."""
-    if isinstance(value, NumberText) and re.fullmatch(r"-?\d+", value):
+    if isinstance(value, NumberText) and _INTEGER.fullmatch(value):
         value = int(value[:30])  # absurdly long ones are too large all the same
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         integer = int(value)
@@ -188,13 +228,12 @@ def whole(value: Any, *, at_least: int | None = None) -> int:
 
 
 # float() would take these, but none of them is a number that a person wrote.
-_NOT_NUMBERS = (bool, np.bool_, np.ndarray, np.complexfloating, bytes)
+_NOT_NUMBERS = (str, bool, np.bool_, np.ndarray, np.complexfloating, bytes)
 
 
 def double(value: Any, what: str = "a number") -> float:
     """A number that is used as the nearest double: a weight, a bound, a score."""
-    is_text = isinstance(value, str) and not isinstance(value, NumberText)
-    if isinstance(value, _NOT_NUMBERS) or is_text:
+    if type(value) is not NumberText and isinstance(value, _NOT_NUMBERS):
         raise InvalidInput(f"must be {what}")
     try:
         result = float(value)

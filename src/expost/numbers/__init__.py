@@ -2,6 +2,7 @@
 
 from expost.numbers.doubles import double_above, double_below, scaled_exp
 from expost.numbers.enclosure import UNIT, Enclosure, down, up
+from expost.numbers.exact_sum import above, below, over_one
 from expost.numbers.nats import INFINITE, LARGEST_BUDGET, Added, Nats
 from expost.numbers.reading import (
     ExactLike,
@@ -20,11 +21,14 @@ __all__ = [
     "Enclosure",
     "ExactLike",
     "Nats",
+    "above",
+    "below",
     "decimal_text",
     "double_above",
     "double_below",
     "down",
     "exact",
+    "over_one",
     "positive",
     "quotient",
     "read_confidence",

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import decimal
-import math
 from decimal import Decimal
 from fractions import Fraction
 
-from expost.numbers.enclosure import down
-from expost.numbers.exact_sum import decimal_context, decimals_around
+from expost.numbers.exact_sum import above, below, decimal_context, decimals_around
 from expost.numbers.integer_exp import near_exp
 
 __all__ = ["double_above", "double_below", "scaled_exp"]
@@ -43,13 +41,9 @@ def _scaled_floor(number: Decimal, bits: int) -> int:
 
 def double_below(number: Fraction) -> float:
     """The largest double that is not above a rational."""
-    try:
-        nearest = float(number)
-    except OverflowError:
-        return -math.inf if number < 0 else math.nextafter(math.inf, 0)
-    return nearest if nearest <= number else down(nearest)
+    return below(number.numerator, number.denominator)
 
 
 def double_above(number: Fraction) -> float:
     """The smallest double that is not below a rational."""
-    return -double_below(-number)
+    return above(number.numerator, number.denominator)

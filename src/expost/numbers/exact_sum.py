@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 
-__all__ = ["ExactSum", "decimal_context", "decimals_around"]
+__all__ = ["ExactSum", "above", "below", "decimal_context", "decimals_around", "over_one"]
 
 # Up to here a product is written out: the logarithm of a quotient is faster than a sum, and has
 # fewer digits to lose where the quotient is next to one.
@@ -27,6 +27,13 @@ _LONG = 1 << 18
 
 # A Mersenne prime: what differs modulo it differs.
 _PRIME = 2**127 - 1
+
+
+def over_one(numbers: Iterable[float]) -> tuple[list[int], int]:
+    """Doubles as integers over one denominator, which is a power of two."""
+    ratios = [number.as_integer_ratio() for number in numbers]
+    common = max([bottom for _, bottom in ratios])
+    return [top * (common // bottom) for top, bottom in ratios], common
 
 
 def decimal_context(digits: int, rounding: str) -> decimal.Context:
@@ -218,11 +225,11 @@ class ExactSum:
         digits = 30
         while True:
             if not self.has_ratio:
-                return _below(*self._quotient), _above(*self._quotient)
+                return below(*self._quotient), above(*self._quotient)
             low, high = (Fraction(bound).as_integer_ratio() for bound in self.bounds(digits))
-            below, above = _below(*low), _above(*high)
-            if above <= math.nextafter(below, math.inf):
-                return below, above
+            lower, upper = below(*low), above(*high)
+            if upper <= math.nextafter(lower, math.inf):
+                return lower, upper
             digits *= 2
 
 
@@ -249,7 +256,7 @@ def _product(factors: list[int]) -> int:
     return _product(factors[:middle]) * _product(factors[middle:])
 
 
-def _below(top: int, bottom: int) -> float:
+def below(top: int, bottom: int) -> float:
     """The largest double that is not above a quotient; ``bottom`` is positive."""
     try:
         nearest = top / bottom  # correctly rounded, whatever the sizes
@@ -260,6 +267,6 @@ def _below(top: int, bottom: int) -> float:
     return (nearest if over * bottom <= top * under else math.nextafter(nearest, -math.inf)) + 0.0
 
 
-def _above(top: int, bottom: int) -> float:
+def above(top: int, bottom: int) -> float:
     """The smallest double that is not below a quotient."""
-    return 0.0 - _below(-top, bottom)
+    return 0.0 - below(-top, bottom)

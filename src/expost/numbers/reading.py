@@ -6,6 +6,7 @@ import math
 import re
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import SupportsFloat
 
 from expost.errors import InvalidInput, at
@@ -18,6 +19,7 @@ ExactLike = int | float | str | Decimal | Fraction | SupportsFloat
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[+-]?\d+))?", re.ASCII)
 _QUOTIENT = re.compile(r"[+-]?\d+/\d+", re.ASCII)
 _MOST_CHARACTERS = 2000
+_SHORT = 32
 _MOST_BITS = 3000
 _LARGEST_EXPONENT = 300
 
@@ -34,6 +36,10 @@ def exact(number: ExactLike) -> Fraction:
     text = str(number)
     if len(text) > _MOST_CHARACTERS:
         raise InvalidInput("has too many digits")
+    return _short(text) if len(text) < _SHORT else _written(text)
+
+
+def _written(text: str) -> Fraction:
     if _QUOTIENT.fullmatch(text):
         numerator, denominator = map(int, text.split("/"))
         if denominator == 0:
@@ -50,12 +56,16 @@ def exact(number: ExactLike) -> Fraction:
     return _modest(Fraction(text))
 
 
+# The same few epsilons and probabilities fill a file.
+_short = lru_cache(maxsize=1 << 12)(_written)
+
+
 def positive(number: ExactLike, *, at_most: int) -> Fraction:
     """An exact number above zero and not above a limit."""
     value = exact(number)
-    if value <= 0:
+    if value.numerator <= 0:
         raise InvalidInput("must be greater than 0")
-    if value > at_most:
+    if value.numerator > at_most * value.denominator:
         raise InvalidInput(f"must be at most {at_most}")
     return value
 

@@ -58,7 +58,6 @@ Seen = Callable[[Any, Decimal, str], None]
 EXACT_FIELDS = {
     "epsilon", "delta", "sensitivity", "grid", "sigma", "probabilities", "utility",
 }  # fmt: skip
-ONE_BIT = ("linear", "duchi", "logistic", "probit", "perturbation")
 BAD_SHAPE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
 
@@ -178,7 +177,11 @@ def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
         # What these have for an epsilon need not be one, or is not looked at here.
         free = kinds & {"channel", "exponential_mechanism", "geometric"}
         return not free and sum_of([exact(query["epsilon"]) for query in asked]) <= limit
-    if not isinstance(domain, Values) or kinds & {*ONE_BIT, "geometric", "laplace"} or not asked:
+    if (
+        not isinstance(domain, Values)
+        or not all(KINDS[kind].weights for kind in kinds)
+        or not asked
+    ):
         return False
     times = Counter(names := names_of(exchanges))
     different = dict(zip(names, exchanges, strict=True)).items()
@@ -186,7 +189,9 @@ def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
         return False
     columns = []
     for which, each in different:
-        weights = weights_on_values(each["query"], plain(each["response"]), domain)
+        of_kind = KINDS[each["query"]["kind"]].weights
+        assert of_kind is not None
+        weights = of_kind(each["query"], plain(each["response"]), domain)
         columns.append([(weight, power * times[which]) for weight, power in weights])
     rows = set(zip(*columns, strict=True))
     sizes = [sum((x.numerator * x.denominator).bit_length() * m for x, m in row) for row in rows]
@@ -216,6 +221,7 @@ def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
     for index, (name, exchange) in enumerate(zip(names, exchanges, strict=True)):
         try:
             need(exchange["query"]["kind"] != "gaussian", "gaussian noise is not known here")
+            need(kind_of(exchange["query"]) is not None, "unknown kind of query")
             if name not in known:
                 response = plain(exchange["response"])
                 known[name] = meaning(exchange["query"], response, domain)
@@ -244,17 +250,12 @@ def work_on_query(query: Any, domain: Values | list[Column]) -> float:
     """About how much there is to do for a query, by the size of what is given."""
     if not isinstance(domain, Values):
         return 10 + len(domain) / 2
-    rows, names, kind = len(domain.rows), len(domain.names), query["kind"]
-    if kind in ONE_BIT:
-        return 10 + rows * (names + (10 if kind == "probit" else 2))
-    if kind == "channel":
-        return 10 + 2 * sum(map(len, query["probabilities"]))
-    if kind == "exponential_mechanism":
-        table = exponents(query)
-        spread = float(max(max(row) - min(row) for row in table))
-        return 10 + sum(map(len, table)) * (4 + 100 * math.pow(spread / 1000, 2.5))
-    scores = names / 4 if kind in ("laplace", "piecewise") else 0
-    return 10 + rows * (scores + (4 if kind in ("geometric", "laplace") else 1 / 4))
+    kind = kind_of(query)
+    if kind is None:
+        return 10.0
+    if kind.cells is not None:
+        return 10 + kind.cells(query)
+    return 10 + len(domain.rows) * (kind.score * len(domain.names) + kind.row)
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -472,15 +473,13 @@ def logs_on_values(
 
     Then how far apart two of them can be, where that is known whatever the error: by epsilon.
     """
-    kind, error, most = query["kind"], NO, ENDLESS
+    kind, error, most = KINDS[query["kind"]], NO, ENDLESS
     with localcontext(ROUNDED):
-        if kind in ("geometric", "laplace"):
-            logs = geometric(query, response, values)
-        elif kind in ONE_BIT:
-            logs, error = one_bit_at_points(query, response, values)
-            most = epsilon_above(exact(query["epsilon"]))
+        if kind.weights is None:
+            assert kind.logs is not None
+            logs, error, most = kind.logs(query, response, values)
         else:
-            weights = weights_on_values(query, response, values)
+            weights = kind.weights(query, response, values)
             known = {(base, power): power * rounded(base).ln() for base, power in set(weights)}
             logs = [known[weight] for weight in weights]
     need(len(logs) == len(values.rows))
@@ -488,46 +487,83 @@ def logs_on_values(
     return logs, error, most
 
 
-def weights_on_values(query: Any, response: Any, values: Values) -> list[tuple[Exact, int]]:
-    """The weight of a response at every value, exactly, as a power; up to a common factor."""
+Weights = list[tuple[Exact, int]]
+"""The weight of a response at every value, exactly, as a power; up to a common factor."""
+
+Logs = tuple[list[Decimal], Decimal, Decimal]
+"""Its logarithm, how far off that can be, and how far apart two of them can be."""
+
+
+class Kind(NamedTuple):
+    """What there is to know of a kind of query on a finite domain: exact weights, or logarithms.
+
+    And about how much work it is: by its own cells, or by row and for each weight of a score.
+    """
+
+    weights: Callable[[Any, Any, Values], Weights] | None = None
+    logs: Callable[[Any, Any, Values], Logs] | None = None
+    row: float = 1 / 4
+    score: float = 0
+    cells: Callable[[Any], float] | None = None
+
+
+def kind_of(query: Any) -> Kind | None:
     kind = query["kind"]
-    if kind == "channel":
-        column = column_of(query, response)
-        rows = [[exact(p) for p in row] for row in query["probabilities"]]
-        need(all(sum_of(row) == 1 and min(row) >= 0 for row in rows))
-        return [(row[column], 1) for row in rows]
-    if kind == "exponential_mechanism":
-        return [(weight, 1) for weight in exponential(query, response)]
-    # Where a response speaks for a value it is e^epsilon times as likely. In a symmetric
-    # encoding two bits differ between values, and each has half of epsilon.
-    bits = 2 if kind == "unary_encoding" and query["variant"] == "symmetric" else 1
-    heavy, light = two_weights(exact(query["epsilon"]) / bits)
-    return [(heavy if yes else light, bits) for yes in spoken_for(query, response, values)]
+    return KINDS.get(kind) if isinstance(kind, str) else None
 
 
-def spoken_for(query: Any, response: Any, values: Values) -> list[bool]:
-    kind, count = query["kind"], len(values.rows)
-    if kind == "randomized_response":
-        need(response in values.rows)
-        return [row == response for row in values.rows]
-    if kind == "unary_encoding":
-        need(query["variant"] in ("symmetric", "optimized") and set(response) <= {"0", "1"})
-        return [bit == "1" for bit in response]
-    if kind == "subset_selection":
-        chosen = {integer(index) for index in response}
-        need(len(chosen) == len(response) == integer(query["size"]) < count)
-        need(chosen <= set(range(count)))
-        return [index in chosen for index in range(count)]
-    if kind == "local_hashing":
-        seed, buckets = bytes.fromhex(query["seed"]), integer(query["buckets"])
-        need(0 <= integer(response) < buckets)
-        digests = [hashlib.sha256(seed + canonical(row)).digest() for row in values.rows]
-        return [int.from_bytes(digest[:8]) % buckets == response for digest in digests]
-    if kind == "hadamard_response":
-        column, order = integer(response), integer(query["order"])
-        need(0 <= column < order and count < order and order.bit_count() == 1)
-        return [((index + 1) & column).bit_count() % 2 == 0 for index in range(count)]
-    need(kind == "piecewise")
+def channel(query: Any, response: Any, values: Values) -> Weights:
+    column = column_of(query, response)
+    rows = [[exact(p) for p in row] for row in query["probabilities"]]
+    need(all(sum_of(row) == 1 and min(row) >= 0 for row in rows))
+    return [(row[column], 1) for row in rows]
+
+
+def speaking(
+    speaks: Callable[[Any, Any, Values], list[bool]],
+) -> Callable[[Any, Any, Values], Weights]:
+    """Where a response speaks for a value it is e^epsilon times as likely."""
+
+    def weights(query: Any, response: Any, values: Values) -> Weights:
+        # In a symmetric encoding two bits differ between values, and each has half of epsilon.
+        bits = 2 if query["kind"] == "unary_encoding" and query["variant"] == "symmetric" else 1
+        heavy, light = two_weights(exact(query["epsilon"]) / bits)
+        return [(heavy if yes else light, bits) for yes in speaks(query, response, values)]
+
+    return weights
+
+
+def randomized_response(query: Any, response: Any, values: Values) -> list[bool]:
+    need(response in values.rows)
+    return [row == response for row in values.rows]
+
+
+def unary_encoding(query: Any, response: Any, values: Values) -> list[bool]:
+    need(query["variant"] in ("symmetric", "optimized") and set(response) <= {"0", "1"})
+    return [bit == "1" for bit in response]
+
+
+def subset_selection(query: Any, response: Any, values: Values) -> list[bool]:
+    chosen, count = {integer(index) for index in response}, len(values.rows)
+    need(len(chosen) == len(response) == integer(query["size"]) < count)
+    need(chosen <= set(range(count)))
+    return [index in chosen for index in range(count)]
+
+
+def local_hashing(query: Any, response: Any, values: Values) -> list[bool]:
+    seed, buckets = bytes.fromhex(query["seed"]), integer(query["buckets"])
+    need(0 <= integer(response) < buckets)
+    digests = [hashlib.sha256(seed + canonical(row)).digest() for row in values.rows]
+    return [int.from_bytes(digest[:8]) % buckets == response for digest in digests]
+
+
+def hadamard_response(query: Any, response: Any, values: Values) -> list[bool]:
+    column, order, count = integer(response), integer(query["order"]), len(values.rows)
+    need(0 <= column < order and count < order and order.bit_count() == 1)
+    return [((index + 1) & column).bit_count() % 2 == 0 for index in range(count)]
+
+
+def piecewise(query: Any, response: Any, values: Values) -> list[bool]:
     k, window, grid = integer(response), integer(query["window"]), Grid.of(query)
     need(window >= 1 and 0 <= k < grid.cells + window)
     return [k - window < step <= k for step in grid.steps(query, values)]
@@ -551,7 +587,7 @@ def canonical(value: Any) -> bytes:
     return text.encode()
 
 
-def geometric(query: Any, response: Any, values: Values) -> list[Decimal]:
+def geometric(query: Any, response: Any, values: Values) -> Logs:
     """Noise z with probability (1 - a)/(1 + a) a^|z|, a = light/heavy, clamped to the range."""
     if query["kind"] == "laplace":
         # On a score, and clamped only far beyond all scores.
@@ -573,7 +609,7 @@ def geometric(query: Any, response: Any, values: Values) -> list[Decimal]:
                 logs.append((1 + a - a ** (abs(y - x) + 1)).ln())
             else:
                 logs.append(inside + abs(y - x) * fall)
-    return logs
+    return logs, NO, ENDLESS
 
 
 def column_of(query: Any, response: Any) -> int:
@@ -587,7 +623,13 @@ def exponents(query: Any) -> list[list[Fraction]]:
     return [[scale * exact(u) for u in row] for row in query["utility"]]
 
 
-def exponential(query: Any, response: Any) -> list[int]:
+def exponential_work(query: Any) -> float:
+    table = exponents(query)
+    spread = float(max(max(row) - min(row) for row in table))
+    return sum(map(len, table)) * (4 + 100 * math.pow(spread / 1000, 2.5))
+
+
+def exponential(query: Any, response: Any, values: Values) -> Weights:
     """Rounded powers of e in every row, and one small weight more for all of them."""
     epsilon, rows = exact(query["epsilon"]), exponents(query)
     column, width = column_of(query, response), len(query["responses"])
@@ -595,17 +637,17 @@ def exponential(query: Any, response: Any) -> list[int]:
     need(all(len(row) == width for row in rows) and 0 < epsilon <= 500 and spread <= 5000)
     mixed = (width + 2) * (1 + math.ceil(2 / epsilon))
     bits = 40 + (mixed * width).bit_length() + math.ceil(spread * Fraction(3, 2))
-    weights = []
+    weights: Weights = []
     for row in rows:
         scaled = [scaled_exp(u - max(row), bits + (width + 1).bit_length()) for u in row]
         own = [(weight << bits) // sum(scaled) for weight in scaled]
         own[row.index(max(row))] += (1 << bits) - sum(own)
-        weights.append(own[column] + mixed)
+        weights.append((own[column] + mixed, 1))
     return weights
 
 
-def one_bit_at_points(query: Any, response: Any, values: Values) -> tuple[list[Decimal], Decimal]:
-    rows, names = values.rows, values.names
+def one_bit_at_points(query: Any, response: Any, values: Values) -> Logs:
+    rows, names, most = values.rows, values.names, exact(query["epsilon"])
     if query["kind"] == "perturbation":
         rows, names = plain(query["scores"]), ["value"]
         query = {name: query[name] for name in ("range", "epsilon")}
@@ -615,7 +657,27 @@ def one_bit_at_points(query: Any, response: Any, values: Values) -> tuple[list[D
     box = [Column(name, None, min(side), max(side), False) for name, side in sides]
     with localcontext(EXACT):
         term = read_term(query, response, box, points)
-        return [term.curve.at(term.score(point))[0] for point in points], term.curve.error
+        logs = [term.curve.at(term.score(point))[0] for point in points]
+    return logs, term.curve.error, epsilon_above(most)
+
+
+KINDS = {
+    "channel": Kind(channel, cells=lambda query: 2 * sum(map(len, query["probabilities"]))),
+    "exponential_mechanism": Kind(exponential, cells=exponential_work),
+    "randomized_response": Kind(speaking(randomized_response)),
+    "unary_encoding": Kind(speaking(unary_encoding)),
+    "subset_selection": Kind(speaking(subset_selection)),
+    "local_hashing": Kind(speaking(local_hashing)),
+    "hadamard_response": Kind(speaking(hadamard_response)),
+    "piecewise": Kind(speaking(piecewise), score=1 / 4),
+    "geometric": Kind(logs=geometric, row=4),
+    "laplace": Kind(logs=geometric, row=4, score=1 / 4),
+    "perturbation": Kind(logs=one_bit_at_points, row=2, score=1),
+    "linear": Kind(logs=one_bit_at_points, row=2, score=1),
+    "duchi": Kind(logs=one_bit_at_points, row=2, score=1),
+    "logistic": Kind(logs=one_bit_at_points, row=2, score=1),
+    "probit": Kind(logs=one_bit_at_points, row=10, score=1),
+}
 
 
 class Grid(NamedTuple):

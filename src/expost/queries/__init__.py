@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+from expost.errors import InvalidInput
 from expost.files.reading import of_kind
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
 from expost.queries.noise.gaussian import Gaussian, gaussian
@@ -62,9 +63,12 @@ __all__ = [
     "probit",
     "query_from_json",
     "randomized_response",
+    "register",
     "subset_selection",
     "unary_encoding",
 ]
+
+Family = TypeVar("Family", bound=Query)
 
 FAMILIES: dict[str, type[Query]] = {
     family.kind: family
@@ -87,6 +91,31 @@ FAMILIES: dict[str, type[Query]] = {
         Piecewise,
     )
 }
+
+
+def register(family: type[Family]) -> type[Family]:
+    """Let files hold the queries of a family that is not one of ours: a decorator of its class.
+
+    It is complete then: sessions ask it, transcripts are saved and read again, losses and reports
+    know it. The checker of proofs does not, for it shares no code with anybody: it says
+    "unknown kind". Whoever reads such a file has to import the module of the family before.
+    """
+    kind = getattr(family, "kind", None)
+    if not isinstance(family, type) or not issubclass(family, Query):
+        raise InvalidInput("must be a class of queries: one that extends Query")
+    if not isinstance(kind, str) or not kind.isidentifier():
+        raise InvalidInput("must be a name, such as 'my_family'", "kind")
+    known = FAMILIES.get(kind)
+    # A module that is run again defines its classes again.
+    same = known is not None and _name(known) == _name(family)
+    if known is not None and not same:
+        raise InvalidInput(f"{kind!r} is taken by {known.__name__}", "kind")
+    FAMILIES[kind] = family
+    return family
+
+
+def _name(family: type[Query]) -> tuple[str, str]:
+    return family.__module__, family.__qualname__
 
 
 def query_from_json(value: Any) -> Query:

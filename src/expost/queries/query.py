@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, overload
@@ -16,11 +18,18 @@ from expost.numbers import INFINITE, ExactLike, Nats, exact, positive
 from expost.queries.cumulant import randomized_response_cumulant
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
 from expost.queries.memo import Recent
-from expost.queries.unbiased import Meaning
 
-__all__ = ["LARGEST_EPSILON", "Query", "check_query", "read_delta", "read_epsilon"]
+__all__ = ["LARGEST_EPSILON", "Query", "Unbiased", "check_query", "read_delta", "read_epsilon"]
 
 LARGEST_EPSILON = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Unbiased:
+    """A score between two ends that every response is an unbiased estimate of."""
+
+    range: tuple[int | float, int | float]
+    estimate: Callable[[Any], Fraction | float]
 
 
 class Query(ABC):
@@ -37,6 +46,11 @@ class Query(ABC):
     def approximate(self) -> bool:
         """Whether its guarantee takes a delta, so that no filter without one can answer for it."""
         return self.delta > 0
+
+    @property
+    def asks(self) -> str:
+        """What it asks, in words that follow "asked:"; ``explain`` adds the epsilon."""
+        return self.kind.replace("_", " ")
 
     @property
     def steepness(self) -> Fraction | None:
@@ -61,9 +75,11 @@ class Query(ABC):
         return 0
 
     @abstractmethod
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood: ...
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
+        """Work out the likelihood on a finite set; :meth:`on` remembers it for a while."""
 
-    def _on_box(self, domain: Box) -> BoxLikelihood:
+    def on_box(self, domain: Box) -> BoxLikelihood:
+        """The same on a box, if it has one there."""
         raise InvalidInput(f"{self.kind} needs a finite domain, not a box")
 
     @overload
@@ -77,10 +93,10 @@ class Query(ABC):
         """The likelihood on a domain."""
         expect(domain, Domain, "a FiniteSet or a Box")
         if isinstance(domain, Box):
-            return _recent.get(self, domain, lambda: self._on_box(domain), _footprint)
-        return _recent.get(self, domain, lambda: self._on(domain), _footprint)
+            return _recent.get(self, domain, lambda: self.on_box(domain), _footprint)
+        return _recent.get(self, domain, lambda: self.on_set(domain), _footprint)
 
-    def meaning(self, domain: Domain) -> Meaning:
+    def meaning(self, domain: Domain) -> Unbiased:
         """The score that is asked about, and what each response says of it on average."""
         raise InvalidInput(f"{self.kind} is not about a score, so it has no mean")
 

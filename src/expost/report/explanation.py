@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import singledispatch
 from typing import Any, Literal
 
 from expost.domains import Box, Categories, Domain, Integers, Side
@@ -14,30 +12,14 @@ from expost.loss.extremes import Apart
 from expost.loss.replay import Replay
 from expost.loss.shares import part_of, share_between
 from expost.numbers import Enclosure
-from expost.queries import (
-    Channel,
-    ExponentialMechanism,
-    Geometric,
-    Linear,
-    LocalHashing,
-    Perturbation,
-    Query,
-    RandomizedResponse,
-    SubsetSelection,
-    UnaryEncoding,
-)
-from expost.queries.noise.grid import OnGrid
-from expost.queries.scores.regression import Regression
-from expost.queries.scores.score import Score
+from expost.queries import Query
+from expost.queries.words import listed
 from expost.transcript import Exchange
 
-__all__ = ["Explanation", "Told", "explain", "in_words", "listed"]
+__all__ = ["Explanation", "Told", "explain", "in_words"]
 
 _SHOWN = 5
 """How many exchanges at either end of a long transcript are told of."""
-
-_LISTED = 4
-_LONGEST = 40
 
 Change = Literal["up", "down", "same"]
 
@@ -161,76 +143,7 @@ def in_words(query: Query, domain: Domain) -> str:
     epsilon = query.charge(domain)
     amount = str(epsilon) if epsilon.ratio == 1 else f"{epsilon.nearest:.6g}"
     delta = f" and delta {float(query.delta):.6g}" if query.delta else ""
-    return f"{_subject_of(query)}, at epsilon {amount}{delta}"
-
-
-@singledispatch
-def _subject_of(query: Query) -> str:
-    return query.kind.replace("_", " ")
-
-
-@_subject_of.register
-def _(query: RandomizedResponse) -> str:
-    return "the value itself"
-
-
-@_subject_of.register
-def _(query: UnaryEncoding) -> str:
-    return "a noisy bit for each value"
-
-
-@_subject_of.register
-def _(query: SubsetSelection) -> str:
-    return f"{query.size} values, the true one more likely among them"
-
-
-@_subject_of.register
-def _(query: LocalHashing) -> str:
-    return f"which of {query.hash.buckets} buckets the value is hashed to"
-
-
-@_subject_of.register
-def _(query: Geometric) -> str:
-    return f"the value with noise, from {query.range[0]} to {query.range[1]}"
-
-
-@_subject_of.register
-def _(query: ExponentialMechanism) -> str:
-    return f"which is best of {listed(query.responses, 'or')}"
-
-
-@_subject_of.register
-def _(query: Channel) -> str:
-    return f"a channel to {listed(query.responses, 'or')}"
-
-
-@_subject_of.register
-def _(query: Perturbation) -> str:
-    return f"a score from {query.range[0]:g} to {query.range[1]:g}"
-
-
-@_subject_of.register
-def _(query: Linear) -> str:
-    ends = "" if query.range is None else f" from {query.range[0]:g} to {query.range[1]:g}"
-    return f"a score{ends} of {_coordinates(query.score)}"
-
-
-@_subject_of.register
-def _(query: OnGrid) -> str:
-    ends = f"from {query.range[0]:g} to {query.range[1]:g}"
-    return f"a score {ends} of {_coordinates(query.score)}, with noise"
-
-
-@_subject_of.register
-def _(query: Regression) -> str:
-    return f"a yes-or-no prediction from {_coordinates(query.score)}"
-
-
-def _coordinates(score: Score) -> str:
-    used = [j for j, weight in enumerate(score.weights) if weight not in (0.0, {})]
-    if score.names is None:
-        return f"{len(used)} of {len(score.weights)} coordinates"
-    return listed([score.names[j] for j in used]) or "no coordinate"
+    return f"{query.asks}, at epsilon {amount}{delta}"
 
 
 def _side_in_words(side: Side) -> str:
@@ -250,15 +163,3 @@ def _domain_in_words(domain: Domain) -> str:
     if domain.names is not None:
         return f"one of {len(domain):,} points, by {listed(domain.names)}"
     return f"one of {len(domain):,}: {listed(domain.values, 'or')}"
-
-
-def listed(words: Sequence[object], joint: str = "and") -> str:
-    """``A, B and C``, or ``A, B, C, D and 7 more``; a long word is cut."""
-    shown = [_short(str(word)) for word in words[: _LISTED + 1]]
-    if len(words) > len(shown):
-        shown[-1] = f"{len(words) - _LISTED:,} more"
-    return f" {joint} ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
-def _short(word: str) -> str:
-    return word if len(word) <= _LONGEST else f"{word[:_LONGEST]}…"

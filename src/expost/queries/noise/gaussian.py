@@ -26,12 +26,10 @@ from expost.queries.noise.calibration import continuous_mu, short_above, smalles
 from expost.queries.noise.discrete_gaussian import MOST_STEPS, ROUNDING, GaussianNoise
 from expost.queries.noise.grid import OnGrid, affine_form, read_grid
 from expost.queries.noise.integer import NoisyOnBox, noisy_on_set
-from expost.queries.query import read_delta, read_epsilon
-from expost.queries.scores.aligned import UNIT
-from expost.queries.scores.linear import FORGIVEN
+from expost.queries.query import Unbiased, read_delta, read_epsilon
+from expost.queries.scores.aligned import FORGIVEN, UNIT
 from expost.queries.scores.one_bit import read_range
 from expost.queries.scores.score import WeightsLike, read_score
-from expost.queries.unbiased import Meaning
 from expost.terms.on_box import Link, ScoreTerm
 
 __all__ = ["Gaussian", "gaussian"]
@@ -105,14 +103,14 @@ class Gaussian(OnGrid):
     def work(self, domain: Domain) -> int:
         return 2 * self.noise.reach
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         return noisy_on_set(domain, self, self.noise)
 
-    def _on_box(self, domain: Box) -> BoxLikelihood:
+    def on_box(self, domain: Box) -> BoxLikelihood:
         return _GaussianOnBox(domain, self, self.noise)
 
-    def meaning(self, domain: Domain) -> Meaning:
-        return Meaning(self.range, lambda response: self.grid * response)
+    def meaning(self, domain: Domain) -> Unbiased:
+        return Unbiased(self.range, lambda response: self.grid * response)
 
     def charge(self, domain: Domain) -> Nats:
         """The least epsilon at ``delta``; without one, what no response exceeds."""

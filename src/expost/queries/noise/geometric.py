@@ -15,7 +15,7 @@ from expost.numbers import ExactLike, decimal_text, exact
 from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.noise.integer import NoisyLikelihood
 from expost.queries.query import Query, read_epsilon
-from expost.queries.values.two_weights import two_weights
+from expost.queries.values.pairwise import two_weights
 from expost.sampling import Pmf, digits
 
 __all__ = ["ClampedNoise", "Geometric", "NoisyInteger", "geometric"]
@@ -53,6 +53,10 @@ class Geometric(Query):
     def steepness(self) -> Fraction:
         return Fraction(1)
 
+    @property
+    def asks(self) -> str:
+        return f"the value with noise, from {self.range[0]} to {self.range[1]}"
+
     def tree(self) -> dict[str, Any]:
         return {
             "range": [float(end) for end in self.range],
@@ -73,7 +77,7 @@ class Geometric(Query):
         inside = all(isinstance(value, int) and low <= value <= high for value in values)
         return 0 if inside else 100 * len(values)
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         values = [value for value in domain.values if isinstance(value, int)]
         if len(values) < len(domain):
             raise InvalidInput("geometric needs a domain of integers")

@@ -16,12 +16,11 @@ from expost.errors import InvalidInput, at
 from expost.files.reading import LARGEST_INTEGER, array, number
 from expost.numbers import exact, positive
 from expost.queries.query import Query, read_epsilon
-from expost.queries.scores.aligned import SMALLEST, UNIT, BoxScore
-from expost.queries.scores.linear import shares
+from expost.queries.scores.aligned import BoxScore, Form, shares
 from expost.queries.scores.one_bit import Ends, read_range
 from expost.queries.scores.score import Score, read_score, weights_from_json
 
-__all__ = ["Form", "GridQuery", "OnGrid", "affine_form", "integer_position", "read_grid"]
+__all__ = ["GridQuery", "OnGrid", "affine_form", "integer_position", "read_grid"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +37,11 @@ class OnGrid(Query):
             for end in self.range:
                 if exact(end) % self.grid:
                     raise InvalidInput(f"the end {end:g} of the range is not on the grid")
+
+    @property
+    def asks(self) -> str:
+        ends = f"from {self.range[0]:g} to {self.range[1]:g}"
+        return f"a score {ends} of {self.score.coordinates}, with noise"
 
     def tree(self) -> dict[str, Any]:
         ends = [float(end) for end in self.range]
@@ -92,27 +96,7 @@ def integer_position(responses: Sequence[Value], response: Any) -> int | None:
     return responses.index(integer) if integer in responses else None
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """An affine form on a box, in doubles."""
-
-    weights: tuple[float, ...]
-    offset: float
-    moved: Fraction
-    """How far it can be, in real numbers, from the form of the score that is sampled by."""
-
-
 def affine_form(score: BoxScore, scale: Fraction, shift: Fraction) -> Form | None:
     """scale · score + shift; None where that is too large for doubles."""
-    try:
-        weights = tuple(float(scale * Fraction(weight)) + 0.0 for weight in score.weights)
-        offset = float(scale * Fraction(score.intercept) + shift) + 0.0
-    except OverflowError:
-        return None
-    moved = (
-        # The score in doubles, and coefficients that are off by a unit or by the smallest double.
-        scale * (score.rounding + UNIT * score.magnitude)
-        + UNIT * abs(shift)
-        + SMALLEST * (1 + sum(map(Fraction, score.reach), Fraction(0)))
-    )
-    return Form(weights, offset, moved)
+    under = scale.denominator * shift.denominator
+    return score.form(int(scale * under), int(shift * under), under)

@@ -16,7 +16,7 @@ from expost.numbers import Nats
 from expost.queries.hockey_stick import excess
 from expost.queries.likelihood import BoxLikelihood, BySufficientTerms, FiniteLikelihood
 from expost.queries.noise.grid import OnGrid, integer_position
-from expost.queries.scores.linear import check_within
+from expost.queries.scores.aligned import check_within
 from expost.sampling import Pmf
 from expost.terms.on_set import Powers, Term, Weights, as_weights
 

@@ -16,13 +16,11 @@ from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
 from expost.queries.noise.geometric import ClampedNoise
 from expost.queries.noise.grid import GridQuery, affine_form, read_grid
 from expost.queries.noise.integer import NoisyOnBox, noisy_on_set
-from expost.queries.query import read_epsilon
-from expost.queries.scores.aligned import UNIT
-from expost.queries.scores.linear import FORGIVEN
+from expost.queries.query import Unbiased, read_epsilon
+from expost.queries.scores.aligned import FORGIVEN, UNIT
 from expost.queries.scores.one_bit import read_range
 from expost.queries.scores.score import WeightsLike, read_score
-from expost.queries.unbiased import Meaning
-from expost.queries.values.two_weights import two_weights
+from expost.queries.values.pairwise import two_weights
 from expost.terms.on_box import Link, ScoreTerm
 
 __all__ = ["Laplace", "laplace"]
@@ -68,14 +66,14 @@ class Laplace(GridQuery):
             raise InvalidInput("is too fine for responses up to 2^53", "grid")
         return ClampedNoise(self.first - beyond, last + beyond, reach, heavy, light)
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         return noisy_on_set(domain, self, self.noise())
 
-    def _on_box(self, domain: Box) -> BoxLikelihood:
+    def on_box(self, domain: Box) -> BoxLikelihood:
         return _LaplaceOnBox(domain, self, self.noise())
 
-    def meaning(self, domain: Domain) -> Meaning:
-        return Meaning(self.range, lambda response: self.grid * response)
+    def meaning(self, domain: Domain) -> Unbiased:
+        return Unbiased(self.range, lambda response: self.grid * response)
 
 
 class _LaplaceOnBox(NoisyOnBox):

@@ -18,13 +18,11 @@ from expost.files.reading import members, whole
 from expost.numbers import ExactLike, Nats, decimal_text, exact, up
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
 from expost.queries.noise.grid import GridQuery, affine_form, integer_position, read_grid
-from expost.queries.query import read_epsilon
+from expost.queries.query import Unbiased, read_epsilon
 from expost.queries.scores.aligned import UNIT, BoxScore
 from expost.queries.scores.one_bit import read_range
 from expost.queries.scores.score import WeightsLike, read_score
-from expost.queries.unbiased import Meaning
-from expost.queries.values.pairwise import Pairwise
-from expost.queries.values.two_weights import two_weights
+from expost.queries.values.pairwise import Pairwise, two_weights
 from expost.sampling import Pmf
 from expost.terms.on_box import BLUR, EVERYWHERE, Link, ScoreTerm
 from expost.terms.on_set import Weights, as_weights
@@ -110,14 +108,14 @@ class Piecewise(GridQuery):
         except OverflowError:
             raise InvalidInput("is too small for an estimate in doubles", "epsilon") from None
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         return _PiecewiseLikelihood(domain, self, self.steps(self.score.on_set(domain).values))
 
-    def _on_box(self, domain: Box) -> BoxLikelihood:
+    def on_box(self, domain: Box) -> BoxLikelihood:
         return _PiecewiseOnBox(domain, self, self.score.on_box(domain))
 
-    def meaning(self, domain: Domain) -> Meaning:
-        return Meaning(self.range, self.estimate)
+    def meaning(self, domain: Domain) -> Unbiased:
+        return Unbiased(self.range, self.estimate)
 
 
 def _in_window(steps: NDArray[np.int64], position: int, window: int) -> NDArray[np.bool_]:

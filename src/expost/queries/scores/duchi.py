@@ -10,11 +10,10 @@ from expost.domains import Domain
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, members, number
 from expost.numbers import ExactLike
-from expost.queries.query import read_epsilon
+from expost.queries.query import Unbiased, read_epsilon
 from expost.queries.scores.linear import Linear
 from expost.queries.scores.one_bit import Ends, Grid, read_range
 from expost.queries.scores.score import WeightsLike, read_score, weights_from_json
-from expost.queries.unbiased import Meaning
 
 __all__ = ["Duchi", "duchi"]
 
@@ -56,8 +55,8 @@ class Duchi(Linear):
         except (OverflowError, InvalidInput):
             raise InvalidInput("is too small for estimates in doubles", "epsilon") from None
 
-    def meaning(self, domain: Domain) -> Meaning:
-        return Meaning(self.range, Fraction)
+    def meaning(self, domain: Domain) -> Unbiased:
+        return Unbiased(self.range, Fraction)
 
 
 def duchi(

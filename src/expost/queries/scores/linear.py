@@ -13,23 +13,17 @@ from numpy.typing import NDArray
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, members, number
-from expost.numbers import ExactLike, decimal_text, double_above, double_below
+from expost.numbers import ExactLike, above, below, decimal_text, over_one
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
-from expost.queries.query import Query, read_epsilon
-from expost.queries.scores.aligned import AlignedScore, BoxScore
-from expost.queries.scores.one_bit import Ends, one_bit_weights, read_range
+from expost.queries.query import Query, Unbiased, read_epsilon
+from expost.queries.scores.aligned import AlignedScore, BoxScore, check_within, shares
+from expost.queries.scores.one_bit import Ends, one_bit_meaning, one_bit_weights, read_range
 from expost.queries.scores.one_bit_on_box import ScoreLikelihood, relative_share
 from expost.queries.scores.score import Score, WeightsLike, read_score, weights_from_json
 from expost.queries.tables.columns import Columns
-from expost.queries.unbiased import Meaning, one_bit_meaning
 from expost.terms.on_box import Link
 
-__all__ = ["FORGIVEN", "Linear", "check_within", "linear", "shares"]
-
-
-# What decimals lose on their way to doubles is not worth an error: 0.1 times 100 is 5.6e-16 above
-# 10. Scores are clipped to the range in any case, and accounted as such.
-FORGIVEN = Fraction(1, 10**12)
+__all__ = ["Linear", "linear"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +49,11 @@ class Linear(Query):
         if self.range is not None:
             ends = f" {'clipped to' if self.clip else 'in'} [{self.range[0]}, {self.range[1]}]"
         return f"{type(self).__name__}({self.score}{ends}, epsilon={decimal_text(self.epsilon)})"
+
+    @property
+    def asks(self) -> str:
+        ends = "" if self.range is None else f" from {self.range[0]:g} to {self.range[1]:g}"
+        return f"a score{ends} of {self.score.coordinates}"
 
     def tree(self) -> dict[str, Any]:
         tree = {**self.score.tree(), "clip": self.clip, "epsilon": self.epsilon}
@@ -85,18 +84,18 @@ class Linear(Query):
     def work(self, domain: Domain) -> int:
         return len(domain) if isinstance(domain, FiniteSet) else 0
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         score = self.score.on_set(domain)
         ends = self._ends(score)
         columns = one_bit_weights(shares(score.values, ends), self.epsilon)
         return Columns(domain, self._answers(ends), columns)
 
-    def _on_box(self, domain: Box) -> BoxLikelihood:
+    def on_box(self, domain: Box) -> BoxLikelihood:
         score = self.score.on_box(domain)
         ends = self._ends(score)
         return _LinearOnBox(domain, self._answers(ends), score, self.epsilon, ends)
 
-    def meaning(self, domain: Domain) -> Meaning:
+    def meaning(self, domain: Domain) -> Unbiased:
         score = self.score.on_box(domain) if isinstance(domain, Box) else self.score.on_set(domain)
         ends = self._ends(score)
         return one_bit_meaning(ends, ends, self.epsilon)
@@ -112,31 +111,10 @@ class Linear(Query):
         if self.range is not None:
             check_within(score, self.range)
             return self.range
-        lowest, highest = score.extreme(-1), score.extreme(1)
-        if lowest.value == highest.value:
+        lowest, highest, under = score.ends
+        if lowest == highest:
             raise InvalidInput("the score is the same everywhere", "range")
-        return number(double_below(lowest.value)), number(double_above(highest.value))
-
-
-def check_within(score: AlignedScore, ends: Ends) -> None:
-    """Refuse a score that leaves its range, and say where."""
-    lowest, highest = score.extreme(-1), score.extreme(1)
-    low, high = map(Fraction, ends)
-    for extreme, excess, side in [
-        (highest, highest.value - high, "above"),
-        (lowest, low - lowest.value, "below"),
-    ]:
-        if excess > FORGIVEN * (high - low):
-            reached = f"the score reaches {float(extreme.value):.10g} at {extreme.where}"
-            raise InvalidInput(f"{reached}, {float(excess):.3g} {side} the range", "range")
-
-
-def shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
-    """How far up a range scores are, from 0 to 1."""
-    low, high = map(float, ends)
-    # What overflows is beyond the range by far, and clipped like the rest.
-    with np.errstate(over="ignore"):
-        return np.clip((scores - low) / (high - low), 0.0, 1.0)
+        return number(below(lowest, under)), number(above(highest, under))
 
 
 class _LinearOnBox(ScoreLikelihood):
@@ -148,18 +126,21 @@ class _LinearOnBox(ScoreLikelihood):
         super().__init__(domain, responses, score, epsilon)
         self._ends = ends
 
-    def _share_error(self, position: int, growth: Fraction) -> Fraction:
+    @staticmethod
+    def share_error(position: int, growth: Fraction) -> Fraction:
         # Two differences, a quotient, and a product: (1 + u)^4 - 1 < 5u.
         return relative_share(Fraction(5, 2**53), position, growth)
 
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return shares(scores, self._ends)
 
-    def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
-        low, high = map(Fraction, self._ends)
-        return sign * 2 / (high - low), -sign * (low + high) / (high - low)
+    def _form(self, sign: int, epsilon: float) -> tuple[int, int, int]:
+        # From [low, high] to [-1, 1].
+        (low, high), bottom = over_one(self._ends)
+        return sign * 2 * bottom, -sign * (low + high), high - low
 
-    def _slope(self, growth: Fraction) -> Fraction:
+    @staticmethod
+    def slope(growth: Fraction, epsilon: Fraction) -> Fraction:
         return growth / 2
 
 

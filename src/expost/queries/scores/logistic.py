@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.numbers import ExactLike
-from expost.numbers.portable_exp import SIGMOID_ERROR, sigmoid
+from expost.numbers.portable import SIGMOID_ERROR, sigmoid
 from expost.queries.query import read_epsilon
 from expost.queries.scores.one_bit_on_box import ScoreLikelihood, relative_share
 from expost.queries.scores.regression import Regression
@@ -25,16 +25,19 @@ class _LogisticOnBox(ScoreLikelihood):
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return sigmoid(scores)
 
-    def _share_error(self, position: int, growth: Fraction) -> Fraction:
+    @staticmethod
+    def share_error(position: int, growth: Fraction) -> Fraction:
         # The logistic function, and one product.
         return relative_share(SIGMOID_ERROR + Fraction(2, 2**53), position, growth)
 
-    def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
-        return Fraction(sign), Fraction(epsilon) / 2
+    def _form(self, sign: int, epsilon: float) -> tuple[int, int, int]:
+        top, bottom = epsilon.as_integer_ratio()
+        return sign * 2 * bottom, top, 2 * bottom
 
-    def _slope(self, growth: Fraction) -> Fraction:
+    @staticmethod
+    def slope(growth: Fraction, epsilon: Fraction) -> Fraction:
         # tanh(e/4) with e = log(1 + growth), which is at most epsilon.
-        return min(self._epsilon / 4, Fraction(1))
+        return min(epsilon / 4, Fraction(1))
 
 
 class Logistic(Regression):

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from expost.errors import InvalidInput
 from expost.files.reading import each, number
 from expost.numbers import double_below
-from expost.queries.values.two_weights import two_weights
+from expost.queries.query import Unbiased
+from expost.queries.values.pairwise import two_weights
 from expost.terms.on_set import Weights, as_weights
 
-__all__ = ["Ends", "Grid", "one_bit_weights", "read_range"]
+__all__ = ["Ends", "Grid", "one_bit_meaning", "one_bit_weights", "read_range"]
 
 Ends = tuple[int | float, int | float]
 """The lower and the upper end of a range."""
@@ -62,6 +63,12 @@ def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weig
     above = as_weights([int(s) for s in steps] if total >= 2**62 else steps, total)
     high = above + grid.light
     return total - high, high
+
+
+def one_bit_meaning(ends: Ends, responses: Ends, epsilon: Fraction) -> Unbiased:
+    """What two responses say of a score that are sampled by the weights of :class:`Grid`."""
+    means = dict(zip(responses, Grid.at(epsilon).means(ends), strict=True))
+    return Unbiased(ends, means.__getitem__)
 
 
 def read_range(range: Sequence[float]) -> Ends:

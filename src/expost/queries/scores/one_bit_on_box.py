@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +15,9 @@ from numpy.typing import NDArray
 from expost.domains import Box, Point
 from expost.errors import InvalidInput
 from expost.files.reading import number
-from expost.numbers import double_above
+from expost.numbers import above, double_above
 from expost.queries.likelihood import BoxLikelihood
-from expost.queries.scores.aligned import SMALLEST, UNIT, BoxScore
+from expost.queries.scores.aligned import BoxScore
 from expost.queries.scores.one_bit import Ends, Grid, one_bit_weights
 from expost.sampling import Categorical, Pmf
 from expost.terms.on_box import Link, ScoreTerm
@@ -40,16 +42,21 @@ class ScoreLikelihood(BoxLikelihood):
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """How far up scores are, between 0 and 1, as it is sampled."""
 
+    @staticmethod
     @abstractmethod
-    def _share_error(self, position: int, growth: Fraction) -> Fraction:
+    def share_error(position: int, growth: Fraction) -> Fraction:
         """What the rounding of a share can change in the logarithm of a response's weight."""
 
     @abstractmethod
-    def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
-        """Scale and shift that make z of a score, for the high (1) or the low response (-1)."""
+    def _form(self, sign: int, epsilon: float) -> tuple[int, int, int]:
+        """Scale and shift that make z of a score, for the high (1) or the low response (-1).
 
+        As integers over a third one, which is positive.
+        """
+
+    @staticmethod
     @abstractmethod
-    def _slope(self, growth: Fraction) -> Fraction:
+    def slope(growth: Fraction, epsilon: Fraction) -> Fraction:
         """The most that log(1 + share·growth) can change per unit of z."""
 
     @property
@@ -61,7 +68,7 @@ class ScoreLikelihood(BoxLikelihood):
         """The rounding of a share, and half a step of the grid next to a weight above light."""
         grid = Grid.at(self._epsilon)
         growth = Fraction(grid.span, grid.light)
-        share = max(self._share_error(position, growth) for position in (0, 1))
+        share = max(self.share_error(position, growth) for position in (0, 1))
         return share + Fraction(1, 2 * grid.light)
 
     def position(self, response: Any) -> int | None:
@@ -90,32 +97,18 @@ class ScoreLikelihood(BoxLikelihood):
     def _term(self, position: int) -> ScoreTerm:
         if self._score.is_constant:
             return self._flat(Fraction(0))
-        grid, epsilon = Grid.at(self._epsilon), float(self._epsilon)
-        growth = Fraction(grid.span, grid.light)
-        scale, shift = self._form(1 if position else -1, epsilon)
-        score = self._score
-        try:
-            weights = tuple(_times(scale, weight) for weight in score.weights)
-            offset = float(scale * Fraction(score.intercept) + shift) + 0.0
-        except OverflowError:
+        known = _known(type(self), self._epsilon, position)
+        form = self._score.form(*self._form(1 if position else -1, known.epsilon))
+        if form is None:
             return self._flat(self._epsilon / 2)
-        # A coefficient is off by a unit of itself, or by the smallest double.
-        moved = abs(scale) * (score.rounding + UNIT * score.magnitude) + UNIT * abs(shift)
-        moved += SMALLEST * (1 + sum(map(Fraction, score.reach)))
-        error = (
-            # The score in doubles, and the doubles of the term.
-            self._slope(growth) * moved
-            + self._share_error(position, growth)
-            # The grid: half a step, next to a weight that is at least light.
-            + Fraction(1, 2 * grid.light)
-            # Epsilon: heavy rounded down, the span of the grid, and the double of the term.
-            + Fraction(1, grid.heavy)
-            + Fraction(grid.heavy - grid.light - grid.span, grid.light + grid.span)
-            + abs(Fraction(epsilon) - self._epsilon)
-        )
-        if error >= self._epsilon / 2:
+        # slope · moved + rest: the score in doubles, the doubles of the term, and all else.
+        slope, slope_under = known.slope.as_integer_ratio()
+        rest, rest_under = known.rest.as_integer_ratio()
+        under = slope_under * form.under
+        error, under = slope * form.top * rest_under + rest * under, under * rest_under
+        if 2 * error * self._epsilon.denominator >= self._epsilon.numerator * under:
             return self._flat(self._epsilon / 2)
-        return ScoreTerm(self.link, epsilon, weights, offset, double_above(error))
+        return ScoreTerm(self.link, known.epsilon, form.weights, form.offset, above(error, under))
 
     def _flat(self, error: Fraction) -> ScoreTerm:
         """A constant. All logarithms are within epsilon of each other, so half of it from one."""
@@ -123,10 +116,29 @@ class ScoreLikelihood(BoxLikelihood):
         return ScoreTerm(self.link, float(self._epsilon), zeros, 0.0, double_above(error))
 
 
-def _times(scale: Fraction, weight: float) -> float:
-    """A product, correctly rounded; the quotient of two integers is."""
-    top, bottom = weight.as_integer_ratio()
-    return scale.numerator * top / (scale.denominator * bottom) + 0.0
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What does not depend on the score: an epsilon in doubles, a slope, and an error."""
+
+    epsilon: float
+    slope: Fraction
+    rest: Fraction
+
+
+@lru_cache(maxsize=1024)
+def _known(kind: type[ScoreLikelihood], epsilon: Fraction, position: int) -> _Known:
+    grid, double = Grid.at(epsilon), float(epsilon)
+    growth = Fraction(grid.span, grid.light)
+    rest = (
+        kind.share_error(position, growth)
+        # The grid: half a step, next to a weight that is at least light.
+        + Fraction(1, 2 * grid.light)
+        # Epsilon: heavy rounded down, the span of the grid, and the double of the term.
+        + Fraction(1, grid.heavy)
+        + Fraction(grid.heavy - grid.light - grid.span, grid.light + grid.span)
+        + abs(Fraction(double) - epsilon)
+    )
+    return _Known(double, kind.slope(growth, epsilon), rest)
 
 
 def relative_share(error: Fraction, position: int, growth: Fraction) -> Fraction:

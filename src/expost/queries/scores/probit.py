@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.numbers import ExactLike
-from expost.numbers.portable_normal import NORMAL_ERROR, normal
+from expost.numbers.portable import NORMAL_ERROR, normal
 from expost.queries.query import read_epsilon
 from expost.queries.scores.one_bit_on_box import ScoreLikelihood
 from expost.queries.scores.regression import Regression
@@ -25,14 +25,16 @@ class _ProbitOnBox(ScoreLikelihood):
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return normal(scores)
 
-    def _share_error(self, position: int, growth: Fraction) -> Fraction:
+    @staticmethod
+    def share_error(position: int, growth: Fraction) -> Fraction:
         # Absolute, and the product with the span is rounded once more.
         return (NORMAL_ERROR + Fraction(2, 2**53)) * growth
 
-    def _form(self, sign: int, epsilon: float) -> tuple[Fraction, Fraction]:
-        return Fraction(sign), Fraction(0)
+    def _form(self, sign: int, epsilon: float) -> tuple[int, int, int]:
+        return sign, 0, 1
 
-    def _slope(self, growth: Fraction) -> Fraction:
+    @staticmethod
+    def slope(growth: Fraction, epsilon: Fraction) -> Fraction:
         # The density of the normal distribution is below 2/5.
         return growth * 2 / 5
 

@@ -14,12 +14,11 @@ from expost.domains import Box, Domain, FiniteSet
 from expost.files.reading import members
 from expost.numbers import decimal_text
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
-from expost.queries.query import Query, read_epsilon
-from expost.queries.scores.one_bit import one_bit_weights
+from expost.queries.query import Query, Unbiased, read_epsilon
+from expost.queries.scores.one_bit import one_bit_meaning, one_bit_weights
 from expost.queries.scores.one_bit_on_box import ScoreLikelihood
 from expost.queries.scores.score import Score, read_score, weights_from_json
 from expost.queries.tables.columns import Columns
-from expost.queries.unbiased import Meaning, one_bit_meaning
 
 __all__ = ["Regression"]
 
@@ -39,6 +38,10 @@ class Regression(Query):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.score}, epsilon={decimal_text(self.epsilon)})"
+
+    @property
+    def asks(self) -> str:
+        return f"a yes-or-no prediction from {self.score.coordinates}"
 
     def tree(self) -> dict[str, Any]:
         return {**self.score.tree(), "epsilon": self.epsilon}
@@ -60,12 +63,12 @@ class Regression(Query):
     def work(self, domain: Domain) -> int:
         return len(domain) if isinstance(domain, FiniteSet) else 0
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         shares = self.curve(self.score.on_set(domain).values)
         return Columns(domain, _RESPONSES, one_bit_weights(shares, self.epsilon))
 
-    def _on_box(self, domain: Box) -> BoxLikelihood:
+    def on_box(self, domain: Box) -> BoxLikelihood:
         return self.likelihood(domain, _RESPONSES, self.score.on_box(domain), self.epsilon)
 
-    def meaning(self, domain: Domain) -> Meaning:
+    def meaning(self, domain: Domain) -> Unbiased:
         return one_bit_meaning(_RESPONSES, _RESPONSES, self.epsilon)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from expost.domains import Box, Categories, FiniteSet, some
 from expost.errors import InvalidInput, at
-from expost.files.reading import array, double, each, members, text
+from expost.files.reading import array, double, doubles, each, members, text
 from expost.queries.scores.aligned import BoxScore, SetScore
+from expost.queries.words import listed
 
 __all__ = ["Score", "WeightsLike", "read_score", "weights_from_json"]
 
@@ -34,6 +35,14 @@ class Score:
         size = sum(len(weight) if isinstance(weight, dict) else 1 for weight in self.weights)
         return f"{size} weight{'s' if size > 1 else ''}"
 
+    @property
+    def coordinates(self) -> str:
+        """Those that it depends on, in words."""
+        used = [j for j, weight in enumerate(self.weights) if weight not in (0.0, {})]
+        if self.names is None:
+            return f"{len(used)} of {len(self.weights)} coordinates"
+        return listed([self.names[j] for j in used]) or "no coordinate"
+
     def tree(self) -> dict[str, Any]:
         """The JSON shape, with numbers as doubles."""
         weights: Any = list(self.weights)
@@ -44,6 +53,8 @@ class Score:
     def on_box(self, box: Box) -> BoxScore:
         columns: list[float] = []
         aligned = self._aligned(box.names, len(box.sides))
+        if not box.groups and all(isinstance(weight, float) for weight in aligned):
+            return BoxScore(cast("tuple[float, ...]", aligned), self.intercept, box)
         names = box.names or [f"[{index}]" for index in range(len(box.sides))]
         for name, side, weight in zip(names, box.sides, aligned, strict=True):
             with at(_below("weights", name)):
@@ -111,7 +122,8 @@ def _of_number(weight: Weight) -> float:
 
 
 def _weight(weight: Any) -> Weight:
-    if not isinstance(weight, Mapping):
+    # Most are texts, and asking whether one is a Mapping takes longer than reading it.
+    if isinstance(weight, str) or not isinstance(weight, Mapping):
         return double(weight)
     fields = members(dict(weight) if not isinstance(weight, dict) else weight, optional=None)
     result = {}
@@ -127,7 +139,9 @@ def read_score(weights: WeightsLike, intercept: float) -> Score:
     """A score as a person writes it."""
     names: tuple[str, ...] | None = None
     values: list[Weight] = []
-    if isinstance(weights, Mapping):
+    if (plain := doubles(weights)) is not None:
+        values += plain
+    elif isinstance(weights, Mapping):
         with at("weights"):
             names = tuple(text(name) for name in weights)
         for name, weight in weights.items():

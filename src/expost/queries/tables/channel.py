@@ -20,6 +20,7 @@ from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.query import Query, read_delta
 from expost.queries.tables.columns import Columns
 from expost.queries.tables.probabilities import read_table
+from expost.queries.words import listed
 from expost.terms.on_set import Weights
 
 __all__ = ["Channel", "channel"]
@@ -39,6 +40,10 @@ class Channel(Query):
     def __repr__(self) -> str:
         delta = f", delta={decimal_text(self.delta)}" if self.delta else ""
         return f"Channel({len(self.weights)} values, {len(self.responses)} responses{delta})"
+
+    @property
+    def asks(self) -> str:
+        return f"a channel to {listed(self.responses, 'or')}"
 
     def tree(self) -> dict[str, Any]:
         tree: dict[str, Any] = {
@@ -75,7 +80,7 @@ class Channel(Query):
         ratio = least_ratio(self.weights, self.delta * self.denominator)
         return INFINITE if ratio is None else Nats(ratio=ratio)
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) != len(self.weights):
             raise InvalidInput(
                 f"{len(self.weights)} rows for a domain of {len(domain)} values", "probabilities"

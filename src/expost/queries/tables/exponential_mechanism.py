@@ -17,6 +17,7 @@ from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.memo import Recent
 from expost.queries.query import Query, read_epsilon
 from expost.queries.tables.columns import Columns
+from expost.queries.words import listed
 from expost.terms.on_set import as_weights
 
 __all__ = ["ExponentialMechanism", "exponential_mechanism"]
@@ -63,6 +64,10 @@ class ExponentialMechanism(Query):
     def steepness(self) -> Fraction:
         return 1 + max(max(row) - min(row) for row in self.utility) / self.sensitivity / 2
 
+    @property
+    def asks(self) -> str:
+        return f"which is best of {listed(self.responses, 'or')}"
+
     def tree(self) -> dict[str, Any]:
         return {
             "responses": [r if isinstance(r, str) else float(r) for r in self.responses],
@@ -84,7 +89,7 @@ class ExponentialMechanism(Query):
     def with_epsilon(self, epsilon: Fraction) -> ExponentialMechanism:
         return replace(self, epsilon=epsilon)
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) != len(self.utility):
             raise InvalidInput(
                 f"{len(self.utility)} rows for a domain of {len(domain)} values", "utility"

@@ -15,10 +15,9 @@ from expost.errors import InvalidInput, at
 from expost.files.reading import array, double, each, members
 from expost.numbers import ExactLike, decimal_text
 from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.query import Query, read_epsilon
-from expost.queries.scores.one_bit import Ends, one_bit_weights, read_range
+from expost.queries.query import Query, Unbiased, read_epsilon
+from expost.queries.scores.one_bit import Ends, one_bit_meaning, one_bit_weights, read_range
 from expost.queries.tables.columns import Columns
-from expost.queries.unbiased import Meaning, one_bit_meaning
 
 __all__ = ["Perturbation", "perturbation"]
 
@@ -44,6 +43,10 @@ class Perturbation(Query):
         shown = f"{len(self.scores)} scores in [{low}, {high}]"
         return f"Perturbation({shown}, epsilon={decimal_text(self.epsilon)})"
 
+    @property
+    def asks(self) -> str:
+        return f"a score from {self.range[0]:g} to {self.range[1]:g}"
+
     def tree(self) -> dict[str, Any]:
         low, high = self.range
         return {
@@ -67,7 +70,7 @@ class Perturbation(Query):
     def work(self, domain: Domain) -> int:
         return len(domain) if isinstance(domain, FiniteSet) else 0
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) != len(self.scores):
             raise InvalidInput(
                 f"{len(self.scores)} scores for a domain of {len(domain)} values", "scores"
@@ -76,7 +79,7 @@ class Perturbation(Query):
         share = (self.scores - low) / (high - low)
         return Columns(domain, self.range, one_bit_weights(share, self.epsilon))
 
-    def meaning(self, domain: Domain) -> Meaning:
+    def meaning(self, domain: Domain) -> Unbiased:
         return one_bit_meaning(self.range, self.range, self.epsilon)
 
 

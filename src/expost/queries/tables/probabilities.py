@@ -77,12 +77,12 @@ def _doubles(entries: NDArray[Any]) -> NDArray[np.float64]:
 def _from_exact(entries: NDArray[Any]) -> tuple[Weights, int]:
     rows: list[list[Fraction]] = []
     denominator = 1
-    for i, row in enumerate(entries):
+    for i, row in enumerate(entries.tolist()):
         rows.append(each(row, _probability, f"[{i}]"))
         denominator = math.lcm(denominator, *(p.denominator for p in rows[-1]))
         if denominator.bit_length() > _MOST_BITS:
             raise InvalidInput(f"the common denominator has more than {_MOST_BITS} bits", f"[{i}]")
-        if sum(rows[-1]) != 1:
+        if sum(p.numerator * (denominator // p.denominator) for p in rows[-1]) != denominator:
             raise InvalidInput(f"the row sums to {_shown(sum(rows[-1]))}, not to 1", f"[{i}]")
     weights = [[p.numerator * (denominator // p.denominator) for p in row] for row in rows]
     return as_weights(weights, denominator), denominator
@@ -90,7 +90,7 @@ def _from_exact(entries: NDArray[Any]) -> tuple[Weights, int]:
 
 def _probability(entry: Any) -> Fraction:
     value = exact(entry)
-    if not 0 <= value <= 1:
+    if not 0 <= value.numerator <= value.denominator:
         raise InvalidInput("must be between 0 and 1")
     return value
 

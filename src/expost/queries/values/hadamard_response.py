@@ -15,8 +15,7 @@ from expost.files.reading import members, number, whole
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.query import Query, read_epsilon
-from expost.queries.values.pairwise import Pairwise
-from expost.queries.values.two_weights import two_weights
+from expost.queries.values.pairwise import Pairwise, two_weights
 from expost.sampling import Pmf
 
 __all__ = ["HadamardResponse", "SignedColumns", "hadamard_response"]
@@ -57,7 +56,7 @@ class HadamardResponse(Query):
     def with_epsilon(self, epsilon: Fraction) -> HadamardResponse:
         return replace(self, epsilon=epsilon)
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if self.order <= len(domain):
             raise InvalidInput(f"must be above the number of values, {len(domain)}", "order")
         return _HadamardLikelihood(domain, self.order, *two_weights(self.epsilon))

@@ -20,8 +20,7 @@ from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.memo import Recent
 from expost.queries.query import Query, read_epsilon
-from expost.queries.values.pairwise import Pairwise
-from expost.queries.values.two_weights import two_weights
+from expost.queries.values.pairwise import Pairwise, two_weights
 from expost.sampling import Pmf, Spiked
 
 __all__ = ["LocalHashing", "local_hashing"]
@@ -87,6 +86,10 @@ class LocalHashing(Query):
     def __repr__(self) -> str:
         return f"LocalHashing({self.hash.buckets} buckets, epsilon={decimal_text(self.epsilon)})"
 
+    @property
+    def asks(self) -> str:
+        return f"which of {self.hash.buckets} buckets the value is hashed to"
+
     def tree(self) -> dict[str, Any]:
         return {
             "seed": self.hash.seed,
@@ -104,7 +107,7 @@ class LocalHashing(Query):
     def work(self, domain: Domain) -> int:
         return len(domain) if isinstance(domain, FiniteSet) else 0
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         buckets = _recent.get(self.hash, domain, lambda: self.hash.of(domain), len)
         return _HashedLikelihood(domain, self.hash.buckets, buckets, *two_weights(self.epsilon))
 

@@ -4,19 +4,48 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
-from expost.numbers import Nats
+from expost.numbers import Nats, scaled_exp
 from expost.queries.likelihood import FiniteLikelihood
 from expost.terms.on_set import Powers, Term, Weights, as_weights
 
-__all__ = ["Pairwise"]
+__all__ = ["Bits", "Pairwise", "two_weights"]
+
+
+@lru_cache(maxsize=1 << 14)
+def two_weights(epsilon: Fraction) -> tuple[int, int]:
+    """Weights (heavy, light) with heavy/light just below e^epsilon.
+
+    light = 2^B and heavy = ⌊2^B e^epsilon⌋ with B = 40 + max(0, ⌈log₂ 1/epsilon⌉): the loss
+    log(heavy/light) is at most epsilon, exactly, and misses it by less than 2^-40 of itself.
+    """
+    bits = 40
+    while epsilon.numerator << (bits - 40) < epsilon.denominator:
+        bits += 1
+    return scaled_exp(epsilon, bits), 1 << bits
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """How likely bits are: the same for all inputs, for values are alike."""
+
+    own: Fraction
+    """The bit of the input."""
+    other: Fraction
+    """Any other bit."""
+    right: Fraction
+    """The bit of the input without that of a certain other value."""
+    wrong: Fraction
+    """The bit of a certain other value without that of the input."""
+    independent: bool
 
 
 class Pairwise(FiniteLikelihood):
@@ -46,6 +75,13 @@ class Pairwise(FiniteLikelihood):
         """How likely a response speaks for the true value, and for one that it is told from.
 
         None where that is not the same for all values.
+        """
+        return None
+
+    def bits(self, place: int) -> Bits | None:
+        """How likely the bits of a response are, for the value at this place.
+
+        None where responses are few, and not made of a bit for each value.
         """
         return None
 

@@ -14,8 +14,7 @@ from expost.files.reading import members
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.query import Query, read_epsilon
-from expost.queries.values.pairwise import Pairwise
-from expost.queries.values.two_weights import two_weights
+from expost.queries.values.pairwise import Pairwise, two_weights
 from expost.sampling import Pmf, Spiked
 
 __all__ = ["RandomizedResponse", "randomized_response"]
@@ -37,6 +36,10 @@ class RandomizedResponse(Query):
     def __repr__(self) -> str:
         return f"RandomizedResponse(epsilon={decimal_text(self.epsilon)})"
 
+    @property
+    def asks(self) -> str:
+        return "the value itself"
+
     def tree(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon}
 
@@ -47,7 +50,7 @@ class RandomizedResponse(Query):
     def with_epsilon(self, epsilon: Fraction) -> RandomizedResponse:
         return RandomizedResponse(epsilon)
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         return _RandomizedLikelihood(domain, *two_weights(self.epsilon))
 
 

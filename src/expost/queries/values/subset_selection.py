@@ -19,8 +19,7 @@ from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries.lazy import Lazy
 from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.query import Query, read_epsilon
-from expost.queries.values.pairwise import Pairwise
-from expost.queries.values.two_weights import two_weights
+from expost.queries.values.pairwise import Bits, Pairwise, two_weights
 from expost.sampling import Pmf
 
 __all__ = ["SpikedSubsets", "SubsetSelection", "members_of", "rank_of", "subset_selection"]
@@ -53,6 +52,10 @@ class SubsetSelection(Query):
     def __repr__(self) -> str:
         return f"SubsetSelection({self.size} values, epsilon={decimal_text(self.epsilon)})"
 
+    @property
+    def asks(self) -> str:
+        return f"{self.size} values, the true one more likely among them"
+
     def tree(self) -> dict[str, Any]:
         return {"size": float(self.size), "epsilon": self.epsilon}
 
@@ -63,7 +66,7 @@ class SubsetSelection(Query):
     def with_epsilon(self, epsilon: Fraction) -> SubsetSelection:
         return replace(self, epsilon=epsilon)
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if self.size >= len(domain):
             raise InvalidInput(f"must be below the number of values, {len(domain)}", "size")
         if len(domain) > _MOST_VALUES:
@@ -104,6 +107,23 @@ class _SubsetLikelihood(Pairwise):
             return self._given[position]
         flags = members_of(position, self._size, len(self.domain))
         return tuple(i for i, flag in enumerate(flags) if flag)
+
+    def bits(self, place: int) -> Bits:
+        # From the probabilities of whole responses, and how many of them there are.
+        domain, size = len(self.domain), self._size
+        neighbour = (place + 1) % domain
+        telling = self.telling(place, neighbour)
+        having = self.pmf(place).probability(telling)
+        lacking = self.pmf(neighbour).probability(telling)
+        apart = math.comb(domain - 2, size - 1)
+        both = math.comb(domain - 2, size - 2) if size > 1 else 0
+        return Bits(
+            own=math.comb(domain - 1, size - 1) * having,
+            other=both * having + apart * lacking,
+            right=apart * having,
+            wrong=apart * lacking,
+            independent=False,
+        )
 
     def position(self, response: Any) -> int | None:
         try:

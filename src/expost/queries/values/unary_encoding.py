@@ -17,8 +17,7 @@ from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries.lazy import Lazy
 from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.query import Query, read_epsilon
-from expost.queries.values.pairwise import Pairwise
-from expost.queries.values.two_weights import two_weights
+from expost.queries.values.pairwise import Bits, Pairwise, two_weights
 from expost.sampling import Pmf, digits
 
 __all__ = ["NoisyBits", "UnaryEncoding", "unary_encoding"]
@@ -53,6 +52,10 @@ class UnaryEncoding(Query):
     def __repr__(self) -> str:
         return f"UnaryEncoding({self.variant}, epsilon={decimal_text(self.epsilon)})"
 
+    @property
+    def asks(self) -> str:
+        return "a noisy bit for each value"
+
     def tree(self) -> dict[str, Any]:
         return {"variant": self.variant, "epsilon": self.epsilon}
 
@@ -63,7 +66,7 @@ class UnaryEncoding(Query):
     def with_epsilon(self, epsilon: Fraction) -> UnaryEncoding:
         return replace(self, epsilon=epsilon)
 
-    def _on(self, domain: FiniteSet) -> FiniteLikelihood:
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) > _MOST_VALUES:
             raise InvalidInput(
                 f"a bit for each of {len(domain)} values is too many: at most {_MOST_VALUES}; "
@@ -101,6 +104,18 @@ class _UnaryLikelihood(Pairwise):
     def chances(self) -> tuple[Fraction, Fraction]:
         total = sum(self._true)
         return Fraction(self._true[1], total), Fraction(self._other[1], total)
+
+    def bits(self, place: int) -> Bits:
+        # Bits are independent, so the odds of one are those of it alone against none at all.
+        size, pmf = len(self.domain), self.pmf(place)
+        none = pmf.probability(0)
+
+        def share(bit: int) -> Fraction:
+            one = pmf.probability(1 << (size - 1 - bit))
+            return one / (one + none)
+
+        own, other = share(place), share((place + 1) % size)
+        return Bits(own, other, own * (1 - other), other * (1 - own), independent=True)
 
     def _text(self, position: int) -> str:
         return format(position, f"0{len(self.domain)}b")
