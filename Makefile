@@ -8,7 +8,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 UV ?= $(shell command -v uv 2>/dev/null)
 UV_VERSION := 0.13.7
 BIN := .venv/bin
-SYNC := sync --quiet --locked --all-extras --inexact
+SYNC := sync --quiet --locked --all-extras --inexact --compile-bytecode
 
 .PHONY: setup demo test hunt check format bench coverage docs clean
 
@@ -28,8 +28,9 @@ else
 endif
 	@touch $@
 
-.venv/.compiled: .venv/.installed src/expost/solver/kernels.py
+.venv/.compiled: .venv/.installed $(wildcard src/expost/solver/kernels/*.py)
 	@echo "Compiling the optimizer, once ..."
+	@$(BIN)/python -m compileall -q src
 	@$(BIN)/python -m expost.solver.warm_up
 	@touch $@
 

@@ -179,7 +179,7 @@ def test_a_finite_transcript_never_imports_the_compiler(tmp_path: Path) -> None:
     program = (
         "import sys; from expost.cli.main import main; sys.argv = ['expost', 'loss', sys.argv[1]]\n"
         "try: main()\n"
-        "finally: print('numba' in sys.modules, 'expost.solver.kernels' in sys.modules)"
+        "finally: print('llvmlite' in sys.modules, 'expost.solver.kernels' in sys.modules)"
     )
     result = subprocess.run(
         [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True

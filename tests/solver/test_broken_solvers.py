@@ -8,16 +8,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
 
 import expost as xp
-from expost.solver import branch_and_bound
-from expost.solver.kernels import TIGHTENED
+from expost.solver.kernels.layout import TIGHTENED
 from support.boxes import Ask, Case, Side, complaints
-from support.parts import plain_kernels
+from support.parts import plain_kernels, solver_of
 
 Break = Callable[[Any], None]
 
@@ -41,7 +39,7 @@ def flagged(broken: Break, count: int, **options: Any) -> int:
     module = plain_kernels()
     broken(module)
     found = 0
-    with mock.patch.object(branch_and_bound, "kernels", module):
+    with solver_of(module):
         for seed, case in enumerate(cases(count)):
             try:
                 loss = xp.realized_loss(case.transcript, **options)
@@ -68,7 +66,7 @@ def the_trap(module: Any) -> None:
 
     def forgetful(*arguments: Any) -> float:
         bound = whole(*arguments)
-        arguments[2][TIGHTENED] = 0.0
+        arguments[1].found[TIGHTENED] = 0.0
         return float(bound)
 
     module.grow = forgetful

@@ -9,18 +9,18 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import mpmath
 import numpy as np
 import pytest
 
 import expost as xp
-from expost.solver import branch_and_bound, kernels
 from expost.solver.branch_and_bound import Search
 from expost.solver.convex import Convex
 from expost.solver.corners import Corners
-from expost.solver.kernels import CORNERS, FALLING, FOOT, TIGHTENED, PackedSide, Side, Work
+from expost.solver.kernels.branching import CORNERS
+from expost.solver.kernels.layout import FOOT, TIGHTENED, PackedProblem, Problem, Work
+from expost.solver.kernels.links import FALLING
 from expost.terms.on_box import Link, ScoreTerm
 from support.parts import (
     curvature_left,
@@ -28,11 +28,13 @@ from support.parts import (
     exact_sum,
     highest,
     is_positive_semidefinite,
+    kernels,
     links_of,
     make_node,
     make_packed,
     plain_kernels,
     single,
+    solver_of,
 )
 
 EPSILONS = [0.01, 0.1, 0.5, 1.0, 2.5, 8.0]
@@ -40,13 +42,13 @@ EPSILONS = [0.01, 0.1, 0.5, 1.0, 2.5, 8.0]
 
 @pytest.fixture(autouse=True)
 def fifty_digits() -> Iterator[None]:
-    with mpmath.workdps(50):
+    with mpmath.workdps(50), np.errstate(all="ignore"):  # as compiled code does
         yield
 
 
 def falling(
     generator: random.Random, d: int, n: int, epsilon: float, kind: str = "plain"
-) -> PackedSide:
+) -> PackedProblem:
     """The smallest sum of linear queries over a box, of a kind that may be hard."""
     terms: list[ScoreTerm] = []
     lo, hi = [-1.0] * d, [1.0] * d
@@ -76,7 +78,7 @@ def falling(
 KINDS = ["plain", "both ways", "alike", "fixed", "integer", "huge", "small"]
 
 
-def at_corners(side: Side) -> mpmath.mpf:
+def at_corners(side: Problem) -> mpmath.mpf:
     """The largest sum at a corner, exactly."""
     corners = np.array(list(itertools.product(*zip(side.lo, side.hi, strict=True))))
     scores = np.clip(corners @ side.A.T + side.c, -1, 1)
@@ -85,7 +87,7 @@ def at_corners(side: Side) -> mpmath.mpf:
     return max(exact_sum(side, tuple(corner.tolist())) for corner in best)
 
 
-def corner_node(side: Side, generator: random.Random) -> Work:
+def corner_node(side: Problem, generator: random.Random) -> Work:
     """Some coordinates fixed at an end, and a corner of what is left."""
     lo, hi = side.lo.copy(), side.hi.copy()
     for j in range(len(lo)):
@@ -123,7 +125,7 @@ def test_a_term_with_its_chord_is_below_its_bound(epsilon: float) -> None:
 def test_a_chord_meets_its_term_at_the_corner_and_at_the_far_end(epsilon: float) -> None:
     generator = random.Random(22)
     for _ in range(20):
-        side = kernels.unpack(*falling(generator, 3, 5, epsilon))
+        side = falling(generator, 3, 5, epsilon).views
         work = corner_node(side, generator)
         kernels.bow(side, work)
         links = links_of(side)
@@ -140,7 +142,7 @@ def test_the_diagonal_at_a_corner_is_above_the_curvatures(epsilon: float) -> Non
     generator = random.Random(23)
     for kind in KINDS:
         for _ in range(4):
-            side = kernels.unpack(*falling(generator, generator.randint(1, 6), 8, epsilon, kind))
+            side = falling(generator, generator.randint(1, 6), 8, epsilon, kind).views
             work = corner_node(side, generator)
             kernels.bow(side, work)
             assert work.q.min() > 0
@@ -151,7 +153,7 @@ def test_the_bound_at_a_corner_is_that_of_its_multipliers_and_above_all_corners(
     generator = random.Random(24)
     for step in range(14):
         epsilon, kind = EPSILONS[step % 6], KINDS[step % 7]
-        side = kernels.unpack(*falling(generator, 3, 3, epsilon, kind))
+        side = falling(generator, 3, 3, epsilon, kind).views
         work = corner_node(side, generator)
         kernels.bow(side, work)
         bound = kernels.dual_bound(side, work)
@@ -164,7 +166,7 @@ def test_the_bound_at_a_corner_is_that_of_its_multipliers_and_above_all_corners(
 def test_what_is_fixed_loses_no_corner_above_the_cut() -> None:
     generator, lost = random.Random(25), 0
     for step in range(60):
-        side = kernels.unpack(*falling(generator, 4, 5, EPSILONS[step % 6], KINDS[step % 7]))
+        side = falling(generator, 4, 5, EPSILONS[step % 6], KINDS[step % 7]).views
         work = corner_node(side, generator)
         kernels.flip(side, work)
         kernels.bow(side, work)
@@ -194,7 +196,7 @@ def test_a_search_among_corners_encloses_the_largest_exact_one(epsilon: float, k
     for step in range(6):
         d, n = generator.randint(1, 9), generator.choice([2, 6, 20])
         packed = falling(generator, d, n, epsilon, kind)
-        exact = at_corners(kernels.unpack(*packed))
+        exact = at_corners(packed.views)
         search = Search(packed, [CORNERS])
         for nodes in (1, 3, 10, 4000):
             search.pursue(generator.choice([1e-3, 0.1]) if step % 2 else 1e-4, nodes)
@@ -207,7 +209,7 @@ def test_a_search_among_corners_encloses_the_largest_exact_one(epsilon: float, k
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_twelve_coordinates_are_enclosed_as_well(epsilon: float) -> None:
     packed = falling(random.Random(26), 12, 30, epsilon)
-    exact = at_corners(kernels.unpack(*packed))
+    exact = at_corners(packed.views)
     for nodes in (1, 20, 20_000):
         search = Search(packed)
         search.pursue(1e-3, nodes)
@@ -308,10 +310,10 @@ def wrong(broken: Callable[[Any], None]) -> int:
     module, generator, found = plain_kernels(), random.Random(29), 0
     module.flip = lambda side, work: None
     broken(module)
-    with mock.patch.object(branch_and_bound, "kernels", module):
+    with solver_of(module):
         for step in range(24):
             packed = falling(generator, 4, 5, 4.0, "both ways" if step % 2 else "plain")
-            exact = at_corners(kernels.unpack(*packed))
+            exact = at_corners(packed.views)
             search = Search(packed, [CORNERS])
             search.pursue(generator.choice([1e-3, 0.3, 2.0]), 30)
             found += not search.lower <= exact <= search.upper

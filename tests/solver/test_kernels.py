@@ -12,12 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 import mpmath
-import numba
 import numpy as np
 import pytest
 
-from expost.solver import kernels
-from expost.solver.kernels import (
+from expost.solver.kernels.layout import Problem, Work
+from expost.solver.kernels.links import (
     BOWL,
     FALLING,
     HILL,
@@ -29,10 +28,8 @@ from expost.solver.kernels import (
     TENT,
     VALLEY,
     WINDOW,
-    Side,
-    Work,
 )
-from expost.solver.problem import Sides, Terms, both_sides
+from expost.solver.problem import Columns, TermArrays, both_directions
 from expost.terms.on_box import BLUR, Link, ScoreTerm
 from support import oracles
 from support.boxes import EPSILONS, some_case, some_hills
@@ -44,6 +41,7 @@ from support.parts import (
     exact_sum,
     highest,
     is_positive_semidefinite,
+    kernels,
     links_of,
     make_node,
     make_sides,
@@ -75,7 +73,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 @pytest.fixture(autouse=True)
 def fifty_digits() -> Iterator[None]:
-    with mpmath.workdps(50):
+    with mpmath.workdps(50), np.errstate(all="ignore"):  # as compiled code does
         yield
 
 
@@ -125,7 +123,7 @@ def test_slopes_of_a_linear_link_are_those_of_a_score_next_to_it(kind: int, epsi
 # -- bounds of one term --------------------------------------------------------------------------
 
 
-def allowance(side: Side, lam: float, lo: float, hi: float, q: float, mid: float) -> float:
+def allowance(side: Problem, lam: float, lo: float, hi: float, q: float, mid: float) -> float:
     """What dual_bound adds for a term on its own."""
     work = make_node(side)
     work.L[0], work.U[0], work.lam[0], work.q[0], work.middle[0] = lo, hi, lam, q, mid
@@ -150,7 +148,7 @@ def some_interval(generator: random.Random) -> tuple[float, float]:
     return middle - share * width, middle + (1 - share) * width
 
 
-def some_multiplier(generator: random.Random, side: Side, lo: float, hi: float) -> float:
+def some_multiplier(generator: random.Random, side: Problem, lo: float, hi: float) -> float:
     """Of any sign and size, and often a slope that the term has somewhere."""
     shape = generator.random()
     if shape < 0.15:
@@ -216,7 +214,7 @@ def test_a_curved_bound_is_above_the_largest_value(epsilon: float) -> None:
 # -- the dual bound ------------------------------------------------------------------------------
 
 
-def some_side(generator: random.Random, queries: int = 5) -> Side:
+def some_side(generator: random.Random, queries: int = 5) -> Problem:
     while True:
         some = some_hills if generator.random() < 0.25 else some_case
         case = some(generator, coordinates=4, queries=queries)
@@ -251,7 +249,7 @@ def test_the_dual_bound_holds_for_any_multipliers(seed: int) -> None:
             assert bound >= exact_sum(side, some_point(work, side, generator))
 
 
-def exact_scores(generator: random.Random) -> tuple[Side, tuple[float, ...]]:
+def exact_scores(generator: random.Random) -> tuple[Problem, tuple[float, ...]]:
     """A side and a point of it, with scores that are exact in doubles."""
     d = generator.randint(1, 4)
     point = tuple(generator.randint(-64, 64) / 32 for _ in range(d))
@@ -273,7 +271,7 @@ def exact_scores(generator: random.Random) -> tuple[Side, tuple[float, ...]]:
     return side, tuple(x * scale for x, scale in zip(point, scales, strict=True))
 
 
-def pinned(side: Side, point: tuple[float, ...], generator: random.Random) -> Work:
+def pinned(side: Problem, point: tuple[float, ...], generator: random.Random) -> Work:
     """A node of one point, whose dual function is the sum there whatever the multipliers are."""
     work = make_node(side, np.array(point), np.array(point))
     for i in range(len(side.m)):
@@ -306,7 +304,7 @@ def test_without_its_rounding_the_dual_bound_is_caught() -> None:
 # -- curvature -----------------------------------------------------------------------------------
 
 
-def some_curved_node(generator: random.Random) -> tuple[Side, Work]:
+def some_curved_node(generator: random.Random) -> tuple[Problem, Work]:
     while True:
         d = generator.randint(1, 6)
         scale = 10.0 ** generator.choice([-6, 0, 0, 3])
@@ -350,12 +348,12 @@ def test_a_diagonal_that_is_a_tenth_too_small_is_caught() -> None:
 # -- intervals -----------------------------------------------------------------------------------
 
 
-def keeps(side: Side, work: Work, point: tuple[float, ...], propagate: Any) -> bool:
+def keeps(side: Problem, work: Work, point: tuple[float, ...], propagate: Any) -> bool:
     """Whether a point that satisfies all constraints of a node is still there afterwards."""
     return bool(propagate(side, work, 3)) and holds(side, work, point)
 
 
-def holds(side: Side, work: Work, point: tuple[float, ...]) -> bool:
+def holds(side: Problem, work: Work, point: tuple[float, ...]) -> bool:
     """Whether a point is in a node, with all its scores."""
     inside = all(lo <= x <= hi for lo, x, hi in zip(work.l, point, work.u, strict=True))
     scores = [score(side, i, point) for i in range(len(side.m))]
@@ -363,7 +361,7 @@ def holds(side: Side, work: Work, point: tuple[float, ...]) -> bool:
     return inside and all(low <= t <= high for low, t, high in limits)
 
 
-def tight_node(generator: random.Random) -> tuple[Side, Work, tuple[float, ...]]:
+def tight_node(generator: random.Random) -> tuple[Problem, Work, tuple[float, ...]]:
     """Limits on scores as close to a point as doubles allow, on one side or on both."""
     side = some_side(generator, queries=6)
     work = make_node(side)
@@ -411,7 +409,7 @@ def test_propagation_without_slack_is_caught() -> None:
 
 
 def test_propagation_that_takes_every_coordinate_for_an_integer_is_caught() -> None:
-    def whole(side: Side) -> Side:
+    def whole(side: Problem) -> Problem:
         return side._replace(integer=np.ones_like(side.integer))
 
     assert lost(plain_kernels().propagate, whole) > 10
@@ -486,11 +484,11 @@ def test_tightening_drops_no_score_that_may_be_above_the_cut(kind: int, epsilon:
 def test_tightening_towards_the_wrong_end_is_caught() -> None:
     plain = plain_kernels()
 
-    def wrong(side: Side, work: Work, bound: float, cut: float) -> None:
+    def wrong(side: Problem, work: Work, bound: float, cut: float) -> None:
         work.w[:] *= -1
         plain.tighten(side, work, bound, cut)
 
-    def greedy(side: Side, work: Work, bound: float, cut: float) -> None:
+    def greedy(side: Problem, work: Work, bound: float, cut: float) -> None:
         plain.tighten(side, work, cut + (bound - cut) / 2, cut)
 
     assert cut_off(wrong, range(150))[0] > 5
@@ -508,7 +506,7 @@ def test_a_sum_in_doubles_is_within_its_error() -> None:
         for _ in range(4):
             point = some_point(make_node(side), side, generator)
             given = kernels.evaluate(side, np.array(point), gradient)
-            assert abs(given - exact_sum(side, point)) <= side.total_error
+            assert abs(given - exact_sum(side, point)) <= side.facts[kernels.TOTAL_ERROR]
 
 
 def test_the_slack_of_a_score_is_enough_and_needed() -> None:
@@ -525,22 +523,6 @@ def test_the_slack_of_a_score_is_enough_and_needed() -> None:
             assert off <= side.slack[i]
             worst = max(worst, float(off / Fraction(float(side.slack[i] or 1.0))))
     assert worst > 0.05
-
-
-def test_without_a_place_for_the_cache_kernels_are_compiled_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def njit(*, cache: bool = False, **options: Any) -> Any:
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return numba.njit(**options)
-
-    monkeypatch.setattr(kernels, "njit", njit)
-
-    def double(x: float) -> float:
-        return x + x
-
-    assert kernels.compiled(double)(2.0) == 4.0
 
 
 # -- jumps and categories ------------------------------------------------------------------------
@@ -568,8 +550,10 @@ def test_one_category_is_chosen_and_only_one() -> None:
     term = ScoreTerm(Link.LOGISTIC, 1.0, (1.0, 2.0, 3.0, 4.0, 5.0), 0.0, 0.0)
     zeros, ones = np.zeros(5), np.ones(5)
     whole = np.array([1, 1, 0, 1, 1])
-    packed, _ = both_sides(Terms.of([(term, 1)], range(5)), Sides(zeros, ones, whole, groups))
-    side = kernels.unpack(*packed)
+    packed, _ = both_directions(
+        TermArrays.of([(term, 1)], range(5)), Columns(zeros, ones, whole, groups)
+    )
+    side = packed.views
     point = np.array([1.0, 1.0, 0.25, 0.0, 0.0])
     kernels.choose_categories(side, np.array([0.4, 0.6, 0.25, 0.5, 0.5]), point)
     assert point.tolist() == [0, 1, 0.25, 1, 0]

@@ -6,12 +6,13 @@ import itertools
 import random
 from unittest import mock
 
+import numpy as np
 import pytest
 
-from expost.solver import kernels
 from expost.solver.branch_and_bound import Search
 from expost.solver.corners import Corners
-from expost.solver.kernels import PackedSide
+from expost.solver.kernels import entries
+from expost.solver.kernels.layout import PackedProblem
 from expost.solver.summit import Summit
 from expost.terms.on_box import Link, ScoreTerm
 from support.parts import exact_sum, make_packed
@@ -21,7 +22,7 @@ EPSILONS = [1e-6, 0.1, 1.0, 8.0]
 
 def linear_sides(
     generator: random.Random, epsilon: float, *, integer: bool = False
-) -> tuple[PackedSide, PackedSide]:
+) -> tuple[PackedProblem, PackedProblem]:
     """Terms whose scores keep within [-1, 1], often just so, some of them counted several times."""
     d = generator.randint(1, 5)
     terms: list[ScoreTerm] = []
@@ -38,7 +39,7 @@ def linear_sides(
 def test_the_best_corner_is_the_largest_exact_one(epsilon: float) -> None:
     for seed in range(40):
         _, lowest = linear_sides(random.Random(seed), epsilon, integer=seed % 2 == 0)
-        side = kernels.unpack(*lowest)
+        side = lowest.views
         corners = Corners.of(lowest)
         assert corners is not None
         exact = max(
@@ -54,7 +55,7 @@ def test_no_point_is_above_a_summit(epsilon: float, tolerance: float) -> None:
     for seed in range(30):
         generator = random.Random(seed)
         highest, _ = linear_sides(generator, epsilon)
-        side = kernels.unpack(*highest)
+        side = highest.views
         summit, search = Summit.of(highest), Search(highest)
         assert summit is not None
         for way in (summit, search):
@@ -72,11 +73,8 @@ def test_a_climb_that_stalls_goes_on_as_a_search() -> None:
     summit, search = Summit.of(highest), Search(highest)
     assert summit is not None
 
-    def stalled(*arguments: object) -> None:
-        *_, value, gap = arguments
-        value[0], gap[0] = -50.0, 100.0  # type: ignore[index]
-
-    with mock.patch.object(kernels, "climb", stalled):
+    stalled = np.array([-50.0]), np.array([100.0]), np.array([highest.views.lo])
+    with mock.patch.object(entries, "climb", return_value=stalled):
         summit.pursue(1e-4, 100_000)
     search.pursue(1e-4, 100_000)
     assert (summit.lower, summit.upper) == (search.lower, search.upper)

@@ -1,49 +1,124 @@
-"""The line about compiling: when it is true, and only then."""
+"""Machine code: kept on disk, made anew where it is not, and the line about compiling is true."""
 
 from __future__ import annotations
 
-import importlib.util
+import os
+import random
+import subprocess
+import sys
 from pathlib import Path
-from types import ModuleType
 
+import numpy as np
 import pytest
 
-from expost.solver.warm_up import announced
+from expost.solver.branch_and_bound import Search
+from expost.solver.kernels import compiled
+from expost.solver.kernels.compiled import Code, load, machine_code, places
+from support.boxes import some_case
+from support.parts import kernels, packed_of, solver_of
 
-KERNELS = """
-from numba import njit
-
-@njit(cache=True)
-def inner(x):
-    return x + 1
-
-@njit(cache=True)
-def outer(x):
-    return inner(x) * 2
-"""
+SAID = "compiling the optimizer, once; this takes about a minute"
 
 
-def loaded(path: Path) -> ModuleType:
-    """The module as a new process would have it: nothing compiled, but what is on the disk."""
-    spec = importlib.util.spec_from_file_location("some_kernels", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(scope="module")
+def image() -> bytes:
+    """The code that is in use, from where it is kept."""
+    machine_code()
+    return load(list(places()), lambda: pytest.fail("it is on the disk"))
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    messages = [record.message for record in caplog.records]
+    caplog.clear()
+    return messages
 
 
 def test_compiling_is_said_once_and_loading_is_not(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, image: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / "some_kernels.py"
-    path.write_text(KERNELS, encoding="utf-8")
-    with announced():
-        assert loaded(path).outer(1) == 4
-    assert [record.message for record in caplog.records] == [
-        "compiling the optimizer, once; this takes about a minute"
-    ]
-    caplog.clear()
-    with announced():
-        assert loaded(path).outer(1) == 4
-    assert not caplog.records
+    assert load([tmp_path / "kernels-1"], lambda: image) == image
+    assert said(caplog) == [SAID]
+    assert load([tmp_path / "kernels-1"], lambda: b"") == image
+    assert not said(caplog)
+
+
+def test_code_that_was_written_in_part_is_made_anew(
+    tmp_path: Path, image: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    load([tmp_path], lambda: image)
+    (file,) = tmp_path.iterdir()
+    for damaged in (b"", file.read_bytes()[:-1], file.read_bytes()[:-1] + b"\0\0"):
+        file.write_bytes(damaged)
+        caplog.clear()
+        assert load([tmp_path], lambda: image) == image
+        assert said(caplog) == [SAID]
+    assert load([tmp_path], lambda: b"") == image
+
+
+def test_where_nothing_can_be_written_the_next_place_is_taken_or_none(
+    tmp_path: Path, image: bytes
+) -> None:
+    (tmp_path / "file").write_text("no directory")
+    closed, open_ = tmp_path / "file" / "kernels-1", tmp_path / "open" / "kernels-1"
+    assert load([closed], lambda: image) == image
+    assert load([closed, open_], lambda: image) == image
+    assert load([closed, open_], lambda: b"") == image
+
+
+def test_older_code_beside_the_sources_is_removed_and_elsewhere_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "_HERE", tmp_path)
+    for parent, left in ((tmp_path / "__pycache__", 1), (tmp_path / "cache", 2)):
+        for name in ("kernels-1", "kernels-2"):
+            load([parent / name], lambda: b"code")
+        assert len(list(parent.iterdir())) == left
+
+
+def test_the_directory_is_named_by_all_sources_and_is_where_numba_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "links.py").write_text("a")
+    (tmp_path / "bound.py").write_text("b")
+    monkeypatch.setattr(compiled, "_HERE", tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "chosen"))
+    (before,) = places()
+    assert before.parent == tmp_path / "chosen"
+    assert before.name.startswith("kernels-")
+    (tmp_path / "bound.py").write_text("c")
+    assert list(places()) != [before]
+    (tmp_path / "bound.py").write_text("b")
+    assert list(places()) == [before]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_machine_code_does_what_the_sources_say(seed: int, image: bytes) -> None:
+    """Bit for bit: the same nodes, and the same bounds."""
+    code = Code(image)
+    assert machine_code() is not None
+    for highest in packed_of(some_case(random.Random(seed))):
+        before = highest.words.copy()
+        code.finish(highest.address, highest.layout.address)
+        assert np.array_equal(highest.words, before)
+        native, plain = Search(highest), Search(highest)
+        native.pursue(1e-3, 12)
+        with solver_of(kernels):
+            plain.pursue(1e-3, 12)
+        assert (native.nodes, native.lower, native.upper) == (
+            plain.nodes, plain.lower, plain.upper,
+        )  # fmt: skip
+
+
+def test_a_search_needs_no_compiler_and_none_at_all_if_told_so() -> None:
+    program = (
+        "import sys, expost as xp\n"
+        "t = xp.Transcript(xp.Box(x=(-1, 1))).add(xp.logistic({'x': 2}, epsilon=1), 1)\n"
+        "print(xp.realized_loss(t), *(name in sys.modules for name in ('numba', 'llvmlite')))"
+    )
+    for disabled, modules in (("0", "False True"), ("1", "False False")):
+        run = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "NUMBA_DISABLE_JIT": disabled},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert run.stdout.strip().endswith(modules)

@@ -5,22 +5,26 @@ Oracles for the parts are in mpmath and fractions, from the definitions in docs/
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import pkgutil
 import random
 import types
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 from unittest import mock
 
 import mpmath
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.solver import kernels
-from expost.solver.kernels import (
+from expost.solver import kernels as package
+from expost.solver.kernels import entries
+from expost.solver.kernels.compiled import Kernel
+from expost.solver.kernels.layout import Links, PackedProblem, Problem, Work, new_work
+from expost.solver.kernels.links import (
     BOWL,
     FALLING,
     FLAT,
@@ -33,12 +37,8 @@ from expost.solver.kernels import (
     TENT,
     VALLEY,
     WINDOW,
-    Links,
-    PackedSide,
-    Side,
-    Work,
 )
-from expost.solver.problem import Sides, Terms, both_sides
+from expost.solver.problem import Columns, TermArrays, both_directions
 from expost.terms.on_box import Link, ScoreTerm
 from support import oracles
 from support.boxes import Case, Point
@@ -48,15 +48,35 @@ Floats = NDArray[np.float64]
 UNIT = 2.0**-53
 
 
+def _kernels() -> Any:
+    """All kernels and their constants, as if they were in one module."""
+    names: dict[str, Any] = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name not in ("machine_code", "entries"):
+            names |= vars(importlib.import_module(f"{package.__name__}.{module.name}"))
+    return types.SimpleNamespace(**names)
+
+
+kernels = _kernels()
+
+
 def plain_kernels() -> Any:
-    """A copy of the kernels that is not compiled, so that its functions can be replaced."""
-    spec = importlib.util.find_spec("expost.solver.kernels")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    with mock.patch.object(numba, "njit", return_value=lambda function: function):
-        spec.loader.exec_module(module)
-    return module
+    """A copy of the kernels whose functions can be replaced: they call each other by name."""
+    copy = _kernels()
+    for name, kernel in vars(kernels).items():
+        if isinstance(kernel, Kernel):
+            setattr(copy, name, types.FunctionType(kernel.func.__code__, vars(copy), name))
+    return copy
+
+
+@contextmanager
+def solver_of(module: Any) -> Iterator[None]:
+    """The solver calls these kernels, as plain Python."""
+    with (
+        mock.patch.object(entries, "machine_code", return_value=None),
+        mock.patch.object(entries, "nodes", module),
+    ):
+        yield
 
 
 def without_rounding(module: Any, name: str) -> Any:
@@ -65,11 +85,18 @@ def without_rounding(module: Any, name: str) -> Any:
     return types.FunctionType(function.__code__, {**vars(module), "UNIT": 0.0})
 
 
-def sides_of(case: Case) -> tuple[Side, Side]:
+def sides_of(case: Case) -> tuple[Problem, Problem]:
     """What is maximized for the largest and for the smallest log-likelihood of a case."""
     sides = case.sides
     whole = [side.integer for side in sides]
     return make_sides(case.terms, [side.lo for side in sides], [side.hi for side in sides], whole)
+
+
+def packed_of(case: Case) -> tuple[PackedProblem, PackedProblem]:
+    """The same, as the solver has them."""
+    sides = case.sides
+    whole = [side.integer for side in sides]
+    return make_packed(case.terms, [side.lo for side in sides], [side.hi for side in sides], whole)
 
 
 def make_sides(
@@ -77,9 +104,9 @@ def make_sides(
     lo: Sequence[float],
     hi: Sequence[float],
     integer: Sequence[bool] | None = None,
-) -> tuple[Side, Side]:
+) -> tuple[Problem, Problem]:
     highest, lowest = make_packed(terms, lo, hi, integer)
-    return kernels.unpack(*highest), kernels.unpack(*lowest)
+    return highest.views, lowest.views
 
 
 def make_packed(
@@ -87,22 +114,22 @@ def make_packed(
     lo: Sequence[float],
     hi: Sequence[float],
     integer: Sequence[bool] | None = None,
-) -> tuple[PackedSide, PackedSide]:
+) -> tuple[PackedProblem, PackedProblem]:
     whole = np.array(integer or [False] * len(lo), dtype=np.int64)
-    box = Sides(np.array(lo, dtype=np.float64), np.array(hi, dtype=np.float64), whole)
+    box = Columns(np.array(lo, dtype=np.float64), np.array(hi, dtype=np.float64), whole)
     counted = Counter(terms)
-    arrays = Terms(
+    arrays = TermArrays(
         shapes=tuple((term.link, term.epsilon, term.window) for term in counted),
         m=np.array(list(counted.values()), dtype=np.float64),
         A=np.array([term.weights for term in counted], dtype=np.float64),
         c=np.array([term.offset for term in counted], dtype=np.float64),
     )
-    return both_sides(arrays, box)
+    return both_directions(arrays, box)
 
 
 def single(
     kind: int, epsilon: float, times: int = 1, window: tuple[float, float] = (-1.0, 1.0)
-) -> Side:
+) -> Problem:
     """A side of one term, whose score is its only coordinate."""
     link = {
         LOGISTIC: Link.LOGISTIC,
@@ -120,14 +147,14 @@ def single(
     return pair[1] if kind in (FALLING, MIRRORED, VALLEY, HOLE, BOWL) else pair[0]
 
 
-def links_of(side: Side) -> Links:
+def links_of(side: Problem) -> Links:
     return Links(side.link, side.par, side.m, side.tau)
 
 
-def make_node(side: Side, lo: Floats | None = None, hi: Floats | None = None) -> Work:
+def make_node(side: Problem, lo: Floats | None = None, hi: Floats | None = None) -> Work:
     """A node: a box, scores without limits, and nothing of its relaxation."""
     n, d = side.A.shape
-    work: Work = kernels.make_work(*kernels.make_buffers(n, d), n, d)
+    work = new_work(n, d).views
     work.l[:] = side.lo if lo is None else lo
     work.u[:] = side.hi if hi is None else hi
     work.L[:] = -np.inf
@@ -140,7 +167,7 @@ def make_node(side: Side, lo: Floats | None = None, hi: Floats | None = None) ->
     return work
 
 
-def some_node(side: Side, generator: random.Random) -> Work:
+def some_node(side: Problem, generator: random.Random) -> Work:
     """A random box inside of a side's own, and the scores that it allows."""
     lo, hi = side.lo.copy(), side.hi.copy()
     for j in range(len(lo)):
@@ -156,7 +183,7 @@ def some_node(side: Side, generator: random.Random) -> Work:
     return work
 
 
-def some_point(work: Work, side: Side, generator: random.Random) -> Point:
+def some_point(work: Work, side: Problem, generator: random.Random) -> Point:
     """A point of a node, often at its ends."""
     point = []
     for lo, hi, whole in zip(work.l, work.u, side.integer, strict=True):
@@ -165,7 +192,7 @@ def some_point(work: Work, side: Side, generator: random.Random) -> Point:
     return tuple(point)
 
 
-def relax(side: Side, work: Work, module: Any = kernels) -> None:
+def relax(side: Problem, work: Work, module: Any = kernels) -> None:
     """Good multipliers for a node."""
     module.build_hulls(side, work)
     module.arrange(side, work, False)
@@ -173,11 +200,11 @@ def relax(side: Side, work: Work, module: Any = kernels) -> None:
     module.simplex(side, work, 400)
 
 
-def score(side: Side, i: int, point: Sequence[float]) -> Fraction:
+def score(side: Problem, i: int, point: Sequence[float]) -> Fraction:
     return oracles.affine(side.A[i].tolist(), float(side.c[i]), point)
 
 
-def exact_link(side: Side, i: int, t: Fraction) -> mpmath.mpf:
+def exact_link(side: Problem, i: int, t: Fraction) -> mpmath.mpf:
     """ψ of a term; where a jump is left open by rounding, the larger of its values."""
     kind, epsilon = int(side.link[i]), epsilon_of(side, i)
     if kind in (WINDOW, HOLE):
@@ -201,15 +228,15 @@ def exact_link(side: Side, i: int, t: Fraction) -> mpmath.mpf:
     return -oracles.rising_link(-t, epsilon)
 
 
-def jumps(side: Side, i: int) -> tuple[float, float]:
+def jumps(side: Problem, i: int) -> tuple[float, float]:
     return float(side.par[i, kernels.LEFT]), float(side.par[i, kernels.RIGHT])
 
 
-def epsilon_of(side: Side, i: int) -> float:
+def epsilon_of(side: Problem, i: int) -> float:
     return 2.0 * float(side.par[i, kernels.H])
 
 
-def exact_sum(side: Side, point: Sequence[float]) -> mpmath.mpf:
+def exact_sum(side: Problem, point: Sequence[float]) -> mpmath.mpf:
     """Σ m ψ(a·x + c) in the working precision."""
     total = mpmath.mpf(0)
     for i, m in enumerate(side.m):
@@ -219,7 +246,7 @@ def exact_sum(side: Side, point: Sequence[float]) -> mpmath.mpf:
 
 
 def highest(
-    side: Side, i: int, lam: float, lo: float, hi: float, q: float = 0.0, mid: float = 0.0
+    side: Problem, i: int, lam: float, lo: float, hi: float, q: float = 0.0, mid: float = 0.0
 ) -> mpmath.mpf:
     """The largest value of m ψ(t) - λt - q/2 (t - mid)² on [lo, hi], or one close to it."""
     kind, epsilon, m = int(side.link[i]), epsilon_of(side, i), int(side.m[i])
@@ -257,7 +284,7 @@ def highest(
     return max(f(t) for t in candidates)
 
 
-def exact_dual(side: Side, work: Work) -> mpmath.mpf:
+def exact_dual(side: Problem, work: Work) -> mpmath.mpf:
     """The dual function of a node at its multipliers, in real numbers."""
     n, d = side.A.shape
     lam, rows = [Fraction(float(y)) for y in work.lam], side.A.tolist()
@@ -290,7 +317,7 @@ def is_positive_semidefinite(matrix: list[list[Fraction]]) -> bool:
     return True
 
 
-def curvature_left(side: Side, work: Work) -> list[list[Fraction]]:
+def curvature_left(side: Problem, work: Work) -> list[list[Fraction]]:
     """D - Σ q a aᵀ over the coordinates that are not fixed."""
     free = [j for j in range(len(side.lo)) if work.l[j] < work.u[j]]
     A = [[Fraction(float(row[j])) for j in free] for row in side.A]  # noqa: N806

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from expost.domains import Box
 from expost.numbers import UNIT, up
 from expost.queries import Query
-from expost.solver import kernels
 from expost.solver.branch_and_bound import ROUNDING_ALONE
-from expost.solver.kernels import FOOT, RISING, H, PackedSide
-from expost.solver.problem import Sides, Terms, both_sides
+from expost.solver.kernels import entries
+from expost.solver.kernels.layout import FOOT, H, PackedProblem
+from expost.solver.problem import Columns, TermArrays, both_directions
 from expost.solver.warm_up import ready
 from expost.terms.on_box import ScoreTerm
 
@@ -51,25 +51,25 @@ def _mirrored(low: ScoreTerm, high: ScoreTerm) -> bool:
     return (low.weights, low.offset) == negated
 
 
-def concave_side(terms: Sequence[ScoreTerm], box: Box) -> PackedSide | None:
+def concave_side(terms: Sequence[ScoreTerm], box: Box) -> PackedProblem | None:
     """The terms as a side, if they are unclipped linear ones and there are not too many corners."""
     columns = range(len(box.columns))
-    sides = Sides.of(box, columns)
+    sides = Columns.of(box, columns)
     if sides.integer.any() or len(columns) > _MOST_COORDINATES:
         return None
-    side, _ = both_sides(Terms.of([(term, 1) for term in terms], columns), sides)
-    return side if kernels.clipping(*side, RISING) < ROUNDING_ALONE else None
+    side, _ = both_directions(TermArrays.of([(term, 1) for term in terms], columns), sides)
+    return side if side.clipped_rising < ROUNDING_ALONE else None
 
 
 def many_spreads(
-    packed: PackedSide, high: NDArray[np.bool_], error: float, gap: float
+    packed: PackedProblem, high: NDArray[np.bool_], error: float, gap: float
 ) -> tuple[Floats, Floats]:
     """Lower and upper bounds, for rows that say which responses were the high ones.
 
     The side has the terms of the high responses; a low one has the same with its score negated.
     ``error`` is how far the terms are from what is sampled.
     """
-    side = kernels.unpack(*packed)
+    side = packed.views
     corners = np.array(list(itertools.product(*zip(side.lo, side.hi, strict=True)))).T
     scores = side.A @ corners + side.c[:, None]
     foot, h = side.par[:, FOOT], side.par[:, H]
@@ -79,11 +79,9 @@ def many_spreads(
     lowest = np.empty(len(given))
     for start in range(0, len(given), _BLOCK):
         lowest[start : start + _BLOCK] = (given[start : start + _BLOCK] @ sums).min(axis=1)
-    highest, gaps = np.empty(len(given)), np.empty(len(given))
-    signs = np.where(high, 1.0, -1.0)
-    kernels.climb(*packed, signs, gap / 2, highest, gaps)
+    highest, gaps, _ = entries.climb(packed, np.where(high, 1.0, -1.0), gap / 2)
     # Both ends are within the error of an evaluation; twice the terms were summed in the product.
-    slack = 2 * error + 6 * packed.total_error + 2 * kernels.clipping(*packed, RISING)
+    slack = 2 * error + 6 * packed.total_error + 2 * packed.clipped_rising
     width = highest - lowest
     lower, upper = np.maximum(0.0, width - slack), (width + gaps + slack) * (1 + 4 * UNIT)
     return lower, np.where(np.isnan(upper), np.inf, upper)

@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box, Integers
-from expost.solver import kernels
 from expost.solver.branch_and_bound import Search, Tree, suitable_rules
 from expost.solver.effort import Effort
-from expost.solver.kernels import CORNERS, PackedSide
-from expost.solver.problem import Floats, Sides, Terms, both_sides
+from expost.solver.kernels.branching import CORNERS
+from expost.solver.kernels.layout import POINT, VARIABLE, Floats, PackedProblem
+from expost.solver.problem import Columns, TermArrays, both_directions
 from expost.solver.spread import blocks
 from expost.solver.warm_up import ready
 from expost.terms.on_box import ScoreTerm
@@ -91,7 +90,7 @@ def prove(
     result = []
     for columns, block in found:
         pairs = [terms[index] for index in block]
-        sides = both_sides(Terms.of(pairs, columns), Sides.of(box, columns))
+        sides = both_directions(TermArrays.of(pairs, columns), Columns.of(box, columns))
         proofs = []
         for side, sign in zip(sides, (1, -1), strict=True):
             rules = suitable_rules(side, corners=all(unclipped[index] for index in block))
@@ -128,7 +127,7 @@ class _Frame:
         return dict(zip(self.columns, sizes.tolist(), strict=True))
 
 
-def _tree(side: PackedSide, rules: list[int], tolerance: float, nodes: int) -> _ProofTree:
+def _tree(side: PackedProblem, rules: list[int], tolerance: float, nodes: int) -> _ProofTree:
     search = Search(side, rules)
     search.pursue(tolerance, nodes)
     tree = _ProofTree(side, search.rule)
@@ -152,10 +151,9 @@ class _ProofTree(Tree):
 
     cutting = False
 
-    def __init__(self, side: PackedSide, rule: int) -> None:
+    def __init__(self, side: PackedProblem, rule: int) -> None:
         super().__init__(side, rule)
         self._shape = side.shape
-        self._work: Any = kernels.make_work(self._floats, self._ints, *side.shape)
         self._known: list[_Node] = []
         self._place: dict[int, int] = {}
 
@@ -170,14 +168,13 @@ class _ProofTree(Tree):
         tolerance: float,
     ) -> float:
         bound = super()._grow(parent, half, slot, level, above, cut, tolerance)
-        work = self._work
+        work = self._work.views
         made_of = work.best_lam, work.best_q, work.best_centre, work.best_diagonal
         reason, fixed = [np.array(part) for part in made_of], work.l == work.u
         if half >= 0:
-            n, d = self._shape
             whole = self._known[self._place[parent]]
-            variable, point = self._pool[parent, 4 * d + 3 * n : 4 * d + 3 * n + 2]
-            whole.split = int(variable), float(point)
+            branch = self._pool.node(parent).branch
+            whole.split = int(branch[VARIABLE]), float(branch[POINT])
             whole.halves.append(len(self._known))
             if bound >= above or bound == -math.inf:
                 # Nothing better was found, or nothing at all, for there is no such point.

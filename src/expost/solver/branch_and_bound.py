@@ -1,4 +1,4 @@
-"""Best-first branch and bound for one side: certified bounds on the largest value.
+"""Best-first branch and bound for one problem: certified bounds on the largest value.
 
 Limited by nodes, never by a clock, so that the same problem gives the same bits again.
 """
@@ -9,17 +9,15 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from expost.solver import kernels
-from expost.solver.kernels import (
-    COORDINATES_ONLY,
-    CORNERS,
-    FALLING,
-    SCORES_FIRST,
+from expost.solver.kernels import entries
+from expost.solver.kernels.branching import COORDINATES_ONLY, CORNERS, SCORES_FIRST
+from expost.solver.kernels.layout import (
     TIGHTENED,
     VALUE,
-    PackedSide,
+    VARIABLE,
+    PackedProblem,
+    Pool,
+    new_work,
 )
 
 __all__ = ["ROUNDING_ALONE", "Search", "Tick", "Tree", "suitable_rules"]
@@ -43,16 +41,15 @@ class Tree:
     cutting = True
     """Whether nodes are tightened where that is known to cut off nothing of interest."""
 
-    def __init__(self, side: PackedSide, rule: int) -> None:
-        n, d = side.shape
+    def __init__(self, problem: PackedProblem, rule: int) -> None:
+        n, d = problem.shape
         self.nodes = 0
         self.lower = -math.inf
         self.rule = rule
-        self._side = side
-        self._floats, self._ints = kernels.make_buffers(n, d)
-        self._found, self._branch = self._floats[:2], self._floats[2:4]
-        self._pool = np.empty((_ROOM, kernels.node_size(n, d)))
-        self._basis = np.empty((_ROOM, d), dtype=np.int64)
+        self._problem = problem
+        self._work = new_work(n, d)
+        self._found, self._branch = self._work.view("found"), self._work.view("branch")
+        self._pool = Pool(n, d, _ROOM)
         self._free = list(range(_ROOM - 1, -1, -1))
         self._open: list[tuple[float, int, int]] = []
         self._gap = math.inf
@@ -119,7 +116,7 @@ class Tree:
         if self._found[TIGHTENED]:
             self.settled = max(self.settled, cut)
         bound = min(bound, above)
-        if bound > cut and self._branch[0] >= 0:
+        if bound > cut and self._branch[VARIABLE] >= 0:
             heapq.heappush(self._open, (-bound, level, slot))
         else:
             self.settled = max(self.settled, bound)
@@ -137,30 +134,28 @@ class Tree:
         tolerance: float,
     ) -> float:
         lower = self.lower if self.nodes else -1e300
-        bound = kernels.grow(
-            *self._side, self._floats, self._ints, self._pool, self._basis,
-            parent, half, slot, self.rule, self.cutting, level, lower, cut, tolerance, above,
+        return entries.grow(
+            self._problem, self._work, self._pool, parent, half, slot, self.rule, self.cutting,
+            level, lower, cut, tolerance, above,
         )  # fmt: skip
-        return float(bound)
 
     def _extend(self) -> None:
         size = len(self._pool)
-        self._pool = np.concatenate([self._pool, np.empty_like(self._pool)])
-        self._basis = np.concatenate([self._basis, np.empty_like(self._basis)])
+        self._pool.double()
         self._free.extend(range(2 * size - 1, size - 1, -1))
 
 
 class Search:
-    """The largest value of one side, as an enclosure that narrows.
+    """The largest value of one problem, as an enclosure that narrows.
 
     Splitting scores or splitting coordinates is better by orders of magnitude, now the one and
     now the other; a short race decides.
     """
 
-    def __init__(self, side: PackedSide, rules: Sequence[int] = ()) -> None:
-        self._side = side
-        first, *others = rules or suitable_rules(side)
-        self._trees = [Tree(side, first)]
+    def __init__(self, problem: PackedProblem, rules: Sequence[int] = ()) -> None:
+        self._problem = problem
+        first, *others = rules or suitable_rules(problem)
+        self._trees = [Tree(problem, first)]
         self._others = others
         self._dropped = 0
         self._restarted = 0
@@ -177,7 +172,7 @@ class Search:
 
     @property
     def lower(self) -> float:
-        return self.reached - self._side.total_error
+        return self.reached - self._problem.total_error
 
     @property
     def reached(self) -> float:
@@ -213,7 +208,7 @@ class Search:
         self._dropped += sum(old.nodes for old in self._trees)
         self._restarted += tree.nodes
         self._others += [old.rule for old in self._trees[1:]]
-        self._trees = [Tree(self._side, tree.rule)]
+        self._trees = [Tree(self._problem, tree.rule)]
         self._trees[0].offer(best)
 
     def _heat(
@@ -224,7 +219,7 @@ class Search:
         if first.upper <= first.lower + tolerance or first.lower > enough:
             return
         if self._others:
-            self._trees.append(Tree(self._side, self._others.pop()))
+            self._trees.append(Tree(self._problem, self._others.pop()))
         second = self._trees[1]
         second.offer(first.lower)
         second.pursue(tolerance, min(stage, nodes), enough, tick)
@@ -236,10 +231,10 @@ class Search:
             self._dropped += loser.nodes
 
 
-def suitable_rules(side: PackedSide, *, corners: bool = True) -> list[int]:
+def suitable_rules(problem: PackedProblem, *, corners: bool = True) -> list[int]:
     """One branching rule, or two that race; with ``corners`` only they count, where that is so."""
-    if corners and kernels.clipping(*side, FALLING) < ROUNDING_ALONE:
+    if corners and problem.clipped_falling < ROUNDING_ALONE:
         return [CORNERS, SCORES_FIRST]
-    if side.shape[1] <= _FEW_COORDINATES:
+    if problem.shape[1] <= _FEW_COORDINATES:
         return [COORDINATES_ONLY]
     return [SCORES_FIRST, COORDINATES_ONLY]

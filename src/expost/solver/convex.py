@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from expost.solver import kernels
 from expost.solver.branch_and_bound import ROUNDING_ALONE, Search, Tick
 from expost.solver.corners import Corners
-from expost.solver.kernels import CORNERS, FALLING, PackedSide
+from expost.solver.kernels.branching import CORNERS
+from expost.solver.kernels.layout import PackedProblem
 
 __all__ = ["Convex"]
 
@@ -20,25 +20,22 @@ _CORNERS_PER_NODE = 1 << 10
 
 
 class Convex:
-    """The largest value of a side that is convex. A look at all corners counts as a node."""
+    """The largest value of a problem that is convex. A look at all corners counts as a node."""
 
-    def __init__(self, side: PackedSide, clipped: float, patience: int) -> None:
-        self._side = side
+    def __init__(self, problem: PackedProblem, clipped: float, patience: int) -> None:
+        self._problem = problem
         self._clipped = clipped
         self._patience = patience
-        self._search = Search(side, [CORNERS])
+        self._search = Search(problem, [CORNERS])
         self._corners: Corners | None = None
 
     @classmethod
-    def of(cls, side: PackedSide) -> Convex | None:
-        """None if the side is not convex, or has so many corners that only a search will do."""
-        clipped = kernels.clipping(*side, FALLING)
-        if clipped >= ROUNDING_ALONE:
+    def of(cls, problem: PackedProblem) -> Convex | None:
+        """None if the problem is not convex, or has so many corners that only a search will do."""
+        clipped = problem.clipped_falling
+        if clipped >= ROUNDING_ALONE or problem.free > _MOST_COORDINATES:
             return None
-        free, _ = kernels.moving(*side)
-        if free > _MOST_COORDINATES:
-            return None
-        return cls(side, clipped, (1 << free) // _CORNERS_PER_NODE)
+        return cls(problem, clipped, (1 << problem.free) // _CORNERS_PER_NODE)
 
     @property
     def nodes(self) -> int:
@@ -61,4 +58,4 @@ class Convex:
         self._search.pursue(tolerance, min(nodes, self._patience), enough, tick)
         closed = self.upper - self.lower <= tolerance or self.lower > enough
         if not closed and nodes > self._patience:
-            self._corners = Corners(self._side, self._clipped)
+            self._corners = Corners(self._problem, self._clipped)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from expost.solver import kernels
 from expost.solver.branch_and_bound import ROUNDING_ALONE, Tick
-from expost.solver.kernels import FALLING, PackedSide
+from expost.solver.kernels import entries
+from expost.solver.kernels.layout import PackedProblem
 
 __all__ = ["Corners"]
 
@@ -17,24 +17,23 @@ _MOST_COORDINATES = 12
 
 
 class Corners:
-    """The largest value of a side that is convex, found at once."""
+    """The largest value of a problem that is convex, found at once."""
 
     nodes = 0
 
-    def __init__(self, side: PackedSide, clipped: float) -> None:
-        best = kernels.best_corner(*side)
+    def __init__(self, problem: PackedProblem, clipped: float) -> None:
+        best, _ = entries.best_corner(problem)
         # Products of many factors, and logarithms that are shifted in the end.
-        error = 4 * side.total_error + clipped
+        error = 4 * problem.total_error + clipped
         self.lower, self.upper = best - error, best + error
 
     @classmethod
-    def of(cls, side: PackedSide) -> Corners | None:
-        """None if the side is not convex, or has too many corners."""
-        clipped = kernels.clipping(*side, FALLING)
-        if clipped >= ROUNDING_ALONE:
+    def of(cls, problem: PackedProblem) -> Corners | None:
+        """None if the problem is not convex, or has too many corners."""
+        clipped = problem.clipped_falling
+        if clipped >= ROUNDING_ALONE or problem.free > _MOST_COORDINATES:
             return None
-        free, _ = kernels.moving(*side)
-        return cls(side, clipped) if free <= _MOST_COORDINATES else None
+        return cls(problem, clipped)
 
     def pursue(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None

@@ -1,9 +1,9 @@
-"""One side of a problem in its normal form: always to maximize, always increasing links.
+"""A problem in its normal form: always to maximize, always increasing links.
 
-The response and the side (largest or smallest log-likelihood) are folded into signs. The link of
-a logistic query is odd, so its smallest value is the largest one with the affine form negated;
-that of a linear query, RISING, becomes FALLING(t) = -RISING(-t), and PROBIT becomes MIRRORED
-likewise. A TENT, -|t|, becomes a VALLEY, a WINDOW a HOLE, and a HILL, -t²/2, a BOWL.
+The response and the direction (largest or smallest log-likelihood) are folded into signs. The
+link of a logistic query is odd, so its smallest value is the largest one with the affine form
+negated; that of a linear query, RISING, becomes FALLING(t) = -RISING(-t), and PROBIT becomes
+MIRRORED likewise. A TENT, -|t|, becomes a VALLEY, a WINDOW a HOLE, and a HILL, -t²/2, a BOWL.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.domains import Box, Integers
-from expost.solver.kernels import (
+from expost.solver.kernels import entries
+from expost.solver.kernels.layout import FACTS, Floats, Ints, PackedProblem, Problem, layout
+from expost.solver.kernels.links import (
     BOWL,
     FALLING,
     FLAT,
@@ -30,15 +31,10 @@ from expost.solver.kernels import (
     TENT,
     VALLEY,
     WINDOW,
-    PackedSide,
-    pack,
 )
 from expost.terms.on_box import BLUR, EVERYWHERE, Link, ScoreTerm
 
-__all__ = ["Sides", "Terms", "both_sides"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+__all__ = ["Columns", "TermArrays", "both_directions"]
 
 _CELLS = 24
 
@@ -47,7 +43,7 @@ Shape = tuple[Link, float, tuple[float, float]]
 """A link, its epsilon, and its window."""
 
 
-class Terms(NamedTuple):
+class TermArrays(NamedTuple):
     """Score terms as arrays: Σ m · link(A x + c)."""
 
     shapes: tuple[Shape, ...]
@@ -56,7 +52,7 @@ class Terms(NamedTuple):
     c: Floats
 
     @classmethod
-    def of(cls, counted: Sequence[tuple[ScoreTerm, int]], columns: Sequence[int]) -> Terms:
+    def of(cls, counted: Sequence[tuple[ScoreTerm, int]], columns: Sequence[int]) -> TermArrays:
         """The terms and how often each counts, in some of the coordinates."""
         terms = [term for term, _ in counted]
         return cls(
@@ -67,7 +63,7 @@ class Terms(NamedTuple):
         )
 
 
-class Sides(NamedTuple):
+class Columns(NamedTuple):
     """Some columns of a box as arrays."""
 
     lo: Floats
@@ -77,35 +73,52 @@ class Sides(NamedTuple):
     """A row per coordinate with categories: ones for its columns, exactly one of which is 1."""
 
     @classmethod
-    def of(cls, box: Box, columns: Sequence[int]) -> Sides:
-        sides = [box.columns[j] for j in columns]
+    def of(cls, box: Box, columns: Sequence[int]) -> Columns:
+        used = [box.columns[j] for j in columns]
         groups = [group for group in box.groups if group[0] in columns]
         return cls(
-            lo=np.array([side.lower for side in sides], dtype=np.float64),
-            hi=np.array([side.upper for side in sides], dtype=np.float64),
-            integer=np.array([isinstance(side, Integers) for side in sides], dtype=np.int64),
+            lo=np.array([column.lower for column in used], dtype=np.float64),
+            hi=np.array([column.upper for column in used], dtype=np.float64),
+            integer=np.array([isinstance(column, Integers) for column in used], dtype=np.int64),
             groups=np.array([[float(j in group) for j in columns] for group in groups]),
         )
 
+    @property
+    def exponents(self) -> Ints:
+        """Of the powers of two by which coordinates are of size 1; integers stay as they are.
 
-def both_sides(terms: Terms, sides: Sides) -> tuple[PackedSide, PackedSide]:
+        Nothing is rounded by them, and no width is too small.
+        """
+        _, exponents = np.frexp(np.maximum(-self.lo, self.hi))
+        scaled: Ints = exponents * (1 - self.integer)
+        return scaled
+
+
+def both_directions(terms: TermArrays, columns: Columns) -> tuple[PackedProblem, PackedProblem]:
     """The largest sum of the terms over a box, and the largest of its negative.
 
     After the terms come what is FLAT, one for each group.
     """
-    groups = len(sides.groups)
-    A, c, m = terms.A, terms.c, terms.m
+    groups, exponents = len(columns.groups), columns.exponents
+    lo, hi = np.ldexp(columns.lo, -exponents), np.ldexp(columns.hi, -exponents)
+    with np.errstate(over="ignore", under="ignore"):  # what overflows is no bound, and seen there
+        A, c, m = np.ldexp(terms.A, exponents), terms.c, terms.m
+    integer = columns.integer.view(np.float64)
 
-    def one(sign: int) -> PackedSide:
+    def one(sign: int) -> PackedProblem:
         rows, offsets, times = A, c, m
         if groups:
-            rows = np.vstack([A, sign * sides.groups])
+            rows = np.vstack([A, sign * columns.groups])
             offsets = np.concatenate([c, np.zeros(groups)])
             times = np.concatenate([m, np.ones(groups)])
-        links = _links(terms.shapes, groups, sign)
-        return PackedSide(
-            *pack(rows, offsets, times, sides.lo, sides.hi, sides.integer, sign, *links)
-        )
+        links, tables, width = _links(terms.shapes, groups, sign)
+        n, d = rows.shape
+        problem = PackedProblem(
+            layout(Problem, n, d, tables=tables, width=width), links, times, sign * offsets,
+            integer, lo, hi, (sign * rows).ravel(),
+        )  # fmt: skip
+        entries.finish(problem)
+        return problem
 
     return one(1), one(-1)
 
@@ -124,22 +137,24 @@ Key = tuple[int, float, float, float]
 
 
 @lru_cache(maxsize=256)
-def _links(
-    shapes: tuple[Shape, ...], groups: int, sign: int
-) -> tuple[Floats, Ints, Ints, Floats, Floats, Ints]:
-    """What is constant about every term, its kind, and which of the tables it uses."""
+def _links(shapes: tuple[Shape, ...], groups: int, sign: int) -> tuple[Floats, int, int]:
+    """The fields of a problem up to its heights, and the shape of its tables.
+
+    They are what is constant about every term, its kind, and which of the tables it uses.
+    """
     keys: list[Key] = []
     for link, epsilon, (lo, hi) in shapes:
         ends = (lo, hi) if sign > 0 else (-hi, -lo)
         keys.append((_KINDS[link][sign < 0], epsilon, *ends))
     keys += [(FLAT, 0.0, *EVERYWHERE)] * groups
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    return (
-        np.array([_constants(*key) for key in keys]),
-        np.array([key[0] for key in keys], dtype=np.int64),
-        np.array([places[key] for key in keys], dtype=np.int64),
-        *_stacked(list(places)),
-    )
+    grid, heights, sizes = _stacked(list(places))
+    link_of = np.array([key[0] for key in keys], dtype=np.int64)
+    table_of = np.array([places[key] for key in keys], dtype=np.int64)
+    constants = np.array([_constants(*key) for key in keys])
+    whole = [part.view(np.float64) for part in (link_of, table_of, sizes)]
+    reals = [part.ravel() for part in (constants, grid, heights)]
+    return np.concatenate([np.zeros(FACTS), *whole, *reals]), *grid.shape
 
 
 @lru_cache(maxsize=4096)

@@ -20,8 +20,8 @@ from expost.solver.branch_and_bound import Search, Tick
 from expost.solver.convex import Convex
 from expost.solver.corners import Corners
 from expost.solver.effort import Effort, Progress
-from expost.solver.kernels import PackedSide
-from expost.solver.problem import Sides, Terms, both_sides
+from expost.solver.kernels.layout import PackedProblem
+from expost.solver.problem import Columns, TermArrays, both_directions
 from expost.solver.summit import Summit
 from expost.solver.windows import joined
 from expost.terms.on_box import ScoreTerm
@@ -33,7 +33,7 @@ _FINE = 1e-4
 
 
 class Maximum(Protocol):
-    """A certified enclosure of the largest value of one side."""
+    """A certified enclosure of the largest value of one problem."""
 
     @property
     def lower(self) -> float: ...
@@ -57,7 +57,9 @@ class BoxSpread:
         self._constants = double_above(constant), double_above(-constant)
         terms = list(together.items())
         pairs = [
-            both_sides(Terms.of([terms[i] for i in block], columns), Sides.of(box, columns))
+            both_directions(
+                TermArrays.of([terms[i] for i in block], columns), Columns.of(box, columns)
+            )
             for columns, block in blocks(terms, box)
         ]
         self._sides: list[list[Maximum]] = [[_maximum(pair[k]) for pair in pairs] for k in (0, 1)]
@@ -156,8 +158,9 @@ class BoxSpread:
         return lambda: report(Progress(self.nodes, self.enclosure))
 
 
-def _maximum(side: PackedSide) -> Maximum:
-    return Corners.of(side) or Convex.of(side) or Summit.of(side) or Search(side)
+def _maximum(problem: PackedProblem) -> Maximum:
+    found = Corners.of(problem) or Convex.of(problem) or Summit.of(problem)
+    return found or Search(problem)
 
 
 def blocks(

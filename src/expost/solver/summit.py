@@ -9,31 +9,28 @@ import math
 
 import numpy as np
 
-from expost.solver import kernels
 from expost.solver.branch_and_bound import ROUNDING_ALONE, Search, Tick
-from expost.solver.kernels import RISING, PackedSide
+from expost.solver.kernels import entries
+from expost.solver.kernels.layout import PackedProblem
 
 __all__ = ["Summit"]
 
 
 class Summit:
-    """The largest value of a side that is concave. A climb counts as a node."""
+    """The largest value of a problem that is concave. A climb counts as a node."""
 
-    def __init__(self, side: PackedSide, clipped: float) -> None:
-        self._side = side
-        self._error = 4 * side.total_error + clipped
+    def __init__(self, problem: PackedProblem, clipped: float) -> None:
+        self._problem = problem
+        self._error = 4 * problem.total_error + clipped
         self._climbs = 0
         self._found, self._gap = -math.inf, math.inf
         self._search: Search | None = None
 
     @classmethod
-    def of(cls, side: PackedSide) -> Summit | None:
-        """None if the side is not concave."""
-        clipped = kernels.clipping(*side, RISING)
-        if clipped >= ROUNDING_ALONE:
-            return None
-        _, whole = kernels.moving(*side)
-        return None if whole else cls(side, clipped)
+    def of(cls, problem: PackedProblem) -> Summit | None:
+        """None if the problem is not concave."""
+        clipped = problem.clipped_rising
+        return None if clipped >= ROUNDING_ALONE or problem.whole else cls(problem, clipped)
 
     @property
     def nodes(self) -> int:
@@ -59,11 +56,11 @@ class Summit:
             self._climb(tolerance - 2 * self._error)
             if self.upper - self.lower <= tolerance:
                 return
-            self._search = Search(self._side)
+            self._search = Search(self._problem)
         self._search.pursue(tolerance, nodes, enough, tick)
 
     def _climb(self, tolerance: float) -> None:
         self._climbs += 1
-        value, gap = np.empty(1), np.empty(1)
-        kernels.climb(*self._side, np.ones((1, self._side.shape[0])), tolerance, value, gap)
-        self._found, self._gap = float(value[0]), float(gap[0])
+        ones = np.ones((1, self._problem.shape[0]))
+        values, gaps, _ = entries.climb(self._problem, ones, tolerance)
+        self._found, self._gap = float(values[0]), float(gaps[0])

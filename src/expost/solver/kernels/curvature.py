@@ -1,0 +1,142 @@
+"""Curvatures that make a bound smaller, and a diagonal that makes up for them."""
+
+from __future__ import annotations
+
+import math
+
+from expost.solver.kernels.compiled import compiled
+from expost.solver.kernels.layout import PEAK, Problem, Work
+from expost.solver.kernels.links import LOGISTIC, UNIT, bend
+
+__all__ = ["adapt", "curvatures", "dominate"]
+
+
+@compiled
+def curvatures(problem: Problem, work: Work) -> bool:
+    """Set q by β, and D such that D - Σ q a aᵀ is certainly positive semidefinite."""
+    A, l, u, centre = problem.A, work.l, work.u, work.centre
+    q, M, scale = work.q, work.M, work.scale
+    n, d = A.shape
+    for j in range(d):
+        centre[j] = min(u[j], max(l[j], centre[j]))
+        r = 0.5 * (u[j] - l[j])
+        scale[j] = math.sqrt(0.8 * (u[j] - centre[j]) * (centre[j] - l[j]) + 0.2 * r * r)
+        for k in range(d):
+            M[j, k] = 0.0
+    mass = 0.0
+    for i in range(n):
+        q[i] = 0.0
+        mid = problem.c[i]
+        for j in range(d):
+            mid += A[i, j] * centre[j]
+        work.middle[i] = mid
+        lo, hi = work.L[i], work.U[i]
+        if problem.link[i] != LOGISTIC or lo >= hi or hi - lo > 20.0:
+            continue
+        peak = min(hi, max(lo, -problem.par[i, PEAK]))
+        most = problem.m[i] * max(
+            bend(problem.par, i, lo), bend(problem.par, i, peak), bend(problem.par, i, hi)
+        )
+        # Half of a negative curvature leaves the term concave everywhere on the interval.
+        q[i] = (work.beta[i] if most > 0.0 else 0.5) * most
+        for j in range(d):
+            a = q[i] * A[i, j] * scale[j]
+            mass += abs(a * A[i, j]) * scale[j]
+            for k in range(j + 1):
+                M[j, k] += a * A[i, k] * scale[k]
+    return dominate(work, mass, 4)
+
+
+@compiled
+def dominate(work: Work, mass: float, sweeps: int) -> bool:
+    """Set D such that it is certainly above Σ q a aᵀ, which is in M, scaled; False if that fails.
+
+    ``mass`` is Σ |q| (scale a)², by which the rounding of M is measured. Coordinates whose scale
+    is 0 are fixed and left out.
+    """
+    D, M, V, F, scale = work.D, work.M, work.V, work.F, work.scale
+    d = len(D)
+    # The smallest diagonal above M is the dual of a small semidefinite program, which a few
+    # sweeps of the mixing method nearly solve.
+    trace = 0.0
+    for _ in range(sweeps):
+        trace = 0.0
+        for j in range(d):
+            g0 = g1 = g2 = g3 = 0.0
+            for k in range(d):
+                if k != j:
+                    e = M[j, k] if k < j else M[k, j]
+                    g0 += e * V[k, 0]
+                    g1 += e * V[k, 1]
+                    g2 += e * V[k, 2]
+                    g3 += e * V[k, 3]
+            norm = math.sqrt(g0 * g0 + g1 * g1 + g2 * g2 + g3 * g3)
+            D[j] = max(0.0, M[j, j] + norm)
+            trace += D[j]
+            if norm > 0.0:
+                V[j, 0] = g0 / norm
+                V[j, 1] = g1 / norm
+                V[j, 2] = g2 / norm
+                V[j, 3] = g3 / norm
+    # A Cholesky factorization that runs to its end proves it, less a margin for its rounding.
+    margin = 2e-9 * (trace + d * mass)
+    shift = 1e-3 * trace / d
+    for _ in range(12):
+        good = True
+        for j in range(d):
+            if not good or scale[j] == 0.0:
+                continue
+            for k in range(j + 1):
+                if scale[k] == 0.0:
+                    continue
+                f = -M[j, k]
+                if j == k:
+                    f += D[j] + shift - margin
+                for e in range(k):
+                    if scale[e] > 0.0:
+                        f -= F[j, e] * F[k, e]
+                if j > k:
+                    F[j, k] = f / F[k, k]
+                elif f > 0.0:
+                    F[j, j] = math.sqrt(f)
+                else:
+                    good = mass == 0.0
+        if good:
+            for j in range(d):
+                # Rounded up: D may be larger, never smaller.
+                D[j] = (D[j] + shift) / scale[j] ** 2 * (1 + 8 * UNIT) if scale[j] > 0.0 else 0.0
+            return True
+        shift = 2.0 * shift + 1e-3 * (trace + mass) / d
+    return False
+
+
+@compiled
+def adapt(problem: Problem, work: Work) -> None:
+    """Move curvature to the terms whose hulls gain by it, and the centre towards the optimum.
+
+    The derivative of the bound by q_i is half of what a unit of it costs in D, less what it takes
+    off the hull at the optimum.
+    """
+    A, x, V, scale = problem.A, work.x, work.V, work.scale
+    n, d = A.shape
+    for i in range(n):
+        if work.q[i] <= 0.0:
+            continue
+        t = problem.c[i]
+        g0 = g1 = g2 = g3 = 0.0
+        for j in range(d):
+            t += A[i, j] * x[j]
+            a = A[i, j] * scale[j]
+            g0 += a * V[j, 0]
+            g1 += a * V[j, 1]
+            g2 += a * V[j, 2]
+            g3 += a * V[j, 3]
+        cost = g0 * g0 + g1 * g1 + g2 * g2 + g3 * g3 + 1e-300
+        gain = 0.0
+        for s in range(work.knots[i] - 1):
+            if work.knot[i, s] < t < work.knot[i, s + 1]:
+                gain = (work.knot[i, s + 1] - t) * (t - work.knot[i, s])
+        change = min(1.3, max(0.8, math.sqrt(gain / cost)))
+        work.beta[i] = min(1.0, max(0.03, work.beta[i] * change))
+    for j in range(d):
+        work.centre[j] = 0.5 * (work.centre[j] + min(work.u[j], max(work.l[j], x[j])))

@@ -1,0 +1,138 @@
+"""Piecewise-linear upper hulls of the terms on a node."""
+
+from __future__ import annotations
+
+import math
+
+from expost.solver.kernels.compiled import compiled
+from expost.solver.kernels.layout import Problem, Work
+from expost.solver.kernels.links import value
+
+__all__ = ["build_hulls", "look_closer"]
+
+
+@compiled
+def build_hulls(problem: Problem, work: Work) -> None:
+    """The upper hull of every variable's function, through its ends, table and focus points."""
+    knot, rise, count, grid, heights = (
+        work.knot,
+        work.rise,
+        work.knots,
+        problem.grid,
+        problem.heights,
+    )
+    n, d = problem.A.shape
+    for i in range(n):
+        lo, hi, m, mid, curve = work.L[i], work.U[i], problem.m[i], work.middle[i], 0.5 * work.q[i]
+        row = problem.table[i]
+        knot[i, 0] = lo
+        count[i] = 1
+        if lo >= hi:
+            continue
+        if curve == 0.0 and work.focus[i, 0] == math.inf:
+            # A line from the lower end to where it touches, then chords of the table.
+            low = m * value(problem.link, problem.par, i, lo)
+            high = m * value(problem.link, problem.par, i, hi)
+            # Left of τ a term is convex, and no point but its end can be on the hull.
+            a, end = 0, problem.sizes[row]
+            while a < end:
+                half = (a + end) // 2
+                if grid[row, half] > lo and grid[row, half] >= problem.tau[i]:
+                    end = half
+                else:
+                    a = half + 1
+            while end < problem.sizes[row] and grid[row, end] < hi:
+                end += 1
+            b = end
+            while a < b:
+                half = (a + b) // 2
+                here = m * heights[row, half]
+                if half + 1 < end:
+                    after = m * problem.chords[row, half]
+                else:
+                    after = (high - here) / (hi - grid[row, half])
+                if here - low >= after * (grid[row, half] - lo):
+                    b = half
+                else:
+                    a = half + 1
+            k = 1
+            last, t = low, lo
+            if a < end:
+                knot[i, 1] = grid[row, a]
+                rise[i, 0] = (m * heights[row, a] - low) / (grid[row, a] - lo)
+                for g in range(a, end - 1):
+                    rise[i, k] = m * problem.chords[row, g]
+                    k += 1
+                    knot[i, k] = grid[row, g + 1]
+                k += 1
+                last, t = m * heights[row, end - 1], grid[row, end - 1]
+            rise[i, k - 1] = (high - last) / (hi - t)
+            knot[i, k] = hi
+            count[i] = k + 1
+            continue
+        # Left of τ a term is convex, and no point but its end can be on the hull.
+        tau = problem.tau[i] if curve <= 0.0 else lo
+        size = problem.sizes[row]
+        g, b = 0, size
+        while g < b:
+            half = (g + b) // 2
+            if problem.grid[row, half] > lo and problem.grid[row, half] >= tau:
+                b = half
+            else:
+                g = half + 1
+        extra = 0
+        while extra < 3 and not (work.focus[i, extra] > lo and work.focus[i, extra] >= tau):
+            extra += 1
+        before = m * value(problem.link, problem.par, i, lo) - curve * (lo - mid) ** 2
+        k = 1
+        more = True
+        while more:
+            t = problem.grid[row, g] if g < size else math.inf
+            aside = work.focus[i, extra] if extra < 3 else math.inf
+            if min(t, aside) >= hi:
+                t = hi
+                f = m * value(problem.link, problem.par, i, hi)
+                more = False
+            elif t <= aside:
+                f = m * problem.heights[row, g]
+                g += 1
+                extra += t == aside
+            else:
+                t = aside
+                f = m * value(problem.link, problem.par, i, t)
+                extra += 1
+            f -= curve * (t - mid) ** 2
+            s = (f - before) / (t - knot[i, k - 1])
+            while k >= 2 and rise[i, k - 2] <= s:
+                before -= rise[i, k - 2] * (knot[i, k - 1] - knot[i, k - 2])
+                k -= 1
+                s = (f - before) / (t - knot[i, k - 1])
+            rise[i, k - 1] = s
+            knot[i, k] = t
+            before = f
+            k += 1
+        count[i] = k
+    for j in range(d):
+        knot[n + j, 0] = work.l[j]
+        count[n + j] = 1
+        if work.l[j] < work.u[j]:
+            knot[n + j, 1] = work.u[j]
+            rise[n + j, 0] = 0.5 * work.D[j] * (work.l[j] + work.u[j] - 2.0 * work.centre[j])
+            count[n + j] = 2
+
+
+@compiled
+def look_closer(problem: Problem, work: Work) -> None:
+    """Set focus points around the optimum, so that the next hulls are finer there."""
+    n, d = problem.A.shape
+    for i in range(n):
+        t = problem.c[i]
+        for j in range(d):
+            t += problem.A[i, j] * work.x[j]
+        width = 0.0
+        for s in range(work.knots[i] - 1):
+            if work.knot[i, s] <= t <= work.knot[i, s + 1]:
+                width = max(width, work.knot[i, s + 1] - work.knot[i, s])
+        work.focus[i, 0] = t - 0.125 * width
+        work.focus[i, 1] = t
+        work.focus[i, 2] = t + 0.125 * width
