@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from expost.errors import InvalidInput
 from expost.files.reading import each, items, number, scalar, text
+
+if TYPE_CHECKING:
+    from expost.domains.coordinates import Side
 
 __all__ = ["FiniteSet", "Point", "Scalar", "Value", "coordinates_of", "names_of", "some"]
 
@@ -32,6 +35,8 @@ class FiniteSet:
     ('age', 'sex')
     """
 
+    sides: ClassVar[tuple[Side, ...]] = ()
+    """Coordinates between bounds; here the values say it all."""
     values: tuple[Value, ...]
     names: tuple[str, ...] | None
 
@@ -69,6 +74,14 @@ class FiniteSet:
         for position, value in enumerate(self.values):
             index.setdefault(value, position)
         return index
+
+    def called(self, alone: str) -> tuple[str, ...]:
+        """What tables call its coordinates; ``alone`` where there is one that has no name."""
+        return self.names or (alone,)
+
+    def value(self, place: int) -> Value:
+        """The value at a place."""
+        return self.values[place]
 
     def locate(self, value: Any) -> int | None:
         """The position of a value, or None if it is outside. It never raises, so never leaks."""

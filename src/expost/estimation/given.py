@@ -7,6 +7,7 @@ from typing import Any
 
 from expost.answers import Answers
 from expost.domains import Domain, FiniteSet
+from expost.domains import finite as listed
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import items
 from expost.queries import Query, check_query
@@ -57,6 +58,5 @@ def _pairs(given: Any) -> list[tuple[Query, Any]]:
 
 def finite(answers: Answers) -> FiniteSet:
     """The domain of answers, where it has to be finite."""
-    if not isinstance(answers.domain, FiniteSet):
-        raise InvalidInput("must be a finite set: the values of a box cannot be listed", "domain")
-    return answers.domain
+    reason = "must be a finite set: the values of a box cannot be listed"
+    return listed(answers.domain, reason, "domain")

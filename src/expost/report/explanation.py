@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Literal
 
-from expost.domains import Box, Categories, Domain, Integers, Side
+from expost.domains import Categories, Domain, Integers, Side
 from expost.filters.filter import Filter
 from expost.loss.extremes import Apart
 from expost.loss.replay import Replay
@@ -211,15 +211,15 @@ def _side_in_words(side: Side) -> str:
 
 
 def _domain_in_words(domain: Domain) -> str:
-    if isinstance(domain, Box):
+    if domain.sides:
         names = domain.names or [f"[{index}]" for index in range(len(domain.sides))]
         sides = [
             f"{name} {_side_in_words(side)}" for name, side in zip(names, domain.sides, strict=True)
         ]
         return f"a point of a box: {listed(sides)}"
     if domain.names is not None:
-        return f"one of {len(domain):,} points, by {listed(domain.names)}"
-    return f"one of {len(domain):,}: {listed(domain.values, 'or')}"
+        return f"one of {len(domain.values):,} points, by {listed(domain.names)}"
+    return f"one of {len(domain.values):,}: {listed(domain.values, 'or')}"
 
 
 def listed(words: Sequence[object], joint: str = "and") -> str:
