@@ -131,7 +131,7 @@ def _losses(answers: Answers, effort: Effort, told: Callable[[int, int], None]) 
     if isinstance(answers.domain, FiniteSet):
         lower, upper = _on_set(answers, answers.domain, tell)
     else:
-        lower, upper = _by_pattern(answers, effort, tell)
+        lower, upper = _by_pattern(answers, answers.domain, effort, tell)
     basic = _basic(answers)
     upper = np.maximum(lower, np.minimum(upper, basic))
     exchanges = answers.exchanges
@@ -171,7 +171,7 @@ def _on_set(
 
 
 def _by_pattern(
-    answers: Answers, effort: Effort, tell: Callable[[int], None]
+    answers: Answers, box: Box, effort: Effort, tell: Callable[[int], None]
 ) -> tuple[Floats, Floats]:
     """Losses by what was answered, whoever it was and in whichever order."""
     pattern_of, patterns = answers.patterns()
@@ -183,7 +183,7 @@ def _by_pattern(
         by_queries.setdefault(asked[codes].tobytes(), []).append(place)
     ends, done = np.empty((2, len(patterns))), 0
     for places in by_queries.values():
-        together = _together(answers, [patterns[place] for place in places], effort.gap)
+        together = _together(answers, box, [patterns[place] for place in places], effort.gap)
         if together is not None:
             ends[:, places] = together
             done += int(sizes[places].sum())
@@ -199,15 +199,15 @@ def _by_pattern(
     return lower, upper
 
 
-def _together(answers: Answers, patterns: list[Codes], gap: float) -> Floats | None:
+def _together(answers: Answers, box: Box, patterns: list[Codes], gap: float) -> Floats | None:
     """Lower and upper ends for patterns of the same queries, if there is a way for all at once."""
-    if not isinstance(answers.domain, Box) or len(patterns) < _ENOUGH:
+    if len(patterns) < _ENOUGH:
         return None
     queries = [answers.queries[answers.given[code][0]] for code in patterns[0]]
     given = [[answers.given[code][1] for code in codes] for codes in patterns]
     from expost.loss.many_concave import concave_spreads  # which brings a compiler along
 
-    return concave_spreads(answers.domain, queries, np.array(given), gap)
+    return concave_spreads(box, queries, np.array(given), gap)
 
 
 def _basic(answers: Answers) -> Floats:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from expost.clients.binomial import largest_share, smallest_share, tail
 from expost.clients.events import Event, events
 from expost.clients.reports import read_reports
-from expost.domains import Domain, FiniteSet, Value
+from expost.domains import Domain, Value
 from expost.errors import expect
 from expost.files.canonical import plain
 from expost.numbers import ExactLike, Nats, double_above, double_below, down, read_confidence
@@ -144,10 +144,7 @@ def check_client(
     level = read_confidence(confidence)
     likelihood = query.on(domain)
     reports, changed = read_reports(domain, likelihood, table, permanent=permanent)
-    values = [
-        domain.values[place] if isinstance(domain, FiniteSet) else domain.value(place)
-        for place in reports
-    ]
+    values = [domain.value(place) for place in reports]
     looked_at = list(events(likelihood, reports))
     intervals = sum(map(_intervals, looked_at))
     error = double_below((1 - level) / (2 * intervals))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from expost.answers import response_position, written
-from expost.domains import Box, Categories, Domain
+from expost.domains import Categories, Domain
 from expost.errors import InvalidInput, at
 from expost.files.frames import as_array, column_names
 from expost.files.reading import items
@@ -20,11 +20,7 @@ __all__ = ["input_columns", "read_reports"]
 
 def input_columns(domain: Domain) -> tuple[str, ...]:
     """The columns of a table in which inputs are."""
-    if domain.names is not None:
-        return domain.names
-    return (
-        tuple(f"x{i}" for i in range(len(domain.sides))) if isinstance(domain, Box) else ("input",)
-    )
+    return domain.called("input")
 
 
 def read_reports(
@@ -91,7 +87,7 @@ def _each(entries: Iterable[Any], what: str, read: Callable[[Any], Any]) -> list
 
 
 def _place(domain: Domain, row: Sequence[Any]) -> Any:
-    sides = domain.sides if isinstance(domain, Box) else (None,) * len(row)
+    sides = domain.sides or (None,) * len(row)
     options = [
         [entry, written(entry)]
         if isinstance(entry, str) and not isinstance(side, Categories)
@@ -100,7 +96,7 @@ def _place(domain: Domain, row: Sequence[Any]) -> Any:
     ]
     # As a text is a label first of all, so all texts are labels, or all write numbers.
     tried = [[option[0] for option in options], [option[-1] for option in options]]
-    single = domain.names is None and not isinstance(domain, Box)
+    single = domain.names is None and not domain.sides
     found = {domain.locate(entry[0] if single else entry) for entry in tried} - {None}
     if len(found) > 1:
         raise InvalidInput("is a label of the domain, and also writes a number of it")

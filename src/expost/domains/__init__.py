@@ -3,7 +3,7 @@
 from expost.domains.box import Box, by_name
 from expost.domains.coordinates import Categories, Integers, Real, Side, categories, integers
 from expost.domains.finite import FiniteSet, Point, Scalar, Value, some
-from expost.domains.from_json import Domain, domain_from_json
+from expost.domains.from_json import Domain, domain_from_json, finite
 
 __all__ = [
     "Box",
@@ -19,6 +19,7 @@ __all__ = [
     "by_name",
     "categories",
     "domain_from_json",
+    "finite",
     "integers",
     "some",
 ]

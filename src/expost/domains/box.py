@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 from expost.domains.coordinates import Categories, Integers, Real, Side
-from expost.domains.finite import Point, Scalar, coordinates_of, names_of
+from expost.domains.finite import Point, Scalar, Value, coordinates_of, names_of
 from expost.errors import InvalidInput, at
 from expost.files.reading import items
 from expost.numbers import over_one
@@ -33,6 +33,8 @@ class Box:
     Box([-1, 1], [-1, 1])
     """
 
+    values: ClassVar[tuple[Value, ...]] = ()
+    """There are too many to list."""
     sides: tuple[Side, ...]
     names: tuple[str, ...] | None
 
@@ -119,6 +121,10 @@ class Box:
         names = range(len(self.sides)) if self.names is None else self.names
         by_name = sorted(range(len(self.sides)), key=names.__getitem__)
         return tuple(column for side in by_name for column in self.places[side])
+
+    def called(self, alone: str) -> tuple[str, ...]:
+        """What tables call its coordinates: ``x0``, ``x1``, … where they have no names."""
+        return self.names or tuple(f"x{index}" for index in range(len(self.sides)))
 
     def locate(self, value: Any) -> Point | None:
         """The value as a tuple of columns, or None if it is outside. It never raises."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from expost.errors import InvalidInput
 from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import each, items, number, scalar, text
+
+if TYPE_CHECKING:
+    from expost.domains.coordinates import Side
 
 __all__ = ["FiniteSet", "Point", "Scalar", "Value", "coordinates_of", "names_of", "some"]
 
@@ -33,6 +36,8 @@ class FiniteSet:
     ('age', 'sex')
     """
 
+    sides: ClassVar[tuple[Side, ...]] = ()
+    """Coordinates between bounds; here the values say it all."""
     values: tuple[Value, ...]
     names: tuple[str, ...] | None
 
@@ -70,6 +75,14 @@ class FiniteSet:
         for position, value in enumerate(self.values):
             index.setdefault(value, position)
         return index
+
+    def called(self, alone: str) -> tuple[str, ...]:
+        """What tables call its coordinates; ``alone`` where there is one that has no name."""
+        return self.names or (alone,)
+
+    def value(self, place: int) -> Value:
+        """The value at a place."""
+        return self.values[place]
 
     def locate(self, value: Any) -> int | None:
         """The position of a value, or None if it is outside. It never raises, so never leaks."""

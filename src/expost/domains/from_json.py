@@ -10,9 +10,16 @@ from expost.domains.finite import FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, each, members, text
 
-__all__ = ["Domain", "domain_from_json"]
+__all__ = ["Domain", "domain_from_json", "finite"]
 
 Domain = FiniteSet | Box
+
+
+def finite(domain: Domain, reason: str, place: str = "") -> FiniteSet:
+    """A domain that has to be finite, or an error that says why."""
+    if not isinstance(domain, FiniteSet):
+        raise InvalidInput(reason, place)
+    return domain
 
 
 def domain_from_json(value: Any) -> Domain:

@@ -7,6 +7,7 @@ from typing import Any
 
 from expost.answers import Answers
 from expost.domains import FiniteSet
+from expost.domains import finite as listed
 from expost.errors import InvalidInput
 
 __all__ = ["as_answers", "finite"]
@@ -29,6 +30,5 @@ def as_answers(given: Any, domain: Any) -> Answers:
 
 def finite(answers: Answers) -> FiniteSet:
     """The domain of answers, where it has to be finite."""
-    if not isinstance(answers.domain, FiniteSet):
-        raise InvalidInput("must be a finite set: the values of a box cannot be listed", "domain")
-    return answers.domain
+    reason = "must be a finite set: the values of a box cannot be listed"
+    return listed(answers.domain, reason, "domain")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import FiniteSet
+from expost.domains import FiniteSet, finite
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, items
 from expost.knowledge.statement import Statement, read_probability
@@ -165,9 +165,7 @@ def confidence(belief: Belief, statement: Statement) -> Fraction:
 
 def exact_likelihoods(transcript: Transcript) -> tuple[int, ...]:
     """Pr(responses | value) of every value of a finite domain, up to a common factor, exactly."""
-    domain = transcript.domain
-    if not isinstance(domain, FiniteSet):
-        raise InvalidInput("exact likelihoods need a finite domain, not a box")
+    domain = finite(transcript.domain, "exact likelihoods need a finite domain, not a box")
     factors = [
         (part.query.on(domain).weights(part.position), part.times) for part in transcript.tally
     ]

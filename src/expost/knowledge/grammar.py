@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from expost.domains import Box, Categories, Domain, Scalar
+from expost.domains import Categories, Domain, Scalar
 from expost.errors import InvalidInput, at, expect
 from expost.numbers import exact
 
@@ -60,11 +60,7 @@ def names_of(domain: Domain) -> tuple[str, ...]:
     Their names; ``value`` where there is one and it has no name; ``x0``, ``x1``, … on a box whose
     coordinates have none.
     """
-    if domain.names is not None:
-        return domain.names
-    if isinstance(domain, Box):
-        return tuple(f"x{index}" for index in range(len(domain.sides)))
-    return ("value",)
+    return domain.called("value")
 
 
 def rows_of(domain: Domain, values: Any) -> Iterator[dict[str, Scalar]]:
@@ -84,7 +80,7 @@ def predicate(text: str, domain: Domain) -> Predicate:
 
 def _columns(domain: Domain) -> dict[str, _Column]:
     names = names_of(domain)
-    if isinstance(domain, Box):
+    if domain.sides:
         return {
             name: _Column("text", frozenset(side.labels))
             if isinstance(side, Categories)
@@ -96,7 +92,9 @@ def _columns(domain: Domain) -> dict[str, _Column]:
     labels = frozenset(value for value in domain.values if isinstance(value, str))
     if not labels:
         return {"value": _Column("number")}
-    return {"value": _Column("text" if len(labels) == len(domain) else "number or text", labels)}
+    return {
+        "value": _Column("text" if len(labels) == len(domain.values) else "number or text", labels)
+    }
 
 
 def _as_written(x: Scalar) -> Exact:

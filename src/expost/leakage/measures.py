@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import overload
 
-from expost.domains import FiniteSet
+from expost.domains import FiniteSet, finite
 from expost.errors import InvalidInput, expect
 from expost.knowledge.belief import Belief, exact_likelihoods
 from expost.leakage.channels import columns
@@ -148,10 +148,10 @@ def capacity(
     limits = Limits(gap, nodes)
     if isinstance(asked, Transcript):
         likelihoods = exact_likelihoods(asked)
-        assert isinstance(asked.domain, FiniteSet), "or there would be no exact likelihoods"
+        values = finite(asked.domain, "leakage needs a finite domain, not a box")
         if not any(likelihoods):
             raise InvalidInput("no value can have given these responses")
-        return gain.on(asked.domain).capacity([likelihoods], limits)
+        return gain.on(values).capacity([likelihoods], limits)
     if domain is None:
         raise InvalidInput("the capacity of a query needs a domain")
     return gain.on(domain).capacity(list(columns(asked, domain)), limits)

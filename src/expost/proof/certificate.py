@@ -14,7 +14,7 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.domains import Box, FiniteSet
+from expost.domains import Box
 from expost.errors import InvalidInput, expect
 from expost.files.canonical import canonical
 from expost.loss.realized import realized_loss
@@ -102,7 +102,7 @@ def certificate(
             best = draft.proof(effort)
         except verify.Failed as problem:
             raise InvalidInput(f"there is no certificate that can be checked: {problem}") from None
-        while finer := _finer(transcript, best.verdict, effort):
+        while finer := _finer(draft, best.verdict, effort):
             try:
                 effort, better = finer, draft.proof(finer)
             except verify.Failed:
@@ -113,12 +113,11 @@ def certificate(
     return best
 
 
-def _finer(transcript: Transcript, verdict: verify.Verdict, effort: Effort) -> Effort | None:
+def _finer(draft: _Draft, verdict: verify.Verdict, effort: Effort) -> Effort | None:
     """A smaller gap, if the loss is not known to be above the budget and may be shown not to be."""
-    finite = isinstance(transcript.domain, FiniteSet)
-    if verdict.budget is None or verdict.shows_end_within_budget or finite:
+    if verdict.budget is None or verdict.shows_end_within_budget or draft.box is None:
         return None
-    lower = realized_loss(transcript, gap=effort.gap, nodes=effort.most).lower
+    lower = realized_loss(draft.transcript, gap=effort.gap, nodes=effort.most).lower
     gap = max(SMALLEST_GAP, min(effort.gap / 2, 0.8 * (float(verdict.budget) - lower)))
     # If not even this gap was reached, the nodes were used up.
     was_reached = float(verdict.loss) <= lower + 2 * effort.gap
@@ -131,6 +130,8 @@ class _Draft:
     """A transcript in its JSON shape, its text, and as the checker reads that."""
 
     transcript: Transcript
+    box: Box | None
+    """What there is to search, if anything."""
     tree: dict[str, Any]
     text: str
     statement: Any
@@ -141,13 +142,14 @@ class _Draft:
         tree = readable(transcript.tree())
         # Its file without spaces: how much work may be done depends on its length.
         text = json.dumps(json.loads(transcript.to_json()))
-        return cls(transcript, tree, text, verify.read_transcript(text), progress)
+        box = transcript.domain if isinstance(transcript.domain, Box) else None
+        return cls(transcript, box, tree, text, verify.read_transcript(text), progress)
 
     def proof(self, effort: Effort) -> Certificate:
         loss, _ = self._checked([])  # so that nothing is searched for what cannot be checked
         groups: list[dict[str, Any]] = []
-        if isinstance(self.transcript.domain, Box):
-            found = _Blocks.of(self.transcript, self.transcript.domain, self.statement, effort)
+        if self.box is not None:
+            found = _Blocks.of(self.transcript, self.box, self.statement, effort)
             try:
                 groups = found.groups(curved=True)
                 loss, bounds = self._checked(groups)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from expost.domains import Box, Categories, Domain
+from expost.domains import Categories, Domain
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import double, each, text
 from expost.numbers import ExactLike
@@ -258,7 +258,7 @@ def _by_coordinate(
         if label is not None:
             result.setdefault(key, {})[label] = weight
             continue
-        if names is not None and isinstance(domain, Box):
+        if names is not None and domain.sides:
             key, label = _indicated(key, domain)
         if label is None:
             result[key] = weight
@@ -279,16 +279,15 @@ def _for_labels(weights: dict[str, float], labels: tuple[str, ...]) -> dict[str,
 
 
 def _labels_of(key: Any, domain: Domain) -> tuple[str, ...]:
-    if isinstance(domain, Box):
-        places = _range(len(domain.sides)) if domain.names is None else domain.names
-        side = dict(zip(places, domain.sides, strict=True)).get(key)
-        if isinstance(side, Categories):
-            return side.labels
+    places = _range(len(domain.sides)) if domain.names is None else domain.names
+    side = dict(zip(places, domain.sides, strict=False)).get(key)
+    if isinstance(side, Categories):
+        return side.labels
     with at("model"):
         raise InvalidInput(f"encodes {key!r}, which has no categories in the domain")
 
 
-def _indicated(name: str, box: Box) -> tuple[str, str | None]:
+def _indicated(name: str, box: Domain) -> tuple[str, str | None]:
     """The coordinate and the category that a column stands for: ``region_north``."""
     assert box.names is not None
     if name not in box.names:
@@ -309,7 +308,7 @@ def _names(
     known: list[str] | None, given: Sequence[str] | None, domain: Domain, size: int
 ) -> list[str] | None:
     """The coordinate of each feature; None where positions say it."""
-    plain = isinstance(domain, Box) and domain.names is None
+    plain = bool(domain.sides) and domain.names is None
     with at("features"):
         if given is None:
             names = known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from expost.domains import Box, Categories, Domain, Integers, Side
+from expost.domains import Categories, Domain, Integers, Side
 from expost.files.canonical import plain
 from expost.filters.filter import Filter
 from expost.loss.extremes import Apart
@@ -154,12 +154,12 @@ def _side_in_words(side: Side) -> str:
 
 
 def _domain_in_words(domain: Domain) -> str:
-    if isinstance(domain, Box):
+    if domain.sides:
         names = domain.names or [f"[{index}]" for index in range(len(domain.sides))]
         sides = [
             f"{name} {_side_in_words(side)}" for name, side in zip(names, domain.sides, strict=True)
         ]
         return f"a point of a box: {listed(sides)}"
     if domain.names is not None:
-        return f"one of {len(domain):,} points, by {listed(domain.names)}"
-    return f"one of {len(domain):,}: {listed(domain.values, 'or')}"
+        return f"one of {len(domain.values):,} points, by {listed(domain.names)}"
+    return f"one of {len(domain.values):,}: {listed(domain.values, 'or')}"

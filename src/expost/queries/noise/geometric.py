@@ -73,9 +73,8 @@ class Geometric(Query):
 
     def work(self, domain: Domain) -> int:
         low, high = self.range
-        values = domain.values if isinstance(domain, FiniteSet) else ()
-        inside = all(isinstance(value, int) and low <= value <= high for value in values)
-        return 0 if inside else 100 * len(values)
+        inside = all(isinstance(value, int) and low <= value <= high for value in domain.values)
+        return 0 if inside else 100 * len(domain.values)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         values = [value for value in domain.values if isinstance(value, int)]

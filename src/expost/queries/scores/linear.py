@@ -82,7 +82,7 @@ class Linear(Query):
         return Linear(self.score, self.range, self.clip, epsilon)
 
     def work(self, domain: Domain) -> int:
-        return len(domain) if isinstance(domain, FiniteSet) else 0
+        return len(domain.values)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         score = self.score.on_set(domain)

@@ -61,7 +61,7 @@ class Regression(Query):
         """The shares of scores, in portable doubles."""
 
     def work(self, domain: Domain) -> int:
-        return len(domain) if isinstance(domain, FiniteSet) else 0
+        return len(domain.values)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         shares = self.curve(self.score.on_set(domain).values)

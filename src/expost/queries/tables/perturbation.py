@@ -68,7 +68,7 @@ class Perturbation(Query):
         return Perturbation(self.scores, self.range, epsilon)
 
     def work(self, domain: Domain) -> int:
-        return len(domain) if isinstance(domain, FiniteSet) else 0
+        return len(domain.values)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) != len(self.scores):

@@ -105,7 +105,7 @@ class LocalHashing(Query):
         return replace(self, epsilon=epsilon)
 
     def work(self, domain: Domain) -> int:
-        return len(domain) if isinstance(domain, FiniteSet) else 0
+        return len(domain.values)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         buckets = _recent.get(self.hash, domain, lambda: self.hash.of(domain), len)
