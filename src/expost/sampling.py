@@ -1,8 +1,8 @@
 """Exact draws from a pmf of integer weights, with the operating system's generator.
 
-A draw is one uniform integer below the total weight, which is the same for every value of the
-subject, followed by the same arithmetic for every value. So neither the number of random bits nor
-the operations depend on the secret. Proof of exactness: docs/theory/sampling.md.
+A draw takes one uniform integer below the total weight, which is the same for every value of the
+subject, and then does the same arithmetic for every value. So neither the number of random bits
+nor the operations depend on the secret. Proof of exactness: docs/theory/sampling.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ __all__ = [
 
 @runtime_checkable
 class Source(Protocol):
-    """Where uniform integers come from."""
+    """A source of uniform random integers: the only randomness that a session uses.
+
+    Sessions use :class:`SystemSource` by default. Anything with this one method can replace it.
+    """
 
     def below(self, limit: int) -> int:
         """A uniform integer in [0, limit)."""
@@ -42,7 +45,13 @@ class SystemSource:
 
 
 class InsecureSource:
-    """A seeded, predictable source for tests and simulations. It protects nobody."""
+    """A seeded source for tests and simulations, whose draws can be predicted. It protects nobody.
+
+    >>> import expost as xp
+    >>> first, second = xp.InsecureSource(7), xp.InsecureSource(7)
+    >>> first.below(10**6) == second.below(10**6)
+    True
+    """
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -60,7 +69,7 @@ class Pmf(Protocol):
         ...
 
     def pick(self, uniform: int) -> int:
-        """The position whose share of [0, total) holds ``uniform``."""
+        """The position whose part of [0, total) contains ``uniform``."""
         ...
 
     def probability(self, position: int) -> Fraction:
@@ -68,9 +77,14 @@ class Pmf(Protocol):
         ...
 
 
-# A pmf belongs to one value of the subject, so its repr stays the default one: no weights.
+# A pmf belongs to one value of the subject, so it keeps the default repr, which shows no weights.
 class Categorical:
-    """Weights written out, one per response."""
+    """A pmf with its weights written out, one per response.
+
+    >>> coin = Categorical((3, 1))
+    >>> coin.probability(0), [coin.pick(uniform) for uniform in range(coin.total)]
+    (Fraction(3, 4), [0, 0, 0, 1])
+    """
 
     __slots__ = ("_cumulative", "_weights", "total")
 
@@ -80,7 +94,7 @@ class Categorical:
         self.total = self._cumulative[-1]
 
     def pick(self, uniform: int) -> int:
-        # No early exit: the number of comparisons must not tell which response it was.
+        # No early exit: the number of comparisons must not reveal the response.
         return sum(uniform >= end for end in self._cumulative)
 
     def probability(self, position: int) -> Fraction:
@@ -88,7 +102,12 @@ class Categorical:
 
 
 class Spiked:
-    """One heavy position among many equally light ones, without writing them all out."""
+    """A pmf with one heavy position among many equally light ones, which are not written out.
+
+    >>> pmf = Spiked(size=3, spike=1, heavy=5, light=2)
+    >>> [pmf.pick(uniform) for uniform in range(pmf.total)]
+    [0, 0, 1, 1, 1, 1, 1, 2, 2]
+    """
 
     __slots__ = ("_heavy", "_light", "_spike", "total")
 
@@ -113,9 +132,12 @@ class Spiked:
 
 
 def digits(number: int, base: int, count: int) -> list[int]:
-    """The lowest digits of a number below base^count, the lowest one first.
+    """The digits of a number below base^count, the lowest one first.
 
-    Halves of halves: digit by digit would take much longer where there are thousands.
+    The number is split in halves: digit by digit takes much longer for thousands of digits.
+
+    >>> digits(1234, base=10, count=4)
+    [4, 3, 2, 1]
     """
     powers = {1: base}
 
@@ -131,15 +153,15 @@ def digits(number: int, base: int, count: int) -> list[int]:
     return split(number, count) if count else []
 
 
-# Where numbers are shorter, Python's own division is as fast.
+# Below this many bits Python's own division is as fast.
 _SHORT = 4000
 
 
 def _divided(number: int, divisor: int, bits: int) -> tuple[int, int]:
-    """Quotient and remainder, by a divisor of exactly so many bits; the quotient has no more.
+    """Quotient and remainder. The divisor has exactly ``bits`` bits, the quotient at most as many.
 
-    Python's own division takes a time that grows with the square of the length. This one goes by
-    halves, and grows as multiplication does (Burnikel and Ziegler 1998).
+    The time of Python's own division grows with the square of the length. This one divides by
+    halves, so its time grows as that of multiplication (Burnikel and Ziegler 1998).
     """
     if number.bit_length() - bits <= _SHORT:
         return divmod(number, divisor)
@@ -149,7 +171,7 @@ def _divided(number: int, divisor: int, bits: int) -> tuple[int, int]:
     top, high = divisor >> half, divisor & (1 << half) - 1
     quotient, rest = 0, (number << odd) >> 2 * half
     for place in (half, 0):
-        # Three halves by two: the upper ones give a quotient that is hardly too large.
+        # Three halves by two: the upper ones give a quotient that is at most slightly too large.
         next_half = ((number << odd) >> place) & (1 << half) - 1
         if rest >> half >= top:
             part, left = (1 << half) - 1, rest - (top << half) + top
@@ -163,7 +185,7 @@ def _divided(number: int, divisor: int, bits: int) -> tuple[int, int]:
 
 
 def draw(pmf: Pmf, source: Source) -> int:
-    """One response position, distributed exactly as ``pmf`` says."""
+    """One position, drawn with exactly the probabilities of ``pmf``."""
     uniform = source.below(pmf.total)
     if not isinstance(uniform, int) or not 0 <= uniform < pmf.total:
         raise ValueError("the source of randomness gave a number outside its range")

@@ -1,4 +1,4 @@
-"""Domains: what a subject's value can be."""
+"""Domains: the values that a subject may have, as a finite set or as a box."""
 
 from expost.domains.box import Box, by_name
 from expost.domains.coordinates import Categories, Integers, Real, Side, categories, integers

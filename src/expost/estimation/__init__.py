@@ -1,4 +1,4 @@
-"""What the responses of many subjects say of their group: means, frequencies, distributions."""
+"""Estimates for a group from the responses of many subjects: means, frequencies, distributions."""
 
 from expost.estimation.distribution import Distribution, Intervals, estimate_distribution
 from expost.estimation.frequencies import Frequencies, estimate_frequencies

@@ -1,4 +1,4 @@
-"""What estimates are made from: answers of many subjects, or pairs of a query and a response."""
+"""The input of estimates: the answers of many subjects, or pairs of a query and a response."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["as_answers", "finite"]
 
 
 def as_answers(given: Any, domain: Domain | None) -> Answers:
-    """Answers as they are, or made of pairs, each of which is from another subject.
+    """Answers as they are, or made from pairs, each from a different subject.
 
-    Whoever calls it is called by the user, who gets the warning.
+    Only functions that users call should call this: the warning points at the user's line.
     """
     if isinstance(given, Answers):
         if domain is not None and domain != given.domain:
@@ -30,7 +30,7 @@ def as_answers(given: Any, domain: Domain | None) -> Answers:
     with at("domain"):
         expect(domain, Domain, "a FiniteSet or a Box, for pairs do not say")
     assert domain is not None
-    # By identity: comparing thousands of queries with seeds of their own would take long.
+    # By identity, because it takes long to compare thousands of queries that differ in seeds.
     queries = {id(query): query for query, _ in pairs}
     keys = {identity: str(number) for number, identity in enumerate(queries)}
     table = {
@@ -56,7 +56,7 @@ def _pairs(given: Any) -> list[tuple[Query, Any]]:
 
 
 def finite(answers: Answers) -> FiniteSet:
-    """The domain of answers, where it has to be finite."""
+    """The domain of answers; an error if it is a box."""
     if not isinstance(answers.domain, FiniteSet):
         raise InvalidInput("must be a finite set: the values of a box cannot be listed", "domain")
     return answers.domain

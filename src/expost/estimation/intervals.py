@@ -1,4 +1,4 @@
-"""Confidence intervals: how far they reach, and how they are found from an estimate.
+"""Confidence intervals around an estimate.
 
 Proofs: docs/theory/estimates.md.
 """
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def read_confidence(confidence: ExactLike) -> float:
-    """A level between 0 and 1, as a person writes it."""
+    """A confidence level between 0 and 1, as a person writes it: ``"0.95"``."""
     with at("confidence"):
         level = float(exact(confidence))
         if not 0 < level < 1:
@@ -29,14 +29,21 @@ def read_confidence(confidence: ExactLike) -> float:
 
 
 def normal_reach(level: float) -> float:
-    """How many standard errors an interval reaches to each side of a normal estimate."""
+    """How many standard errors a normal interval reaches to each side.
+
+    >>> round(normal_reach(0.95), 3)
+    1.96
+    """
     return -NormalDist().inv_cdf((1 - level) / 2)
 
 
 def student_reach(level: float, freedom: int) -> float:
-    """The same where the standard error is itself estimated (Hill 1970, Algorithm 396).
+    """The same if the standard error is itself estimated (Hill 1970, Algorithm 396).
 
-    Right to some five digits, which is more than the normal approximation is worth.
+    Accurate to about five digits, which is more than the normal approximation deserves.
+
+    >>> round(student_reach(0.95, freedom=10), 3)
+    2.228
     """
     tails, n = 1 - level, float(freedom)
     if freedom == 1:
@@ -69,8 +76,8 @@ def score_interval(
 
     .. math:: n\,(\hat f - f)^2 \le z^2\,(c + b f - f^2)
 
-    The variance of one subject's estimate is c + b f - f², whatever f is. Where no share fits, the
-    interval is the one that fits least badly.
+    The variance of one subject's estimate is c + b f - f² for every f. If no share fits, the
+    interval is the single share that fits best.
     """
     squared = reach**2 / subjects
     middle = (estimates + squared * slope / 2) / (1 + squared)

@@ -1,4 +1,4 @@
-"""The mean of a score in a group, from responses that are each right on average."""
+"""The mean of a score in a group, from responses that are each unbiased."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ __all__ = ["Mean", "estimate_mean"]
 
 Floats = NDArray[np.float64]
 
-# Squares of it can be summed.
+# Squares up to this can be summed without overflow.
 _LARGEST = 1e140
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """An unbiased estimate of a mean, and an interval for it within the range of the score."""
+    """An unbiased estimate of a mean, and an interval for it within the range of the score.
+
+    :func:`estimate_mean` returns it.
+    """
 
     mean: float
-    """It may be outside of the range, for it is right on average."""
+    """Unbiased, so it may be outside the range of the score."""
     standard_error: float
-    """Infinite where there is one subject only."""
+    """Infinite if there is only one subject."""
     lower: float
     upper: float
     confidence: float
@@ -48,17 +51,20 @@ def estimate_mean(
     domain: Domain | None = None,
     confidence: ExactLike = "0.95",
 ) -> Mean:
-    r"""The mean of a score among those whom the subjects are drawn from.
+    r"""Estimate the mean of a score in the population from which the subjects are drawn.
 
-    ``answers`` are :class:`Answers` and ``query`` the id of one of their queries; or a list of
-    responses, each of another subject, with the ``query`` and the ``domain``. It takes what asks
-    about a score: perturbation, linear, logistic, probit, duchi, piecewise, laplace and gaussian.
-    For one bit with a share π of high responses it is
+    ``answers`` are :class:`Answers` and ``query`` is the id of one of their queries; or ``answers``
+    is a list of responses, each from a different subject, to one ``query`` on a ``domain``. The
+    query must be about a score: perturbation, linear, logistic, probit, duchi, piecewise, laplace
+    or gaussian. For a one-bit query about a score in [a, b], if the share π of the responses is
+    high, the estimate is
 
     .. math:: a + (b - a)\, \frac{(e^\varepsilon + 1)\,\pi - 1}{e^\varepsilon - 1}
 
-    with the weights that are sampled in place of e^epsilon. Who was asked must not depend on
-    responses, as it does under a filter: there :func:`estimate_distribution` is right.
+    computed with the sampled weights instead of e^epsilon.
+
+    Who was asked must not depend on responses. Under a filter it does: then use
+    :func:`estimate_distribution`.
 
     >>> import expost as xp
     >>> sleep = xp.perturbation([0, 6, 12], range=(0, 12), epsilon=1)
@@ -98,7 +104,7 @@ def _key(answers: Answers, query: Any) -> str:
 
 
 def _by_row(answers: Answers, key: str, meaning: Meaning) -> tuple[NDArray[np.intp], Floats]:
-    """The subject of each response to a query, and what the response says."""
+    """The subject of each response to a query, and the unbiased estimate from the response."""
     responses = answers.queries[key].on(answers.domain).responses
     worth = np.array(
         [
@@ -120,7 +126,7 @@ def _worth(meaning: Meaning, response: Any) -> float:
 
 
 def _of_bits(estimates: Floats, low: float, high: float, meaning: Meaning, level: float) -> Mean:
-    """Each subject gave one of two responses: their number is binomial."""
+    """If each subject gave one of two responses, the number of high ones is binomial."""
     subjects = len(estimates)
     share = float((estimates > (low + high) / 2).mean())
     one = np.array([share])
@@ -138,7 +144,7 @@ def _of_bits(estimates: Floats, low: float, high: float, meaning: Meaning, level
 
 
 def _of_numbers(means: Floats, meaning: Meaning, level: float) -> Mean:
-    """Each subject stands for a number of unknown variance."""
+    """If each subject gave a number of unknown variance: a Student interval."""
     subjects, mean = len(means), float(means.mean())
     if subjects == 1:
         return _mean(mean, None, (-math.inf, math.inf), meaning, level, 1)
