@@ -1,6 +1,6 @@
-"""Tables in files: what many subjects answered, and their losses. The suffix says the format.
+"""Tables in files: the answers of many subjects, and their losses. The suffix gives the format.
 
-CSV and JSON Lines need nothing else; Parquet needs polars, which comes with the extra ``frames``.
+CSV and JSON Lines need no other package; Parquet needs polars, which the extra ``frames`` installs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["load_answers", "read_csv", "save_losses", "table_format"]
 
-# About as many as the smallest rows of CSV in the largest table.
+# About as many of the shortest possible CSV rows fit into the largest table.
 _MOST_ROWS = 100_000_000
 
-# What a spreadsheet takes for the beginning of a formula.
+# A spreadsheet takes a text that starts with one of these for a formula.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 Path_ = str | os.PathLike[str]
@@ -38,12 +38,25 @@ Columns = dict[str, list[Any]]
 
 
 def load_answers(data: Path_, queries: Path_, *, complete: bool = True) -> Answers:
-    """Read what many subjects answered, from a table of responses and a file of queries.
+    """Read the answers of many subjects from a table of responses and a file of queries.
 
     ``data`` is CSV, JSON Lines or Parquet with the columns ``subject``, ``query`` and
-    ``response``; others are left alone. ``queries`` is JSON: ``{"version": 1, "domain": …,
-    "queries": {"id": {…}, …}}``. An error names the row, and the first one below the header is 1.
-    ``complete`` is that of :class:`Answers`: whether these are all answers of their subjects.
+    ``response``; other columns are ignored. ``queries`` is JSON: ``{"version": 1, "domain": …,
+    "queries": {"id": {…}, …}}``. An error names the row, counted from 1 below the header.
+    ``complete`` says whether these are all the answers of their subjects, as for
+    :class:`Answers`.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import expost as xp
+    >>> queries = '''{"version": 1, "domain": {"values": ["no", "yes"]},
+    ...     "queries": {"smokes": {"kind": "randomized_response", "epsilon": "1"}}}'''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data, file = Path(folder) / "data.csv", Path(folder) / "queries.json"
+    ...     _ = data.write_text("subject,query,response\\na,smokes,yes\\nb,smokes,no\\n")
+    ...     _ = file.write_text(queries)
+    ...     xp.load_answers(data, file)
+    Answers(2 subjects, 2 responses)
     """
     for path in (data, queries):
         expect(path, (str, os.PathLike), "the name of a file")
@@ -55,16 +68,21 @@ def load_answers(data: Path_, queries: Path_, *, complete: bool = True) -> Answe
 
 
 def save_losses(losses: Losses, path: Path_) -> None:
-    """Write a row per subject: subject, lower, upper, exchanges, basic.
+    """Write a table of losses with a row per subject: subject, lower, upper, exchanges, basic.
 
-    In CSV a text that a spreadsheet would take for a formula, ``=1+1``, has an apostrophe in front.
+    In CSV, a text that a spreadsheet would take for a formula, such as ``=1+1``, gets an
+    apostrophe in front.
     """
     with at(os.fspath(path), ": "):
         _WRITERS[table_format(path)](losses, Path(path))
 
 
 def table_format(path: Path_) -> str:
-    """The format of a table by the suffix of its file."""
+    """The format of a table, by the suffix of its file name.
+
+    >>> table_format("losses.CSV")
+    '.csv'
+    """
     suffix = Path(path).suffix.lower()
     if suffix not in _READERS:
         raise InvalidInput(f"the name of a table ends in {', '.join(_READERS)}")
@@ -86,7 +104,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def read_csv(path: Path, names: Sequence[str]) -> Columns:
-    """The columns of a CSV file that have these names, as texts; those that it has not are left."""
+    """The columns of a CSV file by name. Only those named in ``names`` are filled, with texts."""
     with _opened(path) as file:
         rows = csv.reader(file, strict=True)
         try:
@@ -131,7 +149,7 @@ def _read_json_lines(path: Path) -> Columns:
 
 
 def _plain(value: Any) -> Any:
-    """A value of JSON as Python has it; integers of any length, for subjects may be numbered so."""
+    """A JSON value in Python. Long integers stay integers, because they may number subjects."""
     if isinstance(value, list):
         return [_plain(entry) for entry in value]
     if not isinstance(value, NumberText):
@@ -144,7 +162,7 @@ def _read_parquet(path: Path) -> Any:
     polars = _polars()
     try:
         with opened(path, LARGEST_TABLE) as file:
-            # Equal rows take no room in such a file, so its size says nothing of theirs.
+            # Equal rows take hardly any room in such a file, so its size says little about theirs.
             rows = polars.scan_parquet(file).select(polars.len()).collect().item()
             if rows > _MOST_ROWS:
                 raise InvalidInput(f"has {rows:,} rows, and at most {_MOST_ROWS:,} are read")
@@ -157,7 +175,7 @@ def _read_parquet(path: Path) -> Any:
 
 
 def _write_csv(losses: Losses, path: Path) -> None:
-    # Up to Python 3.12 a carriage return is not quoted where lines end in another way.
+    # Up to Python 3.12 a carriage return is not quoted if lines end in another way.
     returns = any("\r" in subject for subject in losses.subjects if isinstance(subject, str))
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(
@@ -172,14 +190,14 @@ def _write_csv(losses: Losses, path: Path) -> None:
 
 
 def _cell(entry: Any) -> Any:
-    """A cell that a spreadsheet takes for what it is: a text is no formula."""
+    """A cell as a spreadsheet should read it: a text never becomes a formula."""
     return f"'{entry}" if isinstance(entry, str) and entry.startswith(_FORMULAS) else entry
 
 
 def _write_json_lines(losses: Losses, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         for row in losses.rows():
-            # JSON has no infinity, so it is a text, as in all results.
+            # JSON has no infinity, so it is written as a text, as in all results.
             plain = {name: "inf" if entry == math.inf else entry for name, entry in row.items()}
             file.write(json_text(plain) + "\n")
 

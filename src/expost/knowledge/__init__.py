@@ -1,4 +1,4 @@
-"""What somebody can now know: statements, how sure of them the responses make one, who shows it."""
+"""What somebody can know after the responses: beliefs, statements, gains and witnesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantitative information flow: what an adversary with a goal gains from responses."""
+"""Quantitative information flow: what an adversary with a given goal gains from responses."""
 
 from __future__ import annotations
 

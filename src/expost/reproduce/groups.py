@@ -20,7 +20,7 @@ _ZERO = Enclosure(0.0, 0.0)
 
 
 class Account(Protocol):
-    """What was realized so far, and what filters would hold against their budgets."""
+    """The loss so far, and what filters would hold against their budgets."""
 
     @property
     def loss(self) -> Enclosure: ...
@@ -28,11 +28,11 @@ class Account(Protocol):
     def add(self, query: Query, response: Any) -> Self: ...
 
     def held(self, query: Query) -> dict[str, Enclosure]:
-        """By the kind of filter: what it holds against its budget if the query is asked."""
+        """For each kind of filter, what it would hold against its budget after the query."""
         ...
 
     def settle(self, guard: Filter, query: Query) -> tuple[bool, bool]:
-        """Where that is not enough: whether the query is accepted, and whether it is undecided."""
+        """If that does not decide: whether the query is accepted, and whether it is undecided."""
         ...
 
 
@@ -51,7 +51,7 @@ class Whole:
 
     def held(self, query: Query) -> dict[str, Enclosure]:
         most = self.loss + worst_case_loss(query, self.odometer.transcript.domain)
-        # Some response leaves the loss where it is, or above; none adds more than epsilon.
+        # Some response does not lower the loss, and none adds more than epsilon.
         return {"simplified": most, "bayesian": Enclosure(self.loss.lower, most.upper)}
 
     def settle(self, guard: Filter, query: Query) -> tuple[bool, bool]:
@@ -61,7 +61,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The sum of the losses of groups of queries, an upper bound (paper, appendix C)."""
+    """The sum of the losses of groups of queries, which is an upper bound (paper, appendix C)."""
 
     full: Enclosure
     spent: Nats
@@ -69,7 +69,7 @@ class Groups:
 
     @classmethod
     def start(cls, empty: Odometer) -> Groups:
-        # Their gaps add up.
+        # The gaps of the groups add up, so each must be smaller.
         effort = replace(empty.effort, gap=min(_GROUP_GAP, empty.effort.gap))
         return cls(_ZERO, Nats(), Odometer(empty.transcript, effort=effort))
 
@@ -92,6 +92,6 @@ class Groups:
         return {"simplified": self.loss + worst_case_loss(query, domain), "bayesian": worst}
 
     def settle(self, guard: Filter, query: Query) -> tuple[bool, bool]:
-        # An upper bound is all that there is, but nobody does worse than basic composition.
+        # The bound is too large, but a filter never does worse than basic composition.
         charge = query.charge(self.current.transcript.domain)
         return self.spent + charge <= guard.budget, False

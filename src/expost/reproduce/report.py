@@ -17,7 +17,7 @@ _FEW = 50
 
 
 def report(results: Tree, drawings: Mapping[str, str]) -> str:
-    """The page for these results and SVG drawings; it has no number that is not in the results."""
+    """The page for these results and SVG drawings. Every number on it is in the results."""
     parts = [_head(results)]
     if "linear" in results:
         parts.append(_linear(results["linear"], drawings))

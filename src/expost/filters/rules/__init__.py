@@ -1,4 +1,4 @@
-"""Composition rules: what a sequence of queries takes of an (epsilon, delta) budget."""
+"""Composition rules: how much of an (epsilon, delta) budget a sequence of queries takes."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ RULES: dict[str, type[Rule]] = {
 
 
 def rule_from_json(value: Any) -> Rule:
-    """The rule of a file, by its kind."""
+    """The rule that a transcript file describes, by its ``kind``.
+
+    >>> rule_from_json({"kind": "whitehouse", "delta_prime": "5e-7"})
+    Whitehouse(delta_prime=0.0000005)
+    """
     kind, fields = of_kind(value, RULES, "rule")
     return kind.from_json(fields)
