@@ -51,7 +51,14 @@ class InvalidInput(ExpostError, ValueError):
 
 
 class OutsideDomain(InvalidInput):
-    """The subject's value is not in the domain. The value is never part of the error."""
+    """The subject's value is not in the domain. The value is never part of the error.
+
+    >>> import expost as xp
+    >>> xp.Session(xp.FiniteSet(["no", "yes"]), "maybe", filter=xp.BayesianFilter(epsilon=1))
+    Traceback (most recent call last):
+      ...
+    expost.errors.OutsideDomain: the value is outside the domain (and is not shown here)
+    """
 
 
 class BudgetExceeded(ExpostError):
@@ -127,14 +134,27 @@ def printable(message: str) -> str:
 
 
 def expect(value: object, kind: type | UnionType | tuple[type, ...], what: str) -> None:
-    """Refuse an argument of another type. The error names the type and never shows the value."""
+    """Refuse an argument of another type. The error names the type and never shows the value.
+
+    >>> expect("Ann", int, "a number")
+    Traceback (most recent call last):
+      ...
+    expost.errors.InvalidInput: must be a number, not str
+    """
     if not isinstance(value, kind):
         raise InvalidInput(f"must be {what}, not {type(value).__name__}")
 
 
 @contextmanager
 def at(place: str, joint: str = ".") -> Iterator[None]:
-    """Put ``place`` in front of the place of an :class:`InvalidInput` raised inside."""
+    """Put ``place`` in front of the place of an :class:`InvalidInput` raised inside.
+
+    >>> with at("exchanges[3]"), at("query"):
+    ...     raise InvalidInput("is missing", "epsilon")
+    Traceback (most recent call last):
+      ...
+    expost.errors.InvalidInput: exchanges[3].query.epsilon: is missing
+    """
     try:
         yield
     except InvalidInput as error:

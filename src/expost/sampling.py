@@ -30,6 +30,9 @@ class Source(Protocol):
     """A source of uniform random integers: the only randomness that a session uses.
 
     Sessions use :class:`SystemSource` by default. Anything with this one method can replace it.
+
+    >>> isinstance(InsecureSource(7), Source)
+    True
     """
 
     def below(self, limit: int) -> int:
@@ -47,8 +50,8 @@ class SystemSource:
 class InsecureSource:
     """A seeded source for tests and simulations, whose draws can be predicted. It protects nobody.
 
-    >>> import expost as xp
-    >>> first, second = xp.InsecureSource(7), xp.InsecureSource(7)
+    >>> from expost.sampling import InsecureSource
+    >>> first, second = InsecureSource(7), InsecureSource(7)
     >>> first.below(10**6) == second.below(10**6)
     True
     """
@@ -185,7 +188,11 @@ def _divided(number: int, divisor: int, bits: int) -> tuple[int, int]:
 
 
 def draw(pmf: Pmf, source: Source) -> int:
-    """One position, drawn with exactly the probabilities of ``pmf``."""
+    """One position, drawn with exactly the probabilities of ``pmf``.
+
+    >>> draw(Categorical((0, 1)), SystemSource())
+    1
+    """
     uniform = source.below(pmf.total)
     if not isinstance(uniform, int) or not 0 <= uniform < pmf.total:
         raise ValueError("the source of randomness gave a number outside its range")

@@ -40,6 +40,13 @@ class Losses:
     """A certified loss for every subject, in nats, between ``lower`` and ``upper``.
 
     :func:`realized_losses` returns it. Act on ``upper``. Arrays are in the order of ``subjects``.
+
+    >>> import expost as xp
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> table = {"subject": ["a", "b"], "query": ["q", "q"], "response": [0, 1]}
+    >>> losses = xp.realized_losses(xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table))
+    >>> losses, list(losses.columns())
+    (Losses(2 subjects, at most 1.09861), ['subject', 'lower', 'upper', 'exchanges', 'basic'])
     """
 
     subjects: tuple[Subject, ...]

@@ -68,6 +68,13 @@ class ClientCheck:
     """What the reports of a client say about a claim. :func:`check_client` returns it.
 
     Reports can refute a claim, but never confirm it.
+
+    >>> import expost as xp
+    >>> from expost.clients import check_client
+    >>> table = {"input": ["no", "yes"] * 50, "output": ["no", "no", "yes", "yes"] * 25}
+    >>> check = check_client(xp.randomized_response("0.1"), xp.FiniteSet(["no", "yes"]), table)
+    >>> check.refuted, check.reports, check.shown
+    (False, 100, None)
     """
 
     confidence: Fraction

@@ -15,7 +15,11 @@ __all__ = ["Categories", "Integers", "Real", "Side", "categories", "integers"]
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A real coordinate between two bounds, both included."""
+    """A real coordinate between two bounds, both included.
+
+    >>> Real(0, 1).locate(0.5), Real(0, 1).locate(2)
+    ((0.5,), None)
+    """
 
     lower: float
     upper: float
@@ -33,7 +37,11 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """An integer coordinate between two bounds, both included."""
+    """An integer coordinate between two bounds, both included. :func:`integers` makes one.
+
+    >>> Integers(0, 9).locate(3), Integers(0, 9).locate(3.5)
+    ((3,), None)
+    """
 
     lower: int
     upper: int
@@ -55,7 +63,11 @@ class Integers:
 
 @dataclass(frozen=True, slots=True)
 class Categories:
-    """A coordinate that is one of several labels."""
+    """A coordinate that is one of several labels. :func:`categories` makes one.
+
+    >>> Categories(("north", "south", "islands")).locate("south")
+    (0, 1, 0)
+    """
 
     labels: tuple[str, ...]
 

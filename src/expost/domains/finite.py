@@ -109,6 +109,7 @@ def _scalar(value: Any) -> Scalar:
 
 
 def names_of(names: Any) -> tuple[str, ...]:
+    """Names of coordinates, checked: texts, none of them empty, none twice."""
     result = tuple(each(names, text, "names"))
     if not result or "" in result:
         raise InvalidInput("must be non-empty", "names")
@@ -122,6 +123,11 @@ def _point(row: Any, names: tuple[str, ...]) -> Point:
 
 
 def coordinates_of(row: Any, names: tuple[str, ...]) -> list[Any]:
+    """The coordinates of a row or of a dictionary, in the order of the names.
+
+    >>> coordinates_of({"sex": 0, "age": 34}, ("age", "sex"))
+    [34, 0]
+    """
     if isinstance(row, Mapping):
         if set(row) != set(names):
             raise InvalidInput(f"must have the coordinates {some(names)}")

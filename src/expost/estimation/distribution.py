@@ -56,6 +56,15 @@ class Intervals:
 
     Each goes from the lower to the upper quantile of the estimates from resampled subjects, so
     that the share ``confidence`` of them is inside.
+
+    >>> import expost as xp
+    >>> from expost.estimation import estimate_distribution
+    >>> query = xp.randomized_response(epsilon=2)
+    >>> pairs = [(query, "yes")] * 30 + [(query, "no")] * 70
+    >>> found = estimate_distribution(pairs, domain=xp.FiniteSet(["no", "yes"]))
+    >>> intervals = found.intervals(repetitions=50)
+    >>> bool((intervals.lower <= found.probabilities).all())
+    True
     """
 
     lower: Floats

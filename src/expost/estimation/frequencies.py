@@ -30,6 +30,13 @@ class Frequencies:
 
     :func:`estimate_frequencies` returns it. Act on ``lower`` and ``upper``, which are between 0
     and 1.
+
+    >>> import expost as xp
+    >>> from expost.estimation import estimate_frequencies
+    >>> pairs = [(xp.randomized_response(epsilon=2), "yes")] * 3
+    >>> found = estimate_frequencies(pairs, domain=xp.FiniteSet(["no", "yes"]))
+    >>> found.frequency.round(3).tolist(), found.upper.round(3).tolist()
+    ([-0.157, 1.157], [0.581, 1.0])
     """
 
     domain: FiniteSet

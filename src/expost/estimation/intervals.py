@@ -78,6 +78,11 @@ def score_interval(
 
     The variance of one subject's estimate is c + b f - f² for every f. If no share fits, the
     interval is the single share that fits best.
+
+    >>> zero, one = np.zeros(1), np.ones(1)  # c = 0 and b = 1: Wilson's own interval
+    >>> lower, upper = score_interval(np.array([0.5]), zero, one, subjects=100, reach=1.96)
+    >>> lower.round(3).tolist(), upper.round(3).tolist()
+    ([0.404], [0.596])
     """
     squared = reach**2 / subjects
     middle = (estimates + squared * slope / 2) / (1 + squared)

@@ -32,6 +32,13 @@ class Mean:
     """An unbiased estimate of a mean, and an interval for it within the range of the score.
 
     :func:`estimate_mean` returns it.
+
+    >>> import expost as xp
+    >>> from expost.estimation import estimate_mean
+    >>> query = xp.perturbation([0, 1], range=(0, 1), epsilon=2)
+    >>> found = estimate_mean([0] * 70 + [1] * 30, query, domain=xp.FiniteSet(["no", "yes"]))
+    >>> round(found.mean, 3), round(found.standard_error, 3), found.subjects
+    (0.237, 0.06, 100)
     """
 
     mean: float

@@ -43,7 +43,7 @@ class Belief:
 
     >>> import expost as xp
     >>> smokes = xp.FiniteSet(["no", "yes"])
-    >>> before = xp.Belief(smokes, {"no": "2/3", "yes": "1/3"})
+    >>> before = Belief(smokes, {"no": "2/3", "yes": "1/3"})
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> after = before.updated(xp.Transcript(smokes).add(query, 1))
     >>> before.probability("yes"), after.probability("yes")

@@ -30,11 +30,12 @@ def gain_ratio(belief: Belief, statement: Statement, transcript: Transcript) -> 
     .. math:: Q(f \mid y) / Q(f)
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.knowledge import Statement
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> transcript = xp.Transcript(smokes).add(query, 1)
-    >>> gain_ratio(xp.Belief.uniform(smokes), Statement(smokes, "value == 'yes'"), transcript)
+    >>> gain_ratio(Belief.uniform(smokes), Statement(smokes, "value == 'yes'"), transcript)
     Fraction(3, 2)
     """
     before = confidence(belief, statement)
@@ -52,12 +53,13 @@ def knowledge_gain(belief: Belief, statement: Statement, transcript: Transcript)
     out. Its absolute value is at most the realized loss. Proof: docs/theory/knowledge.md.
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.knowledge import Statement
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> transcript = xp.Transcript(smokes).add(query, 1)
     >>> yes = Statement(smokes, "value == 'yes'")
-    >>> gain = knowledge_gain(xp.Belief.uniform(smokes), yes, transcript)
+    >>> gain = knowledge_gain(Belief.uniform(smokes), yes, transcript)
     >>> round(gain.upper, 3), round(xp.realized_loss(transcript).upper, 3)
     (0.405, 1.099)
     """

@@ -108,8 +108,9 @@ def confidence(belief: Belief, statement: Statement) -> Fraction:
     (Paper, section 2.2.)
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> ages = xp.FiniteSet([20, 40, 60])
-    >>> confidence(xp.Belief.uniform(ages), Statement(ages, "value >= 30"))
+    >>> confidence(Belief.uniform(ages), Statement(ages, "value >= 30"))
     Fraction(2, 3)
     """
     _check_pair(belief, statement)
@@ -130,8 +131,9 @@ def check_belief(
     (Paper, section 2.1, properties 2 and 3 of a belief.)
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> ages = xp.FiniteSet([20, 40, 60])
-    >>> check_belief(xp.Belief.uniform(ages), Statement(ages, "value >= 30"), "1/2")
+    >>> check_belief(Belief.uniform(ages), Statement(ages, "value >= 30"), "1/2")
     Traceback (most recent call last):
       ...
     expost.errors.InvalidInput: the belief has 2/3 here, not 1/2

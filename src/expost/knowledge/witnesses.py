@@ -24,7 +24,7 @@ __all__ = ["Witness", "broken_limit", "witness"]
 class Witness:
     """A belief that is concentrated on two values, and the statement that it is one of them.
 
-    :func:`witness` and :func:`broken_limit` return it.
+    :func:`witness` and :func:`broken_limit` return it, and have examples.
     """
 
     likeliest: Value

@@ -24,6 +24,13 @@ class Gain(ABC):
     Choose one of :class:`Identity`, :class:`Tries`, :class:`Property`, :class:`Nearness` and
     :class:`GainMatrix`, and hand it to a measure such as :func:`vulnerability` or
     :func:`capacity`.
+
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import vulnerability
+    >>> ages = xp.FiniteSet([30, 40, 50, 60])
+    >>> [str(vulnerability(Belief.uniform(ages), goal)) for goal in (Identity(), Tries(2))]
+    ['1/4', '1/2']
     """
 
     @abstractmethod
@@ -40,9 +47,10 @@ class Identity(Gain):
     The vulnerability is then the probability of the likeliest value (Bayes vulnerability).
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import vulnerability
     >>> smokes = xp.FiniteSet(["no", "yes"])
-    >>> vulnerability(xp.Belief(smokes, {"no": "3/4", "yes": "1/4"}), Identity())
+    >>> vulnerability(Belief(smokes, {"no": "3/4", "yes": "1/4"}), Identity())
     Fraction(3, 4)
     """
 
@@ -55,9 +63,10 @@ class Tries(Gain):
     """Several guesses at the value, worth 1 if one of them is right, as with a password.
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import vulnerability
     >>> pin = xp.FiniteSet(range(10_000))
-    >>> vulnerability(xp.Belief.uniform(pin), Tries(3))
+    >>> vulnerability(Belief.uniform(pin), Tries(3))
     Fraction(3, 10000)
     """
 
@@ -78,10 +87,11 @@ class Property(Gain):
     ``labels`` gives the property of every value, in the order of the domain.
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import vulnerability
     >>> ages = xp.FiniteSet([34, 52, 71])
     >>> old = Property([age >= 60 for age in ages.values])
-    >>> vulnerability(xp.Belief.uniform(ages), old)
+    >>> vulnerability(Belief.uniform(ages), old)
     Fraction(2, 3)
     """
 
@@ -110,11 +120,12 @@ class GainMatrix(Gain):
     """Any gains: a row per guess with an entry per value, from 0 to 1 and exact as written.
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import vulnerability
     >>> near = GainMatrix([[1, "1/2", 0], [0, "1/2", 1]])
     >>> near
     GainMatrix(2 guesses, 3 values)
-    >>> vulnerability(xp.Belief.uniform(xp.FiniteSet(["low", "middle", "high"])), near)
+    >>> vulnerability(Belief.uniform(xp.FiniteSet(["low", "middle", "high"])), near)
     Fraction(1, 2)
     """
 
@@ -153,9 +164,10 @@ class Nearness(Gain):
     values of the domain. The distance of vectors is the sum over their coordinates.
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import vulnerability
     >>> ages = xp.FiniteSet([30, 35, 40])
-    >>> vulnerability(xp.Belief.uniform(ages), Nearness(10))
+    >>> vulnerability(Belief.uniform(ages), Nearness(10))
     Fraction(2, 3)
     """
 

@@ -42,9 +42,10 @@ def vulnerability(belief: Belief, gain: Gain) -> Fraction:
     .. math:: V_g(Q) = \max_w \sum_x Q(x)\, g(w, x)
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
-    >>> vulnerability(xp.Belief(smokes, {"no": "2/3", "yes": "1/3"}), Identity())
+    >>> vulnerability(Belief(smokes, {"no": "2/3", "yes": "1/3"}), Identity())
     Fraction(2, 3)
     """
     return _share(_guesses(belief, gain), belief)
@@ -56,11 +57,12 @@ def posterior_vulnerability(belief: Belief, gain: Gain, transcript: Transcript) 
     .. math:: V_g(Q \mid y) = \max_w \sum_x Q(x \mid y)\, g(w, x)
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> transcript = xp.Transcript(smokes).add(query, 1)
-    >>> posterior_vulnerability(xp.Belief.uniform(smokes), Identity(), transcript)
+    >>> posterior_vulnerability(Belief.uniform(smokes), Identity(), transcript)
     Fraction(3, 4)
     """
     guesses = _guesses(belief, gain)
@@ -75,11 +77,12 @@ def realized_leakage(belief: Belief, gain: Gain, transcript: Transcript) -> Encl
     Its absolute value is at most the realized loss, whatever the belief and the gain function.
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> transcript = xp.Transcript(smokes).add(query, 1)
-    >>> leakage = realized_leakage(xp.Belief.uniform(smokes), Identity(), transcript)
+    >>> leakage = realized_leakage(Belief.uniform(smokes), Identity(), transcript)
     >>> round(leakage.upper, 3), round(xp.realized_loss(transcript).upper, 3)
     (0.405, 1.099)
     """
@@ -92,11 +95,12 @@ def leakage_history(belief: Belief, gain: Gain, transcript: Transcript) -> tuple
     """The realized leakage at the start and after each exchange, like an odometer's history.
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> transcript = xp.Transcript(smokes).add(query, 1).add(query, 0)
-    >>> history = leakage_history(xp.Belief.uniform(smokes), Identity(), transcript)
+    >>> history = leakage_history(Belief.uniform(smokes), Identity(), transcript)
     >>> [round(leakage.upper, 3) for leakage in history]
     [0.0, 0.405, 0.0]
     """
@@ -118,10 +122,11 @@ def expected_vulnerability(belief: Belief, gain: Gain, query: Query | Sequence[Q
     ``query`` may also be a list of queries that are all asked, whatever the responses.
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
-    >>> expected_vulnerability(xp.Belief.uniform(smokes), Identity(), [query] * 3)
+    >>> expected_vulnerability(Belief.uniform(smokes), Identity(), [query] * 3)
     Fraction(27, 32)
     """
     guesses = _guesses(belief, gain)
@@ -143,10 +148,11 @@ def average_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query]) 
     ``query`` may also be a list of queries that are all asked, whatever the responses.
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
-    >>> round(average_leakage(xp.Belief.uniform(smokes), Identity(), query).upper, 3)
+    >>> round(average_leakage(Belief.uniform(smokes), Identity(), query).upper, 3)
     0.405
     """
     before = _positive(_guesses(belief, gain), belief)
@@ -162,10 +168,11 @@ def max_case_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query])
     worst-case loss. ``query`` may also be a list of queries that are all asked.
 
     >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/2", "1/2"]])
-    >>> round(max_case_leakage(xp.Belief.uniform(smokes), Identity(), query).upper, 3)
+    >>> round(max_case_leakage(Belief.uniform(smokes), Identity(), query).upper, 3)
     0.288
     """
     guesses = _guesses(belief, gain)

@@ -94,6 +94,7 @@ class Nats:
 
     @property
     def is_infinite(self) -> bool:
+        """Whether some value cannot have given the responses, so that nothing bounds the loss."""
         return self._sum is None
 
     @property
@@ -175,6 +176,7 @@ class Added:
 
     @classmethod
     def of(cls, amount: Nats) -> Added:
+        """The sum of one amount."""
         if amount.ratio == 1 and amount.rational.denominator <= _SHORT:
             return cls(amount.rational)
         return cls(rest=amount.enclosure)
@@ -190,4 +192,5 @@ class Added:
 
     @property
     def enclosure(self) -> Enclosure:
+        """Doubles around the sum."""
         return Nats(self.exact).enclosure + self.rest

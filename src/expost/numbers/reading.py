@@ -55,7 +55,11 @@ def exact(number: ExactLike) -> Fraction:
 
 
 def positive(number: ExactLike, *, at_most: int) -> Fraction:
-    """An exact number that is above zero and at most a limit; an error for any other."""
+    """An exact number that is above zero and at most a limit; an error for any other.
+
+    >>> positive("0.5", at_most=1)
+    Fraction(1, 2)
+    """
     value = exact(number)
     if value <= 0:
         raise InvalidInput("must be greater than 0")

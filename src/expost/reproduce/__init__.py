@@ -89,7 +89,7 @@ def _drawings(tree: dict[str, Any], runs: dict[str, list[Run]], to: Path) -> dic
 
 
 def _raw(runs: dict[str, list[Run]]) -> str:
-    """Every loss of every run as CSV."""
+    """Every loss of every run as CSV. The query that was refused last has no row."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["experiment", "run", "account", "answered", "response", "lower", "upper"])

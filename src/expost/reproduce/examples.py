@@ -48,7 +48,7 @@ def running_example() -> list[Step]:
     """Example 3: X, X², … until a filter with the budget 2 ln 3/2 refuses.
 
     >>> [str(step.ratio) for step in running_example() if step.accepted]
-    ['3/2', '15/13', '3/2', '9/4']
+    ['3/2', '55/48', '3/2', '9/4']
     """
     guard = BayesianFilter(ratio=BUDGET)
     odometer = Odometer(Transcript(TENTHS, guard.spec))

@@ -70,7 +70,7 @@ PRINTED: dict[tuple[int, ...], float] = {
     (1, 0, 0, 0): 3.4761, (1, 0, 1, 0): 2.2610, (1, 0, 0, 12): 2.7511, (1, 0, 1, 12): 2.1975,
     (1, 1, 0, 0): 2.3362, (1, 1, 1, 0): 1.6863, (1, 1, 0, 12): 1.9062, (1, 1, 1, 12): 2.4959,
 }  # fmt: skip
-"""The printed losses by the responses of heart, stroke, diabetes and sleep, in that order."""
+"""Losses by the responses of heart, stroke, diabetes and sleep, listed as in the paper."""
 
 
 @dataclass(frozen=True, slots=True)

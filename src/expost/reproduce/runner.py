@@ -63,6 +63,7 @@ class Plan:
 
     @classmethod
     def of(cls, part: str, *, runs: int | None, seed: int, quick: bool) -> Plan:
+        """The plan for a part or for ``"all"``, with the usual number of runs by default."""
         parts = tuple(PARTS) if part == "all" else (part,)
         names = [name for each in parts for name in PARTS[each]]
         usual = _QUICK_RUNS if quick else dict.fromkeys(STREAMS, _RUNS)

@@ -31,9 +31,11 @@ class Stream:
 
     @property
     def box(self) -> Box:
+        """The domain of the queries."""
         return Box([(-1, 1)] * self.dimension)
 
     def queries(self, generator: np.random.Generator) -> Iterator[Query]:
+        """Random regressions without end."""
         while True:
             theta = generator.uniform(-self.scale, self.scale, self.dimension + 1)
             if self.link == "linear":

@@ -30,7 +30,13 @@ NEVER = Enclosure(math.inf, math.inf)
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The sums of a rule over some queries."""
+    """The sums of a rule over some queries: epsilons, deltas, and amounts of the rule's own.
+
+    >>> from expost.numbers import Nats
+    >>> one = Total(Added.of(Nats(Fraction("0.1"))), Fraction("1e-7"))
+    >>> (one * 3 + one).epsilon.exact, (one * 3 + one).delta
+    (Fraction(2, 5), Fraction(1, 2500000))
+    """
 
     epsilon: Added = field(default=Added())
     delta: Fraction = Fraction(0)
