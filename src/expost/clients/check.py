@@ -36,7 +36,10 @@ _MOST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """An event that was seen too often or too rarely for the claimed probability."""
+    """An event that was seen too often or too rarely for the claimed probability.
+
+    The claim is refuted because ``claimed`` is outside the interval from ``lower`` to ``upper``.
+    """
 
     event: str
     input: Value | None
@@ -52,7 +55,10 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Proof of a lower bound on a client's epsilon: an event much likelier for one input."""
+    """Proof of a lower bound on a client's epsilon: an event that is much likelier for one input.
+
+    ``hits`` and ``trials`` are the counts for the input ``likely``, then for ``unlikely``.
+    """
 
     epsilon: float
     """The client's epsilon is at least this, in nats."""

@@ -64,7 +64,11 @@ class Belief:
 
     @classmethod
     def uniform(cls, domain: FiniteSet) -> Belief:
-        """The belief in which all values are equally likely."""
+        """The belief in which all values are equally likely.
+
+        >>> Belief.uniform(FiniteSet(["never", "sometimes", "often"])).probability("often")
+        Fraction(1, 3)
+        """
         expect(domain, FiniteSet, "a FiniteSet")
         return cls.from_weights(domain, [1] * len(domain))
 
@@ -73,6 +77,9 @@ class Belief:
         """The belief in which each value is as likely as its share of the counts.
 
         Counts need not be whole numbers. They are given like ``probabilities``.
+
+        >>> Belief.from_counts(FiniteSet(["no", "yes"]), {"no": 30, "yes": 10}).probability("yes")
+        Fraction(1, 4)
         """
         entries, _ = _entries(domain, counts, "counts")
         if not any(entries):

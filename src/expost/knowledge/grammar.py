@@ -3,7 +3,7 @@
     statement   or of and of not of comparisons, with parentheses
     comparison  a < b, also chained: 30 <= age < 60; texts only with == and !=
     amount      numbers and names with + - * / and parentheses
-    name        of the domain; in backquotes if it is no plain word: `blood pressure`
+    name        of the domain; in backquotes if it is not a plain word: `blood pressure`
     text        in quotes: "north"
 
 There is nothing else: no calls, no attributes, no other names. Numbers are the decimals that a

@@ -71,7 +71,7 @@ class Plan:
         return cls(parts, counts, seed, _QUICK_GAP if quick else EFFORT.gap)
 
     def joined(self, earlier: Mapping[str, Any]) -> Plan:
-        """This plan with the other parts of earlier numbers, if those were made in the same way."""
+        """This plan with the other parts of an earlier report, if that was made in the same way."""
         others = [part for part in PARTS if part in earlier and part not in self.parts]
         if not others:
             return self
@@ -110,7 +110,7 @@ class _Task:
 
 
 def carry_out(plan: Plan, kept: Path, jobs: int, progress: Progress) -> dict[str, list[Run]]:
-    """All runs of a plan by stream, from the directory of those that are kept where possible."""
+    """All runs of a plan by stream; those that are saved in ``kept`` are not run again."""
     kept.mkdir(parents=True, exist_ok=True)
     settings = versions()
     tasks = [

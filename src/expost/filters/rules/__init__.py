@@ -1,4 +1,15 @@
-"""Composition rules: how much of an (epsilon, delta) budget a sequence of queries takes."""
+"""Composition rules: how much of an (epsilon, delta) budget a sequence of queries takes.
+
+A rule looks at the queries and never at the responses. :class:`Mixture` is the default. If you know
+roughly how large the queries will be, :class:`Renyi` accepts slightly more. The others are here
+for comparison.
+
+>>> from expost.filters.rules import Mixture, Renyi
+>>> Mixture.for_budget(epsilon=5, delta="1e-6")
+Mixture(4 lambdas from 5.116)
+>>> Renyi.for_plan(epsilon=5, delta="1e-6", query_epsilon="0.1")
+Renyi(order=6.409)
+"""
 
 from __future__ import annotations
 
