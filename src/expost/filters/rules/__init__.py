@@ -8,7 +8,7 @@ for comparison.
 >>> Mixture.for_budget(epsilon=5, delta="1e-6")
 Mixture(4 lambdas from 5.116)
 >>> Renyi.for_plan(epsilon=5, delta="1e-6", query_epsilon="0.1")
-Renyi(order=6.409)
+Renyi(order=6.399)
 """
 
 from __future__ import annotations
