@@ -1,4 +1,4 @@
-"""What many subjects answered: a table with a row per response, checked once, by subject."""
+"""The answers of many subjects: a table with a row per response, checked once when it is read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 Subject = int | str
-"""How a subject is called: a text or an integer, as in the table."""
+"""The name of a subject: a text or an integer, as in the table."""
 
 COLUMNS = ("subject", "query", "response")
 
@@ -41,41 +41,46 @@ T = TypeVar("T", bound=Hashable)
 class Answers:
     """The responses of many subjects to queries on one domain.
 
-    ``queries`` are known by an id. ``table`` is a polars or pandas frame, or a mapping of columns,
-    with a row per response: ``subject`` is a text or an integer, ``query`` an id, ``response``
-    what that query has. Subjects need not have answered the same queries, nor once only. A
-    response given as text stands for the label, or else for the number that it writes.
+    Estimates and :func:`realized_losses` start from these. ``queries`` maps ids to queries.
+    ``table`` is a polars or pandas frame, or a mapping of columns, with a row per response:
 
-    All queries are about the same value of a subject, which is one of ``domain``. If "smokes" and
-    "drinks" were asked over one domain of "no" and "yes", the answers "yes" and "no" would cancel,
-    and the loss would come out too small: such a domain has a value for each pair.
+    - ``subject``: a text or an integer;
+    - ``query``: an id;
+    - ``response``: a response of that query. A text stands for the label, or if there is no such
+      label for the number that it spells.
 
-    ``complete=False`` says that subjects gave responses that are not in the table, to other
-    analysts for instance. Estimates then warn: they can be biased. So do losses: that of a part
-    need not bound what it tells.
+    Subjects may have answered different queries, and the same query more than once.
+
+    All queries must be about the same value of a subject, which is in ``domain``. If "smokes" and
+    "drinks" were asked over one domain of "no" and "yes", the answers "yes" and "no" would cancel
+    out and the loss would be too small. Such a domain needs a value for each pair.
+
+    Say ``complete=False`` if subjects gave responses that are not in the table, for instance to
+    other analysts. Estimates then warn that they can be biased, and losses warn that the loss of
+    a part need not bound what that part reveals.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
     >>> table = {"subject": ["a", "a", "b"], "query": ["q"] * 3, "response": ["no", "yes", "no"]}
-    >>> Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table)
+    >>> xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table)
     Answers(2 subjects, 3 responses)
     """
 
     domain: Domain
     queries: Mapping[str, Query]
     subjects: tuple[Subject, ...]
-    """In the order in which they come up in the table."""
+    """In the order in which they first appear in the table."""
     given: tuple[tuple[str, int], ...]
-    """What was answered at all: the id of a query and the position of one of its responses.
+    """Each pair that occurs: the id of a query and the position of one of its responses.
 
-    In the order of the queries, and of the responses that each of them has.
+    Sorted by query, then by the position of the response.
     """
     codes: Codes
-    """Which of those each row is. Rows of a subject are together, in the order of the table."""
+    """For each row, its index in ``given``. Rows are sorted by subject, else as in the table."""
     starts: Codes
-    """Where the rows of each subject start, and where the last ones end."""
+    """Where the rows of each subject start; the last entry is where the rows end."""
     complete: bool
-    """Whether these are all responses that the subjects gave."""
+    """Whether these are all the responses that the subjects gave."""
 
     def __init__(
         self,
@@ -142,27 +147,29 @@ class Answers:
 
     @property
     def exchanges(self) -> NDArray[np.intp]:
-        """How many responses each subject gave."""
+        """How many responses each subject gave, in the order of ``subjects``."""
         return np.diff(self.starts)
 
     def transcript(self, subject: Subject) -> Transcript:
-        """The transcript of one subject, in the order of the table."""
+        """The transcript of one subject, with its exchanges in the order of the table."""
         place = self._places.get(subject)
         if place is None:
             raise InvalidInput("nobody in the table is called so", "subject")
         return self.transcript_of(self.codes[self.starts[place] : self.starts[place + 1]])
 
     def patterns(self, kinds: Codes | None = None) -> tuple[Codes, list[Codes]]:
-        """The pattern of each subject, and the patterns: what was given, in ascending order.
+        """The pattern of each subject, and the distinct patterns.
 
-        With a kind for each thing that was given, those of a kind count as the same.
+        A pattern is the sorted codes of a subject, so subjects who gave the same responses share
+        it whatever the order. With ``kinds``, which has an entry per element of ``given``,
+        patterns are made of kinds instead.
         """
         codes = self.codes if kinds is None else kinds[self.codes]
         counts = self.exchanges
         if (counts == counts[0]).all() and (
             codes.reshape(len(self), -1) == codes[: counts[0]]
         ).all():
-            # All were asked the same, which is what most studies do, and answered the same.
+            # Everybody gave the same responses, so there is one pattern and nothing to sort.
             return np.zeros(len(self), dtype=np.intp), [np.sort(codes[: counts[0]])]
         subject_of = np.repeat(np.arange(len(self)), counts)
         codes = codes[np.lexsort((codes, subject_of))]
@@ -182,7 +189,7 @@ class Answers:
         return {subject: place for place, subject in enumerate(self.subjects)}
 
     def transcript_of(self, codes: Codes) -> Transcript:
-        """The transcript of somebody who gave these responses."""
+        """The transcript of a subject who gave these responses, by their indices in ``given``."""
         transcript = Transcript(self.domain)
         for code in codes.tolist():
             key, position = self.given[code]
@@ -191,7 +198,15 @@ class Answers:
 
 
 def queries_from_json(document: str) -> tuple[Domain, dict[str, Query]]:
-    """Read a file of queries, strictly: a domain, and queries on it by their ids."""
+    """Read a file of queries: a domain, and the queries on it by their ids. Unknown fields fail.
+
+    >>> domain, queries = queries_from_json(
+    ...     '{"version": 1, "domain": {"values": ["no", "yes"]},'
+    ...     ' "queries": {"smokes": {"kind": "randomized_response", "epsilon": "1"}}}'
+    ... )
+    >>> domain, list(queries)
+    (FiniteSet(2 values), ['smokes'])
+    """
     fields = members(parse(document), required=("version", "domain", "queries"))
     check_version(fields["version"])
     with at("domain"):
@@ -256,15 +271,15 @@ def _column(values: Any) -> Any:
         return items(values)
     if values.ndim != 1:
         raise InvalidInput("must be a column")
-    # Unsigned integers of 64 bits do not fit, and are rare enough.
+    # Unsigned 64-bit integers do not fit into int64; they are rare, and a list will do.
     fits = values.dtype.kind in "iu" and values.dtype != np.uint64
     return values.astype(np.int64) if fits else values.tolist()
 
 
 def _read(column: Any, read: Callable[[Any], T], place: str) -> tuple[Codes, list[T]]:
-    """What is in a column, each thing once, and which of them each row has.
+    """For each row the index of its entry, and the distinct entries as ``read`` returns them.
 
-    Things come in the order of their first rows. An error names the first row that has it.
+    Entries come in the order of their first rows. An error names the first row with the entry.
     """
     codes, distinct = _distinct(column, place)
     seen: dict[T, int] = {}
@@ -275,16 +290,16 @@ def _read(column: Any, read: Callable[[Any], T], place: str) -> tuple[Codes, lis
     except InvalidInput as error:
         row = int(np.argmax(codes == len(merged)))
         raise InvalidInput(error.reason, _row(row, place)) from None
-    # What is written in two ways, 12 and "12.0", is one thing.
+    # 12 and "12.0" are two spellings of one entry.
     return (np.array(merged)[codes] if len(seen) < len(merged) else codes), list(seen)
 
 
 def _distinct(column: Any, place: str) -> tuple[Codes, list[Any]]:
-    """The different entries of a column as they are written, and which of them each row has."""
+    """For each row the index of its entry, and the distinct entries as they are written."""
     if isinstance(column, np.ndarray):
         values, inverse = np.unique(column, return_inverse=True)
         first, rank = np.empty((2, len(values)), dtype=np.intp)
-        # Where a place is written to several times, what is written last remains.
+        # Of several writes to one place the last one remains, so rows go backwards.
         first[inverse[::-1]] = np.arange(len(column))[::-1]
         order = np.argsort(first)
         rank[order] = np.arange(len(order))
@@ -300,7 +315,7 @@ _PLAIN = {int, float, str, NumberText}
 
 
 def _hashable(value: Any, row: int, place: str) -> Any:
-    """An entry that can be looked up; True would be found as the 1 that it is not."""
+    """An entry that can be a dictionary key. Booleans are refused: True would be found as 1."""
     entry = tuple(items(value)) if isinstance(value, (list, tuple, np.ndarray)) else value
     parts = entry if isinstance(entry, tuple) else (entry,)
     if any(isinstance(part, (bool, np.bool_)) for part in parts):
@@ -325,7 +340,7 @@ def _subject(name: Any) -> Subject:
 
 
 def _key(key: Any, likelihoods: Mapping[str, Likelihood[Any]]) -> str:
-    # Ids are texts, as in a file; numbers in a column stand for theirs.
+    # Ids are texts, as in a file; a number in a column stands for the text that spells it.
     name = str(key) if isinstance(key, (str, int, np.integer)) else ""
     if name not in likelihoods:
         known = ", ".join(list(likelihoods)[:6]) + (", …" if len(likelihoods) > 6 else "")
@@ -334,7 +349,7 @@ def _key(key: Any, likelihoods: Mapping[str, Likelihood[Any]]) -> str:
 
 
 def response_position(likelihood: Likelihood[Any], response: Any) -> int:
-    """The position of a response as a table has it: itself, or what its text writes."""
+    """The position of a response from a table: of the response itself, or of what it spells."""
     tried = [response, written(response)] if isinstance(response, str) else [response]
     found = {place for place in map(likelihood.position, tried) if place is not None}
     if len(found) > 1:
@@ -345,7 +360,11 @@ def response_position(likelihood: Likelihood[Any], response: Any) -> int:
 
 
 def written(response: str) -> Any:
-    """The number that a text writes, or the list of numbers; None if it does not."""
+    """The number, or the tuple of numbers, that a text spells; None if it spells neither.
+
+    >>> written("12"), written("[1, 2]"), written("yes")
+    (12, (1, 2), None)
+    """
     try:
         value = parse(response)
         if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What notebooks show in place of a repr: a small table of facts, and one of rows, as HTML."""
+"""What notebooks show instead of a repr: a small table of facts and one of rows, as HTML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["card", "nats"]
 T = TypeVar("T")
 
 _SHOWN = 5
-"""How many rows at either end of a long table are shown."""
+"""How many rows are shown at either end of a long table."""
 
 _LONGEST = 80
 
@@ -24,7 +24,7 @@ def card(
     items: Sequence[T] = (),
     row: Callable[[int, T], Sequence[object]] | None = None,
 ) -> str:
-    """Facts by name; then, if there are items, a row for each, numbered from 1."""
+    """A table of facts by name, and if there are items one with a row per item, numbered from 1."""
     lines = [f"<tr>{_cell(name, 'th')}{_cell(fact)}</tr>" for name, fact in facts.items()]
     caption = f'<caption style="text-align: left"><b>{escape(title)}</b></caption>'
     html = f"<table>{caption}{''.join(lines)}</table>"
@@ -41,7 +41,11 @@ def card(
 
 
 def nats(amount: float) -> str:
-    """An amount of privacy for people."""
+    """An amount of privacy in nats, as people read it.
+
+    >>> nats(1.0986122886681098)
+    '1.09861'
+    """
     return f"{amount:.6g}"
 
 

@@ -1,4 +1,4 @@
-"""An immutable sequence that grows at its end in constant time."""
+"""An immutable sequence to which an item can be appended in constant time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,15 @@ _growing = threading.Lock()
 
 
 class Chain(Sequence[T]):
-    """A prefix of a list that is shared with the sequences it grew into.
+    """An immutable sequence: a prefix of a list that it shares with the sequences grown from it.
 
-    A history of n steps, each an immutable value, so costs n and not n² in time and memory.
+    So a history of n steps, each an immutable value of its own, takes time and memory
+    proportional to n, not to n².
+
+    >>> short = Chain([1, 2])
+    >>> long = short.plus(3)
+    >>> list(short), list(long)
+    ([1, 2], [1, 2, 3])
     """
 
     __slots__ = ("_items", "_length")
@@ -30,7 +36,7 @@ class Chain(Sequence[T]):
         """The sequence with one more item at the end."""
         longer = object.__new__(Chain)
         with _growing:
-            # A second branch off the same sequence takes a copy; the first one goes on sharing.
+            # The first branch off a sequence shares its list; any further one takes a copy.
             shared = self._items if len(self._items) == self._length else list(self)
             shared.append(item)
         longer._items = shared
@@ -38,7 +44,7 @@ class Chain(Sequence[T]):
         return longer
 
     def first(self, count: int) -> Chain[T]:
-        """The sequence of the first so many items, which shares them too."""
+        """The first ``count`` items, in the same list."""
         assert 0 <= count <= self._length
         shorter = object.__new__(Chain)
         shorter._items = self._items
@@ -70,7 +76,7 @@ class Chain(Sequence[T]):
         return hash(tuple(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Chain, (list(self),)  # not what other sequences have grown into
+        return Chain, (list(self),)  # without the items of the sequences grown from this one
 
     def __repr__(self) -> str:
         return f"Chain({list(self)!r})"

@@ -1,4 +1,4 @@
-"""The exception tree, and the place in the input that an error names."""
+"""The exceptions that expost raises, and how an error names a place in the input."""
 
 from __future__ import annotations
 
@@ -22,11 +22,24 @@ __all__ = [
 
 
 class ExpostError(Exception):
-    """Base of everything that expost raises on purpose."""
+    """The base class of all errors that expost raises on purpose.
+
+    Catch this to handle them all. No message contains a subject's value.
+    """
 
 
 class InvalidInput(ExpostError, ValueError):
-    """The input cannot be used; the message is one line that says where and why."""
+    """The input cannot be used. The message is one line that says where and why.
+
+    ``place`` is where in the input the problem is, and ``reason`` what is wrong there.
+
+    >>> import expost as xp
+    >>> try:
+    ...     xp.FiniteSet(["no", "yes", "no"])
+    ... except xp.InvalidInput as error:
+    ...     print(error)
+    values[2]: repeats an earlier value
+    """
 
     def __init__(self, reason: str, place: str = "") -> None:
         self.reason = reason
@@ -36,13 +49,30 @@ class InvalidInput(ExpostError, ValueError):
 
 
 class OutsideDomain(InvalidInput):
-    """The subject's value is not in the domain. The value is never part of the error."""
+    """The subject's value is not in the domain. The value is never part of the error.
+
+    >>> import expost as xp
+    >>> xp.Session(xp.FiniteSet(["no", "yes"]), "maybe", filter=xp.BayesianFilter(epsilon=1))
+    Traceback (most recent call last):
+      ...
+    expost.errors.OutsideDomain: the value is outside the domain (and is not shown here)
+    """
 
 
 class BudgetExceeded(ExpostError):
-    """A query was refused. Nothing was sampled, nothing recorded, nothing spent.
+    """A query was refused: nothing was sampled, recorded or spent, and the session goes on.
 
-    What it tells is worked out when it is asked for: on a box every number is a search.
+    Its numbers are worked out when they are asked for, because on a box each one is a search.
+
+    >>> import expost as xp
+    >>> session = xp.Session(
+    ...     xp.FiniteSet(["no", "yes"]), "yes", filter=xp.BayesianFilter(epsilon=1)
+    ... )
+    >>> try:
+    ...     session.ask(xp.randomized_response(epsilon=2))
+    ... except xp.BudgetExceeded as refusal:
+    ...     refusal.loss_at_worst.upper > 1, float(refusal.fits)
+    (True, 1.0)
     """
 
     def __init__(self, decision: Decision) -> None:
@@ -56,22 +86,22 @@ class BudgetExceeded(ExpostError):
 
     @property
     def loss_at_worst(self) -> Enclosure:
-        """What would be held against it after the query, at worst."""
+        """What would be held against the budget after the query, at worst."""
         return self.decision.loss_at_worst
 
     @property
     def budget(self) -> Nats:
-        """What it may not exceed."""
+        """The filter's budget."""
         return self.decision.budget
 
     @property
     def undecided(self) -> bool:
-        """Whether the query was refused because a search ended at its limit of nodes."""
+        """Whether the query was refused only because a search reached its limit of nodes."""
         return self.decision.undecided
 
     @property
     def fits(self) -> Decimal | None:
-        """With which epsilon the same query would be accepted; None if none was found."""
+        """The largest epsilon found with which the same query is accepted; None if none was."""
         return self.decision.largest_epsilon
 
     def tree(self) -> dict[str, Any]:
@@ -83,7 +113,7 @@ class BudgetExceeded(ExpostError):
         limit = self.decision.limit
         if budget.ratio != 1:
             limit = f"{budget.nearest:.10g}, which is {limit}"
-        # A message that nobody may read is not worth a search.
+        # A search is not worth it for a message that perhaps nobody reads.
         held = f"{self.decision.held} so far"
         before = "" if self.decision.searched else f"{held} {self.loss.upper:.10g} and "
         message = (
@@ -97,18 +127,35 @@ class BudgetExceeded(ExpostError):
 
 
 def printable(message: str) -> str:
-    """Names from a file reach messages and terminals; line breaks and control codes must not."""
+    """A message without line breaks and control codes, which names in a file may contain.
+
+    >>> printable("a\\x1b[2Jb")
+    'a?[2Jb'
+    """
     return "".join(c if c.isprintable() else "?" for c in message)
 
 
 def expect(value: object, kind: type | UnionType | tuple[type, ...], what: str) -> None:
-    """Refuse an argument of another kind by the name of its type, never by its value."""
+    """Refuse an argument of another type. The error names the type and never shows the value.
+
+    >>> expect("Ann", int, "a number")
+    Traceback (most recent call last):
+      ...
+    expost.errors.InvalidInput: must be a number, not str
+    """
     if not isinstance(value, kind):
         raise InvalidInput(f"must be {what}, not {type(value).__name__}")
 
 
 class at:  # noqa: N801 - a word before a place, as in "with at(place):"
-    """Put ``place`` in front of the place of an :class:`InvalidInput` raised inside."""
+    """Put ``place`` in front of the place of an :class:`InvalidInput` raised inside.
+
+    >>> with at("exchanges[3]"), at("query"):
+    ...     raise InvalidInput("is missing", "epsilon")
+    Traceback (most recent call last):
+      ...
+    expost.errors.InvalidInput: exchanges[3].query.epsilon: is missing
+    """
 
     # Not a generator: a file has a dozen places to each exchange, and hardly ever an error.
     __slots__ = ("_joint", "_place")

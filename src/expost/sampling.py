@@ -1,8 +1,8 @@
 """Exact draws from a pmf of integer weights, with the operating system's generator.
 
-A draw is one uniform integer below the total weight, which is the same for every value of the
-subject, followed by the same arithmetic for every value. So neither the number of random bits nor
-the operations depend on the secret. Proof of exactness: docs/theory/sampling.md.
+A draw takes one uniform integer below the total weight, which is the same for every value of the
+subject, and then does the same arithmetic for every value. So neither the number of random bits
+nor the operations depend on the secret. Proof of exactness: docs/theory/sampling.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ __all__ = [
 
 @runtime_checkable
 class Source(Protocol):
-    """Where uniform integers come from."""
+    """A source of uniform random integers: the only randomness that a session uses.
+
+    Sessions use :class:`SystemSource` by default. Anything with this one method can replace it.
+
+    >>> isinstance(InsecureSource(7), Source)
+    True
+    """
 
     def below(self, limit: int) -> int:
         """A uniform integer in [0, limit)."""
@@ -43,7 +49,13 @@ class SystemSource:
 
 
 class InsecureSource:
-    """A seeded, predictable source for tests and simulations. It protects nobody."""
+    """A seeded source for tests and simulations, whose draws can be predicted. It protects nobody.
+
+    >>> from expost.sampling import InsecureSource
+    >>> first, second = InsecureSource(7), InsecureSource(7)
+    >>> first.below(10**6) == second.below(10**6)
+    True
+    """
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -85,7 +97,7 @@ class Categorical(Pmf):
         self.total = self._cumulative[-1]
 
     def pick(self, uniform: int) -> int:
-        # No early exit: the number of comparisons must not tell which response it was.
+        # No early exit: the number of comparisons must not reveal the response.
         return sum(uniform >= end for end in self._cumulative)
 
     def weight(self, position: int) -> int:
@@ -117,9 +129,12 @@ class Spiked(Pmf):
 
 
 def digits(number: int, base: int, count: int) -> list[int]:
-    """The lowest digits of a number below base^count, the lowest one first.
+    """The digits of a number below base^count, the lowest one first.
 
-    Halves of halves: digit by digit would take much longer where there are thousands.
+    The number is split in halves: digit by digit takes much longer for thousands of digits.
+
+    >>> digits(1234, base=10, count=4)
+    [4, 3, 2, 1]
     """
     powers = {1: base}
 
@@ -135,15 +150,15 @@ def digits(number: int, base: int, count: int) -> list[int]:
     return split(number, count) if count else []
 
 
-# Where numbers are shorter, Python's own division is as fast.
+# Below this many bits Python's own division is as fast.
 _SHORT = 4000
 
 
 def _divided(number: int, divisor: int, bits: int) -> tuple[int, int]:
-    """Quotient and remainder, by a divisor of exactly so many bits; the quotient has no more.
+    """Quotient and remainder. The divisor has exactly ``bits`` bits, the quotient at most as many.
 
-    Python's own division takes a time that grows with the square of the length. This one goes by
-    halves, and grows as multiplication does (Burnikel and Ziegler 1998).
+    The time of Python's own division grows with the square of the length. This one divides by
+    halves, so its time grows as that of multiplication (Burnikel and Ziegler 1998).
     """
     if number.bit_length() - bits <= _SHORT:
         return divmod(number, divisor)
@@ -153,7 +168,7 @@ def _divided(number: int, divisor: int, bits: int) -> tuple[int, int]:
     top, high = divisor >> half, divisor & (1 << half) - 1
     quotient, rest = 0, (number << odd) >> 2 * half
     for place in (half, 0):
-        # Three halves by two: the upper ones give a quotient that is hardly too large.
+        # Three halves by two: the upper ones give a quotient that is at most slightly too large.
         next_half = ((number << odd) >> place) & (1 << half) - 1
         if rest >> half >= top:
             part, left = (1 << half) - 1, rest - (top << half) + top
@@ -167,7 +182,11 @@ def _divided(number: int, divisor: int, bits: int) -> tuple[int, int]:
 
 
 def draw(pmf: Pmf, source: Source) -> int:
-    """One response position, distributed exactly as ``pmf`` says."""
+    """One position, drawn with exactly the probabilities of ``pmf``.
+
+    >>> draw(Categorical((0, 1)), SystemSource())
+    1
+    """
     uniform = source.below(pmf.total)
     if not isinstance(uniform, int) or not 0 <= uniform < pmf.total:
         raise ValueError("the source of randomness gave a number outside its range")

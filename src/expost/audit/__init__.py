@@ -1,1 +1,1 @@
-"""The losses of many subjects, from tables."""
+"""The losses of many subjects at once, and the tables that they are read from and written to."""

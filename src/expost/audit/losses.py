@@ -31,13 +31,23 @@ Codes = NDArray[np.intp]
 # The table of all terms over all values takes up to 128 MiB.
 _LARGEST_TABLE = 1 << 24
 
-# Setting up for all at once takes as long as two searches.
+# Preparing to do all at once takes as long as two searches.
 _ENOUGH = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Losses:
-    """A certified loss per subject, in nats: it is between ``lower`` and ``upper``."""
+    """A certified loss for every subject, in nats, between ``lower`` and ``upper``.
+
+    :func:`realized_losses` returns it. Act on ``upper``. Arrays are in the order of ``subjects``.
+
+    >>> import expost as xp
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> table = {"subject": ["a", "b"], "query": ["q", "q"], "response": [0, 1]}
+    >>> losses = xp.realized_losses(xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table))
+    >>> losses, list(losses.columns())
+    (Losses(2 subjects, at most 1.09861), ['subject', 'lower', 'upper', 'exchanges', 'basic'])
+    """
 
     subjects: tuple[Subject, ...]
     lower: Floats
@@ -45,7 +55,7 @@ class Losses:
     exchanges: NDArray[np.intp]
     """How many responses the subject gave."""
     basic: Floats
-    """What basic composition charges for them: the sum of the epsilons, rounded up."""
+    """What basic composition charges for these responses: the sum of the epsilons, rounded up."""
 
     def __len__(self) -> int:
         return len(self.subjects)
@@ -54,7 +64,7 @@ class Losses:
         return f"Losses({len(self):,} subjects, at most {self.upper.max():.6g})"
 
     def columns(self) -> dict[str, Any]:
-        """The table by its columns, as ``polars.DataFrame`` and ``pandas.DataFrame`` take it."""
+        """The columns of a table, for ``polars.DataFrame`` or ``pandas.DataFrame``."""
         return {
             "subject": list(self.subjects),
             "lower": self.lower,
@@ -100,17 +110,25 @@ def realized_losses(
     nodes: int = NODES,
     progress: Callable[[int, int], None] | None = None,
 ) -> Losses:
-    """The realized loss of every subject, as :func:`realized_loss` has it for one.
+    """The realized loss of every subject in a table of answers.
 
-    ``answers`` are :class:`Answers`; or a frame of them, and ``queries`` the name of the file that
-    has the queries, as for :func:`load_answers`.
+    It is what :func:`realized_loss` gives for each of their transcripts, but much faster: finite
+    domains, and unclipped linear queries on a box of real coordinates, are worked out all at once,
+    and anything else once per pattern of responses.
 
-    Finite domains, and unclipped linear queries on a box of real coordinates, are worked out all
-    at once; otherwise every pattern of responses once. ``progress`` is told how many subjects
-    are done, and how many there are.
+    ``answers`` are :class:`Answers`; or a frame of them together with ``queries``, the name of a
+    file of queries as for :func:`load_answers`. ``progress`` is called with the number of subjects
+    done and their total.
 
-    Warns if the answers are incomplete: what was asked may depend on responses that are not there,
-    and then the loss of a part is no bound on what somebody has learned who sees it.
+    It warns if the answers are incomplete: what was asked may depend on responses that are not in
+    the table, and then the loss of a part does not bound what somebody learns from that part.
+
+    >>> import expost as xp
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> table = {"subject": ["a", "a", "b"], "query": ["q"] * 3, "response": [0, 1, 0]}
+    >>> losses = xp.realized_losses(xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table))
+    >>> losses.subjects, losses.upper.round(3).tolist(), losses.basic.round(3).tolist()
+    (('a', 'b'), [0.0, 1.099], [2.197, 1.099])
     """
     if queries is not None:
         expect(queries, (str, os.PathLike), "the name of a file")
@@ -143,7 +161,7 @@ def _losses(answers: Answers, effort: Effort, told: Callable[[int, int], None]) 
 def _on_set(
     answers: Answers, domain: FiniteSet, tell: Callable[[int], None]
 ) -> tuple[Floats, Floats]:
-    """Losses on a finite domain, of as many subjects at a time as a table has room for."""
+    """Losses on a finite domain, for as many subjects at a time as fit into a table."""
 
     def terms(given: Iterable[int]) -> list[Term]:
         pairs = (answers.given[code] for code in given)
@@ -155,7 +173,7 @@ def _on_set(
     ends, start = np.empty((2, len(answers))), 0
     while start < len(answers):
         stop = int(np.searchsorted(starts, starts[start] + room, side="right")) - 1
-        if stop == start:  # what one subject answered takes more than a table
+        if stop == start:  # the answers of this one subject do not fit into a table
             stop += 1
             loss = realized_loss(answers.transcript_of(codes[starts[start] : starts[stop]]))
             ends[:, start] = loss.lower, loss.upper
@@ -173,7 +191,7 @@ def _on_set(
 def _by_pattern(
     answers: Answers, box: Box, effort: Effort, tell: Callable[[int], None]
 ) -> tuple[Floats, Floats]:
-    """Losses by what was answered, whoever it was and in whichever order."""
+    """Losses by pattern of responses, whoever gave them and in whatever order."""
     pattern_of, patterns = answers.patterns()
     sizes = np.bincount(pattern_of)
     number = {key: place for place, key in enumerate(answers.queries)}
@@ -211,7 +229,7 @@ def _together(answers: Answers, box: Box, patterns: list[Codes], gap: float) -> 
 
 
 def _basic(answers: Answers) -> Floats:
-    """The sums of the epsilons, exact and then rounded up; equal ones are summed once."""
+    """The exact sums of the epsilons, rounded up; equal patterns are summed once."""
     domain, charges = answers.domain, dict[Nats, int]()
     kind = np.array(
         [

@@ -17,12 +17,25 @@ Path_ = str | os.PathLike[str]
 
 
 def load_answers(data: Path_, queries: Path_, *, complete: bool = True) -> Answers:
-    """Read what many subjects answered, from a table of responses and a file of queries.
+    """Read the answers of many subjects from a table of responses and a file of queries.
 
     ``data`` is CSV, JSON Lines or Parquet with the columns ``subject``, ``query`` and
-    ``response``; others are left alone. ``queries`` is JSON: ``{"version": 1, "domain": …,
-    "queries": {"id": {…}, …}}``. An error names the row, and the first one below the header is 1.
-    ``complete`` is that of :class:`Answers`: whether these are all answers of their subjects.
+    ``response``; other columns are ignored. ``queries`` is JSON: ``{"version": 1, "domain": …,
+    "queries": {"id": {…}, …}}``. An error names the row, counted from 1 below the header.
+    ``complete`` says whether these are all the answers of their subjects, as for
+    :class:`Answers`.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import expost as xp
+    >>> queries = '''{"version": 1, "domain": {"values": ["no", "yes"]},
+    ...     "queries": {"smokes": {"kind": "randomized_response", "epsilon": "1"}}}'''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data, file = Path(folder) / "data.csv", Path(folder) / "queries.json"
+    ...     _ = data.write_text("subject,query,response\\na,smokes,yes\\nb,smokes,no\\n")
+    ...     _ = file.write_text(queries)
+    ...     xp.load_answers(data, file)
+    Answers(2 subjects, 2 responses)
     """
     for path in (data, queries):
         expect(path, (str, os.PathLike), "the name of a file")
@@ -33,9 +46,10 @@ def load_answers(data: Path_, queries: Path_, *, complete: bool = True) -> Answe
 
 
 def save_losses(losses: Losses, path: Path_) -> None:
-    """Write a row per subject: subject, lower, upper, exchanges, basic.
+    """Write a table of losses with a row per subject: subject, lower, upper, exchanges, basic.
 
-    In CSV a text that a spreadsheet would take for a formula, ``=1+1``, has an apostrophe in front.
+    In CSV, a text that a spreadsheet would take for a formula, such as ``=1+1``, gets an
+    apostrophe in front.
     """
     with at(os.fspath(path), ": "):
         write_table(losses.lists(), Path(path))

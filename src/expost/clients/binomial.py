@@ -1,7 +1,7 @@
 r"""Exact binomial tails and Clopper-Pearson bounds, rounded to the safe side.
 
 A tail is summed from its largest term on. Every bound here holds for the real numbers: factorials
-come from Stirling's series, whose error is known, and roundings are paid for. Proof:
+come from Stirling's series, whose error is known, and rounding errors are accounted for. Proof:
 docs/theory/clients.md.
 """
 
@@ -16,8 +16,8 @@ from expost.numbers import down, up
 
 __all__ = ["largest_share", "smallest_share", "tail"]
 
-# Of the magnitudes that go into a logarithm: some ten roundings, and logarithms that may be off by
-# four units in the last place, stay below 2^-48.
+# Relative to the magnitudes that go into a logarithm: about ten roundings, and logarithms that may
+# be off by four units in the last place, stay below 2^-48.
 _ROUNDING = 2.0**-48
 _FEW = 128
 _NEVER = 1e-300
@@ -27,7 +27,10 @@ _NEVER = 1e-300
 def tail(trials: int, hits: int, probability: float) -> float:
     """An upper bound on Pr(X >= hits) for X ~ Binomial(trials, probability).
 
-    Tight to about 1e-6 of itself above the mean; 1 up to the mean.
+    Above the mean it is tight to a relative 1e-6; up to the mean it is 1.
+
+    >>> round(tail(trials=10, hits=9, probability=0.5), 6)  # exactly 11/1024
+    0.010742
     """
     if hits <= 0 or probability >= 1 or hits <= trials * probability * (1 + 1e-15):
         return 1.0
@@ -38,13 +41,13 @@ def tail(trials: int, hits: int, probability: float) -> float:
     rest = (trials - hits) * math.log1p(-probability)
     error = _ROUNDING * (magnitude - first - rest)
     total, terms = _sum_after(trials, hits, probability)
-    # Terms are products of that many rounded factors.
+    # A term is a product of up to this many rounded factors.
     share = math.exp(min(0.0, choices + first + rest + error)) * total * (1 + terms * 2.0**-48)
     return min(1.0, max(_NEVER, up(up(share))))
 
 
 def _sum_after(trials: int, hits: int, probability: float) -> tuple[float, int]:
-    """A bound on Pr(X >= hits) / Pr(X = hits), and how many factors a term has at most."""
+    """An upper bound on Pr(X >= hits) / Pr(X = hits), and the most factors that a term has."""
     odds = probability / (1 - probability)
     deviation = math.sqrt(trials * probability * (1 - probability))
     count = min(trials - hits, 64 + int(10 * deviation))
@@ -52,7 +55,7 @@ def _sum_after(trials: int, hits: int, probability: float) -> tuple[float, int]:
     terms = np.cumprod((trials - steps) / (steps + 1) * odds)
     total = 1.0 + float(terms.sum())
     if count < trials - hits:
-        # The quotients of later terms are smaller still, so a geometric series is above the rest.
+        # Later terms have smaller quotients still, so a geometric series bounds the rest.
         quotient = (trials - hits - count) / (hits + count + 1) * odds
         total += float(terms[-1]) * quotient / (1 - quotient) if quotient < 1 else math.inf
     return total, 8 * (count + 8)
@@ -74,8 +77,8 @@ def _log_choices(trials: int, hits: int) -> tuple[float, float]:
 
 
 def _log_factorial(number: int) -> float:
-    """A lower bound on log(number!), by less than 1/(1260·number^5), up to rounding."""
-    # Stirling's series is enveloping: the error has the sign of the next term and is below it.
+    """A lower bound on log(number!), too low by less than 1/(1260·number^5), up to rounding."""
+    # Stirling's series is enveloping: the error has the sign of the next term and is smaller.
     return math.fsum(
         (
             (number + 0.5) * math.log(number),
@@ -88,9 +91,12 @@ def _log_factorial(number: int) -> float:
 
 
 def smallest_share(trials: int, hits: int, error: float) -> float:
-    """The Clopper-Pearson lower bound on a probability: wrong with probability ``error`` at most.
+    """The Clopper-Pearson lower bound on a probability, wrong with probability at most ``error``.
 
-    Every smaller probability makes so many hits, or more, as unlikely as ``error``.
+    Under every smaller probability, this many hits or more have a chance of at most ``error``.
+
+    >>> round(smallest_share(trials=100, hits=60, error=0.025), 4)
+    0.4972
     """
     low, high = 0.0, hits / trials
     while high - low > 1e-13 * high:
@@ -107,5 +113,9 @@ def smallest_share(trials: int, hits: int, error: float) -> float:
 
 
 def largest_share(trials: int, hits: int, error: float) -> float:
-    """The Clopper-Pearson upper bound, which is the lower one of the misses."""
+    """The Clopper-Pearson upper bound: one minus the lower bound for the misses.
+
+    >>> round(largest_share(trials=100, hits=60, error=0.025), 4)
+    0.6967
+    """
     return min(1.0, up(1 - down(smallest_share(trials, trials - hits, error))))

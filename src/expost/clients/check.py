@@ -1,9 +1,9 @@
-"""Whether the responses of somebody's client have the probabilities that a query claims.
+"""Tests whether the responses of a client have the probabilities that a query claims.
 
-Every input and event has a Clopper-Pearson interval, and all of them together miss with probability
-1 - confidence at most (Bonferroni). So everything that follows from the intervals holds at once: a
-claimed probability outside its interval refutes the claim, and two intervals that are apart by a
-factor show an epsilon of its logarithm. Proof: docs/theory/clients.md.
+Every input and event has a Clopper-Pearson interval. The probability that any of them misses is at
+most 1 - confidence (Bonferroni), so everything that follows from the intervals holds at once: a
+claimed probability outside its interval refutes the claim, and two intervals whose ends differ by
+a factor prove an epsilon of at least its logarithm. Proof: docs/theory/clients.md.
 """
 
 from __future__ import annotations
@@ -37,18 +37,21 @@ _MOST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """An event that was seen too often or too rarely for the claimed probability."""
+    """An event that was seen too often or too rarely for the claimed probability.
+
+    The claim is refuted because ``claimed`` is outside the interval from ``lower`` to ``upper``.
+    """
 
     event: str
     input: Value | None
-    """None where it is about all inputs together."""
+    """None if the event is about all inputs together."""
     hits: int
     trials: int
     claimed: Fraction
-    """The claimed probability; its mean where it is about all inputs together."""
+    """The claimed probability; its mean if the event is about all inputs together."""
     lower: float
     upper: float
-    """Between these the probability is, all intervals of the check taken together."""
+    """The interval of the probability, which holds together with all others of the check."""
 
     def tree(self) -> dict[str, Any]:
         """The contradiction as JSON."""
@@ -57,7 +60,10 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An epsilon that a client shows: one event, likely for one input and not for another."""
+    """Proof of a lower bound on a client's epsilon: an event that is much likelier for one input.
+
+    ``hits`` and ``trials`` are the counts for the input ``likely``, then for ``unlikely``.
+    """
 
     epsilon: float
     """The client's epsilon is at least this, in nats."""
@@ -76,22 +82,32 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ClientCheck:
-    """What the reports of a client say about a claim."""
+    """What the reports of a client say about a claim. :func:`check_client` returns it.
+
+    Reports can refute a claim, but never confirm it.
+
+    >>> import expost as xp
+    >>> from expost.clients import check_client
+    >>> table = {"input": ["no", "yes"] * 50, "output": ["no", "no", "yes", "yes"] * 25}
+    >>> check = check_client(xp.randomized_response("0.1"), xp.FiniteSet(["no", "yes"]), table)
+    >>> check.refuted, check.reports, check.shown
+    (False, 100, None)
+    """
 
     confidence: Fraction
-    """A client that is as claimed is refuted with probability 1 - confidence at most."""
+    """A client that is as claimed is refuted with probability at most 1 - confidence."""
     reports: int
     inputs: int
     intervals: int
-    """How many intervals share the error."""
+    """The number of intervals among which the error is shared."""
     claimed: Nats
-    """The epsilon that the claim has."""
+    """The epsilon of the claimed query."""
     shown: Shown | None
-    """The largest epsilon that the reports show; None if they show none."""
+    """The largest epsilon that the reports prove; None if they prove none."""
     contradictions: tuple[Contradiction, ...]
     """The clearest ones first, at most 20 of them."""
     changed: tuple[int, int] | None
-    """Two rows in which a permanent response is not the same."""
+    """Two rows in which a permanent response differs, if there are any."""
 
     @property
     def refuted(self) -> bool:
@@ -127,15 +143,20 @@ def check_client(
 ) -> ClientCheck:
     """Test whether a client's responses have the probabilities that a query has on a domain.
 
+    Use it on software that somebody else wrote, with inputs of your choice. A client that is as
+    claimed is refuted with probability at most 1 - ``confidence``.
+
     ``table`` is a frame or a mapping of columns with a row per report: ``input`` (or a column for
     each name of the domain, or ``x0``, ``x1``, … on a plain box) and ``output``. Reports must be
-    independent. With ``permanent`` the client claims to repeat its response to an input for good:
-    a column ``subject`` says whose report it is, a change refutes the claim, and only the first
-    report of a subject on an input counts.
+    independent. Say ``permanent=True`` if the client claims to repeat its response to an input
+    forever. Then a column ``subject`` says whose report it is, a changed response refutes the
+    claim, and only the first report of a subject on an input counts.
 
     >>> import expost as xp
-    >>> table = {"input": ["no"] * 500 + ["yes"] * 500, "output": ["no"] * 500 + ["yes"] * 500}
-    >>> check = xp.check_client(xp.randomized_response(2), xp.FiniteSet(["no", "yes"]), table)
+    >>> from expost.clients import check_client
+    >>> values = ["no"] * 500 + ["yes"] * 500
+    >>> table = {"input": values, "output": values}  # a client without any noise
+    >>> check = check_client(xp.randomized_response(2), xp.FiniteSet(["no", "yes"]), table)
     >>> check.refuted, check.shown.epsilon > 2
     (True, True)
     """
@@ -191,8 +212,8 @@ def _contradictions(looked_at: Sequence[Event], error: float) -> Iterator[_Cell]
             trials = sum(event.trials)
             pairs = zip(event.trials, event.claimed, strict=True)
             expected = sum((n * p for n, p in pairs), start=Fraction(0))
-            # Hoeffding (1956): from one off the mean on, different probabilities make the tails of
-            # a sum smaller than their mean does.
+            # Hoeffding (1956): at a distance of one or more from the mean, the tail of a sum is
+            # smaller with different probabilities than with their mean.
             if abs(sum(event.hits) - expected) >= 1 or len(set(event.claimed)) == 1:
                 found = _compare(
                     event.name, None, sum(event.hits), trials, expected / trials, error
@@ -204,10 +225,10 @@ def _contradictions(looked_at: Sequence[Event], error: float) -> Iterator[_Cell]
 def _compare(
     name: str, place: int | None, hits: int, trials: int, claimed: Fraction, error: float
 ) -> _Cell | None:
-    """Whether a count is outside of what a probability allows."""
+    """The cell if a count contradicts a claimed probability, else None."""
     share, at_most, misses_at_most = _in_doubles(claimed)
     deviation = math.sqrt(trials * share * (1 - share))
-    # Within a standard deviation nothing is ever refuted, and most counts are there.
+    # Within a standard deviation nothing is ever refuted, and most counts are within it.
     if abs(hits - trials * share) < deviation:
         return None
     above = tail(trials, hits, at_most)
@@ -218,10 +239,10 @@ def _compare(
     return _Cell(-chance, name, place, hits, trials, claimed)
 
 
-# Thousands of events are claimed to have one of a few probabilities.
+# Thousands of events share a few claimed probabilities.
 @lru_cache(maxsize=1 << 12)
 def _in_doubles(claimed: Fraction) -> tuple[float, float, float]:
-    """A probability, one that is not below it, and one that is not below that of the opposite."""
+    """A probability, an upper bound on it, and an upper bound on that of the opposite."""
     return float(claimed), double_above(claimed), double_above(1 - claimed)
 
 
@@ -238,7 +259,7 @@ def _contradiction(cell: _Cell, values: Sequence[Value], error: float) -> Contra
 
 
 def _shown(looked_at: Sequence[Event], values: Sequence[Value], error: float) -> Shown | None:
-    """The largest epsilon that is certain, among those that look largest at a glance."""
+    """The largest proven epsilon, among the candidates that look largest at a glance."""
     quantile = NormalDist().inv_cdf(1 - max(error, 1e-15))
     candidates = (
         candidate
@@ -273,7 +294,7 @@ class _Glance(NamedTuple):
 
 
 def _glances(event: Event, quantile: float) -> Iterator[_Glance]:
-    """The two inputs for which an event seems to differ most; the same for its opposite."""
+    """The two inputs between which an event, or its opposite, seems to differ most."""
     trials = np.array(event.trials, dtype=np.float64)
     for name, hits in (
         (event.name, event.hits),
@@ -296,7 +317,7 @@ Floats = NDArray[np.float64]
 
 
 def _wilson(hits: Floats, trials: Floats, quantile: float) -> tuple[Floats, Floats]:
-    """Roughly the ends of the intervals, without a search (Wilson 1927)."""
+    """The approximate ends of the intervals, without a search (Wilson 1927)."""
     square = quantile**2
     middle = (hits + square / 2) / (trials + square)
     spread = quantile / (trials + square) * np.sqrt(hits * (trials - hits) / trials + square / 4)

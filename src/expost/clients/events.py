@@ -1,9 +1,9 @@
 """Which events of a client's responses are looked at, and how likely the claim says they are.
 
-Where a query has few responses: each of them, and where they are numbers also being at most each
-of them. A text of bits or a subset has astronomically many: there each bit is looked at, and for
-two inputs also having the bit of the one without that of the other, which is the event that tells
-the two apart best. What is claimed of an event is summed up from the query's own probabilities.
+If a query has few responses, the events are each of them, and for numbers also "at most" each of
+them. Texts of bits and subsets are astronomically many: there the events are each bit, and for two
+inputs the bit of one without that of the other, which tells the two apart best. The claimed
+probability of an event is summed from the query's own probabilities.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from expost.sampling import Pmf
 __all__ = ["Event", "Reports", "events"]
 
 Reports = Mapping[Any, Counter[int]]
-"""How often each response, by its position, was given for each input, by its place."""
+"""For each input, by its place, how often each response was given, by its position."""
 
 _MOST_CELLS = 1_000_000
 _MANY = 32
@@ -37,16 +37,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event, and how often it was seen and is claimed to be for some of the inputs."""
+    """One event: for some inputs, how often it occurred and how likely it is claimed to be."""
 
     name: str
     inputs: tuple[int, ...]
-    """Numbers of inputs, in the order of the reports; one entry of the rest for each."""
+    """Indices of inputs in the order of the reports; the fields below have an entry for each."""
     hits: tuple[int, ...]
     trials: tuple[int, ...]
     claimed: tuple[Fraction, ...]
     pooled: bool = False
-    """Whether it is only about all inputs together: what happens has another name for each."""
+    """Whether it only makes sense for all inputs together, being a different set for each."""
 
 
 def events(likelihood: Likelihood[Any], reports: Reports) -> Iterator[Event]:
@@ -76,7 +76,7 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
         name = f"output {_shown(response)}"
         yield Event(name, inputs, _at(y, hits), trials, _at(y, claimed))
     if isinstance(likelihood, Pairwise):
-        if not isinstance(responses, Lazy):  # else it is the bit of the input
+        if not isinstance(responses, Lazy):  # otherwise this is the bit of the input
             yield _own(likelihood, reports, claimed)
     elif isinstance(responses, range) and len(responses) > _MANY:
         sums = [list(accumulate(row)) for row in hits]
@@ -101,7 +101,7 @@ def _at(position: int, table: Sequence[Sequence[T]]) -> tuple[T, ...]:
 
 
 def _own(likelihood: Pairwise, reports: Reports, claimed: Sequence[Sequence[Fraction]]) -> Event:
-    """The response speaks for the input: for all together, few reports of each will do."""
+    """The event that the response speaks for the input; pooled, it needs few reports per input."""
     speakers = {
         position: likelihood.speaks_for(position) for position in range(len(likelihood.responses))
     }

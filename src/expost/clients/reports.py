@@ -1,4 +1,4 @@
-"""The reports of a client, from a table: how often each response was given for each input."""
+"""Reads the reports of a client from a table: how often each response came for each input."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ __all__ = ["input_columns", "read_reports"]
 
 
 def input_columns(domain: Domain) -> tuple[str, ...]:
-    """The columns of a table in which inputs are."""
+    """The columns of a table that hold the input.
+
+    >>> import expost as xp
+    >>> input_columns(xp.FiniteSet(["no", "yes"])), input_columns(xp.Box([(0, 1), (0, 1)]))
+    (('input',), ('x0', 'x1'))
+    """
     return domain.called("input")
 
 
 def read_reports(
     domain: Domain, likelihood: Likelihood[Any], table: Any, *, permanent: bool
 ) -> tuple[dict[Any, Counter[int]], tuple[int, int] | None]:
-    """Counts by input and response; and two rows that a permanent response tells apart."""
+    """Counts by input and response, and two rows in which a permanent response differs, if any."""
     names = input_columns(domain)
     further = ["output", "subject"] if permanent else ["output"]
     for name in further:
@@ -67,12 +72,12 @@ def _column(table: Any, name: str) -> list[Any]:
 
 
 def _each(entries: Iterable[Any], what: str, read: Callable[[Any], Any]) -> list[Any]:
-    """Read every entry, equal ones once; an error names the row, never what is there."""
+    """Read every entry, equal ones once. An error names the row, never what is in it."""
     known: dict[Any, Any] = {}
     result = []
     for row, entry in enumerate(entries, start=1):
         plain = tuple(entry) if isinstance(entry, list) else entry
-        key = type(plain), plain  # True would be found as the 1 that it is not
+        key = type(plain), plain  # without its type, True would be found as 1
         try:
             if key not in known:
                 known[key] = read(plain)
@@ -94,7 +99,7 @@ def _place(domain: Domain, row: Sequence[Any]) -> Any:
         else [entry]
         for entry, side in zip(row, sides, strict=True)
     ]
-    # As a text is a label first of all, so all texts are labels, or all write numbers.
+    # A text is a label first of all. So either all texts are labels, or all spell numbers.
     tried = [[option[0] for option in options], [option[-1] for option in options]]
     single = domain.names is None and not domain.sides
     found = {domain.locate(entry[0] if single else entry) for entry in tried} - {None}

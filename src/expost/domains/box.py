@@ -16,20 +16,26 @@ from expost.numbers import over_one
 
 __all__ = ["Box", "by_name"]
 
-# What a search over a box takes grows with the square of this.
+# The work of a search over a box grows with the square of this number.
 _MOST_COLUMNS = 300
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Box:
-    """Vectors with real and integer coordinates between bounds and with categories.
+    """A domain of vectors whose coordinates are real, integer or categorical.
 
-    Coordinates are named or plain. The order of named ones does not matter.
+    Each coordinate has a side: a pair of bounds for a real number, :func:`integers` or
+    :func:`categories`. Bounds are included. Coordinates are either all named, and then their
+    order does not matter, or all plain, given as a list of sides.
 
-    >>> from expost import categories, integers
-    >>> Box(age=(10, 100), sex=integers(0, 1), region=categories("north", "south"))
+    Use a box for queries about a score of the coordinates, such as :func:`linear` or
+    :func:`logistic`. Its values are not listed, so their number does not matter. A box has at
+    most 300 coordinates, counting each category.
+
+    >>> import expost as xp
+    >>> xp.Box(age=(10, 100), sex=xp.integers(0, 1), region=xp.categories("north", "south"))
     Box(age=[10, 100], sex=integers[0, 1], region=categories[north, south])
-    >>> Box([(-1, 1), (-1, 1)])
+    >>> xp.Box([(-1, 1), (-1, 1)])
     Box([-1, 1], [-1, 1])
     """
 
@@ -71,7 +77,7 @@ class Box:
 
     @cached_property
     def columns(self) -> tuple[Real | Integers, ...]:
-        """The coordinates as numbers: categories have a column each, of which exactly one is 1."""
+        """The coordinates as numbers: each category has a column, and exactly one of them is 1."""
         result: list[Real | Integers] = []
         for side in self.sides:
             if isinstance(side, Categories):
@@ -111,13 +117,13 @@ class Box:
 
     @cached_property
     def groups(self) -> tuple[range, ...]:
-        """The columns of each coordinate with categories."""
+        """The columns of each categorical coordinate."""
         pairs = zip(self.sides, self.places, strict=True)
         return tuple(place for side, place in pairs if isinstance(side, Categories))
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The columns by name: boxes are equal whatever the order of their coordinates."""
+        """The columns sorted by name: two boxes are equal whatever order their names come in."""
         names = range(len(self.sides)) if self.names is None else self.names
         by_name = sorted(range(len(self.sides)), key=names.__getitem__)
         return tuple(column for side in by_name for column in self.places[side])
@@ -127,18 +133,24 @@ class Box:
         return self.names or tuple(f"x{index}" for index in range(len(self.sides)))
 
     def locate(self, value: Any) -> Point | None:
-        """The value as a tuple of columns, or None if it is outside. It never raises."""
+        """The value as a tuple of columns, or None if it is outside.
+
+        It never raises: an error could show the value.
+
+        >>> Box(age=(10, 100), region=Categories(("north", "south"))).locate((34, "south"))
+        (34, 0, 1)
+        """
         names = self.names or tuple(str(i) for i in range(len(self.sides)))
         try:
             coordinates = coordinates_of(value, names)
             parts = [side.locate(x) for side, x in zip(self.sides, coordinates, strict=True)]
-        except Exception:  # as above: no error, no leak
+        except Exception:  # an error could show the value
             return None
         inside = [part for part in parts if part is not None]
         return tuple(chain.from_iterable(inside)) if len(inside) == len(parts) else None
 
     def value(self, point: Sequence[float]) -> tuple[Scalar, ...]:
-        """The coordinates of a point that is given by its columns."""
+        """The coordinates of a point that is given by its columns; undoes :meth:`locate`."""
         return tuple(
             side.labels[[point[j] for j in place].index(1)]
             if isinstance(side, Categories)
@@ -147,7 +159,7 @@ class Box:
         )
 
     def tree(self) -> dict[str, Any]:
-        """The JSON shape, with bounds as doubles."""
+        """The box as it is in a transcript file, with its bounds as doubles."""
         shapes: list[Any] = []
         for side in self.sides:
             if isinstance(side, Categories):
@@ -159,7 +171,11 @@ class Box:
 
 
 def by_name(names: Sequence[str], coordinates: Sequence[Scalar]) -> str:
-    """Coordinates on one line, each with its name."""
+    """Coordinates on one line, each with its name.
+
+    >>> by_name(["age", "region"], [34, "north"])
+    'age=34, region=north'
+    """
     return ", ".join(
         f"{name}={x if isinstance(x, str) else format(x, 'g')}"
         for name, x in zip(names, coordinates, strict=True)

@@ -1,4 +1,4 @@
-"""The coordinates of a box: real ones, integers, categories."""
+"""The coordinates of a box: real numbers, integers and categories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ __all__ = ["Categories", "Integers", "Real", "Side", "categories", "integers"]
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A coordinate between two bounds."""
+    """A real coordinate between two bounds, both included.
+
+    >>> Real(0, 1).locate(0.5), Real(0, 1).locate(2)
+    ((0.5,), None)
+    """
 
     lower: float
     upper: float
@@ -33,7 +37,11 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """An integer coordinate between two bounds, both included."""
+    """An integer coordinate between two bounds, both included. :func:`integers` makes one.
+
+    >>> Integers(0, 9).locate(3), Integers(0, 9).locate(3.5)
+    ((3,), None)
+    """
 
     lower: int
     upper: int
@@ -55,7 +63,11 @@ class Integers:
 
 @dataclass(frozen=True, slots=True)
 class Categories:
-    """A coordinate that is one of several labels."""
+    """A coordinate that is one of several labels. :func:`categories` makes one.
+
+    >>> Categories(("north", "south", "islands")).locate("south")
+    (0, 1, 0)
+    """
 
     labels: tuple[str, ...]
 
@@ -68,21 +80,30 @@ class Categories:
             raise InvalidInput("a category is named twice")
 
     def locate(self, value: Any) -> Point | None:
-        """A one for the label, and zeros for all others."""
-        place = self.labels.index(text(value))  # an error if there is none
+        """A one for the label, and a zero for every other label."""
+        place = self.labels.index(text(value))  # raises if there is no such label
         return tuple(int(k == place) for k in range(len(self.labels)))
 
 
 def categories(*labels: str) -> Categories:
     """A coordinate of a :class:`Box` that is one of several labels.
 
-    ``region=categories("north", "south")``
+    A score has a weight for each label; labels that it does not name have weight 0.
+
+    >>> import expost as xp
+    >>> xp.Box(region=xp.categories("north", "south", "islands"))
+    Box(region=categories[north, south, islands])
     """
     return Categories(labels)
 
 
 def integers(lower: int, upper: int) -> Integers:
-    """An integer coordinate of a :class:`Box`: ``sex=integers(0, 1)``."""
+    """An integer coordinate of a :class:`Box`, between two bounds that are both included.
+
+    >>> import expost as xp
+    >>> xp.Box(children=xp.integers(0, 20))
+    Box(children=integers[0, 20])
+    """
     return Integers(lower, upper)
 
 

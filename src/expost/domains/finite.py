@@ -26,13 +26,19 @@ Value = Scalar | tuple[Scalar, ...]
 
 @dataclass(frozen=True, init=False)
 class FiniteSet:
-    """Finitely many values: labels, numbers, or numeric vectors with named coordinates.
+    """A domain that lists its values: labels, numbers, or vectors with named coordinates.
 
-    Vectors are rows with ``names``, dictionaries, or a pandas or polars frame.
+    Give vectors as dictionaries, as rows with ``names``, or as a pandas or polars frame. The
+    order counts: rows of a channel and scores of a perturbation follow it. ``1`` and ``1.0`` are
+    the same value, ``1`` and ``"1"`` are not.
 
-    >>> FiniteSet(["never", "sometimes", "often"])
+    List every value that a subject may have, not only the common ones: the guarantee is about
+    telling two of them apart, and a subject with another value cannot be asked.
+
+    >>> import expost as xp
+    >>> xp.FiniteSet(["never", "sometimes", "often"])
     FiniteSet(3 values)
-    >>> FiniteSet([{"age": 34, "sex": 0}, {"age": 52, "sex": 1}]).names
+    >>> xp.FiniteSet([{"age": 34, "sex": 0}, {"age": 52, "sex": 1}]).names
     ('age', 'sex')
     """
 
@@ -85,7 +91,13 @@ class FiniteSet:
         return self.values[place]
 
     def locate(self, value: Any) -> int | None:
-        """The position of a value, or None if it is outside. It never raises, so never leaks."""
+        """The position of a value, or None if it is outside.
+
+        It never raises: an error could show the value.
+
+        >>> FiniteSet(["never", "often"]).locate("often")
+        1
+        """
         try:
             canonical = _scalar(value) if self.names is None else _point(value, self.names)
         except Exception:  # whatever is wrong with a value, an error could show it
@@ -93,7 +105,7 @@ class FiniteSet:
         return self._index.get(canonical)
 
     def tree(self) -> dict[str, Any]:
-        """The JSON shape, with numbers as doubles."""
+        """The set as it is in a transcript file, with its numbers as doubles."""
         if self.names is None:
             return {"values": [v if isinstance(v, str) else _float(v) for v in self.values]}
         rows = [[_float(x) for x in row] for row in self.values if isinstance(row, tuple)]
@@ -111,6 +123,7 @@ def _scalar(value: Any) -> Scalar:
 
 
 def names_of(names: Any) -> tuple[str, ...]:
+    """Names of coordinates, checked: texts, none of them empty, none twice."""
     result = tuple(each(names, text, "names"))
     if not result or "" in result:
         raise InvalidInput("must be non-empty", "names")
@@ -124,6 +137,11 @@ def _point(row: Any, names: tuple[str, ...]) -> Point:
 
 
 def coordinates_of(row: Any, names: tuple[str, ...]) -> list[Any]:
+    """The coordinates of a row or of a dictionary, in the order of the names.
+
+    >>> coordinates_of({"sex": 0, "age": 34}, ("age", "sex"))
+    [34, 0]
+    """
     if isinstance(row, Mapping):
         if set(row) != set(names):
             raise InvalidInput(f"must have the coordinates {some(names)}")
@@ -135,6 +153,10 @@ def coordinates_of(row: Any, names: tuple[str, ...]) -> list[Any]:
 
 
 def some(names: Sequence[str]) -> str:
-    """Names on one line; of many the first ones."""
+    """Names on one line: the first eight, and how many more there are.
+
+    >>> some(["age", "sex"])
+    'age, sex'
+    """
     shown = ", ".join(names[:_LISTED])
     return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED:,} more"

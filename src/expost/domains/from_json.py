@@ -1,4 +1,4 @@
-"""The domain of a transcript file."""
+"""Reads the domain of a transcript file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ def finite(domain: Domain, reason: str, place: str = "") -> FiniteSet:
 
 
 def domain_from_json(value: Any) -> Domain:
-    """The domain of a transcript file."""
+    """The domain that the field ``domain`` of a transcript file describes.
+
+    It has exactly one of ``values``, ``points`` and ``box``.
+
+    >>> domain_from_json({"values": ["never", "sometimes", "often"]})
+    FiniteSet(3 values)
+    """
     fields = members(value, optional=("values", "points", "box"))
     if len(fields) != 1:
         raise InvalidInput("must have exactly one of values, points, box")

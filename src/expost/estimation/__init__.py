@@ -1,4 +1,20 @@
-"""What the responses of many subjects say of their group: means, frequencies, distributions."""
+"""Estimates for a group from the responses of many subjects: means, frequencies, distributions.
+
+- :func:`estimate_mean`: the mean of a score, from one query about that score;
+- :func:`estimate_frequencies`: how frequent each value is, from queries that tell values apart;
+- :func:`estimate_distribution`: the likeliest distribution, from any mixture of queries.
+
+The first two are unbiased, but only if who was asked did not depend on responses. Under a filter it
+does depend on them, and only the third is valid.
+
+>>> import expost as xp
+>>> from expost.estimation import estimate_frequencies
+>>> query = xp.randomized_response(epsilon=2)
+>>> pairs = [(query, "yes")] * 30 + [(query, "no")] * 70
+>>> found = estimate_frequencies(pairs, domain=xp.FiniteSet(["no", "yes"]))
+>>> found.frequency.round(3).tolist()
+[0.763, 0.237]
+"""
 
 from expost.estimation.distribution import Distribution, Intervals, estimate_distribution
 from expost.estimation.frequencies import Frequencies, estimate_frequencies

@@ -1,7 +1,7 @@
-"""Decoders: what a response says, on average rightly, of how many subjects have each value.
+"""Decoders turn a response into an unbiased estimate of the indicator of each value.
 
-A decoder gives numbers c_j(y) with E[c_j(Y) | x] = 1 if x = j, else 0. Proofs:
-docs/theory/estimates.md.
+A decoder gives numbers c_j(y) with E[c_j(Y) | x] = 1 if x = j, and 0 otherwise. Their mean over
+the subjects is the frequency of value j. Proofs: docs/theory/estimates.md.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = ["Decoder", "Inverse", "Noise", "SpokenFor", "decoder"]
 
 Floats = NDArray[np.float64]
 
-# Probabilities of all responses for all values take up to 32 MiB.
+# The probabilities of all responses for all values take up to 32 MiB.
 _LARGEST_TABLE = 1 << 22
 
-# How far from unbiased an inverse in doubles may be.
+# The largest bias that an inverse in doubles may have.
 _BIAS = 1e-8
 
 
@@ -38,10 +38,10 @@ class Noise:
     other: Floats
     """Where j is not k: one number, or a row per j and a column per k."""
     shared: float = 0.0
-    """What comes on top of ``other``, and is the same for all responses to the same query."""
+    """A further part of ``other`` that all responses to the same query have in common."""
 
     typical: float = field(init=False)
-    """A number to compare queries by."""
+    """One number by which queries are compared."""
 
     def __post_init__(self) -> None:
         typical = float(self.true.mean() + self.other.mean()) + self.shared
@@ -49,7 +49,7 @@ class Noise:
 
 
 class Decoder(Protocol):
-    """How the responses of a query are read."""
+    """How the responses of a query are decoded."""
 
     @property
     def noise(self) -> Noise: ...
@@ -61,12 +61,12 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SpokenFor:
-    r"""A response counts for the values that it speaks for, and against all others.
+    r"""A response counts for the values that it speaks for, the set A_y, and against all others.
 
     .. math:: c_j(y) = \frac{1[j \in A_y] - q}{p - q}
 
-    p is the chance of speaking for the true value, and q that for any other. If values are merged
-    by a random seed, q is an average over seeds.
+    p is the probability that a response speaks for the true value, and q that it speaks for a
+    given other one. If a random seed merges values, q is the average over seeds.
     """
 
     likelihood: Pairwise
@@ -96,7 +96,7 @@ def _spoken(true: Fraction, apart: Fraction, merging: Fraction) -> tuple[Fractio
 class Inverse:
     """Every response has numbers of its own: a left inverse of the channel, by least squares.
 
-    Of all of them it is the one with the least variance where all values are equally frequent.
+    Of all left inverses it has the least variance if all values are equally frequent.
     """
 
     numbers: Floats
@@ -108,7 +108,7 @@ class Inverse:
 
 
 def decoder(likelihood: FiniteLikelihood) -> Decoder:
-    """The decoder of a query on a domain, if it has one."""
+    """The decoder of a query on a domain; an error if its responses do not tell values apart."""
     chances = likelihood.chances if isinstance(likelihood, Pairwise) else None
     if chances is None:
         return _inverse(likelihood)
@@ -143,7 +143,7 @@ def _probabilities(likelihood: FiniteLikelihood) -> Floats:
     pmfs = [likelihood.pmf(place) for place in range(len(likelihood.domain))]
     count = len(likelihood.responses)
     if isinstance(likelihood, Pairwise):
-        # Their weights have a factor of each response's own.
+        # Their weights are only known up to a factor that differs between responses.
         rows = [[float(pmf.probability(y)) for y in range(count)] for pmf in pmfs]
         return np.array(rows)
     total = pmfs[0].total

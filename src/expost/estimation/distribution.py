@@ -1,7 +1,7 @@
-"""The distribution of a group over a finite domain that makes its responses likeliest.
+"""The maximum-likelihood distribution of a group over a finite domain.
 
-Whether a filter let a query through depends on the transcript alone, and so drops out of the
-likelihood: this stays right under a filter, where means do not. Proof: docs/theory/estimates.md.
+Whether a filter accepts a query depends on the transcript alone, so it drops out of the
+likelihood: unlike means, this estimate stays valid under a filter. Proof: docs/theory/estimates.md.
 """
 
 from __future__ import annotations
@@ -32,26 +32,39 @@ STEPS = 1000
 
 # A table of all patterns and values takes up to a gibibyte.
 _LARGEST_TABLE = 1 << 27
-# What responses tell apart is worked out from a square of this size.
+# What is identified is worked out from a square matrix of this size.
 _MOST_VALUES = 1_500
 _BLOCK = 1 << 20
 
-# Directions in which the likelihood curves less than this, relatively, are not told at all.
+# A direction in which the likelihood has less relative curvature than this is not identified.
 _FLAT = 1e-10
 _OUTSIDE = 1e-6
 _MOST_POSSIBLE = 1000
 _TELLING = 1e-4
 
-# A search from the inside leaves less than this where there is nothing.
+# A search from the inside leaves less than this where the true maximum is zero.
 _DUST = 1e-6
 
-# A replicate that is this close, in nats, is off by a few hundredths of a standard error.
+# A replicate with this gap, in nats, is off by a few hundredths of a standard error.
 _ROUGH = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
-    """Bootstrap intervals: the middle share of what other samples of subjects might give."""
+    """Bootstrap intervals, from :meth:`Distribution.intervals`.
+
+    Each goes from the lower to the upper quantile of the estimates from resampled subjects, so
+    that the share ``confidence`` of them is inside.
+
+    >>> import expost as xp
+    >>> from expost.estimation import estimate_distribution
+    >>> query = xp.randomized_response(epsilon=2)
+    >>> pairs = [(query, "yes")] * 30 + [(query, "no")] * 70
+    >>> found = estimate_distribution(pairs, domain=xp.FiniteSet(["no", "yes"]))
+    >>> intervals = found.intervals(repetitions=50)
+    >>> bool((intervals.lower <= found.probabilities).all())
+    True
+    """
 
     lower: Floats
     upper: Floats
@@ -62,36 +75,48 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Distribution:
-    """A distribution over the values of the domain, in their order, and how good it is."""
+    """An estimated distribution over the values of the domain, and how good the estimate is.
+
+    :func:`estimate_distribution` returns it.
+
+    >>> import expost as xp
+    >>> from expost.estimation import estimate_distribution
+    >>> query = xp.randomized_response(epsilon=2)
+    >>> pairs = [(query, "yes")] * 30 + [(query, "no")] * 70
+    >>> found = estimate_distribution(pairs, domain=xp.FiniteSet(["no", "yes"]))
+    >>> round(found.mean([0, 1]), 3), found.identified.tolist()
+    (0.237, [True, True])
+    """
 
     domain: FiniteSet
     probabilities: Floats
+    """One per value, in the order of the domain."""
     gap: float
     """No distribution has a log-likelihood that is higher by more than this, in nats."""
     steps: int
     subjects: int
     identified: NDArray[np.bool_]
-    """Whether the responses tell the probability of a value at all.
+    """Whether the responses determine the probability of a value at all.
 
     Where they do not, other distributions fit exactly as well.
     """
     alike: NDArray[np.intp]
-    """Values with the same number are equally likely to give what was given.
+    """A group number per value: values with the same one make every given response as likely.
 
-    Only the sum of their probabilities is estimated; each of them has an equal share of it.
+    Only the sum of their probabilities is estimated; each of them gets an equal share of it.
     """
     _table: Floats = field(repr=False)
-    """A row per pattern of responses, a column per number of ``alike``."""
+    """A row per pattern of responses, a column per group of ``alike``."""
     _counts: Floats = field(repr=False)
     _basis: Floats = field(repr=False)
-    """Orthonormal columns: what the responses tell are the combinations of these."""
+    """Orthonormal columns: the responses determine exactly the combinations of these."""
 
     def __repr__(self) -> str:
         size = f"{len(self.domain)} values, {self.subjects:,} subjects"
         return f"Distribution({size}, gap={self.gap:.1e})"
 
     def columns(self) -> dict[str, Any]:
-        """The table by its columns, as ``polars.DataFrame`` and ``pandas.DataFrame`` take it."""
+        """The columns of a table, for ``polars.DataFrame`` or ``pandas.DataFrame``."""
         return {
             "value": list(self.domain.values),
             "probability": self.probabilities,
@@ -99,7 +124,7 @@ class Distribution:
         }
 
     def mean(self, scores: Any) -> float:
-        """The mean of a score that each value has, in the order of the domain."""
+        """The mean of a score. ``scores`` has one per value, in the order of the domain."""
         return float(self.probabilities @ self._scores(scores))
 
     def intervals(
@@ -111,12 +136,12 @@ class Distribution:
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
     ) -> Intervals:
-        """Intervals for all probabilities, or for the mean of a score.
+        """Bootstrap intervals for all probabilities, or for the mean of a score.
 
-        Subjects are drawn again, with replacement, and the distribution is estimated anew, so
-        many times. The seed makes it reproducible. What the responses do not tell at all has the
-        widest interval there is. ``progress`` is told how many repetitions are done, and how
-        many there are.
+        Subjects are resampled with replacement and the distribution is estimated anew,
+        ``repetitions`` times. The ``seed`` makes it reproducible. What the responses do not
+        determine at all gets the widest possible interval. ``progress`` is called with the number
+        of repetitions done and their total.
         """
         level = float(read_confidence(confidence))
         with at("repetitions"):
@@ -141,7 +166,7 @@ class Distribution:
         counts = generator.multinomial(self.subjects, self._counts / self.subjects)
         seen = counts > 0
         sums = np.bincount(self.alike, self.probabilities)
-        # Away from the edge, so that every value can come back.
+        # Away from the edge, so that every value can get a positive probability again.
         start = np.asarray(0.99 * sums + 0.01 / len(sums), dtype=np.float64)
         drawn = counts[seen].astype(np.float64)
         found = likeliest(self._table[seen], drawn, gap=_ROUGH, steps=STEPS, start=start)
@@ -162,15 +187,17 @@ def estimate_distribution(
     steps: int = STEPS,
     progress: Callable[[int, float], None] | None = None,
 ) -> Distribution:
-    r"""The distribution of the subjects' values that makes all responses likeliest.
+    r"""Estimate how the values of a group are distributed, by maximum likelihood.
 
     .. math:: \max_p \sum_i \log \sum_x p(x) \prod_r P[Q_{ir}(x) = y_{ir}]
 
-    ``answers`` are :class:`Answers`, or pairs of a query and a response with their ``domain``,
-    each of another subject. Subjects may have been asked different queries, any number of
-    times, adaptively and under a filter. ``gap`` is how far, in nats, the log-likelihood may be
-    from the largest one; ``steps`` limits the work. ``progress`` is told at every step how many
-    were taken, and the smallest gap so far.
+    Subject i gave the response y_ir to query Q_ir. Subjects may have been asked different queries,
+    any number of times, adaptively and under a filter.
+
+    ``answers`` are :class:`Answers`; or pairs of a query and a response, each from a different
+    subject, together with their ``domain``. The search ends when the log-likelihood is within
+    ``gap`` nats of the maximum, or after ``steps`` steps. ``progress`` is called at every step
+    with the number of steps taken and the smallest gap so far.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=2)
@@ -208,15 +235,15 @@ def estimate_distribution(
 
 
 def _shared(sums: Floats, alike: NDArray[np.intp]) -> Floats:
-    """A sum for each number of ``alike``, in equal shares."""
+    """The sum of each group of ``alike``, in equal shares for its values."""
     return np.asarray((sums / np.bincount(alike))[alike])
 
 
 def _likelihoods(answers: Answers, domain: FiniteSet) -> tuple[Floats, Floats, NDArray[np.intp]]:
-    """A row per pattern of responses, of which the largest entry is one; and how many gave it.
+    """Likelihoods by pattern of responses, how many subjects gave each, and the groups of values.
 
-    Values that are equally likely to give every one of the responses share a column: which one
-    is told third.
+    The largest entry of a row is one. Values that make each of the responses equally likely are
+    a group, and share a column.
     """
     if len(domain) > _MOST_VALUES:
         reason = (
@@ -249,7 +276,7 @@ def _likelihoods(answers: Answers, domain: FiniteSet) -> tuple[Floats, Floats, N
 
 
 def _logs(likelihood: FiniteLikelihood, position: int) -> Floats:
-    """The logarithms of the likelihood of one response, up to a constant."""
+    """The log-likelihood of one response at every value, up to a constant."""
     if isinstance(likelihood, Pairwise):
         # The same as its term, without exact weights for each of very many responses.
         return np.where(likelihood.speaks_for(position), likelihood.epsilon.nearest, 0.0)
@@ -264,10 +291,10 @@ def _basis(
     alike: NDArray[np.intp],
     sums: Floats,
 ) -> Floats:
-    """What the responses tell: an orthonormal basis of the rows, and of the sum, which is one.
+    """What the responses determine: an orthonormal basis of the rows and of the sum, which is one.
 
-    Responses that nobody happened to give count too: that they did not come up tells something.
-    But it does not tell how to share what values that are alike have together.
+    Responses that nobody gave count too, because their absence is informative. But it does not
+    say how the probability of a group of alike values is shared among them.
     """
     size = len(domain)
     together = _together(alike, sums)
@@ -275,7 +302,7 @@ def _basis(
     for key in dict.fromkeys(key for key, _ in answers.given):
         likelihood = answers.queries[key].on(domain)
         if isinstance(likelihood, Pairwise) and likelihood.chances and not likelihood.merging:
-            # It may have astronomically many responses, which together tell all values apart.
+            # There may be astronomically many responses, which together tell all values apart.
             if likelihood.epsilon.nearest > _TELLING:
                 return together
             continue
@@ -295,7 +322,7 @@ def _curvature(rows: Floats, times: Floats) -> Floats:
 
 
 def _together(alike: NDArray[np.intp], sums: Floats) -> Floats:
-    """An orthonormal basis of what is the same for values that are alike and have something."""
+    """An orthonormal basis of what is equal on each group of alike values with positive weight."""
     shared = sums[alike] > _DUST
     labels = np.where(shared, alike, len(sums) + np.arange(len(alike)))
     _, labels = np.unique(labels, return_inverse=True)

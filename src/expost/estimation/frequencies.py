@@ -1,4 +1,4 @@
-"""How frequent each value is in a group, without bias, from responses of any finite family."""
+"""Unbiased estimates of how frequent each value is in a group, for any finite query family."""
 
 from __future__ import annotations
 
@@ -20,21 +20,32 @@ __all__ = ["Frequencies", "estimate_frequencies"]
 
 Floats = NDArray[np.float64]
 
-# A query without any noise would weigh infinitely much.
+# Without this, a query without noise would get an infinite weight.
 _LEAST_NOISE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frequencies:
-    """An unbiased estimate per value of the domain, in its order."""
+    """An unbiased estimate for every value of the domain, in its order, with an interval.
+
+    :func:`estimate_frequencies` returns it. Act on ``lower`` and ``upper``, which are between 0
+    and 1.
+
+    >>> import expost as xp
+    >>> from expost.estimation import estimate_frequencies
+    >>> pairs = [(xp.randomized_response(epsilon=2), "yes")] * 3
+    >>> found = estimate_frequencies(pairs, domain=xp.FiniteSet(["no", "yes"]))
+    >>> found.frequency.round(3).tolist(), found.upper.round(3).tolist()
+    ([-0.157, 1.157], [0.581, 1.0])
+    """
 
     domain: FiniteSet
     frequency: Floats
-    """They may be below 0 or above 1, for they are right on average."""
+    """Unbiased, so an entry may be below 0 or above 1."""
     standard_error: Floats
-    """As an estimate for those whom the subjects are drawn from."""
+    """As an estimate for the population from which the subjects are drawn."""
     noise_error: Floats
-    """As an estimate for these very subjects: what the noise of the responses alone does."""
+    """As an estimate for these very subjects: from the noise of the responses alone."""
     lower: Floats
     upper: Floats
     confidence: float
@@ -44,7 +55,7 @@ class Frequencies:
         return f"Frequencies({len(self.domain)} values, {self.subjects:,} subjects)"
 
     def columns(self) -> dict[str, Any]:
-        """The table by its columns, as ``polars.DataFrame`` and ``pandas.DataFrame`` take it."""
+        """The columns of a table, for ``polars.DataFrame`` or ``pandas.DataFrame``."""
         return {
             "value": list(self.domain.values),
             "frequency": self.frequency,
@@ -58,18 +69,22 @@ class Frequencies:
 def estimate_frequencies(
     answers: Any, *, domain: FiniteSet | None = None, confidence: ExactLike = "0.95"
 ) -> Frequencies:
-    r"""The frequency of every value, with an interval for each.
+    r"""Estimate how frequent every value is in a group, without bias.
 
-    ``answers`` are :class:`Answers`, or pairs of a query and a response with their ``domain``,
-    each of another subject. Every query must tell all values apart by itself; with local hashing,
-    by seeds that were drawn at random. For a response y with p and q as its chances of speaking for
-    the true value and for another one, a subject counts for value j as
+    A response y speaks for the values in a set A_y: with probability p for the true value, and
+    with probability q for any other one. For the frequency of value j it counts as
 
     .. math:: \frac{1[j \in A_y] - q}{p - q}
 
-    Several responses of a subject are averaged, and so are the subjects. Which queries a subject
-    was asked must not depend on responses, as it does under a filter: there
-    :func:`estimate_distribution` is right.
+    and the estimate is the mean over the subjects, after several responses of one subject are
+    averaged. Every query must tell all values apart by itself; with local hashing, by seeds that
+    were drawn at random.
+
+    ``answers`` are :class:`Answers`; or pairs of a query and a response, each from a different
+    subject, together with their ``domain``.
+
+    Which queries a subject was asked must not depend on responses. Under a filter it does: then
+    use :func:`estimate_distribution`.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=2)
@@ -99,15 +114,15 @@ def estimate_frequencies(
 
 
 def _query_of(answers: Answers, decoders: dict[str, Decoder]) -> NDArray[np.intp]:
-    """Which of the queries each row is about."""
+    """The index of the query of each row."""
     number = {key: place for place, key in enumerate(decoders)}
     return np.array([number[key] for key, _ in answers.given])[answers.codes]
 
 
 def _weights(answers: Answers, decoders: dict[str, Decoder]) -> Floats:
-    """What each response counts for its subject: the less noise the more, and one in all.
+    """The weight of each response: larger where there is less noise, and one in all per subject.
 
-    Any weights are right on average that do not depend on responses.
+    The estimate is unbiased with any weights that do not depend on the responses.
     """
     precision = np.array([1 / (each.noise.typical + _LEAST_NOISE) for each in decoders.values()])
     by_row: Floats = precision[_query_of(answers, decoders)]
@@ -118,12 +133,12 @@ def _weights(answers: Answers, decoders: dict[str, Decoder]) -> Floats:
 def _noise(
     answers: Answers, decoders: dict[str, Decoder], weights: Floats
 ) -> tuple[Floats, Floats]:
-    """The mean variance of a subject's estimates: for the true value, and for others."""
+    """The mean variance of a subject's estimate: for the true value, and for the others."""
     query_of = _query_of(answers, decoders)
     squares = np.bincount(query_of, weights**2, len(decoders)) / len(answers)
-    # Responses to one query with a seed err together; different subjects at worst as much.
+    # Responses to one query with a seed share an error; those of different subjects do at worst.
     together = np.bincount(query_of, weights, len(decoders)) ** 2 / len(answers)
-    # Queries that differ in their seeds only have the same noise, and there may be very many.
+    # Queries that differ only in their seeds have the same noise, and there may be very many.
     sums: dict[Noise, Floats] = {}
     for each, *pair in zip(decoders.values(), squares, together, strict=True):
         sums[each.noise] = sums.get(each.noise, np.zeros(2)) + pair
@@ -161,7 +176,7 @@ def _frequencies(
 
 
 def _others(shares: Floats, other: Floats) -> Floats:
-    """For each value, the variance that subjects with other values bring, by how many they are."""
+    """For each value, the mean variance that subjects with other values contribute."""
     if other.ndim < 2:
         return np.broadcast_to(other, shares.shape)
     size = len(shares)

@@ -1,4 +1,4 @@
-"""Confidence intervals: how far they reach, and how they are found from an estimate.
+"""Confidence intervals around an estimate.
 
 Proofs: docs/theory/estimates.md.
 """
@@ -17,14 +17,21 @@ Floats = NDArray[np.float64]
 
 
 def normal_reach(level: float) -> float:
-    """How many standard errors an interval reaches to each side of a normal estimate."""
+    """How many standard errors a normal interval reaches to each side.
+
+    >>> round(normal_reach(0.95), 3)
+    1.96
+    """
     return -NormalDist().inv_cdf((1 - level) / 2)
 
 
 def student_reach(level: float, freedom: int) -> float:
-    """The same where the standard error is itself estimated (Hill 1970, Algorithm 396).
+    """The same if the standard error is itself estimated (Hill 1970, Algorithm 396).
 
-    Right to some five digits, which is more than the normal approximation is worth.
+    Accurate to about five digits, which is more than the normal approximation deserves.
+
+    >>> round(student_reach(0.95, freedom=10), 3)
+    2.228
     """
     tails, n = 1 - level, float(freedom)
     if freedom == 1:
@@ -57,8 +64,13 @@ def score_interval(
 
     .. math:: n\,(\hat f - f)^2 \le z^2\,(c + b f - f^2)
 
-    The variance of one subject's estimate is c + b f - f², whatever f is. Where no share fits, the
-    interval is the one that fits least badly.
+    The variance of one subject's estimate is c + b f - f² for every f. If no share fits, the
+    interval is the single share that fits best.
+
+    >>> zero, one = np.zeros(1), np.ones(1)  # c = 0 and b = 1: Wilson's own interval
+    >>> lower, upper = score_interval(np.array([0.5]), zero, one, subjects=100, reach=1.96)
+    >>> lower.round(3).tolist(), upper.round(3).tolist()
+    ([0.404], [0.596])
     """
     squared = reach**2 / subjects
     middle = (estimates + squared * slope / 2) / (1 + squared)

@@ -1,13 +1,13 @@
-r"""The weights of a mixture that make what was observed likeliest, with a bound on what is missed.
+r"""The maximum-likelihood weights of a mixture, with a bound on the distance from the maximum.
 
 .. math:: \max_{p \ge 0,\, \sum p = 1} F(p) = \sum_i n_i \log \sum_j L_{ij}\, p_j
 
-F is concave, and for every p, whatever found it,
+F is concave, and for every p, however it was found,
 
 .. math:: \max F - F(p) \le n \log \max_j \frac1n \sum_i n_i \frac{L_{ij}}{\sum_k L_{ik}\, p_k}
 
-Found by an interior-point method, which takes about ten steps whether or not the values can be
-told apart. Proof: docs/theory/estimates.md.
+The search is an interior-point method, which takes about ten steps whether or not the values can
+be told apart. Proof: docs/theory/estimates.md.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ __all__ = ["Likeliest", "curvature", "likeliest"]
 
 Floats = NDArray[np.float64]
 
-# A step goes so far towards the edge at most, and aims at so much of the mean product at least.
+# A step goes at most this share of the way to the edge, and aims at no less than this share of
+# the mean product.
 _EDGE = 0.99
 _LEFT = 1e-3
-# No product is so much smaller than their mean.
+# No product is smaller than this share of their mean.
 _CENTRAL = 1e-4
 _FIRST_SLACK = 0.01
 _HALVINGS = 30
 _SUFFICIENT = 1e-4
 
-# Relative to a diagonal of ones. Steps need not be exact: what they missed is seen in the next.
+# Relative to a diagonal of ones. Steps need not be exact: the next one makes up for an error.
 _RIDGE = 1e-15
 
-# Rounding stops it if so many steps in a row do not make the gap smaller.
+# After this many steps in a row without a smaller gap, rounding has stopped the search.
 _PATIENCE = 20
 
-# Products of this many factors are done before a library for matrices would start threads, which
-# on a busy machine take longer to meet than to multiply. With many columns they are worth it.
+# Products are done in blocks too small for a matrix library to start threads: on a busy machine
+# these wait for each other longer than they multiply. With many columns they are worth it.
 _BLOCK = 1 << 18
 _MANY_COLUMNS = 256
 _ROWS_OF_MANY = 256
 _FACTORED = 48
 
-# Sums over this many rows at a time, so that their rounding grows slowly with the rows.
+# This many rows are summed at a time, so that rounding errors grow slowly with their number.
 _SUMMED = 256
 
 
@@ -74,6 +75,10 @@ def likeliest(
     ``table`` has a row of likelihoods per observation, the largest of which is one, and ``counts``
     says how often each was made. ``start`` has no zeros; without one it is flat. ``progress``
     is told how many steps were taken, and the smallest gap so far.
+
+    >>> table, counts = np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([60.0, 40.0])
+    >>> likeliest(table, counts, gap=1e-9, steps=100).weights.round(3).tolist()
+    [0.8, 0.2]
     """
     total = float(counts.sum())
     shares = counts / total
@@ -102,7 +107,7 @@ def likeliest(
 
 
 def _slopes(table: Floats, factors: Floats) -> Floats:
-    """The sums of the columns, times a factor for each row."""
+    """The sums of the columns after each row is multiplied by its factor."""
     result = np.zeros(table.shape[1])
     for first in range(0, len(table), _SUMMED):
         some = slice(first, first + _SUMMED)
@@ -111,7 +116,7 @@ def _slopes(table: Floats, factors: Floats) -> Floats:
 
 
 def _log_up(slope: float, shape: tuple[int, ...]) -> float:
-    """The logarithm of the largest slope, and of all that rounding can have taken from it."""
+    """An upper bound on the logarithm of the largest slope, given its rounding error."""
     rows, columns = shape
     roundings = columns + min(rows, _SUMMED) + rows // _SUMMED + 16
     return math.log(max(1.0, slope)) + roundings * 1.01 * 2.0**-53
@@ -122,16 +127,16 @@ def _step(
 ) -> tuple[Floats, Floats] | None:
     """Towards slack = 1 - slopes and weights · slack = target for all values (Mehrotra 1992).
 
-    These are the conditions for the least of -Σ share · log(mixed) + Σ weight - target · Σ log
-    weight, which needs no constraint on the sum. None where it does not go down: at the limit of
-    rounding.
+    These are the conditions for a minimum of -Σ share · log(mixed) + Σ weight - target · Σ log
+    weight, which needs no constraint on the sum. None if no step decreases it, which happens at
+    the limit of rounding.
     """
     size = len(weights)
     curved = curvature(table, shares, mixed)
     curved[np.diag_indices(size)] += slack / weights
     solve = _solver(curved)
     mean = float(weights @ slack) / size
-    # Straight to the edge: how far that goes says what to aim at, and how the products bend.
+    # A trial step straight to the edge: its length gives the target, and how the products bend.
     move = solve(slopes - 1)
     turn = -slack - slack * move / weights
     ahead = (weights + _reach(weights, move) * move) @ (slack + _reach(slack, turn) * turn)
@@ -159,15 +164,15 @@ def _step(
 
 
 def _reach(numbers: Floats, move: Floats) -> float:
-    """How far positive numbers can move, at most one, until the first of them is zero."""
+    """How many times the move, at most once, positive numbers can go before one becomes zero."""
     down = move < 0
     return min(1.0, float((-numbers[down] / move[down]).min(initial=1.0)))
 
 
 def _solver(curved: Floats) -> Callable[[Floats], Floats]:
-    """Solutions of linear equations with a positive definite matrix, by Cholesky, in blocks.
+    """A function that solves equations with a positive definite matrix, by Cholesky in blocks.
 
-    Each block is small enough to be done without threads, like those of :func:`curvature`.
+    Each block is small enough to be done without threads, as in :func:`curvature`.
     """
     scale = 1 / np.sqrt(np.diag(curved))
     rest = curved * scale * scale[:, None]
@@ -193,7 +198,7 @@ def _solver(curved: Floats) -> Callable[[Floats], Floats]:
 
 
 def _root(square: Floats) -> Floats:
-    """The factor of Cholesky; of a matrix with a larger diagonal, if rounding took it away."""
+    """The Cholesky factor; the diagonal is raised if rounding made the matrix indefinite."""
     ridge = _RIDGE
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The mean of a score in a group, from responses that are each right on average."""
+"""The mean of a score in a group, from responses that are each unbiased."""
 
 from __future__ import annotations
 
@@ -23,18 +23,28 @@ __all__ = ["Mean", "estimate_mean"]
 
 Floats = NDArray[np.float64]
 
-# Squares of it can be summed.
+# Squares up to this can be summed without overflow.
 _LARGEST = 1e140
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """An unbiased estimate of a mean, and an interval for it within the range of the score."""
+    """An unbiased estimate of a mean, and an interval for it within the range of the score.
+
+    :func:`estimate_mean` returns it.
+
+    >>> import expost as xp
+    >>> from expost.estimation import estimate_mean
+    >>> query = xp.perturbation([0, 1], range=(0, 1), epsilon=2)
+    >>> found = estimate_mean([0] * 70 + [1] * 30, query, domain=xp.FiniteSet(["no", "yes"]))
+    >>> round(found.mean, 3), round(found.standard_error, 3), found.subjects
+    (0.237, 0.06, 100)
+    """
 
     mean: float
-    """It may be outside of the range, for it is right on average."""
+    """Unbiased, so it may be outside the range of the score."""
     standard_error: float
-    """Infinite where there is one subject only."""
+    """Infinite if there is only one subject."""
     lower: float
     upper: float
     confidence: float
@@ -48,17 +58,20 @@ def estimate_mean(
     domain: Domain | None = None,
     confidence: ExactLike = "0.95",
 ) -> Mean:
-    r"""The mean of a score among those whom the subjects are drawn from.
+    r"""Estimate the mean of a score in the population from which the subjects are drawn.
 
-    ``answers`` are :class:`Answers` and ``query`` the id of one of their queries; or a list of
-    responses, each of another subject, with the ``query`` and the ``domain``. It takes what asks
-    about a score: perturbation, linear, logistic, probit, duchi, piecewise, laplace and gaussian.
-    For one bit with a share π of high responses it is
+    ``answers`` are :class:`Answers` and ``query`` is the id of one of their queries; or ``answers``
+    is a list of responses, each from a different subject, to one ``query`` on a ``domain``. The
+    query must be about a score: perturbation, linear, logistic, probit, duchi, piecewise, laplace
+    or gaussian. For a one-bit query about a score in [a, b], if the share π of the responses is
+    high, the estimate is
 
     .. math:: a + (b - a)\, \frac{(e^\varepsilon + 1)\,\pi - 1}{e^\varepsilon - 1}
 
-    with the weights that are sampled in place of e^epsilon. Who was asked must not depend on
-    responses, as it does under a filter: there :func:`estimate_distribution` is right.
+    computed with the sampled weights instead of e^epsilon.
+
+    Who was asked must not depend on responses. Under a filter it does: then use
+    :func:`estimate_distribution`.
 
     >>> import expost as xp
     >>> sleep = xp.perturbation([0, 6, 12], range=(0, 12), epsilon=1)

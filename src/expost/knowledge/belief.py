@@ -1,6 +1,6 @@
-"""What somebody holds likely: an exact prior over a finite domain, and Bayes' rule.
+"""Beliefs: exact priors over a finite domain, and Bayes' rule.
 
-Probabilities are integer weights up to a common factor, and so are likelihoods; so a posterior is
+Probabilities are integer weights up to a common factor, and so are likelihoods. So a posterior is
 exact, whatever the number of responses.
 """
 
@@ -26,7 +26,7 @@ from expost.transcript import Transcript
 __all__ = ["Belief", "confidence", "exact_likelihoods"]
 
 _MISS = Fraction(1, 10**9)
-"""By how much probabilities that were given as floats may miss one in total."""
+"""How far from one the sum of probabilities may be if some were given as floats."""
 
 _MOST_BITS = 8000
 _MOST_MEMORY = 1 << 33
@@ -35,19 +35,24 @@ _MOST_MEMORY = 1 << 33
 
 @dataclass(frozen=True, init=False, repr=False)
 class Belief:
-    """A prior over the values of a finite domain, exactly.
+    """What somebody believes about a subject: an exact prior over a finite domain.
 
-    ``probabilities`` is a mapping from values to probabilities (what is not in it has none), or a
-    list in the order of the domain. Decimals and fractions are exact as written and must sum to
-    one; floats may miss it by 1e-9 and are scaled.
+    ``probabilities`` is a mapping from values to probabilities, in which missing values have
+    probability 0; or a list in the order of the domain. Decimals and fractions are exact as
+    written and must sum to one. Floats may miss it by 1e-9 and are scaled.
 
-    >>> Belief(FiniteSet(["never", "often"]), {"never": "2/3", "often": "1/3"})
-    Belief(2 values)
+    >>> import expost as xp
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> before = Belief(smokes, {"no": "2/3", "yes": "1/3"})
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> after = before.updated(xp.Transcript(smokes).add(query, 1))
+    >>> before.probability("yes"), after.probability("yes")
+    (Fraction(1, 3), Fraction(3, 5))
     """
 
     domain: FiniteSet
     weights: tuple[int, ...]
-    """A non-negative integer per value, in lowest terms: the probabilities times their sum."""
+    """A non-negative integer per value, in lowest terms: the probabilities times their total."""
 
     def __init__(self, domain: FiniteSet, probabilities: Any) -> None:
         entries, loose = _entries(domain, probabilities, "probabilities")
@@ -59,13 +64,23 @@ class Belief:
 
     @classmethod
     def uniform(cls, domain: FiniteSet) -> Belief:
-        """All values alike."""
+        """The belief in which all values are equally likely.
+
+        >>> Belief.uniform(FiniteSet(["never", "sometimes", "often"])).probability("often")
+        Fraction(1, 3)
+        """
         expect(domain, FiniteSet, "a FiniteSet")
         return cls.from_weights(domain, [1] * len(domain))
 
     @classmethod
     def from_counts(cls, domain: FiniteSet, counts: Any) -> Belief:
-        """Each value as likely as its share of the counts, which need not be whole numbers."""
+        """The belief in which each value is as likely as its share of the counts.
+
+        Counts need not be whole numbers. They are given like ``probabilities``.
+
+        >>> Belief.from_counts(FiniteSet(["no", "yes"]), {"no": 30, "yes": 10}).probability("yes")
+        Fraction(1, 4)
+        """
         entries, _ = _entries(domain, counts, "counts")
         if not any(entries):
             raise InvalidInput("sum to zero", "counts")
@@ -73,7 +88,7 @@ class Belief:
 
     @classmethod
     def from_weights(cls, domain: FiniteSet, weights: Sequence[int]) -> Belief:
-        """Integers of any size, in proportion to the probabilities."""
+        """The belief with probabilities in proportion to these integers, of any size."""
         assert len(weights) == len(domain)
         assert min(weights) >= 0 < max(weights)
         belief = cls.__new__(cls)
@@ -92,7 +107,7 @@ class Belief:
         return sum(self.weights)
 
     def probability(self, value: Any) -> Fraction:
-        """How likely a value is held."""
+        """The exact probability of a value."""
         position = self.domain.locate(value)
         if position is None:
             raise InvalidInput("is not a value of the domain")
@@ -100,7 +115,7 @@ class Belief:
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
-        """The probabilities in the order of the domain, each the nearest double."""
+        """The probabilities in the order of the domain, each rounded to the nearest double."""
         result = np.array([weight / self.total for weight in self.weights])
         result.setflags(write=False)
         return result
@@ -110,7 +125,7 @@ class Belief:
 
         .. math:: Q(x \mid y) \propto P[y \mid x] \, Q(x)
 
-        Exact: the likelihoods are integers. (Paper, section 2.1.)
+        It is exact, because the likelihoods are integers. (Paper, section 2.1.)
         """
         expect(transcript, Transcript, "a transcript")
         if transcript.domain != self.domain:
@@ -118,7 +133,7 @@ class Belief:
         return self.given(exact_likelihoods(transcript))
 
     def given(self, likelihoods: Sequence[int]) -> Belief:
-        """The belief after something that each value makes this likely, up to a common factor."""
+        """The belief after an observation with these likelihoods, given up to a common factor."""
         weights = [q * likelihood for q, likelihood in zip(self.weights, likelihoods, strict=True)]
         if not any(weights):
             raise InvalidInput("no value that is held possible can have given these responses")
@@ -196,7 +211,7 @@ def _set(belief: Belief, domain: FiniteSet, weights: Sequence[int]) -> None:
 
 
 def _entries(domain: FiniteSet, given: Any, place: str) -> tuple[list[Fraction], bool]:
-    """A number for every value, and whether some were floats."""
+    """A number for every value, and whether some of them were floats."""
     expect(domain, FiniteSet, "a FiniteSet")
     with at(place):
         if isinstance(given, Mapping):

@@ -1,4 +1,4 @@
-"""Several objects as one: a belief about all of them, and what the responses of some say of all."""
+"""Several objects together: a joint belief, and what the responses of some say about all."""
 
 from __future__ import annotations
 
@@ -21,20 +21,25 @@ _MOST = 1 << 20
 
 @dataclass(frozen=True, init=False, repr=False)
 class Composite:
-    """Every combination of the values of several objects, such as subjects who are related.
+    """The combinations of the values of several objects, such as subjects who are related.
 
-    The loss of a transcript bounds what it says of any statement about all of them, as long as the
+    The loss of a transcript bounds what it says about any statement on all of them, as long as the
     responses depend on the others only through the one who was asked (paper, section 3.2).
 
-    >>> twins = Composite(ann=FiniteSet(["yes", "no"]), bob=FiniteSet(["yes", "no"]))
-    >>> twins.belief({("yes", "yes"): "0.1", ("no", "no"): "0.9"})
-    Belief(4 values)
+    >>> import expost as xp
+    >>> answer = xp.FiniteSet(["yes", "no"])
+    >>> twins = Composite(ann=answer, bob=answer)
+    >>> alike = twins.belief({("yes", "yes"): "0.1", ("no", "no"): "0.9"})
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> after = twins.updated(alike, ann=xp.Transcript(answer).add(query, 0))
+    >>> twins.marginal(after, "bob").probability("yes")
+    Fraction(1, 4)
     """
 
     names: tuple[str, ...]
     parts: tuple[FiniteSet, ...]
     domain: FiniteSet
-    """A point for each combination: the positions of its values in their own domains."""
+    """A point for each combination: the positions of its values in their domains."""
 
     def __init__(self, **parts: FiniteSet) -> None:
         if not parts:
@@ -59,7 +64,7 @@ class Composite:
         return tuple(itertools.product(*(part.values for part in self.parts)))
 
     def belief(self, probabilities: Mapping[tuple[Any, ...], Any]) -> Belief:
-        """A belief from the probabilities of combinations; those not named have none."""
+        """A belief from the probabilities of combinations; missing ones have probability 0."""
         expect(probabilities, Mapping, "a mapping from combinations to probabilities")
         with at("probabilities"):
             by_place = {}
@@ -79,7 +84,7 @@ class Composite:
         return inside if len(inside) == len(places) else None
 
     def independent(self, **beliefs: Belief) -> Belief:
-        """The belief in which what is known of one object says nothing of the others."""
+        """The belief under which the objects are independent, from a belief about each."""
         if set(beliefs) != set(self.names):
             raise InvalidInput(f"give a belief for each of {', '.join(self.names)}")
         for name, part in zip(self.names, self.parts, strict=True):
@@ -91,7 +96,7 @@ class Composite:
         return Belief.from_weights(self.domain, list(map(math.prod, weights)))
 
     def marginal(self, belief: Belief, name: str) -> Belief:
-        """What the belief says of one object."""
+        """What a joint belief says about one object."""
         index, sums = self._index(name), [0] * len(self._part(name))
         self._check(belief)
         for place, weight in zip(self.domain.values, belief.weights, strict=True):
@@ -100,14 +105,19 @@ class Composite:
         return Belief.from_weights(self._part(name), sums)
 
     def statement(self, says: Callable[..., Any]) -> Statement:
-        """A statement about all of them: a function of their values by name."""
+        """A statement about all objects, as a function of their values by name.
+
+        >>> twins = Composite(ann=FiniteSet([0, 1]), bob=FiniteSet([0, 1]))
+        >>> twins.statement(lambda ann, bob: ann == bob)
+        Statement(about 4 values)
+        """
         return Statement(
             self.domain,
             [says(**dict(zip(self.names, values, strict=True))) for values in self.values],
         )
 
     def updated(self, belief: Belief, **transcripts: Transcript) -> Belief:
-        """The belief after the responses of some of the objects, each to its own queries."""
+        """The belief after the responses of some objects, with a transcript for each of these."""
         self._check(belief)
         for name, transcript in transcripts.items():
             index = self._index(name)

@@ -3,13 +3,13 @@
     statement   or of and of not of comparisons, with parentheses
     comparison  a < b, also chained: 30 <= age < 60; texts only with == and !=
     amount      numbers and names with + - * / and parentheses
-    name        of the domain; in backquotes if it is no plain word: `blood pressure`
+    name        of the domain; in backquotes if it is not a plain word: `blood pressure`
     text        in quotes: "north"
 
-There is nothing else in it: no calls, no attributes, no other names. Numbers are the decimals that
-a person wrote, in the statement and in the domain, and arithmetic is exact: 0.1 + 0.2 == 0.3.
+There is nothing else: no calls, no attributes, no other names. Numbers are the decimals that a
+person wrote, in the statement and in the domain, and arithmetic is exact: 0.1 + 0.2 == 0.3.
 ``and`` and ``or`` stop as soon as they are decided, so ``x != 0 and 1 / x > 2`` never divides by
-zero; where a division by zero is reached, that is an error.
+zero. A division by zero that is reached is an error.
 """
 
 from __future__ import annotations
@@ -37,41 +37,48 @@ Row = Mapping[str, Exact]
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A statement that was read: true or false for each value."""
+    """A parsed statement, which is true or false for each value."""
 
     text: str
     _run: Callable[[Row], Any]
 
     def __call__(self, row: Mapping[str, Scalar]) -> bool:
-        """Whether it holds where the names have these values."""
+        """Whether the statement holds if the names have these values."""
         return bool(self._run({name: _as_written(x) for name, x in row.items()}))
 
 
 class _Column(NamedTuple):
-    """What a name can stand for."""
+    """The kind of values that a name stands for, and its labels."""
 
     kind: Kind
     labels: frozenset[str] = frozenset()
 
 
 def names_of(domain: Domain) -> tuple[str, ...]:
-    """What a statement calls the coordinates of a domain.
+    """The names by which a statement calls the coordinates of a domain.
 
-    Their names; ``value`` where there is one and it has no name; ``x0``, ``x1``, … on a box whose
-    coordinates have none.
+    They are the names of the coordinates if they have some; otherwise ``value`` on a finite set,
+    and ``x0``, ``x1``, … on a box.
     """
     return domain.called("value")
 
 
 def rows_of(domain: Domain, values: Any) -> Iterator[dict[str, Scalar]]:
-    """Values of a domain by the names of their coordinates."""
+    """Values of a domain as dictionaries from names to coordinates."""
     names = names_of(domain)
     for value in values:
         yield dict(zip(names, value if isinstance(value, tuple) else (value,), strict=True))
 
 
 def predicate(text: str, domain: Domain) -> Predicate:
-    """Read a statement about the values of a domain; an error names the column."""
+    """Read a statement about the values of a domain. An error names the column.
+
+    >>> import expost as xp
+    >>> person = xp.Box(age=(10, 100), region=xp.categories("north", "south"))
+    >>> holds = predicate('age >= 60 and region == "north"', person)
+    >>> holds({"age": 71, "region": "north"}), holds({"age": 71, "region": "south"})
+    (True, False)
+    """
     expect(text, str, "a text such as 'age >= 60'")
     if len(text) > _LONGEST:
         raise InvalidInput(f"is longer than {_LONGEST:,} characters")
@@ -98,7 +105,7 @@ def _columns(domain: Domain) -> dict[str, _Column]:
 
 
 def _as_written(x: Scalar) -> Exact:
-    # The shortest decimal of a double is what a person wrote.
+    # The shortest decimal that reads as this double is what a person wrote.
     return Fraction(repr(x)) if isinstance(x, float) else x
 
 
@@ -107,7 +114,7 @@ class _Node(NamedTuple):
     run: Callable[[Row], Any]
     place: int
     labels: frozenset[str] | None = None
-    """What a name that can be a text may be."""
+    """The labels of a name that can be a text."""
     literal: str | None = None
 
 
@@ -299,7 +306,7 @@ class _Parser:
             node = self._deeper(self._any)
             if not self._taken(")"):
                 _fail(f"a closing parenthesis is missing before {self._shown()}", self._token.place)
-            # In parentheses a text or a name is no less what it is; its place is the bracket's.
+            # Parentheses keep a text or a name what it is, but move its place to the bracket.
             return node._replace(place=token.place)
         if token.kind == "number":
             with at(f"column {token.place + 1}", " "):
@@ -330,7 +337,7 @@ def _quotient(above: Any, below: Any) -> Fraction:
 
 
 def _check_comparison(sign: str, left: _Node, right: _Node) -> None:
-    """Refuse what can never be true, or has no meaning: it is a slip."""
+    """Refuse a comparison that can never be true or has no meaning, because it is a slip."""
     for node in (left, right):
         if node.kind == "truth":
             _fail("a comparison cannot be compared; join comparisons with and, or", node.place)

@@ -1,4 +1,4 @@
-"""What somebody has learned about a statement, and how much they could have within the budget."""
+"""What somebody has learned about a statement, and how much the budget would have allowed."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ _KEPT = {"kept": True, "kept with a delta": True, "not kept": False}
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """How sure somebody was of a statement, how sure they are, and what was possible."""
+    """How sure somebody was of a statement, how sure they are now, and what was possible."""
 
     statement: str
     before: Fraction
     after: float
     gain: float | None
-    """In nats, with the sign of the change; None if the statement was held impossible."""
+    """In nats, with the sign of the change; None if the prior rules the statement out."""
     standard_error: float | None
-    """Of the gain, where the prior is a sample."""
+    """Of the gain, if the prior is a sample."""
     loss: Enclosure
     """The realized loss: no confidence in any statement has changed by more."""
     peak: Enclosure
-    """The largest on the way, for somebody who saw the first answers only."""
+    """The largest loss on the way, for somebody who saw only the first responses."""
     budget: Nats | None
     first_refused: int | None
     """The number of the first exchange, from 1, that the filter certainly refuses."""
     state: State
-    """Whether the filter's budget was kept at every exchange, and bounds what is learned."""
+    """Whether the filter's budget was kept at every exchange, so that it bounds what is learned."""
     allowed: Enclosure
-    """Between what the confidence can end up within the budget.
+    """The range that the confidence cannot leave within the budget.
 
-    By the realized loss instead, where there is no budget, or one that may not have been kept, or
-    one with a delta: that bounds no single outcome.
+    It follows from the realized loss instead if there is no budget, if it may not have been kept,
+    or if it has a delta, because such a budget bounds no single outcome.
     """
 
     def tree(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Learned:
 
 
 def learned(replay: Replay, prior: Belief | Samples, statement: str) -> Learned:
-    """Tell what the responses did to the confidence of somebody with this prior."""
+    """What the responses did to the confidence in a statement of somebody with this prior."""
     transcript = replay.odometer.transcript
     gain: float | None
     if isinstance(prior, Samples):

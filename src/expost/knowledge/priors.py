@@ -1,4 +1,4 @@
-"""A prior from a table in a file: how likely somebody holds each value, before any response."""
+"""Reads a prior from a table in a file: how likely each value is before any response."""
 
 from __future__ import annotations
 
@@ -27,12 +27,22 @@ Row = dict[str, str]
 
 
 def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | Samples:
-    """Read a prior from a CSV file.
+    """Read a prior from a CSV file: a :class:`Belief` on a finite set, :class:`Samples` on a box.
 
-    It has a column for each coordinate of the domain (``value`` where that has no name; ``x0``,
-    ``x1``, … on a plain box); others are left alone. On a finite domain a row is a value with its
-    ``probability`` or ``count``, and values without a row are held impossible. On a box a row is a
-    sample. An error names the row, and the first one below the header is 1.
+    The file has a column for each coordinate of the domain, called ``value`` on a set without
+    names and ``x0``, ``x1``, … on a plain box. Other columns are ignored. On a finite set a row is
+    a value with its ``probability`` or ``count``, and values without a row have probability 0. On
+    a box a row is a sample. An error names the row, counted from 1 below the header.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import expost as xp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "prior.csv"
+    ...     _ = file.write_text("value,count\\nno,3\\nyes,1\\n")
+    ...     prior = load_prior(file, xp.FiniteSet(["no", "yes"]))
+    >>> prior.probability("yes")
+    Fraction(1, 4)
     """
     expect(path, (str, os.PathLike), "the name of a file")
     expect(domain, Domain, "a FiniteSet or a Box")
@@ -96,7 +106,7 @@ def _belief(domain: FiniteSet, header: list[str], rows: list[Row]) -> Belief:
                 weights[position] = exact(row[column].strip())
                 if weights[position] < 0:
                     raise InvalidInput("must not be negative")
-    # What a program wrote has only so many digits.
+    # Probabilities that a program wrote are rounded, so they may miss one a little.
     close = abs(sum(weights, start=Fraction(-1))) <= _MISS
     if column == "count" or close:
         return Belief.from_counts(domain, weights)
@@ -111,7 +121,7 @@ def _position(domain: FiniteSet, row: Row) -> int:
     if domain.names is not None:
         position = domain.locate([_number(row[name], name) for name in domain.names])
     else:
-        # A text stands for the label, or else for the number that it writes.
+        # A text stands for the label, or if there is none for the number that it spells.
         position = domain.locate(row["value"])
         if position is None:
             position = domain.locate(_written(row["value"]))

@@ -1,4 +1,4 @@
-"""A belief on a box: points that stand for what somebody holds likely."""
+"""Beliefs on a box, given by sample points."""
 
 from __future__ import annotations
 
@@ -25,15 +25,19 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Samples:
-    """Points of a box that are all equally likely: an empirical prior.
+    """An empirical prior on a box: points that are all equally likely.
 
     Rows are lists in the order of the coordinates, dictionaries, or a pandas or polars frame.
+
+    >>> import expost as xp
+    >>> Samples(xp.Box(age=(10, 100)), [[34], [52], [71]])
+    Samples(3 points)
     """
 
     box: Box
     points: tuple[tuple[Scalar, ...], ...]
     _columns: Doubles
-    """The points as the queries read them, with a column for each category."""
+    """The points as queries read them, with a column for each category."""
 
     def __init__(self, box: Box, rows: Any) -> None:
         expect(box, Box, "a Box")
@@ -59,7 +63,7 @@ class Samples:
         return f"Samples({len(self):,} points)"
 
     def likelihoods(self, transcript: Transcript) -> Doubles:
-        """Pr(responses | point) of every point, relative to the largest."""
+        """Pr(responses | point) for every point, relative to the largest of them."""
         expect(transcript, Transcript, "a transcript")
         if transcript.domain != self.box:
             raise InvalidInput("the transcript and the samples have different domains")
@@ -72,17 +76,17 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class GainEstimate:
-    """What samples say of a statement, before and after some responses.
+    """What samples say about a statement before and after some responses.
 
-    For somebody whose belief is these very points ``before`` is exact, and ``after`` and ``gain``
-    are so but for the rounding of doubles. Of the distribution that the points were drawn from
-    they are estimates.
+    For somebody who believes in exactly these points, ``before`` is exact, and ``after`` and
+    ``gain`` are exact up to the rounding of doubles. For the distribution that the points were
+    drawn from, all three are estimates. :func:`estimated_gain` returns it, and has an example.
     """
 
     before: Fraction
     after: float
     gain: float
-    """In nats: log(after / before); minus infinity if the responses leave nothing of it."""
+    """In nats: log(after / before); minus infinity if the responses rule the statement out."""
     standard_error: float
     """Of ``gain``, as an estimate for the distribution that the points were drawn from."""
 
@@ -92,10 +96,19 @@ def estimated_gain(samples: Samples, statement: Any, transcript: Transcript) -> 
 
     .. math:: \log \frac{\overline{f w}}{\overline{f}\;\overline{w}}, \quad w = P[y \mid x]
 
+    Here f is 1 where the statement holds and 0 elsewhere, and bars are means over the samples.
     ``statement`` is a text such as ``"age >= 60"``, or a function of a dictionary (of a tuple, on a
-    box without names) that gives True or False. The gain is never further from zero than the
+    box without names) that returns True or False. The absolute value of the gain is at most the
     realized loss. The standard error is that of the delta method, for independent samples. Proof:
     docs/theory/knowledge.md.
+
+    >>> import expost as xp
+    >>> person = xp.Box(age=(10, 100))
+    >>> risk = xp.logistic({"age": 0.1}, intercept=-6, epsilon=2)
+    >>> samples = Samples(person, [[age] for age in range(20, 91)])
+    >>> found = estimated_gain(samples, "age >= 60", xp.Transcript(person).add(risk, 1))
+    >>> found.before, round(found.after, 3), round(found.gain, 3)
+    (Fraction(31, 71), 0.695, 0.465)
     """
     expect(samples, Samples, "Samples")
     holds = _holds(samples, statement)
@@ -129,7 +142,7 @@ def _holds(samples: Samples, statement: Any) -> NDArray[np.bool_]:
 
 
 def _standard_error(holds: NDArray[np.bool_], weights: Doubles) -> float:
-    """Of log mean(fw) - log mean(f) - log mean(w), from the influence of each sample on it."""
+    """Of log mean(fw) - log mean(f) - log mean(w), from each sample's influence on it."""
     inside = np.where(holds, weights, 0.0)
     if not inside.any():
         return math.inf

@@ -1,4 +1,4 @@
-"""Statements about a value: what somebody might want to know."""
+"""Statements about a value, and how sure a belief is of them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,28 @@ __all__ = ["Statement", "read_probability"]
 
 @dataclass(frozen=True, init=False, repr=False)
 class Statement:
-    """A statement about a value of a finite domain, true with a probability for each value.
+    """A statement about a value of a finite domain, which holds with a probability at each value.
 
     ``says`` is one of
 
-    - a text, in the small language of :mod:`expost.knowledge.grammar`: ``"age >= 60"``
-    - a function of a value (of a dictionary, where coordinates have names), which gives True,
-      False, or a probability
-    - a mapping from values to probabilities (what is not in it has none), or a list in the order
-      of the domain
+    - a text in the small language of :mod:`expost.knowledge.grammar`: ``"age >= 60"``;
+    - a function of a value (of a dictionary, if coordinates have names) that returns True, False,
+      or a probability;
+    - a mapping from values to probabilities, in which missing values have probability 0, or a
+      list of probabilities in the order of the domain.
 
-    >>> Statement(FiniteSet([20, 40, 60]), "value >= 30")
-    Statement(about 3 values)
+    ``~statement`` is its negation.
+
+    >>> import expost as xp
+    >>> ages = xp.FiniteSet([20, 40, 60])
+    >>> adult = Statement(ages, "value >= 30")
+    >>> adult.probabilities == Statement(ages, lambda age: age >= 30).probabilities
+    True
     """
 
     domain: FiniteSet
     probabilities: tuple[Fraction, ...]
-    """Pr(f(x)) of every value, in the order of the domain; only 0 and 1 for a plain predicate."""
+    """Pr(f(x)) for every value, in the order of the domain; only 0 and 1 for a plain predicate."""
 
     def __init__(self, domain: FiniteSet, says: Any) -> None:
         expect(domain, FiniteSet, "a FiniteSet")
@@ -59,7 +64,7 @@ class Statement:
 
     @property
     def is_predicate(self) -> bool:
-        """Whether it is surely true or surely false for every value."""
+        """Whether it is certainly true or certainly false at every value."""
         return all(p in (0, 1) for p in self.probabilities)
 
 

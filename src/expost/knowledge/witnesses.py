@@ -1,4 +1,4 @@
-"""Somebody who has learned as much as the loss says: a belief and a statement that show it."""
+"""Witnesses: a belief and a statement that prove that the loss is not an overestimate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ __all__ = ["Witness", "broken_limit", "witness"]
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A belief that is all on two values, and the statement that it is one of them."""
+    """A belief that is concentrated on two values, and the statement that it is one of them.
+
+    :func:`witness` and :func:`broken_limit` return it, and have examples.
+    """
 
     likeliest: Value
     """A value that makes the responses likeliest."""
@@ -33,30 +36,38 @@ class Witness:
     before: Fraction
     after: Fraction
     loss: Nats
-    """The realized loss, exactly."""
+    """The exact realized loss."""
     response: Value | None = None
-    """Of :func:`broken_limit`: the response that breaks it."""
+    """The response that breaks the limit, from :func:`broken_limit`."""
 
     @property
     def gain(self) -> Enclosure:
-        """The knowledge gain in nats; minus infinity where the loss is infinite."""
+        """The knowledge gain in nats; minus infinity if the loss is infinite."""
         return nats_of(self.after / self.before)
 
 
 def witness(transcript: Transcript, delta: ExactLike) -> Witness:
-    r"""A belief and a statement whose gain is within ``delta`` nats of the realized loss.
+    r"""Find a belief and a statement whose gain is within ``delta`` nats of the realized loss.
 
-    The belief holds the likeliest value with a probability p, and the unlikeliest one else. The
-    statement is that it is the likeliest. With the ratio r of their likelihoods
+    It proves that somebody may really have learned as much as the loss says. The belief gives the
+    likeliest value a probability p and the unlikeliest one the rest, and the statement is that it
+    is the likeliest. With r the ratio of their likelihoods,
 
     .. math:: \log r - \text{gain} = \log(1 + p(r - 1)) \le \delta
               \quad\text{for}\quad p \le \delta / (r - 1) ,
 
     and p is the largest of 1/2, 1/3, … that is small enough.
 
-    Where the loss is infinite the statement is that it is the unlikeliest value: the responses
-    rule it out, and the gain is minus infinity. (Paper, Lemma 3.2, whose own delta is one of the
-    ratio, and whose p can be above one.) Proof: docs/theory/knowledge.md.
+    If the loss is infinite, the statement is that it is the unlikeliest value: the responses rule
+    it out, and the gain is minus infinity. (Paper, Lemma 3.2, where delta is about the ratio and p
+    can be above one.) Proof: docs/theory/knowledge.md.
+
+    >>> import expost as xp
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, 1)
+    >>> found = witness(transcript, delta="0.01")
+    >>> found.likeliest, found.before, found.after, found.loss
+    ('yes', Fraction(1, 200), Fraction(3, 202), Nats(ln(3)))
     """
     expect(transcript, Transcript, "a transcript")
     with at("delta"):
@@ -90,10 +101,17 @@ def witness(transcript: Transcript, delta: ExactLike) -> Witness:
 
 
 def broken_limit(query: Query, domain: FiniteSet, epsilon: ExactLike) -> Witness | None:
-    """Who learns more than ``epsilon`` from a response of a query; None if nobody can.
+    """Find somebody who learns more than ``epsilon`` from a response; None if nobody can.
 
-    Its ``response`` moves the confidence in its ``statement`` by more than a factor of e^epsilon.
-    There is one exactly if the query is not epsilon-LDP. (Paper, Theorem 3.2.)
+    The ``response`` of the result changes the confidence in its ``statement`` by more than a
+    factor of e^epsilon. Such a witness exists if and only if the query is not epsilon-LDP.
+    (Paper, Theorem 3.2.)
+
+    >>> import expost as xp
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> broken_limit(query, smokes, 1) is None, broken_limit(query, smokes, "0.9").gain.lower > 0.9
+    (True, True)
     """
     check_query(query)
     expect(domain, FiniteSet, "a FiniteSet")
@@ -110,7 +128,7 @@ def broken_limit(query: Query, domain: FiniteSet, epsilon: ExactLike) -> Witness
         found = witness(transcript, delta)
         if found.after == 0 or Nats(ratio=found.after / found.before) > limit:
             return replace(found, response=response)
-        delta /= 2  # the loss is above the limit, so a gain that is near enough is too
+        delta /= 2  # the loss is above the limit, so a gain near enough to it is as well
 
 
 def _loudest(likelihood: FiniteLikelihood) -> int:

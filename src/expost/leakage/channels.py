@@ -1,4 +1,4 @@
-"""What one query, or several asked together, can answer: a column of likelihoods per response."""
+"""The channel of one query, or of several together: a column of likelihoods per response."""
 
 from __future__ import annotations
 
@@ -18,16 +18,21 @@ from expost.queries.lazy import Lazy
 __all__ = ["Columns", "columns"]
 
 Columns = dict[tuple[int, ...], Fraction]
-"""Likelihoods in lowest terms, and the factor that makes them probabilities.
+"""From likelihoods in lowest terms to the factor that makes them probabilities.
 
-Responses with proportional likelihoods say the same, so they are one column.
+Responses with proportional likelihoods say the same about the value, so they are one column.
 """
 
 _MOST_ENTRIES = 1 << 22
 
 
 def columns(asked: Query | Sequence[Query], domain: FiniteSet) -> Columns:
-    """The columns of a query, or of several that do not depend on each other's responses."""
+    """The columns of a query, or of several that are asked whatever the responses.
+
+    >>> import expost as xp
+    >>> columns(xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), xp.FiniteSet(["no", "yes"]))
+    {(3, 1): Fraction(1, 4), (1, 3): Fraction(1, 4)}
+    """
     expect(domain, FiniteSet, "a FiniteSet: leakage is for finite domains")
     queries = [asked] if isinstance(asked, Query) else items(asked)
     result: Columns = {(1,) * len(domain): Fraction(1)}
@@ -48,7 +53,7 @@ def columns(asked: Query | Sequence[Query], domain: FiniteSet) -> Columns:
 def _single(query: Query, domain: FiniteSet) -> Columns:
     likelihood = query.on(domain)
     responses = likelihood.responses
-    # There can be more of them than len() can count.
+    # There can be more responses than len() can return.
     count = responses.size if isinstance(responses, Lazy) else len(responses)
     if count * len(domain) > _MOST_ENTRIES:
         raise InvalidInput(_too_many(count, len(domain)))
@@ -63,7 +68,7 @@ def _single(query: Query, domain: FiniteSet) -> Columns:
 
 def _add(result: Columns, weights: Sequence[int], factor: Fraction) -> None:
     common = math.gcd(*weights)
-    if common:  # what no value can answer is no response
+    if common:  # a response that no value can give is none
         result[tuple(weight // common for weight in weights)] += factor * common
 
 

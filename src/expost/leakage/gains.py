@@ -1,4 +1,4 @@
-"""Gain functions: what a guess is worth to an adversary, from 0 to 1, for each value."""
+"""Gain functions: for each guess and each true value, what the guess is worth to an adversary."""
 
 from __future__ import annotations
 
@@ -19,16 +19,40 @@ _MOST_VALUES = 2000
 
 
 class Gain(ABC):
-    """A gain function g(w, x) between 0 and 1: what the guess w gains if the value is x."""
+    """The goal of an adversary: g(w, x) in [0, 1] is the gain of the guess w if the value is x.
+
+    Choose one of :class:`Identity`, :class:`Tries`, :class:`Property`, :class:`Nearness` and
+    :class:`GainMatrix`, and hand it to a measure such as :func:`vulnerability` or
+    :func:`capacity`.
+
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import vulnerability
+    >>> ages = xp.FiniteSet([30, 40, 50, 60])
+    >>> [str(vulnerability(Belief.uniform(ages), goal)) for goal in (Identity(), Tries(2))]
+    ['1/4', '1/2']
+    """
 
     @abstractmethod
     def on(self, domain: FiniteSet) -> Guesses:
-        """The guesses on a domain."""
+        """The guesses that an adversary with this goal has on a domain."""
 
 
 @dataclass(frozen=True)
 class Identity(Gain):
-    """One guess at the value itself: 1 if it is right, else 0. Its vulnerability is Bayes'."""
+    r"""One guess at the value itself, worth 1 if it is right and 0 if not.
+
+    .. math:: g(w, x) = 1[w = x]
+
+    The vulnerability is then the probability of the likeliest value (Bayes vulnerability).
+
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import vulnerability
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> vulnerability(Belief(smokes, {"no": "3/4", "yes": "1/4"}), Identity())
+    Fraction(3, 4)
+    """
 
     def on(self, domain: FiniteSet) -> Guesses:
         return Classes(range(len(domain)))
@@ -36,10 +60,14 @@ class Identity(Gain):
 
 @dataclass(frozen=True)
 class Tries(Gain):
-    """Several guesses at the value: 1 if one of them is right, as with a password.
+    """Several guesses at the value, worth 1 if one of them is right, as with a password.
 
-    >>> Tries(3)
-    Tries(count=3)
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import vulnerability
+    >>> pin = xp.FiniteSet(range(10_000))
+    >>> vulnerability(Belief.uniform(pin), Tries(3))
+    Fraction(3, 10000)
     """
 
     count: int
@@ -54,11 +82,17 @@ class Tries(Gain):
 
 @dataclass(frozen=True, repr=False)
 class Property(Gain):
-    """One guess at a property of the value: ``labels`` says for each value which one it has.
+    """One guess at a property of the value, worth 1 if it is right and 0 if not.
 
-    >>> ages = FiniteSet([34, 52, 71])
-    >>> Property([age >= 60 for age in ages.values])
-    Property(3 values, 2 kinds)
+    ``labels`` gives the property of every value, in the order of the domain.
+
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import vulnerability
+    >>> ages = xp.FiniteSet([34, 52, 71])
+    >>> old = Property([age >= 60 for age in ages.values])
+    >>> vulnerability(Belief.uniform(ages), old)
+    Fraction(2, 3)
     """
 
     labels: Sequence[Hashable]
@@ -83,10 +117,16 @@ class Property(Gain):
 
 @dataclass(frozen=True, repr=False)
 class GainMatrix(Gain):
-    """Any gains: a row per guess with an entry from 0 to 1 per value, exact as written.
+    """Any gains: a row per guess with an entry per value, from 0 to 1 and exact as written.
 
-    >>> GainMatrix([[1, "1/2", 0], [0, "1/2", 1]])
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import vulnerability
+    >>> near = GainMatrix([[1, "1/2", 0], [0, "1/2", 1]])
+    >>> near
     GainMatrix(2 guesses, 3 values)
+    >>> vulnerability(Belief.uniform(xp.FiniteSet(["low", "middle", "high"])), near)
+    Fraction(1, 2)
     """
 
     rows: Sequence[Sequence[ExactLike]]
@@ -116,14 +156,19 @@ class GainMatrix(Gain):
 
 @dataclass(frozen=True)
 class Nearness(Gain):
-    r"""One guess at a number, worth more the nearer it is: 1 if right, 0 from ``reach`` on.
+    r"""One guess at a number, worth more the nearer it is.
 
     .. math:: g(w, x) = \max(0,\ 1 - |w - x| / \text{reach})
 
-    Guesses are the values of the domain. The distance of vectors is the sum over coordinates.
+    It is worth 1 if it is right, and nothing at a distance of ``reach`` or more. Guesses are the
+    values of the domain. The distance of vectors is the sum over their coordinates.
 
-    >>> Nearness("2.5")
-    Nearness(reach=Fraction(5, 2))
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import vulnerability
+    >>> ages = xp.FiniteSet([30, 35, 40])
+    >>> vulnerability(Belief.uniform(ages), Nearness(10))
+    Fraction(2, 3)
     """
 
     reach: ExactLike

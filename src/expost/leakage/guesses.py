@@ -1,8 +1,8 @@
-r"""The guesses of an adversary on a domain, in the three shapes that gain functions have.
+r"""The guesses of an adversary on a domain, in the three shapes that gain functions take.
 
-Against weights Q over the values the best guess gains :math:`\max_w \sum_x Q(x)\,g(w, x)`. The
-largest factor by which a response can raise that, whatever Q was, is the capacity. Proofs:
-docs/theory/leakage.md.
+Under weights Q over the values the best guess gains :math:`\max_w \sum_x Q(x)\,g(w, x)`. The
+capacity is the logarithm of the largest factor by which a response can raise this, over all Q.
+Proofs: docs/theory/leakage.md.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Guesses(ABC):
 
 @dataclass(frozen=True)
 class Classes(Guesses):
-    """A guess names the class of the value; it gains 1 or nothing."""
+    """A guess names the class of the value, and gains 1 if it is right."""
 
     labels: Sequence[Hashable]
 
@@ -61,10 +61,10 @@ class Classes(Guesses):
         return Nats(ratio=max(map(self._factor, columns))).enclosure
 
     def _factor(self, column: Column) -> Fraction:
-        """Exact: the prior is even over some classes, on their best or worst witnesses.
+        """The exact factor: the worst prior is even over one value each of some classes.
 
-        The class that the response speaks for has the value of its largest likelihood, M. Others
-        have that of their smallest, m_1 <= m_2 <= …. With j of them the factor is
+        In the class that the response speaks for it is the value of the largest likelihood, M; in
+        every other class that of the smallest, m_1 <= m_2 <= …. With j other classes the factor is
         (j + 1) M / (M + m_1 + … + m_j), which grows as long as (j + 1) m_(j+1) < M + m_1 + … + m_j.
         """
         largest: dict[Hashable, int] = {}
@@ -88,14 +88,14 @@ def _even(
     sums: Sequence[int],
     place: int,
 ) -> Fraction:
-    """The largest factor for the class at this place, among those in ascending order."""
+    """The largest factor for the class at this place; ``order`` sorts classes by ``smallest``."""
 
     def total(count: int) -> int:
-        """The sum of the first so many of the others."""
+        """The sum of the first ``count`` other classes."""
         return sums[count] if count <= place else sums[count + 1] - smallest[order[place]]
 
     def too_many(count: int) -> bool:
-        """Whether one more than so many others makes the factor smaller."""
+        """Whether the factor no longer grows if one more is added to ``count`` other classes."""
         following = smallest[order[count if count < place else count + 1]]
         return (count + 1) * following >= most + total(count)
 
@@ -105,12 +105,12 @@ def _even(
 
 @dataclass(frozen=True)
 class Subsets(Guesses):
-    """A guess names so many values, and gains 1 if the value is among them."""
+    """A guess names ``count`` values, and gains 1 if the value is among them."""
 
     count: int
 
     def best(self, weights: Sequence[int]) -> Fraction:
-        # The best set is the likeliest values, so sets are never written out.
+        # The best guess names the likeliest values, so the sets are never listed.
         return Fraction(sum(nlargest(self.count, weights)))
 
     def capacity(self, columns: Sequence[Column], limits: Limits) -> Enclosure:
@@ -133,20 +133,20 @@ class Subsets(Guesses):
         return Game(column, rows, limits, named[np.newaxis], self.best, self._cover)
 
     def _cover(self, profit: NDArray[np.float64], duals: NDArray[np.float64]) -> float:
-        """Exactly max profit·p over what the rows allow, for a profit that is not negative."""
+        """The exact maximum of profit·p over the priors that the rows allow, for a profit >= 0."""
         return max(float(profit.max()), math.fsum(profit) / self.count)
 
 
 @dataclass(frozen=True, eq=False)
 class Table(Guesses):
-    """Gains that are written out, as integers over one denominator: a row per guess."""
+    """Gains written out as integers over one denominator, with a row per guess."""
 
     rows: NDArray[Any]
     denominator: int
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[Fraction]]) -> Table:
-        """From exact gains."""
+        """The table of exact gains."""
         denominator = 1
         for row in rows:
             denominator = math.lcm(denominator, *(gain.denominator for gain in row))
@@ -171,10 +171,10 @@ class Table(Guesses):
             inside = [weight for weight, keep in zip(column, kept, strict=True) if keep]
             outside = [weight for weight, keep in zip(column, kept, strict=True) if not keep]
             if not any(inside):
-                continue  # after this response nothing is gained
+                continue  # after this response no guess gains anything
             games.append(gains._game(inside))
             if outside:
-                # A prior nearly all of which is on one of these values costs the guess nothing.
+                # A prior that is nearly all on one of these values costs the guess nothing.
                 if min(outside) == 0:
                     return Enclosure(math.inf, math.inf)
                 factor = max(factor, Fraction(max(inside), min(outside)))
@@ -189,7 +189,7 @@ class Table(Guesses):
         return Game(column, rows, np.ones(len(rows)), rows, self.best, self._cover)
 
     def _cover(self, profit: NDArray[np.float64], duals: NDArray[np.float64]) -> float:
-        """At least max profit·p over G·p <= 1: the sum of weights y >= 0 with G'y >= profit."""
+        """An upper bound on profit·p over G·p <= 1: the sum of any y >= 0 with G'y >= profit."""
         rows = self._doubles
         missing = np.maximum(0.0, profit * (1 + 1e-12) + 1e-15 - duals @ rows * (1 - 1e-12))
         most = rows.max(axis=0)

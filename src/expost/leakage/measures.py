@@ -1,8 +1,8 @@
 r"""Vulnerability and leakage (paper, sections 2.3, 3.4 and 4.5).
 
-A vulnerability is what the best guess gains on average, an exact number from 0 to 1. A leakage is
-the logarithm of the factor by which responses raise it, in nats, between the nearest doubles; it is
-below zero where the best guess became worse. Proofs: docs/theory/leakage.md.
+A vulnerability is the expected gain of the best guess, an exact number from 0 to 1. A leakage is
+the logarithm of the factor by which responses raise it, in nats, between the nearest doubles. It is
+negative if the best guess became worse. Proofs: docs/theory/leakage.md.
 """
 
 from __future__ import annotations
@@ -37,28 +37,54 @@ __all__ = [
 
 
 def vulnerability(belief: Belief, gain: Gain) -> Fraction:
-    r"""What the best guess gains under a belief.
+    r"""The expected gain of the best guess under a belief: how well an adversary starts out.
 
     .. math:: V_g(Q) = \max_w \sum_x Q(x)\, g(w, x)
+
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import Identity
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> vulnerability(Belief(smokes, {"no": "2/3", "yes": "1/3"}), Identity())
+    Fraction(2, 3)
     """
     return _share(_guesses(belief, gain), belief)
 
 
 def posterior_vulnerability(belief: Belief, gain: Gain, transcript: Transcript) -> Fraction:
-    r"""What the best guess gains after the responses of a transcript.
+    r"""The expected gain of the best guess after the responses of a transcript.
 
     .. math:: V_g(Q \mid y) = \max_w \sum_x Q(x \mid y)\, g(w, x)
+
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import Identity
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> transcript = xp.Transcript(smokes).add(query, 1)
+    >>> posterior_vulnerability(Belief.uniform(smokes), Identity(), transcript)
+    Fraction(3, 4)
     """
     guesses = _guesses(belief, gain)
     return _share(guesses, belief.updated(transcript))
 
 
 def realized_leakage(belief: Belief, gain: Gain, transcript: Transcript) -> Enclosure:
-    r"""How much the responses of a transcript helped the best guess.
+    r"""How much the responses of a transcript helped the best guess, in nats.
 
     .. math:: \log V_g(Q \mid y) - \log V_g(Q)
 
-    Never above the realized loss, and never below minus that.
+    Its absolute value is at most the realized loss, whatever the belief and the gain function.
+
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import Identity
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> transcript = xp.Transcript(smokes).add(query, 1)
+    >>> leakage = realized_leakage(Belief.uniform(smokes), Identity(), transcript)
+    >>> round(leakage.upper, 3), round(xp.realized_loss(transcript).upper, 3)
+    (0.405, 1.099)
     """
     guesses = _guesses(belief, gain)
     before = _positive(guesses, belief)
@@ -66,7 +92,18 @@ def realized_leakage(belief: Belief, gain: Gain, transcript: Transcript) -> Encl
 
 
 def leakage_history(belief: Belief, gain: Gain, transcript: Transcript) -> tuple[Enclosure, ...]:
-    """The realized leakage at the start and after each exchange, as in an odometer's history."""
+    """The realized leakage at the start and after each exchange, like an odometer's history.
+
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import Identity
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> transcript = xp.Transcript(smokes).add(query, 1).add(query, 0)
+    >>> history = leakage_history(Belief.uniform(smokes), Identity(), transcript)
+    >>> [round(leakage.upper, 3) for leakage in history]
+    [0.0, 0.405, 0.0]
+    """
     guesses = _guesses(belief, gain)
     before = _positive(guesses, belief)
     expect(transcript, Transcript, "a transcript")
@@ -78,11 +115,19 @@ def leakage_history(belief: Belief, gain: Gain, transcript: Transcript) -> tuple
 
 
 def expected_vulnerability(belief: Belief, gain: Gain, query: Query | Sequence[Query]) -> Fraction:
-    r"""What the best guess gains after a response, on average over the responses.
+    r"""The expected gain of the best guess after a response, averaged over the responses.
 
     .. math:: \sum_y Q(y)\, V_g(Q \mid y)
 
-    ``query`` may be several queries that are asked whatever the responses.
+    ``query`` may also be a list of queries that are all asked, whatever the responses.
+
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import Identity
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> expected_vulnerability(Belief.uniform(smokes), Identity(), [query] * 3)
+    Fraction(27, 32)
     """
     guesses = _guesses(belief, gain)
     joint = columns(query, belief.domain)
@@ -96,20 +141,39 @@ def expected_vulnerability(belief: Belief, gain: Gain, query: Query | Sequence[Q
 
 
 def average_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query]) -> Enclosure:
-    r"""How much a response helps the best guess, on average: never below zero.
+    r"""How much a response helps the best guess on average, in nats. It is never negative.
 
     .. math:: \log \sum_y Q(y)\, V_g(Q \mid y) - \log V_g(Q)
+
+    ``query`` may also be a list of queries that are all asked, whatever the responses.
+
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import Identity
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> round(average_leakage(Belief.uniform(smokes), Identity(), query).upper, 3)
+    0.405
     """
     before = _positive(_guesses(belief, gain), belief)
     return _log(expected_vulnerability(belief, gain, query) / before)
 
 
 def max_case_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query]) -> Enclosure:
-    r"""How much a response helps the best guess, at most.
+    r"""How much the most helpful response helps the best guess, in nats.
 
     .. math:: \max_y \log V_g(Q \mid y) - \log V_g(Q)
 
-    Over the responses that the belief holds possible. Never above the worst-case loss.
+    The maximum is over the responses that are possible under the belief. It never exceeds the
+    worst-case loss. ``query`` may also be a list of queries that are all asked.
+
+    >>> import expost as xp
+    >>> from expost.knowledge.belief import Belief
+    >>> from expost.leakage import Identity
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> query = xp.channel([["3/4", "1/4"], ["1/2", "1/2"]])
+    >>> round(max_case_leakage(Belief.uniform(smokes), Identity(), query).upper, 3)
+    0.288
     """
     guesses = _guesses(belief, gain)
     before = _positive(guesses, belief)
@@ -136,13 +200,23 @@ def capacity(
     gap: float = 0.001,
     nodes: int = 5_000,
 ) -> Enclosure:
-    r"""The largest leakage under any prior: the g-capacity.
+    r"""The largest leakage under any prior, in nats: the g-capacity.
 
     .. math:: \sup_Q \log V_g(Q \mid y) - \log V_g(Q)
 
-    Of a transcript for its responses y, of a query for the worst of its responses. Between the
-    nearest doubles for :class:`Identity` and :class:`Property`. For others it is as wide as
-    ``gap``, or wider if that takes more than ``nodes`` nodes; act on ``upper``.
+    For a transcript, y are its responses. For a query on a ``domain``, y is the worst of its
+    responses. It never exceeds the loss, and bounds what somebody with this goal can gain.
+
+    The result is within the nearest doubles for :class:`Identity` and :class:`Property`. For
+    other gains its width is at most ``gap``, unless the search reaches its limit of ``nodes``.
+    Act on ``upper``.
+
+    >>> import expost as xp
+    >>> from expost.leakage import Identity
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> round(capacity(Identity(), query, smokes).upper, 3)
+    0.405
     """
     expect(gain, Gain, "a gain function, such as Identity()")
     limits = Limits(gap, nodes)
@@ -158,11 +232,16 @@ def capacity(
 
 
 def bayes_capacity(query: Query | Sequence[Query], domain: FiniteSet) -> Enclosure:
-    r"""The largest average leakage under any prior and any gain function.
+    r"""The largest average leakage under any prior and any gain function, in nats.
 
     .. math:: \log \sum_y \max_x P[y \mid x]
 
-    A single guess at the value, with all values alike, reaches it (Alvim et al. 2012).
+    One guess at the value under a uniform prior attains it (Alvim et al. 2012).
+
+    >>> import expost as xp
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> round(bayes_capacity(xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), smokes).upper, 3)
+    0.405
     """
     joint = columns(query, domain)
     return _log(sum((factor * max(column) for column, factor in joint.items()), start=Fraction(0)))

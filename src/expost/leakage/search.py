@@ -4,10 +4,10 @@ For one response with likelihoods l, one guess with gains g, and a prior p of an
 
 .. math:: F(p) = \frac{\sum_x p_x l_x g_x \cdot \sum_x p_x}{\sum_x p_x l_x \cdot V(p)}
 
-where V is the gain of the best guess before. On the slice of priors that expect a likelihood u the
-maximum of F is a linear program; u is searched by branch and bound. Lower bounds are F at a prior,
-worked out exactly. Upper bounds come from weak duality, so they hold whatever the simplex method
-did. Proof: docs/theory/leakage.md.
+where V is the gain of the best guess before the response. Among the priors whose expected
+likelihood is u, the maximum of F is a linear program; branch and bound searches over u. Lower
+bounds are exact values of F at a prior. Upper bounds come from weak duality, so they hold whatever
+the simplex method did. Proof: docs/theory/leakage.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Game", "Limits", "search"]
 
 Floats = NDArray[np.float64]
 
-# Every sum here has a few hundred terms at most, each of them off by a few units of 2^-53.
+# Every sum here has at most a few hundred terms, each with a relative error of a few times 2^-53.
 _SLACK = 2.0**-38
 _UNDERFLOW = 2.0**-900
 
@@ -51,7 +51,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """One response, and what can be guessed: priors p >= 0 with rows·(p, …) <= limits."""
+    """One response against some guesses; priors are scaled to p >= 0 with rows·(p, …) <= limits."""
 
     column: Sequence[int]
     rows: Floats
@@ -59,7 +59,7 @@ class Game:
     guesses: Floats
     best: Callable[[Sequence[int]], Fraction]
     cover: Callable[[Floats, Floats], float]
-    """A bound on profit·p, for a profit >= 0, from any multipliers of the rows."""
+    """An upper bound on profit·p, for a profit >= 0, from any multipliers of the rows."""
 
     @cached_property
     def likelihoods(self) -> Floats:
@@ -68,14 +68,14 @@ class Game:
 
     @cached_property
     def possible(self) -> NDArray[np.bool_]:
-        """Where the likelihood is not zero, nor only too small for a double."""
+        """Where the likelihood is positive, even if it is too small for a double."""
         return np.array([weight > 0 for weight in self.column])
 
     def bounds(self, guess: int, low: float, high: float) -> Iterator[tuple[float, Floats]]:
-        """Bounds on F for priors that expect low <= u <= high, each with a prior to look at.
+        """Upper bounds on F for priors with low <= u <= high, each with a prior worth a look.
 
-        With V(p) <= 1, F is what is gained over u. It is also the share that is gained of the
-        likelihood, which no guess has more of than its largest gain, times the size of p.
+        With V(p) <= 1, F is the gain divided by u. It is also the total of p times the share of
+        the likelihood that is gained, which is at most the largest gain of the guess.
         """
         likelihoods, gains = self.likelihoods, self.guesses[guess]
         most, prior = self._most(np.ones(len(likelihoods)), low, high)
@@ -85,7 +85,7 @@ class Game:
             yield most / low * (1 + _SLACK), prior
 
     def _most(self, profit: Floats, low: float, high: float) -> tuple[float, Floats]:
-        """A bound on profit·p for these priors, and a prior that may reach it."""
+        """An upper bound on profit·p for these priors, and a prior that may attain it."""
         likelihoods, size = self.likelihoods, len(self.column)
         rows = np.zeros((len(self.rows) + 2, self.rows.shape[1]))
         rows[:-2] = self.rows
@@ -101,7 +101,7 @@ class Game:
         return self.cover(np.maximum(0.0, terms + error), duals[:-2]), point[:size]
 
     def exact_factor(self, prior: Floats) -> Fraction:
-        """F of the best guess at a prior, exactly."""
+        """The exact F of the best guess at a prior."""
         scaled = prior / prior.max()
         weights = [int(p * 2**60) for p in scaled]
         after = [p * weight for p, weight in zip(weights, self.column, strict=True)]
@@ -122,7 +122,7 @@ class _Node(NamedTuple):
 def search(games: Sequence[Game], limits: Limits, known: Fraction = Fraction(1)) -> Enclosure:
     """The largest log F of any of these responses, any guess and any prior.
 
-    At least log ``known``; 1 is reached by a prior that is sure of a value.
+    It is at least log ``known``; a prior that is sure of a value attains F = 1.
     """
     best, goal = known, Fraction(math.exp(limits.gap))
     heap: list[_Node] = []
@@ -157,7 +157,7 @@ def search(games: Sequence[Game], limits: Limits, known: Fraction = Fraction(1))
 
 
 def _candidates(game: Game, guess: int, prior: Floats) -> list[Floats]:
-    """A prior, and one that also holds possible what the guess gains most from."""
+    """A prior, and one that also gives weight to the value from which the guess gains most."""
     if not prior.any():
         return []
     touched = prior.copy()
@@ -168,7 +168,8 @@ def _candidates(game: Game, guess: int, prior: Floats) -> list[Floats]:
 def linear_program(objective: Floats, rows: Floats, limits: Floats) -> tuple[Floats, Floats]:
     """Maximize objective·v for rows·v <= limits, v >= 0, where limits >= 0; and multipliers.
 
-    A plain tableau in doubles. Nothing is promised: what is made of the multipliers is checked.
+    A plain tableau in doubles, for limits >= 0. It promises nothing: callers turn any multipliers
+    into a valid bound.
     """
     count, size = rows.shape
     table = np.zeros((count + 1, size + count + 1))
@@ -179,7 +180,7 @@ def linear_program(objective: Floats, rows: Floats, limits: Floats) -> tuple[Flo
     basis = np.arange(size, size + count)
     for step in range(50 * (size + count)):
         costs = table[count, :-1]
-        # The steepest column first; Bland's rule, which never cycles, if that takes long.
+        # The steepest column first; if that takes long, Bland's rule, which never cycles.
         entering = int(costs.argmin()) if step < 2 * (size + count) else _first(costs < -1e-11)
         if costs[entering] >= -1e-11:
             break

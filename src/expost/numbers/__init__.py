@@ -1,4 +1,14 @@
-"""Numbers with a guarantee: exact ones, and doubles that are rounded outward."""
+"""Numbers with a guarantee: exact ones, and doubles that are rounded outward.
+
+:class:`Nats` are exact amounts of privacy, such as budgets and losses on finite sets. An
+:class:`Enclosure` is a pair of doubles with the exact number between them. :func:`exact` reads a
+number as a person meant it.
+
+>>> from expost.numbers import Nats, exact
+>>> loss = Nats(ratio=exact("9/4"))
+>>> loss, round(loss.enclosure.upper, 6)
+(Nats(ln(9/4)), 0.81093)
+"""
 
 from expost.numbers.doubles import double_above, double_below, scaled_exp
 from expost.numbers.enclosure import UNIT, Enclosure, down, up

@@ -1,4 +1,4 @@
-"""Decimals with many more digits than a double has, and the doubles around them."""
+"""Decimals with many more digits than a double, and the doubles around them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,22 @@ from expost.numbers.exact_sum import decimal_context
 __all__ = ["ERROR", "enclosed", "many_digits"]
 
 ERROR = Fraction(1, 10**35)
-"""A relative error that dozens of operations, each right to 50 digits, stay far below."""
+"""A relative error far above that of dozens of operations with 50 digits each."""
 
 _FIFTY = decimal_context(50, decimal.ROUND_HALF_EVEN)
 
 
 def many_digits() -> AbstractContextManager[decimal.Context]:
-    """Arithmetic on decimals inside is right to 50 digits, whatever the caller has set."""
+    """A context in which decimals have 50 digits, whatever the caller has set.
+
+    >>> with many_digits():
+    ...     len(str(Decimal(1) / 3).removeprefix("0."))
+    50
+    """
     return decimal.localcontext(_FIFTY)
 
 
 def enclosed(number: Decimal, error: Fraction) -> Enclosure:
-    """Doubles around a number that is not negative and known to an error."""
+    """Doubles around a non-negative number that is known up to an absolute error."""
     middle = Fraction(number)
     return Enclosure(max(0.0, double_below(middle - error)), max(0.0, double_above(middle + error)))

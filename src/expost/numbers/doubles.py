@@ -1,4 +1,4 @@
-"""The doubles next to a number that no double is."""
+"""The doubles next to an exact number, and scaled exponentials as integers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ __all__ = ["double_above", "double_below", "scaled_exp"]
 
 
 def scaled_exp(exponent: Fraction, bits: int) -> int:
-    """The integer ⌊2^bits · e^exponent⌋, for a rational exponent other than zero."""
+    """The integer ⌊2^bits · e^exponent⌋, for a rational exponent other than zero.
+
+    >>> scaled_exp(Fraction(1), bits=10)  # 1024 e = 2783.5…
+    2783
+    """
     near = near_exp(exponent, bits)
     if near is not None:
         return near
-    # The result has about bits + exponent/ln 2 bits, and a decimal digit is worth three at least.
+    # The result has about bits + exponent/ln 2 bits, and a decimal digit is worth at least three.
     digits = 30 + max(0, bits + int(exponent * Fraction("1.4427"))) // 3
     while True:
         context = decimal_context(digits, decimal.ROUND_HALF_EVEN)
@@ -26,11 +30,11 @@ def scaled_exp(exponent: Fraction, bits: int) -> int:
         upper = _scaled_floor(context.next_plus(context.exp(above)), bits)
         if lower == upper:
             return lower
-        digits *= 2  # e^exponent is irrational, so some number of digits tells it from an integer
+        digits *= 2  # e^exponent is irrational, so enough digits tell it from any integer
 
 
 def _scaled_floor(number: Decimal, bits: int) -> int:
-    """⌊2^bits · number⌋ of a positive number, without a fraction in lowest terms."""
+    """⌊2^bits · number⌋ of a positive number, without reducing a fraction."""
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     coefficient = int(number.scaleb(-exponent, decimal_context(len(digits), decimal.ROUND_FLOOR)))

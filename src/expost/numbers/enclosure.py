@@ -1,4 +1,4 @@
-"""Doubles that are rounded outward, so that what they enclose is certainly there."""
+"""Pairs of doubles, rounded outward so that the exact number is certainly between them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,31 @@ UNIT = 2.0**-53
 
 
 def up(x: float) -> float:
-    """The next double above, so that a result rounded to nearest becomes an upper bound."""
+    """The next double above. It turns a result rounded to nearest into an upper bound.
+
+    >>> up(1.0) > 1.0
+    True
+    """
     return math.nextafter(x, math.inf)
 
 
 def down(x: float) -> float:
-    """The next double below."""
+    """The next double below. It turns a result rounded to nearest into a lower bound."""
     return math.nextafter(x, -math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class Enclosure:
-    """A real number between two doubles. Act on ``upper``; it may be infinite."""
+    """A real number that is certainly between two doubles, ``lower`` and ``upper``.
+
+    Losses come as enclosures, because most have no exact double. Act on ``upper``, which may be
+    infinite. Sums are rounded outward, so they enclose the exact sum.
+
+    >>> from fractions import Fraction
+    >>> total = Enclosure(0.1, 0.1) + Enclosure(0.2, 0.2)
+    >>> Fraction(0.1) + Fraction(0.2) in total
+    True
+    """
 
     lower: float
     upper: float
@@ -54,6 +67,7 @@ class Enclosure:
 
     @property
     def width(self) -> float:
+        """The distance between the two ends, rounded up."""
         return up(self.upper - self.lower) if self.lower < self.upper else 0.0
 
     def _repr_html_(self) -> str:

@@ -1,8 +1,8 @@
-"""Exact sums of rationals and of logarithms of integers, worked out only as far as is needed.
+"""Exact sums of rationals and of logarithms of integers, evaluated only as far as necessary.
 
 A loss after thousands of responses is the logarithm of a product of thousands of integers. Written
-out, that product can have millions of digits; as a sum it can be compared with thirty. Proof:
-docs/theory/exact_comparison.md.
+out, that product can have millions of digits; as a sum of logarithms, thirty digits are usually
+enough to compare it. Proof: docs/theory/exact_comparison.md.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from functools import cached_property
 
 __all__ = ["ExactSum", "above", "below", "decimal_context", "decimals_around", "over_one"]
 
-# Up to here a product is written out: the logarithm of a quotient is faster than a sum, and has
-# fewer digits to lose where the quotient is next to one.
+# Up to this many bits a product is written out: the logarithm of a quotient is faster than a sum,
+# and loses fewer digits if the quotient is close to one.
 _SHORT = 1 << 12
 
-# Two products of up to so many bits are compared by writing them out.
+# Two products of up to this many bits are compared by writing them out.
 _LONG = 1 << 18
 
-# A Mersenne prime: what differs modulo it differs.
+# A Mersenne prime: numbers that differ modulo it are different.
 _PRIME = 2**127 - 1
 
 
@@ -37,14 +37,18 @@ def over_one(numbers: Iterable[float]) -> tuple[list[int], int]:
 
 
 def decimal_context(digits: int, rounding: str) -> decimal.Context:
-    """Decimals of this many digits, of any size; ``exp`` and ``ln`` are correctly rounded."""
+    """A context for decimals of this many digits; its ``exp`` and ``ln`` are correctly rounded."""
     return decimal.Context(
         prec=digits, rounding=rounding, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[]
     )
 
 
 def decimals_around(top: int, bottom: int, digits: int) -> tuple[Decimal, Decimal]:
-    """Decimals of this many digits on both sides of a quotient (equal if it is one)."""
+    """The decimals of this many digits on both sides of a quotient; equal if it is one of them.
+
+    >>> decimals_around(1, 3, digits=4)
+    (Decimal('0.3333'), Decimal('0.3334'))
+    """
     numerator, denominator = Decimal(top), Decimal(bottom)
     return (
         decimal_context(digits, decimal.ROUND_FLOOR).divide(numerator, denominator),
@@ -53,7 +57,7 @@ def decimals_around(top: int, bottom: int, digits: int) -> tuple[Decimal, Decima
 
 
 def _logs_around(below: Decimal, above: Decimal, digits: int) -> tuple[Decimal, Decimal]:
-    """Decimals around the logarithms of two numbers; ``Context.ln`` is correctly rounded."""
+    """A lower bound on log(below) and an upper one on log(above); ``ln`` is correctly rounded."""
     context = decimal_context(digits, decimal.ROUND_CEILING)
     near = context.ln(below)
     # The logarithm of one is exactly zero; the decimal next to zero would have 10^18 digits.
@@ -69,16 +73,21 @@ class ExactSum:
     r"""A rational plus the logarithm of a rational, neither of them written out.
 
     .. math:: \sum_i n_i \, p_i + \log \prod_j b_j^{e_j}
+
+    >>> eight = ExactSum.product(Counter({2: 3}))
+    >>> nine = ExactSum.product(Counter({3: 2}))
+    >>> ExactSum.total([(nine, 1000), (eight, -1000)]).sign
+    1
     """
 
     rationals: dict[Fraction, int]
     """How often each rational is added."""
     powers: dict[int, int]
-    """Bases above 1, and their exponents, none of them zero."""
+    """Exponents by base; every base is above 1, and no exponent is zero."""
 
     @classmethod
     def of(cls, rational: Fraction, ratio: Fraction) -> ExactSum:
-        """One rational, and the logarithm of one positive rational."""
+        """The sum of one rational and the logarithm of one positive rational."""
         powers = {ratio.numerator: 1, ratio.denominator: -1}
         powers.pop(1, None)
         return cls({rational: 1} if rational else {}, powers)
@@ -90,7 +99,7 @@ class ExactSum:
 
     @classmethod
     def total(cls, parts: Iterable[tuple[ExactSum, int]]) -> ExactSum:
-        """The sum of these, each so many times."""
+        """The sum of these parts, each multiplied by its integer."""
         rationals: Counter[Fraction] = Counter()
         powers: Counter[int] = Counter()
         for part, times in parts:
@@ -124,7 +133,7 @@ class ExactSum:
 
     @cached_property
     def _quotient(self) -> tuple[int, int]:
-        """The sum of the rationals, not in lowest terms: those take long where they are long."""
+        """The sum of the rationals, not in lowest terms: reducing long fractions takes long."""
         by_denominator: Counter[int] = Counter()
         for rational, count in self.rationals.items():
             by_denominator[rational.denominator] += rational.numerator * count
@@ -137,12 +146,12 @@ class ExactSum:
 
     @cached_property
     def _bits(self) -> int:
-        """How long the product is when it is written out."""
+        """The number of bits of the product if it were written out."""
         return sum(abs(power) * base.bit_length() for base, power in self.powers.items())
 
     @cached_property
     def fingerprint(self) -> tuple[int, int]:
-        """Equal for equal sums: both parts modulo a prime."""
+        """Both parts modulo a prime, so equal sums have equal fingerprints."""
         return self._rational_residue, self._ratio_residue
 
     @cached_property
@@ -174,12 +183,12 @@ class ExactSum:
 
     @cached_property
     def is_zero(self) -> bool:
-        """A rational other than zero is never the logarithm of another one (Lindemann)."""
+        """Whether the sum is zero; then both parts are, as e^rational is irrational (Lindemann)."""
         return not self.has_ratio and not self._quotient[0]
 
     @cached_property
     def sign(self) -> int:
-        """-1, 0 or 1. More digits always decide, where it is not zero."""
+        """-1, 0 or 1. If the sum is not zero, enough digits always decide."""
         if not self.rationals and self._bits <= _LONG:
             top, bottom = self._ratio
             return (top > bottom) - (top < bottom)
@@ -193,8 +202,8 @@ class ExactSum:
             digits *= 2
 
     def bounds(self, digits: int) -> tuple[Decimal, Decimal]:
-        """Decimals around the sum; the more digits, the closer."""
-        # Sums have more digits than their parts, so that adding up takes little off.
+        """Decimals around the sum, the closer the more digits."""
+        # Sums get more digits than their parts, so that adding up loses little.
         floor = decimal_context(digits + 20, decimal.ROUND_FLOOR)
         ceiling = decimal_context(digits + 20, decimal.ROUND_CEILING)
         low = high = Decimal(0)
@@ -216,7 +225,7 @@ class ExactSum:
 
     @property
     def nearest_rational(self) -> float:
-        """The nearest double to the sum of the rationals; lowest terms are not needed for it."""
+        """The nearest double to the sum of the rationals, which needs no lowest terms."""
         top, bottom = self._quotient
         return top / bottom
 
@@ -234,14 +243,14 @@ class ExactSum:
 
 
 def _residue(number: Fraction) -> int:
-    """A rational modulo the prime; -1 where there is none."""
+    """A rational modulo the prime; -1 if the prime divides its denominator."""
     if number.denominator % _PRIME == 0:
         return -1
     return number.numerator * pow(number.denominator, -1, _PRIME) % _PRIME
 
 
 def _added(top: int, bottom: int, other_top: int, other_bottom: int) -> tuple[int, int]:
-    # Decimals have denominators that divide each other, or nearly do.
+    # Denominators of decimals divide each other, or nearly so, and a common one stays short.
     if bottom.bit_length() + other_bottom.bit_length() < _SHORT:
         common = math.lcm(bottom, other_bottom)
         return top * (common // bottom) + other_top * (common // other_bottom), common
@@ -249,7 +258,7 @@ def _added(top: int, bottom: int, other_top: int, other_bottom: int) -> tuple[in
 
 
 def _product(factors: list[int]) -> int:
-    """Halves of halves, so that the factors of long products are about equally long."""
+    """The product by halves, so that the factors of long products have about the same length."""
     if len(factors) < 8:
         return math.prod(factors)
     middle = len(factors) // 2

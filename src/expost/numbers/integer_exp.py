@@ -1,4 +1,4 @@
-"""The exponential function in integers, many times faster than in decimals.
+"""The exponential function in integer arithmetic, many times faster than in decimals.
 
 Proof of the bound: docs/theory/exact_comparison.md.
 """
@@ -16,9 +16,13 @@ _PER_LN2 = 1 / math.log(2)
 
 
 def near_exp(exponent: Fraction, bits: int) -> int | None:
-    """The integer ⌊2^bits · e^exponent⌋; None where 64 more bits do not tell it for certain."""
+    """The integer ⌊2^bits · e^exponent⌋; None if 64 guard bits do not decide it.
+
+    >>> near_exp(Fraction(1), bits=10)  # 1024 e = 2783.5…
+    2783
+    """
     top, bottom = exponent.as_integer_ratio()
-    # e^x = 2^k e^r with r between 0 and ln 2, about.
+    # e^x = 2^k e^r with r between about 0 and ln 2.
     k = math.floor(float(exponent) * _PER_LN2)
     places = max(0, bits + k) + _GUARD
     more = 4 + k.bit_length()
@@ -26,7 +30,7 @@ def near_exp(exponent: Fraction, bits: int) -> int | None:
     if r < 0:
         k, r = k - 1, r + _ln2(places)
     halvings = math.isqrt(places) // 2 + 1
-    # The series of e^(r / 2^halvings), which is then squared that often.
+    # The series of e^(r / 2^halvings), squared as many times afterwards.
     r >>= halvings
     term = total = 1 << places
     n = 1
@@ -43,21 +47,21 @@ def near_exp(exponent: Fraction, bits: int) -> int | None:
 
 
 def _ln2(bits: int) -> int:
-    """2^bits · ln 2, off by one at most."""
+    """2^bits · ln 2, off by at most one."""
     kept = -(-bits // 256) * 256
     return _kept_ln2(kept) >> (kept - bits)
 
 
 @lru_cache(maxsize=256)
 def _kept_ln2(bits: int) -> int:
-    """By ln 2 = 18 artanh(1/26) - 2 artanh(1/4801) + 8 artanh(1/8749)."""
+    """The same, from ln 2 = 18 artanh(1/26) - 2 artanh(1/4801) + 8 artanh(1/8749)."""
     places = bits + 32
     parts = [(18, 26), (-2, 4801), (8, 8749)]
     return sum(factor * _artanh(places, of) for factor, of in parts) >> 32
 
 
 def _artanh(places: int, of: int) -> int:
-    """2^places · artanh(1/of)."""
+    """About 2^places · artanh(1/of), from its series."""
     power, total, n = (1 << places) // of, 0, 1
     while power:
         total += power // n

@@ -23,8 +23,16 @@ LARGEST_BUDGET = 10**6
 class Nats:
     """An exact amount of privacy in nats: ``rational + log(ratio)``; ``ratio=None`` is infinite.
 
-    The order is exact. A rational equals a logarithm of a rational only where both are zero, so
-    more digits always decide. Sums are held as such, and written out only where they are shown.
+    Budgets and losses on finite sets are such amounts, so that decisions about them are exact. A
+    rational equals the logarithm of a rational only if both are zero, so enough digits decide
+    every comparison. Sums are kept as sums, and written out only when they are shown.
+
+    >>> from fractions import Fraction
+    >>> tenth = Nats(Fraction("0.1"))
+    >>> tenth + tenth + tenth == Nats(Fraction("0.3"))
+    True
+    >>> Nats(ratio=Fraction(3)) < Nats(Fraction("1.1"))  # log 3 is 1.0986…
+    True
     """
 
     _sum: ExactSum | None
@@ -41,14 +49,14 @@ class Nats:
 
     @classmethod
     def of(cls, amount: ExactSum) -> Nats:
-        """The amount that a sum is."""
+        """The amount with the value of this sum."""
         result = cls.__new__(cls)
         object.__setattr__(result, "_sum", amount)
         return result
 
     @classmethod
     def total(cls, parts: Iterable[tuple[Nats, int]]) -> Nats:
-        """The sum of these amounts, each so many times."""
+        """The sum of these amounts, each multiplied by its integer."""
         counted = list(parts)
         sums = [(part._sum, times) for part, times in counted if part._sum is not None]
         if len(sums) < len(counted):
@@ -57,7 +65,11 @@ class Nats:
 
     @classmethod
     def budget(cls, epsilon: ExactLike | None = None, ratio: ExactLike | None = None) -> Nats:
-        """A budget as a person writes it: ``epsilon`` in nats, or ``ratio`` = e^epsilon."""
+        """A budget as a person writes it: ``epsilon`` in nats, or ``ratio`` = e^epsilon.
+
+        >>> Nats.budget("0.5"), Nats.budget(ratio=3)
+        (Nats(0.5), Nats(ln(3)))
+        """
         if (epsilon is None) == (ratio is None):
             raise InvalidInput("give either epsilon or ratio")
         if epsilon is not None:
@@ -72,21 +84,22 @@ class Nats:
 
     @property
     def rational(self) -> Fraction:
-        """What is not under the logarithm."""
+        """The part outside the logarithm."""
         return Fraction(0) if self._sum is None else self._sum.rational
 
     @property
     def ratio(self) -> Fraction | None:
-        """What is under the logarithm."""
+        """The number inside the logarithm; None if the amount is infinite."""
         return None if self._sum is None else self._sum.ratio
 
     @property
     def is_infinite(self) -> bool:
+        """Whether some value cannot have given the responses, so that nothing bounds the loss."""
         return self._sum is None
 
     @property
     def is_rational(self) -> bool:
-        """Whether there is nothing under the logarithm but one."""
+        """Whether the amount is a rational number: there is only a one inside the logarithm."""
         return self._sum is not None and not self._sum.has_ratio
 
     def __add__(self, other: Nats) -> Nats:
@@ -138,26 +151,32 @@ class Nats:
 
     @property
     def nearest(self) -> float:
-        """A double for reports: the nearest one to a rational, else the next one above."""
+        """A double for reports: the nearest one if the amount is rational, else the next above."""
         if self._sum is None or self._sum.has_ratio:
             return self.enclosure.upper
         return self._sum.nearest_rational
 
 
 INFINITE = Nats(ratio=None)
-# Denominators of decimals with a dozen places, and of many quotients; no sum takes long.
+# Room for the denominators of decimals with a dozen places and of many quotients; sums stay fast.
 _SHORT = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A sum of amounts: three times 0.1 is 0.3. What would be long to write is enclosed."""
+    """A running sum of amounts: short rationals are added exactly, anything else is enclosed.
+
+    >>> from fractions import Fraction
+    >>> (Added.of(Nats(Fraction("0.1"))) * 3).exact
+    Fraction(3, 10)
+    """
 
     exact: Fraction = Fraction(0)
     rest: Enclosure = Enclosure(0.0, 0.0)  # noqa: RUF009 - frozen
 
     @classmethod
     def of(cls, amount: Nats) -> Added:
+        """The sum of one amount."""
         if amount.ratio == 1 and amount.rational.denominator <= _SHORT:
             return cls(amount.rational)
         return cls(rest=amount.enclosure)
@@ -173,4 +192,5 @@ class Added:
 
     @property
     def enclosure(self) -> Enclosure:
+        """Doubles around the sum."""
         return Nats(self.exact).enclosure + self.rest

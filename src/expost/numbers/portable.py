@@ -1,8 +1,8 @@
 """exp, the logistic function and Φ from +, -, * and / only: every machine gets the same bits.
 
-Mathematical libraries differ in the last digit of exp. Were it used, two machines would sample
-from different integer weights. Here every step is an operation that IEEE 754 rounds correctly (or
-exact), and NumPy applies them one by one. Proof of the bounds: docs/theory/score_terms.md.
+Mathematical libraries differ in the last digit of exp, so with them two machines could sample from
+different integer weights. Here every step is exact or an operation that IEEE 754 rounds correctly,
+and NumPy applies them one by one. Proof of the bounds: docs/theory/score_terms.md.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 __all__ = ["EXP_ERROR", "NORMAL_ERROR", "SIGMOID_ERROR", "exp", "normal", "sigmoid"]
 
 EXP_ERROR = Fraction(4, 2**53)
-"""Relative error of :func:`exp`, where the result is a normal double."""
+"""Relative error of :func:`exp`, if the result is a normal double."""
 
 SIGMOID_ERROR = Fraction(8, 2**53)
-"""Relative error of :func:`sigmoid`, where the result is a normal double."""
+"""Relative error of :func:`sigmoid`, if the result is a normal double."""
 
 NORMAL_ERROR = Fraction(512, 2**53)
 """Absolute error of :func:`normal`."""
@@ -29,7 +29,7 @@ _LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
 _LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 _PER_LN2 = float.fromhex("0x1.71547652b82fep+0")
 
-# 1/n!, correctly rounded. On |r| < 0.35 what is left out is below 0.05 units of roundoff.
+# 1/n!, correctly rounded. For |r| < 0.35 the rest of the series is below 0.05 units of roundoff.
 _COEFFICIENTS = [1 / math.factorial(n) for n in range(13, -1, -1)]
 
 _ROOT = 1 / math.sqrt(2 * math.pi)
@@ -38,15 +38,21 @@ _STEPS = 180
 
 
 def exp(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """e^x within EXP_ERROR; within one smallest double where the result is below normal ones."""
-    # Beyond these the result is 0 or infinite all the same.
+    """e^x with a relative error of at most ``EXP_ERROR``, the same bits on every machine.
+
+    Below the normal doubles the error is at most one smallest double.
+
+    >>> exp(np.array([0.0, 1.0])).round(12).tolist()
+    [1.0, 2.718281828459]
+    """
+    # Beyond these bounds the result is 0 or infinite anyway.
     x = np.clip(x, -746.0, 710.0)
     power = np.rint(x * _PER_LN2)
     rest = (x - power * _LN2_HIGH) - power * _LN2_LOW
     series = np.full_like(rest, _COEFFICIENTS[0])
     for coefficient in _COEFFICIENTS[1:]:
         series = series * rest + coefficient
-    # Two factors, for one alone may not be a normal double; only the last product rounds.
+    # Two factors, because a single one may not be a normal double; only the last product rounds.
     half = np.floor(power / 2).astype(np.int32)
     other = power.astype(np.int32) - half
     with np.errstate(over="ignore"):
@@ -54,7 +60,7 @@ def exp(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1/(1 + e^-x) within SIGMOID_ERROR of itself, however small it is."""
+    """1/(1 + e^-x) with a relative error of at most ``SIGMOID_ERROR``, however small it is."""
     tail = exp(-np.abs(x))
     return np.asarray(np.where(x < 0, tail, 1.0) / (1.0 + tail))
 

@@ -14,8 +14,8 @@ from expost.errors import InvalidInput, at
 __all__ = ["ExactLike", "decimal_text", "exact", "positive", "quotient", "read_confidence"]
 
 ExactLike = int | float | str | Decimal | Fraction | SupportsFloat
-# A person's number: a decimal or a quotient of integers. Limits keep a hostile file from asking
-# for a billion digits, and every number within the range of doubles.
+# A number as a person writes it: a decimal or a quotient of integers. The limits keep a hostile
+# file from asking for a billion digits, and every number within the range of doubles.
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[+-]?\d+))?", re.ASCII)
 _QUOTIENT = re.compile(r"[+-]?\d+/\d+", re.ASCII)
 _MOST_CHARACTERS = 2000
@@ -25,14 +25,18 @@ _LARGEST_EXPONENT = 300
 
 
 def exact(number: ExactLike) -> Fraction:
-    """The rational that a person meant: ``0.3`` and ``"0.3"`` are both 3/10, ``"1/3"`` is 1/3."""
+    """The rational number that a person meant: the float ``0.3`` is 3/10, as the text is.
+
+    >>> exact(0.3), exact("0.3"), exact("1/3")
+    (Fraction(3, 10), Fraction(3, 10), Fraction(1, 3))
+    """
     if isinstance(number, Fraction):
         return _modest(number)
     if isinstance(number, bool) or not isinstance(number, (str, SupportsFloat)):
         raise InvalidInput("must be a number")
     if isinstance(number, int):
         return _modest(Fraction(number))
-    # str of a NumPy float is its shortest decimal in its own precision, as repr of a float is.
+    # str of a NumPy float is its shortest decimal in its own precision, like repr of a float.
     text = str(number)
     if len(text) > _MOST_CHARACTERS:
         raise InvalidInput("has too many digits")
@@ -61,7 +65,11 @@ _short = lru_cache(maxsize=1 << 12)(_written)
 
 
 def positive(number: ExactLike, *, at_most: int) -> Fraction:
-    """An exact number above zero and not above a limit."""
+    """An exact number that is above zero and at most a limit; an error for any other.
+
+    >>> positive("0.5", at_most=1)
+    Fraction(1, 2)
+    """
     value = exact(number)
     if value.numerator <= 0:
         raise InvalidInput("must be greater than 0")
@@ -80,7 +88,7 @@ def read_confidence(confidence: ExactLike) -> Fraction:
 
 
 def _modest(number: Fraction) -> Fraction:
-    # Both parts together are then few enough characters to be read again as they are written.
+    # Both parts together then have few enough characters to be read again as they are written.
     bits = max(number.numerator.bit_length(), number.denominator.bit_length())
     if bits > _MOST_BITS:
         raise InvalidInput("has too many digits")
@@ -94,7 +102,11 @@ def _modest(number: Fraction) -> Fraction:
 
 
 def decimal_text(number: Fraction) -> str:
-    """The shortest exact text: a decimal where one ends within 30 places, else ``p/q``."""
+    """The shortest exact text: a decimal if it ends within 30 places, otherwise ``p/q``.
+
+    >>> decimal_text(Fraction(1, 8)), decimal_text(Fraction(1, 3))
+    ('0.125', '1/3')
+    """
     denominator, places = number.denominator, 0
     while denominator != 1 and places <= 30:
         common = math.gcd(denominator, 10)
@@ -111,5 +123,5 @@ def decimal_text(number: Fraction) -> str:
 
 
 def quotient(number: Fraction) -> Decimal:
-    """A rational as a decimal, rounded as the context at hand says."""
+    """A rational as a decimal, rounded by the current decimal context."""
     return Decimal(number.numerator) / Decimal(number.denominator)

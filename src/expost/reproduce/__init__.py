@@ -1,4 +1,4 @@
-"""The experiments of the paper (section 6 and appendix E), run anew with certified losses."""
+"""The experiments of the paper (section 6 and appendix E), repeated with certified losses."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["PARTS", "Plan", "reproduce"]
 def reproduce(plan: Plan, out: Path, jobs: int, progress: Watcher) -> dict[str, Any]:
     """Run what is not there yet, and write figures, raw results, numbers and the report.
 
-    Other parts that are in the folder stay in the report.
+    Other parts that are already in the folder stay in the report.
     """
-    if find_spec("matplotlib") is None:  # before anything is run, and not after all of it
+    if find_spec("matplotlib") is None:  # better now than after all the runs
         raise InvalidInput("the figures need the extra: pip install 'expost[plot]'")
     plan = plan.joined(_earlier(out / "results.json"))
     pictures = out / "figures"
@@ -41,7 +41,7 @@ def reproduce(plan: Plan, out: Path, jobs: int, progress: Watcher) -> dict[str, 
 
 
 def _earlier(path: Path) -> dict[str, Any]:
-    """The numbers of a report that is there already; nothing if they cannot be read."""
+    """The numbers of an earlier report; empty if they cannot be read."""
     try:
         tree = json.loads(read_text(path))
     except (ValueError, RecursionError):
@@ -73,7 +73,7 @@ def _tree(plan: Plan, runs: dict[str, list[Run]], progress: Watcher) -> dict[str
 
 
 def _drawings(tree: dict[str, Any], runs: dict[str, list[Run]], to: Path) -> dict[str, str]:
-    """All figures, saved; as SVG by name."""
+    """Save all figures, and return their SVG by name."""
     drawn = {}
     for name, of_stream in runs.items():
         numbers = tree
@@ -89,7 +89,7 @@ def _drawings(tree: dict[str, Any], runs: dict[str, list[Run]], to: Path) -> dic
 
 
 def _raw(runs: dict[str, list[Run]]) -> str:
-    """Every loss of every run: the last query of an account has no response, it was refused."""
+    """Every loss of every run as CSV. The query that was refused last has no row."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["experiment", "run", "account", "answered", "response", "lower", "upper"])

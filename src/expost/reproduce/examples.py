@@ -20,7 +20,7 @@ BUDGET = Fraction(9, 4)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A query of the running example that was put to the filter; L after its response."""
+    """A query of the running example, whether it was accepted, and L after its response."""
 
     exponent: int
     accepted: bool
@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of the print, and what it is exactly."""
+    """A number as it is printed in the paper, and its exact value."""
 
     what: str
     printed: str
@@ -39,13 +39,17 @@ class Figure:
 
 
 def power(exponent: int) -> Channel:
-    """The query about X^i of the running example: Pr(1 | x) = 0.2 (x/10)^i + 0.4."""
+    """The query about X^i in the running example: Pr(1 | x) = 0.2 (x/10)^i + 0.4."""
     ones = [Fraction(2, 5) + Fraction(1, 5) * Fraction(x, 10) ** exponent for x in range(11)]
     return channel([[1 - p, p] for p in ones])
 
 
 def running_example() -> list[Step]:
-    """Example 3: X, X², … until the filter with the budget 2 ln 3/2 refuses."""
+    """Example 3: X, X², … until a filter with the budget 2 ln 3/2 refuses.
+
+    >>> [str(step.ratio) for step in running_example() if step.accepted]
+    ['3/2', '55/48', '3/2', '9/4']
+    """
     guard = BayesianFilter(ratio=BUDGET)
     odometer = Odometer(Transcript(TENTHS, guard))
     steps = []
@@ -72,7 +76,7 @@ def _after(domain: FiniteSet, exchanges: Sequence[tuple[Query, int]]) -> Odomete
 
 
 def figures() -> list[Figure]:
-    """What is printed beside what comes out."""
+    """The printed numbers of the examples beside the exact ones."""
     coin = randomized_response(epsilon=1)
     balanced = _after(FiniteSet([0, 1]), [(coin, response) for response in (0, 1, 1, 0)])
     found = [
@@ -100,7 +104,7 @@ def _figure(what: str, printed: str, odometer: Odometer, *, in_nats: bool = Fals
 
 
 def _remarks() -> list[Figure]:
-    """Two sentences of section 4.2 that do not hold in general, by their smallest examples."""
+    """Small counterexamples to two sentences of section 4.2 that do not hold in general."""
     three = FiniteSet(range(3))
     first = channel(_two([Fraction(2, 3), Fraction(1, 3), Fraction(1, 2)]))
     second = channel(_two([Fraction(1, 2), Fraction(1, 2), Fraction(2, 3)]))

@@ -1,4 +1,4 @@
-"""The figures of section 6: what is drawn is an upper bound that was proved."""
+"""The figures of section 6. Every loss in them is a proven upper bound."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def accepted_figure(tree: dict[str, Any], kind: str) -> Figure:
 
 
 def health_figure(tree: dict[str, Any]) -> Figure:
-    """The sixteen outcomes: printed losses beside those that are certified."""
+    """The sixteen outcomes: the printed losses beside the certified ones."""
     found = sorted(tree["outcomes"], key=lambda outcome: outcome["loss"]["upper"])
     figure, axes = _axes("loss (nats)", "heart, stroke, diabetes, sleep", height=4.6)
     places = np.arange(len(found))
@@ -93,7 +93,7 @@ def health_figure(tree: dict[str, Any]) -> Figure:
 
 
 def save(figure: Figure, stem: Path) -> str:
-    """As PNG and as SVG, the same bytes every time; gives the SVG."""
+    """Save a figure as PNG and SVG, with the same bytes every time, and return the SVG."""
     import matplotlib as mpl
 
     figure.savefig(stem.with_suffix(".png"), dpi=150, metadata={"Software": None})

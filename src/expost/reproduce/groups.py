@@ -40,7 +40,7 @@ class Groups(Account):
 
     @classmethod
     def start(cls, empty: Odometer) -> Groups:
-        # Their gaps add up.
+        # The gaps of the groups add up, so each must be smaller.
         effort = replace(empty.effort, gap=min(_GROUP_GAP, empty.effort.gap))
         current = empty.with_effort(effort)
         return cls(_ZERO, current, current)

@@ -62,7 +62,7 @@ PREDICTED = (
     {"heart": "0.94", "stroke": "0.06", "diabetes": "0.094", "sleep": "7.50"},
     {"heart": "0.45", "stroke": "0.027", "diabetes": "0.24", "sleep": "7.32"},
 )
-"""What is printed for them."""
+"""The predictions for them, as printed."""
 
 PRINTED: dict[tuple[int, ...], float] = {
     (0, 0, 0, 0): 2.4639, (0, 0, 1, 0): 2.4084, (0, 0, 0, 12): 1.8036, (0, 0, 1, 12): 2.7253,
@@ -70,26 +70,30 @@ PRINTED: dict[tuple[int, ...], float] = {
     (1, 0, 0, 0): 3.4761, (1, 0, 1, 0): 2.2610, (1, 0, 0, 12): 2.7511, (1, 0, 1, 12): 2.1975,
     (1, 1, 0, 0): 2.3362, (1, 1, 1, 0): 1.6863, (1, 1, 0, 12): 1.9062, (1, 1, 1, 12): 2.4959,
 }  # fmt: skip
-"""Losses by the responses of heart, stroke, diabetes and sleep, in the order of the print."""
+"""Losses by the responses of heart, stroke, diabetes and sleep, listed as in the paper."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One of the ways in which the four regressions can be answered."""
+    """One combination of responses to the four regressions."""
 
     responses: tuple[int, ...]
     printed: float
     loss: Enclosure
     chances: tuple[float, ...]
-    """How likely it is for each of the mock people."""
+    """Its probability for each of the mock people."""
     any_fifth: float
-    """The largest epsilon of a fifth regression that is accepted, whatever it asks."""
+    """The largest epsilon with which any fifth regression is accepted."""
     heart_again: float
-    """The same for the first one, asked once more, by the Bayesian filter."""
+    """The same if the first regression is asked again, under the Bayesian filter."""
 
 
 def prediction(name: str, person: dict[str, int]) -> float:
-    """What a regression says of a person, without noise."""
+    """What a regression predicts for a person, without noise.
+
+    >>> round(prediction("heart", PEOPLE[0]), 2)
+    0.94
+    """
     tree: dict[str, Any] = REGRESSIONS[name].tree()
     score = tree["intercept"] + sum(tree["weights"][key] * person[key] for key in tree["weights"])
     if name == "sleep":
@@ -98,7 +102,7 @@ def prediction(name: str, person: dict[str, int]) -> float:
 
 
 def outcomes() -> list[Outcome]:
-    """All sixteen, in the order of the print."""
+    """All sixteen outcomes, in the order of the paper."""
     return [_outcome(responses) for responses in PRINTED]
 
 
@@ -131,7 +135,11 @@ def _chance(asked: Sequence[tuple[Query, int]], person: dict[str, int]) -> float
 
 
 def weighted_median(values: Sequence[float], weights: Sequence[float]) -> float:
-    """The smallest value up to which half of the weight lies."""
+    """The smallest value such that the values up to it have at least half of the weight.
+
+    >>> weighted_median([1, 2, 3], [0.2, 0.2, 0.6])
+    3
+    """
     pairs = sorted(zip(values, weights, strict=True))
     sums = accumulate(weight for _, weight in pairs)
     half = math.fsum(weights) / 2

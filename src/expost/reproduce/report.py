@@ -17,7 +17,7 @@ _FEW = 50
 
 
 def report(results: Tree, drawings: Mapping[str, str]) -> str:
-    """The page for these results and SVG drawings; it has no number that is not in the results."""
+    """The page for these results and SVG drawings. Every number on it is in the results."""
     parts = [_head(results)]
     if "linear" in results:
         parts.append(_linear(results["linear"], drawings))
@@ -32,12 +32,12 @@ def report(results: Tree, drawings: Mapping[str, str]) -> str:
 
 
 def _above(number: float, digits: int) -> str:
-    """Rounded up, as an upper bound has to be."""
+    """A number rounded up, as an upper bound has to be."""
     return f"{math.ceil(number * 10**digits) / 10**digits:.{digits}f}"
 
 
 def _below(number: float, digits: int) -> str:
-    """Rounded down, as what is proved or allowed has to be."""
+    """A number rounded down, as a lower bound or an allowance has to be."""
     return f"{math.floor(number * 10**digits) / 10**digits:.{digits}f}"
 
 
@@ -60,7 +60,7 @@ def _head(results: Tree) -> str:
 
 
 def _short(results: Tree) -> Iterator[str]:
-    """A warning where there are few runs."""
+    """A warning if there are few runs."""
     runs = results["runs"]
     if runs and min(runs.values()) < _FEW:
         counts = ", ".join(f"{count} of {name}" for name, count in runs.items())

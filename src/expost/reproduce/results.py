@@ -22,13 +22,16 @@ from expost.reproduce.two_points import two_points
 __all__ = ["PRINTED", "composition", "examples_tree", "health_tree", "proof", "versions"]
 
 PRINTED = {"linear": 47, "logistic.steep": 21, "logistic.smooth": 21}
-"""The printed medians at a budget of 1: groups of ten, Simplified. The second is for both."""
+"""The printed medians at a budget of 1, for groups of ten and the simplified filter.
+
+The paper prints one number for both kinds of logistic regression.
+"""
 
 _PERCENTILES = (10, 50, 90)
 
 
 def versions() -> dict[str, str]:
-    """What the numbers are made with; the code by its digest, since a version has many states."""
+    """The versions behind the numbers, and a digest of the code, which changes within a version."""
     code = hashlib.sha256()
     for file in sorted(Path(expost.__file__).parent.rglob("*.py")):
         code.update(file.read_bytes())
@@ -52,7 +55,7 @@ def composition(stream: Stream, runs: Sequence[Run]) -> dict[str, Any]:
         "epsilon": float(stream.epsilon),
         "printed": PRINTED[stream.name],
         "budgets": [float(budget) for budget in BUDGETS],
-        # It looks at no response, so that there is one number, whichever filter.
+        # It never looks at a response, so the number is the same for every filter.
         "basic": {"accepted": basic, **{kind: {"accepted": basic} for kind in FILTERS}},
     }
     for account in ACCOUNTS:
@@ -76,7 +79,7 @@ def _basic(stream: Stream) -> int:
 
 
 def _counts(counts: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """By run with the largest budget; percentiles over the runs with every budget."""
+    """Counts by run at the largest budget, and percentiles over the runs at every budget."""
     table = np.array(counts)
     return {
         "accepted": table[:, -1].tolist(),
@@ -88,7 +91,7 @@ def _counts(counts: Sequence[Sequence[int]]) -> dict[str, Any]:
 
 
 def proof(stream: Stream, seed: int, runs: Sequence[Run]) -> dict[str, Any] | None:
-    """Two points of the box that prove that a run had to stop; None if none are found."""
+    """Two points of the box which prove that a run had to stop; None if none are found."""
     room = BUDGETS[-1] - Fraction(stream.epsilon)
     for number, run in enumerate(runs):
         trace = run.traces["ungrouped"]
@@ -101,7 +104,7 @@ def proof(stream: Stream, seed: int, runs: Sequence[Run]) -> dict[str, Any] | No
 
 
 def examples_tree() -> list[dict[str, Any]]:
-    """What is printed beside what is exact."""
+    """The printed numbers of the examples beside the exact ones."""
     return [asdict(figure) for figure in examples.figures()]
 
 
@@ -146,7 +149,7 @@ def health_tree() -> dict[str, Any]:
         ],
         "median": {"printed": float(np.median(printed)), "loss": float(np.median(losses))},
         "largest": {"printed": max(printed), "loss": max(losses)},
-        # What a fifth regression may have: after half of the outcomes, and after all of them.
+        # The epsilon that a fifth regression may have, after half of the outcomes and after all.
         "fifth": {
             "half": float(np.median([outcome.any_fifth for outcome in found])),
             "all": min(outcome.any_fifth for outcome in found),

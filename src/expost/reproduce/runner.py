@@ -1,4 +1,4 @@
-"""Carry out a plan: several runs at once, each of which is kept, so that nothing is done twice."""
+"""Carry out a plan: several runs at once, each of them saved, so that nothing is done twice."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PARTS = {
     "health": (),
     "examples": (),
 }
-"""The parts of a report, and the streams that they run."""
+"""The parts of a report, and the streams that each of them runs."""
 
 _RUNS = 50
 _QUICK_RUNS = {"linear": 10, "logistic.steep": 10, "logistic.smooth": 3}
 _QUICK_GAP = 0.02
 
-# How long a run takes beside the others: for the estimate, and to start with the longest.
+# The relative time of a run, for the estimate and to start with the longest.
 _COST = {"linear": 1.0, "logistic.steep": 0.1, "logistic.smooth": 8.0}
 
 
@@ -44,17 +44,17 @@ class Watcher(Protocol):
     """Whoever wants to know how far it is."""
 
     def runs(self, done: int, total: int, share: float) -> None:
-        """So many runs are there, of how many; and the share of the work that is done."""
+        """``done`` of ``total`` runs are there, and this share of the work is done."""
         ...
 
     def stage(self, text: str) -> None:
-        """What is done now."""
+        """What is being done now."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be run. The results are a function of this, and of the versions in use."""
+    """What to run. The results depend only on this and on the versions in use."""
 
     parts: tuple[str, ...]
     runs: Mapping[str, int]
@@ -63,6 +63,7 @@ class Plan:
 
     @classmethod
     def of(cls, part: str, *, runs: int | None, seed: int, quick: bool) -> Plan:
+        """The plan for a part or for ``"all"``, with the usual number of runs by default."""
         parts = tuple(PARTS) if part == "all" else (part,)
         names = [name for each in parts for name in PARTS[each]]
         usual = _QUICK_RUNS if quick else dict.fromkeys(STREAMS, _RUNS)
@@ -70,7 +71,7 @@ class Plan:
         return cls(parts, counts, seed, _QUICK_GAP if quick else EFFORT.gap)
 
     def joined(self, earlier: Mapping[str, Any]) -> Plan:
-        """This plan with the other parts of earlier numbers, if those were made in the same way."""
+        """This plan with the other parts of an earlier report, if that was made in the same way."""
         others = [part for part in PARTS if part in earlier and part not in self.parts]
         if not others:
             return self
@@ -140,9 +141,9 @@ def carry_out(plan: Plan, kept: Path, jobs: int, progress: Watcher) -> dict[str,
 
 
 def put(path: Path, text: str) -> None:
-    """Write a file, or leave what was there as it was."""
+    """Write a file completely, or leave it as it was."""
     unfinished = path.with_name(f".{path.name}.new")
-    unfinished.unlink(missing_ok=True)  # of a process that was killed
+    unfinished.unlink(missing_ok=True)  # left by a process that was killed
     replace(path, partial(str, text), unfinished, most=LARGEST_TABLE)
 
 
@@ -180,11 +181,11 @@ def _settings(task: _Task, made_with: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _known(kept: Path, task: _Task, made_with: Mapping[str, str]) -> dict[str, Any] | None:
-    """A run that was kept, if it was made in the same way."""
+    """A saved run, if it was made in the same way."""
     try:
         tree = json.loads(read_text(kept / task.file))
         found: dict[str, Any] = tree["run"]
-        _run_of(found)  # or it is damaged
+        _run_of(found)  # raises if it is damaged
         return found if tree["settings"] == _settings(task, made_with) else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -192,7 +193,7 @@ def _known(kept: Path, task: _Task, made_with: Mapping[str, str]) -> dict[str, A
 
 @contextmanager
 def _workers(jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
-    """Something like ``map``, whose results come as they get ready."""
+    """A function like ``map`` whose results come as soon as they are ready."""
     if jobs <= 1:
         yield map
         return

@@ -1,8 +1,8 @@
 """The composition experiment (paper, Algorithm 5): queries are asked until the filter refuses.
 
-One run is one stream of queries with one response to each. Every filter, with every budget and in
-either way of accounting, sees the same queries and the same responses until it refuses one, so
-that they differ in nothing but their decisions.
+One run is one stream of queries with one response to each. Every filter, with every budget and
+under both ways of accounting, sees the same queries and responses until it refuses a query, so
+that they differ only in their decisions.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _GUARDS = [(kind, i, guard(budget)) for kind, guard in FILTERS.items()
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What one way of accounting said in the course of a run."""
+    """The losses and decisions of one way of accounting in the course of a run."""
 
     losses: Sequence[Enclosure]
-    """At the start and after each response, until no filter goes on."""
+    """At the start and after each response, until every filter has refused."""
     accepted: Mapping[str, Sequence[int]]
-    """By the kind of filter: the number of queries for each of the budgets."""
+    """For each kind of filter, the number of accepted queries at each of the budgets."""
     decisions: int
     undecided: int
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One object that was asked as long as some filter accepted."""
+    """The responses of one object that was asked as long as some filter accepted."""
 
     responses: Sequence[Any]
     traces: Mapping[str, Trace]
@@ -59,7 +59,7 @@ class Run:
 
 @dataclass(slots=True)
 class _Lane:
-    """A way of accounting while it runs, with all the filters that have not refused yet."""
+    """A way of accounting during a run, with the filters that have not refused yet."""
 
     account: Odometer | Groups
     glance: bool = False
@@ -82,7 +82,7 @@ class _Lane:
             self.accepted[kind][i] += 1
 
     def _proved(self, loss: Enclosure) -> Enclosure:
-        """Whoever accepted the last query has proved that the loss is within its budget."""
+        """The loss, bounded by the budgets of the filters that accepted the last query."""
         if not self.losses:
             return loss
         proved = min(guard.budget.enclosure.upper for _, _, guard in self.running)
@@ -101,7 +101,7 @@ class _Lane:
 
 
 def run(stream: Stream, seed: int, number: int, effort: Effort = EFFORT) -> Run:
-    """The run of this number; a function of its arguments alone."""
+    """The run with this number. It depends on the arguments alone."""
     queries, source = _begin(stream, seed, number)
     box = stream.box
     centre = box.locate([0] * stream.dimension)
@@ -127,7 +127,7 @@ def run(stream: Stream, seed: int, number: int, effort: Effort = EFFORT) -> Run:
 
 
 def asked(stream: Stream, seed: int, number: int, responses: Sequence[Any]) -> Transcript:
-    """What was asked in that run and answered with these responses."""
+    """The transcript of the run with this number, up to these responses."""
     queries, _ = _begin(stream, seed, number)
     transcript = Transcript(stream.box)
     for query, response in zip(queries, responses, strict=False):

@@ -1,4 +1,4 @@
-"""What is asked in the paper's experiments: endless streams of random regressions."""
+"""The queries of the paper's experiments: endless streams of random regressions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["LINEAR", "SMOOTH", "STEEP", "STREAMS", "Stream"]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Regressions on [-1, 1]^d, whose parameters are uniform on [-scale, scale].
+    """Regressions on [-1, 1]^d with parameters that are uniform on [-scale, scale].
 
-    Those of a linear one are normalized, ‖θ‖₁ = 1, so that its scores are within [-1, 1].
+    Linear ones are normalized to ‖θ‖₁ = 1, so that their scores are within [-1, 1].
     """
 
     name: str
     number: int
-    """It is part of the seed, so that no two streams share their random numbers."""
+    """Part of the seed, so that no two streams share their random numbers."""
     link: Literal["linear", "logistic"]
     scale: float
     dimension: int = 9
@@ -31,9 +31,11 @@ class Stream:
 
     @property
     def box(self) -> Box:
+        """The domain of the queries."""
         return Box([(-1, 1)] * self.dimension)
 
     def queries(self, generator: np.random.Generator) -> Iterator[Query]:
+        """Random regressions without end."""
         while True:
             theta = generator.uniform(-self.scale, self.scale, self.dimension + 1)
             if self.link == "linear":
@@ -47,8 +49,8 @@ class Stream:
 
 LINEAR = Stream("linear", 1, "linear", 1)
 STEEP = Stream("logistic.steep", 2, "logistic", 10)
-"""As printed."""
+"""The parameters that the paper prints."""
 SMOOTH = Stream("logistic.smooth", 3, "logistic", 1)
-"""What gives the figures that are printed."""
+"""The parameters that reproduce the paper's figures."""
 
 STREAMS = {stream.name: stream for stream in (LINEAR, STEEP, SMOOTH)}

@@ -1,1 +1,1 @@
-"""What a response says: a term of the log-likelihood, on a set or on a box."""
+"""Terms: what one response adds to the log-likelihood, on a set or on a box."""

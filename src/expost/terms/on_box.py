@@ -1,4 +1,4 @@
-"""The logarithm of the weight of one response over a box, as a function of an affine form."""
+"""The log-weight of one response over a box, as a function of an affine form."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import IntEnum
 
 __all__ = ["BLUR", "EVERYWHERE", "Link", "ScoreTerm"]
 
-# How near to an end of a window a form may be on either side of it.
+# Within this distance of an end of a window, a form may count as inside or as outside.
 BLUR = 2.0**-24
 EVERYWHERE = (-math.inf, math.inf)
 
 
 class Link(IntEnum):
-    r"""How an affine form becomes a logarithm.
+    r"""The function that turns an affine form z into a log-weight.
 
     .. math:: \text{LOGISTIC:} \quad & 2 \operatorname{artanh}(\tanh(\varepsilon/4) \tanh(z/2)) \\
               \text{CLIPPED:} \quad & \log(1 + \tanh(\varepsilon/2)
@@ -36,36 +36,36 @@ class Link(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScoreTerm:
-    """What there is to know about one response on a box.
+    """All that the solver needs to know about one response on a box.
 
     At every point x of the box, with z = Σ weights_j·x_j + offset in real numbers,
 
         log(the integer weight that is sampled) = constant + link(z) ± error.
 
-    The constant is the same at all points. The error adds up what comes from the score and the
-    coefficients in doubles, from the share in doubles, from the grid of integer weights, and from
-    epsilon. It is never more than about half of epsilon. A form that is less than ``BLUR`` away
-    from an end of the window may count as inside or as outside. Proof: docs/theory/score_terms.md.
+    The constant is the same at all points. The error covers the rounding of the score, of the
+    coefficients and of the share to doubles, the grid of integer weights, and epsilon. It is at
+    most about half of epsilon. A form closer than ``BLUR`` to an end of the window may count as
+    inside or as outside. Proof: docs/theory/score_terms.md.
     """
 
     link: Link
     epsilon: float
     weights: tuple[float, ...]
-    """One per side of the box."""
+    """One per column of the box."""
     offset: float
     error: float
     window: tuple[float, float] = EVERYWHERE
-    """Lower and upper end of a window; for ``Link.HILL``, between which z is on the whole box."""
+    """The ends of the window; for ``Link.HILL``, the range of z on the whole box."""
     ruler: tuple[object, ...] = ()
-    """What a window is measured with: where it is equal, scores are rounded alike.
+    """How scores are rounded: where this is equal for two terms, they are rounded alike.
 
-    An equal form alone does not say so. It is rounded itself, and next to an end of a window one
-    query may round up what another one rounds down.
+    Equal forms do not imply that. A form is rounded itself, and next to an end of a window one
+    query may round up what another rounds down.
     """
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Worked out once: equal terms are looked for whenever a loss is.
+        # Worked out once, because every loss looks for equal terms.
         parts = self.link, self.epsilon, self.weights, self.offset, self.error
         object.__setattr__(self, "_hash", hash((*parts, self.window, self.ruler)))
 

@@ -16,10 +16,10 @@ from expost.numbers.exact_sum import ExactSum
 __all__ = ["Powers", "Term", "Weights", "as_weights", "logs_of"]
 
 Weights = NDArray[Any]
-"""Integer weights, one per value: int64, or Python integers (object) where those do not fit."""
+"""Integer weights, one per value: int64, or Python integers (object) where they do not fit."""
 
 Powers = tuple[tuple[int, int], ...]
-"""A weight as a product of powers, by base and exponent, up to a factor that values share."""
+"""A weight as a product of powers (base, exponent), up to a factor that all values share."""
 
 _FITS = 2**62
 
@@ -28,17 +28,21 @@ _FITS = 2**62
 # leaves a factor of two. Proof: docs/theory/realized_loss.md.
 _LOG_ERROR = 32 * UNIT
 
-# What a quotient can lose when it is too small for a normal double.
+# How far off a quotient can be if it is too small for a normal double.
 _UNDERFLOW = 2.0**-1070
 
 
 def as_weights(weights: Sequence[Any] | NDArray[Any], total: int) -> Weights:
-    """An array of integers none of which exceeds ``total``, in the narrowest exact type."""
+    """Integers of at most ``total`` as an array: int64 if that is exact, else Python integers."""
     return np.array(weights, dtype=np.int64 if total < _FITS else object)
 
 
 def logs_of(weights: Weights) -> NDArray[np.float64]:
-    """The logarithms of positive weights of any size, about."""
+    """The approximate logarithms of positive weights of any size.
+
+    >>> logs_of(as_weights([1, 10**400], total=10**400)).round(3).tolist()
+    [0.0, 921.034]
+    """
     if weights.dtype == object:
         return np.array([math.log(weight) for weight in weights.tolist()], dtype=np.float64)
     return np.asarray(np.log(weights), dtype=np.float64)
@@ -47,8 +51,12 @@ def logs_of(weights: Weights) -> NDArray[np.float64]:
 class Term:
     """The likelihood of one response at every value of a finite domain, up to a constant factor.
 
-    ``logs`` are the logarithms of its exact weights in doubles, up to one common constant and each
-    within ``error`` of the real number; minus infinity where the weight is zero.
+    ``logs`` are the logarithms of the exact weights as doubles, up to one common constant. Each is
+    within ``error`` of the real number, and minus infinity where the weight is zero.
+
+    >>> term = Term(as_weights([3, 1], total=4))
+    >>> term.loss
+    Nats(ln(3))
     """
 
     __slots__ = ("_widest", "error", "logs")
@@ -60,7 +68,7 @@ class Term:
         self._widest[smallest] -= 1
         if not weights.all():
             self._widest = None
-        # The middle of the logarithms becomes zero: sums stay small, and so do their errors.
+        # Centred at zero, so that sums stay small, and with them their errors.
         reference = math.isqrt(smallest * largest)
         excess = _quotients(weights - reference, reference)
         near = np.abs(excess) < 0.5
@@ -76,9 +84,10 @@ class Term:
 
     @classmethod
     def falling(cls, distances: NDArray[np.int64], heavy: int, light: int) -> Term:
-        """Of weights (light/heavy)^distance, which are never written out.
+        """The term of the weights (light/heavy)^distance, which are never written out.
 
-        A logarithm is a product of two doubles: half an integer, and one next to log(heavy/light).
+        Each logarithm is a product of two doubles: half an integer, and the double next to
+        log(heavy/light).
         """
         term = cls.__new__(cls)
         nearest, farthest = int(distances.min()), int(distances.max())
@@ -88,7 +97,7 @@ class Term:
         term.logs.setflags(write=False)
         span = farthest - nearest
         term._widest = Counter({heavy: span, light: -span})
-        # Rates too small for a normal double are off by more than a unit of themselves.
+        # A rate too small for a normal double has a relative error of more than a unit.
         error = span * (_LOG_ERROR * rate.upper + rate.width)
         term.error = error + _UNDERFLOW if span else 0.0
         return term
@@ -96,7 +105,7 @@ class Term:
     def shared_by(self, heavier: NDArray[np.bool_]) -> Term:
         """The term of values each of which has the heavier or the lighter of two weights.
 
-        This is the term of the lighter and the heavier one: logarithms are not taken again.
+        ``self`` is the term of just the two, lighter first, so no logarithm is taken again.
         """
         term = Term.__new__(Term)
         both = bool(heavier.any()) and not heavier.all()
@@ -109,7 +118,7 @@ class Term:
 
     @property
     def loss(self) -> Nats:
-        """The loss that this response realizes on its own."""
+        """The loss that this response realizes on its own: log of largest over smallest weight."""
         return INFINITE if self._widest is None else Nats.of(ExactSum.product(self._widest))
 
 

@@ -1,4 +1,15 @@
-"""Composition rules: what a sequence of queries takes of an (epsilon, delta) budget."""
+"""Composition rules: how much of an (epsilon, delta) budget a sequence of queries takes.
+
+A rule looks at the queries and never at the responses. :class:`Mixture` is the default. If you know
+roughly how large the queries will be, :class:`Renyi` accepts slightly more. The others are here
+for comparison.
+
+>>> from expost.filters.rules import Mixture, Renyi
+>>> Mixture.for_budget(epsilon=5, delta="1e-6")
+Mixture(4 lambdas from 5.116)
+>>> Renyi.for_plan(epsilon=5, delta="1e-6", query_epsilon="0.1")
+Renyi(order=6.399)
+"""
 
 from __future__ import annotations
 
@@ -30,6 +41,10 @@ RULES: dict[str, type[Rule]] = {
 
 
 def rule_from_json(value: Any) -> Rule:
-    """The rule of a file, by its kind."""
+    """The rule that a transcript file describes, by its ``kind``.
+
+    >>> rule_from_json({"kind": "whitehouse", "delta_prime": "5e-7"})
+    Whitehouse(delta_prime=0.0000005)
+    """
     kind, fields = of_kind(value, RULES, "rule")
     return kind.from_json(fields)

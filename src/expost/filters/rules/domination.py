@@ -1,12 +1,12 @@
 r"""The least budget above which a mixture of exponentials dominates the excess of a loss.
 
-The martingale rules all rest on one inequality. With weights w and sums of cumulants S, they
-accept iff for all u >= 0
+All martingale rules rest on one inequality. With weights w and sums of cumulants S, they accept if
+and only if for all u >= 0
 
 .. math:: 1 - e^{-u} \le \delta \sum_j w_j e^{\lambda_j (\varepsilon_g + u) - S_j} .
 
-The right side less the left one is convex in e^{-u}, so that a single tangent bounds it for all u
-at once. Proof: docs/theory/approximate.md.
+The right side minus the left one is convex in e^{-u}, so a single tangent bounds it for all u at
+once. Proof: docs/theory/approximate.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Component:
 
 
 def least_budget(components: Sequence[Component], delta: Fraction) -> Enclosure:
-    """Doubles around the least budget, which is at least zero, that the inequality allows."""
+    """Doubles around the least budget for which the inequality holds, which is never negative."""
     if not components:
         return NEVER
     place = Fraction(_touching(components, delta))
@@ -72,13 +72,13 @@ def _dot(*factors: Sequence[Decimal]) -> Decimal:
 
 
 def _touching(components: Sequence[Component], delta: Fraction) -> float:
-    """About where log Σ (1 + λ) δ w e^(λ x - S) is zero: the tangent there is the best one."""
+    """Roughly where log Σ (1 + λ) δ w e^(λ x - S) is zero: the tangent there is the best one."""
     rates = [float(part.exponent) for part in components]
     starts = [
         _log((1 + part.exponent) * delta * part.weight) - float(part.cumulants)
         for part in components
     ]
-    # Where one term alone is 1 the sum is not below 1; from there Newton only goes down.
+    # Where a single term is 1 the sum is at least 1; from there Newton's method only goes down.
     place = min(-start / rate for start, rate in zip(starts, rates, strict=True))
     for _ in range(100):
         powers = [start + rate * place for start, rate in zip(starts, rates, strict=True)]

@@ -31,13 +31,14 @@ SMALLEST, LARGEST = Fraction(1, 10**6), 10**9
 
 
 class Martingale(Rule):
-    r"""A rule whose excess is dominated by one nonnegative supermartingale of mean at most 1.
+    r"""A rule that bounds the excess of the loss L by a nonnegative supermartingale of mean <= 1.
 
     .. math:: M = \sum_j w_j e^{\lambda_j L - \sum_i K_i(\lambda_j)}
 
-    So it also accepts what fits when the epsilons are added up: there is no excess then.
-    ``delta_prime`` is for the excess, and the rest of delta for the deltas of the queries; without
-    it there is no rest. A query with a delta and a cumulant of its own counts by that cumulant.
+    Here K_i is the cumulant of query i. The rule also accepts if the epsilons add up to at most
+    the budget, because there is no excess then. Of delta, the part ``delta_prime`` is for the
+    excess and the rest for the deltas of the queries; by default all of it is for the excess. A
+    query with a delta and a cumulant of its own counts by that cumulant.
     """
 
     delta_prime: Fraction | None
@@ -45,7 +46,7 @@ class Martingale(Rule):
     @property
     @abstractmethod
     def components(self) -> Iterable[tuple[Fraction, Fraction]]:
-        """The weights and the exponents lambda."""
+        """Pairs of a weight and an exponent lambda."""
 
     def allowance(self, delta: Fraction) -> Fraction:
         return Fraction(0) if self.delta_prime is None else delta - self.delta_prime
@@ -76,7 +77,7 @@ class Martingale(Rule):
 
 
 def read_exponent(number: ExactLike) -> Fraction:
-    """An exponent lambda as a person writes it, exactly."""
+    """An exponent lambda, exactly as a person writes it."""
     value = exact(number)
     if value <= 0:
         raise InvalidInput("must be greater than 0")
@@ -86,16 +87,20 @@ def read_exponent(number: ExactLike) -> Fraction:
 
 
 def read_reserve(delta_prime: ExactLike | None) -> Fraction | None:
-    """The part of delta that is for the excess, if not all of it."""
+    """The part of delta that is for the excess; None for all of it."""
     return None if delta_prime is None else read_delta(delta_prime, "delta_prime")
 
 
 def reserve_from_json(fields: dict[str, Any]) -> Fraction | None:
-    """The same in a file, where null is not a number."""
+    """The same from a file, in which the field may be missing but not null."""
     given = "delta_prime" in fields
     return read_delta(fields["delta_prime"], "delta_prime") if given else None
 
 
 def shown_exponent(number: float) -> Fraction:
-    """An exponent of four digits, as a person would write it, within the limits."""
+    """An exponent rounded to four digits, as a person would write it, within the limits.
+
+    >>> shown_exponent(5.04712)
+    Fraction(5047, 1000)
+    """
     return min(Fraction(LARGEST), max(SMALLEST, Fraction(f"{number:.4g}")))

@@ -1,4 +1,4 @@
-"""A mixture over several orders, for when nothing is declared."""
+"""A mixture of several Rényi orders: the default rule, for when nothing is planned in advance."""
 
 from __future__ import annotations
 
@@ -24,19 +24,26 @@ __all__ = ["Mixture"]
 
 _MOST = 4
 
-# Measured over many budgets and sizes: nearly all weight on one order costs it little, and a small
-# weight on larger ones is enough, because a weight w costs log(1/w)/λ.
+# Measured over many budgets and sizes: an order with nearly all the weight loses little by it, and
+# a small weight is enough for larger ones, because a weight w costs log(1/w)/λ.
 _WEIGHTS = tuple(map(Fraction, ("0.94", "0.02", "0.02", "0.02")))
 
 
 @dataclass(frozen=True, repr=False)
 class Mixture(Martingale):
-    r"""Several orders at once, with weights that are fixed in advance.
+    r"""Compose at several Rényi orders at once, with weights that are fixed in advance.
+
+    With :math:`K_i` the cumulant of query i, accept while
 
     .. math:: 1 - e^{-u} \le \delta \sum_j w_j e^{\lambda_j (\varepsilon_g + u) -
-              \sum_i K_i(\lambda_j)} \quad \text{for all } u \ge 0
+              \sum_i K_i(\lambda_j)} \quad \text{for all } u \ge 0 ,
 
-    The epsilons may also add up to the budget. Proof: docs/theory/approximate.md.
+    or while the epsilons add up to at most the budget. Weights sum to exactly one. Use
+    :meth:`for_budget` unless you know better orders. Proof: docs/theory/approximate.md.
+
+    >>> from expost.filters.rules import Mixture
+    >>> Mixture(lambdas=[5, 20], weights=["0.9", "0.1"])
+    Mixture(2 lambdas from 5)
     """
 
     kind: ClassVar[str] = "mixture"
@@ -67,9 +74,10 @@ class Mixture(Martingale):
 
     @classmethod
     def for_budget(cls, epsilon: ExactLike, delta: ExactLike) -> Mixture:
-        """Orders for a budget of which nothing else is known.
+        """The mixture for a budget if nothing else is known about the queries.
 
-        It accepts all that Whitehouse accepts, and nearly what the best order does.
+        It accepts all that Whitehouse accepts, and nearly as much as the best order for the
+        queries would.
 
         >>> Mixture.for_budget(epsilon="5.08", delta="1e-6")
         Mixture(4 lambdas from 5.047)
@@ -78,7 +86,7 @@ class Mixture(Martingale):
 
     @classmethod
     def for_exact_budget(cls, budget: Nats, delta: Fraction) -> Mixture:
-        """The same for an exact budget."""
+        """The same for a budget that was read already."""
         first = best_exponent_for_small(budget.nearest, delta * _WEIGHTS[0])
         first = min(first, Fraction(LARGEST, 2 ** (len(_WEIGHTS) - 1)))
         return cls([first * 2**step for step in range(len(_WEIGHTS))], _WEIGHTS)

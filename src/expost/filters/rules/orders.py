@@ -1,4 +1,4 @@
-"""Orders that suit a budget. They are chosen in doubles: any order is sound."""
+"""Orders that suit a budget. They are chosen in doubles, because any order is sound."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["best_exponent", "best_exponent_for_small"]
 
 
 def best_exponent(budget: float, delta: Fraction, epsilon: float) -> Fraction:
-    """The exponent at which most queries of one epsilon fit."""
+    """The exponent at which the most queries of one epsilon fit into a budget."""
     return _highest(lambda rate: _room(rate, budget, delta) / _cumulant(rate, epsilon))
 
 
@@ -22,7 +22,7 @@ def best_exponent_for_small(budget: float, delta: Fraction) -> Fraction:
 
 
 def _room(rate: float, budget: float, delta: Fraction) -> float:
-    """What the cumulants may add up to."""
+    """The most that the cumulants may add up to."""
     gain = math.log1p(rate) + rate * math.log1p(1 / rate)
     return rate * budget + math.log(delta.numerator) - math.log(delta.denominator) + gain
 
@@ -35,7 +35,7 @@ def _cumulant(rate: float, epsilon: float) -> float:
 
 
 def _highest(gain: Callable[[float], float]) -> Fraction:
-    """A maximum on a logarithmic scale: the best of a grid, then between its neighbours."""
+    """The maximum on a logarithmic scale: the best of a grid, then of finer ones around it."""
     low, high = math.log(SMALLEST), math.log(LARGEST)
     for _ in range(12):
         step = (high - low) / 100

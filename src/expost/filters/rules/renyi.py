@@ -1,4 +1,4 @@
-"""A Rényi filter of one order that is fixed in advance."""
+"""The Rényi rule, with one order that is fixed in advance."""
 
 from __future__ import annotations
 
@@ -25,13 +25,25 @@ __all__ = ["Renyi"]
 
 @dataclass(frozen=True, repr=False)
 class Renyi(Martingale):
-    r"""The filter of Feldman and Zrnic (2021) at order λ + 1, with the best known conversion.
+    r"""Compose by Rényi divergence at one order λ + 1 (Feldman and Zrnic 2021).
+
+    With :math:`K_i` the cumulant of query i, accept while
 
     .. math:: \frac{\sum_i K_i(\lambda) + \log\frac1\delta + \lambda \log \lambda
-              - (\lambda + 1) \log(\lambda + 1)}{\lambda} \le \varepsilon_g
+              - (\lambda + 1) \log(\lambda + 1)}{\lambda} \le \varepsilon_g ,
 
-    The conversion is that of Canonne, Kamath and Steinke (2020). The epsilons may also add up
-    to the budget, which is the order of infinity. Proof: docs/theory/approximate.md.
+    or while the epsilons add up to at most the budget, which is the infinite order. The conversion
+    to (epsilon, delta) is the best known (Canonne, Kamath and Steinke 2020). If you know roughly
+    how large the queries will be, :meth:`for_plan` picks the order. Proof:
+    docs/theory/approximate.md.
+
+    >>> from fractions import Fraction
+    >>> import expost as xp
+    >>> from expost.filters.rules import Renyi
+    >>> rule, answer = Renyi(8), xp.randomized_response(epsilon="0.1")
+    >>> price = rule.price(answer, xp.FiniteSet(["no", "yes"]))
+    >>> round(rule.cost(price * 100, Fraction("1e-6")).upper, 3)
+    5.215
     """
 
     kind: ClassVar[str] = "renyi"
@@ -50,7 +62,7 @@ class Renyi(Martingale):
 
     @classmethod
     def for_plan(cls, epsilon: ExactLike, delta: ExactLike, query_epsilon: ExactLike) -> Renyi:
-        """The order that accepts most queries of about this epsilon on a budget.
+        """The order that accepts the most queries of about ``query_epsilon`` on a budget.
 
         >>> Renyi.for_plan(epsilon="5.08", delta="1e-6", query_epsilon="0.1")
         Renyi(order=6.319)

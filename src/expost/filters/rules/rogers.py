@@ -1,4 +1,4 @@
-"""The first filter that was better than sums, for comparison."""
+"""The first rule that was better than sums, for comparison."""
 
 from __future__ import annotations
 
@@ -27,16 +27,26 @@ _BITS = 64
 
 @dataclass(frozen=True)
 class Rogers(Rule):
-    r"""The filter of Rogers, Roth, Ullman and Vadhan (2016, Theorem 5.1).
+    r"""The first adaptive advanced composition (Rogers, Roth, Ullman and Vadhan 2016, Theorem 5.1).
 
-    With :math:`c = \varepsilon_g^2 / (28.04 \log(1/\delta_g))` and :math:`\delta_g < 1/e`,
+    With :math:`c = \varepsilon_g^2 / (28.04 \log(1/\delta_g))` and :math:`\delta_g < 1/e`, accept
+    while
 
     .. math:: \sum_i \frac{\varepsilon_i (e^{\varepsilon_i} - 1)}{2} + \sqrt{2 \left(\sum_i
               \varepsilon_i^2 + c\right) \left(1 + \tfrac12 \log\left(\tfrac1c \sum_i
               \varepsilon_i^2 + 1\right)\right) \log\tfrac{2}{\delta_g}} \le \varepsilon_g,
-              \quad \sum_i \delta_i \le \frac{\delta_g}{2}
+              \quad \sum_i \delta_i \le \frac{\delta_g}{2} ,
 
-    The epsilons may also add up to the budget. Proof: docs/theory/approximate.md.
+    or while the epsilons add up to at most the budget. It is here for comparison. Proof:
+    docs/theory/approximate.md.
+
+    >>> from fractions import Fraction
+    >>> import expost as xp
+    >>> from expost.filters.rules import Rogers
+    >>> rule, answer = Rogers(), xp.randomized_response(epsilon="0.1")
+    >>> price = rule.price(answer, xp.FiniteSet(["no", "yes"]))
+    >>> round(rule.cost(price * 100, Fraction("1e-6")).upper, 3)
+    8.658
     """
 
     kind: ClassVar[str] = "rogers"
@@ -62,7 +72,7 @@ class Rogers(Rule):
             return math.inf, math.inf
         if epsilon == 0:
             return 0.0, 0.0
-        # Enough bits to tell e^epsilon from 1; one unit more than the floor is above it.
+        # Enough bits to tell e^epsilon from 1. One unit more than the floor is an upper bound.
         bits = _BITS + max(0, -math.frexp(float(epsilon))[1])
         growth = Fraction(scaled_exp(epsilon, bits) + 1, 1 << bits) - 1
         return double_above(epsilon * epsilon), double_above(epsilon * growth / 2)
@@ -77,7 +87,7 @@ class Rogers(Rule):
             root = quotient(squares).sqrt()
             drift = quotient(mean) / root
             middle, width = _about(drift, delta), _WIDTH
-            # Both ends are proved here, whatever the search for them did.
+            # This proves both ends, whatever the search for them did.
             while (
                 _share(low := middle * (1 - width), drift, delta) <= 1 + _SURE
                 or _share(high := middle * (1 + width), drift, delta) >= 1 - _SURE
@@ -90,10 +100,9 @@ class Rogers(Rule):
 
 
 def _share(budget: Decimal, drift: Decimal, delta: Fraction) -> Decimal:
-    """The left side of the theorem as a share of the budget; it falls as the budget grows.
+    """The left side of the theorem as a share of the budget, which falls as the budget grows.
 
-    The budget and the drift, which is the first sum, are in units of the root of the sum of the
-    squares.
+    Both the budget and the drift (the first sum) are divided by the root of the sum of squares.
     """
     logarithm = -quotient(delta).ln()
     scale, square = _CONSTANT * logarithm, budget * budget
@@ -102,7 +111,7 @@ def _share(budget: Decimal, drift: Decimal, delta: Fraction) -> Decimal:
 
 
 def _about(drift: Decimal, delta: Fraction) -> Decimal:
-    """The budget of which the share is one: in doubles, and then by a chord in decimals."""
+    """Roughly the budget whose share is one: first in doubles, then by a chord in decimals."""
     start, log = float(drift), math.log(delta.denominator) - math.log(delta.numerator)
     scale, factor = float(_CONSTANT) * log, 2 * (log + math.log(2))
 

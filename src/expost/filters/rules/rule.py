@@ -1,8 +1,8 @@
 """What a composition rule is: sums over the accepted queries, and the budget that they take.
 
-A rule never looks at a response. It has no budget of its own; whatever its theorem needs fixed in
-advance is one of its parameters. Every sum can only grow, and so does the budget that it takes: a
-transcript that fits has always fitted.
+A rule never looks at a response. It has no budget of its own: whatever its theorem needs fixed in
+advance is one of its parameters. Sums can only grow, and so does the budget that they take. So if
+a transcript fits, every beginning of it did.
 """
 
 from __future__ import annotations
@@ -22,15 +22,21 @@ from expost.queries import Query
 __all__ = ["NEVER", "Amount", "Rule", "Total", "rounded_up"]
 
 Amount = Fraction | float
-"""An exact sum of doubles; a float only where it is infinite."""
+"""An exact sum of doubles; a float only if it is infinite."""
 
 NEVER = Enclosure(math.inf, math.inf)
-"""The cost of what fits no budget."""
+"""The cost of something that fits into no budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What a rule has summed up over some queries."""
+    """The sums of a rule over some queries: epsilons, deltas, and amounts of the rule's own.
+
+    >>> from expost.numbers import Nats
+    >>> one = Total(Added.of(Nats(Fraction("0.1"))), Fraction("1e-7"))
+    >>> (one * 3 + one).epsilon.exact, (one * 3 + one).delta
+    (Fraction(2, 5), Fraction(1, 2500000))
+    """
 
     epsilon: Added = field(default=Added())
     delta: Fraction = Fraction(0)
@@ -50,8 +56,15 @@ class Total:
 class Rule(ABC):
     """An (epsilon, delta) composition theorem for queries that are chosen adaptively.
 
-    Frozen. A rule accepts while :meth:`cost`, or else the sum of the epsilons, is within the
-    budget, and the deltas of the queries are within :meth:`allowance`.
+    A rule is given to :class:`CompositionFilter` or :class:`ApproximateFilter`, which accept a
+    query while :meth:`cost` or the sum of the epsilons is within the budget, and the sum of the
+    queries' deltas is within :meth:`allowance`. Rules are frozen. Choose one before the first
+    response: accepting whatever one of two rules accepts is not a rule.
+
+    >>> import expost as xp
+    >>> from expost.filters.rules import Sums
+    >>> xp.CompositionFilter(epsilon=1, delta="1e-6", rule=Sums()).rule
+    Sums()
     """
 
     kind: ClassVar[str]
@@ -63,7 +76,7 @@ class Rule(ABC):
     @classmethod
     @abstractmethod
     def from_json(cls, fields: dict[str, Any]) -> Rule:
-        """Read the parameters, without ``kind``, strictly."""
+        """Read the parameters of a file, without ``kind``; unknown fields are errors."""
 
     def check(self, delta: Fraction) -> None:
         """Refuse a delta that the theorem does not allow."""
@@ -71,7 +84,7 @@ class Rule(ABC):
             raise InvalidInput("must be at most delta", "delta_prime")
 
     def allowance(self, delta: Fraction) -> Fraction:
-        """What the deltas of the queries may add up to; fixed in advance."""
+        """The most that the deltas of the queries may add up to, fixed in advance."""
         return delta
 
     def charge(self, query: Query, domain: Domain) -> tuple[Nats, Fraction]:
@@ -80,17 +93,17 @@ class Rule(ABC):
 
     @abstractmethod
     def amounts(self, query: Query, domain: Domain) -> Iterable[float]:
-        """What else is summed up, rounded up to doubles."""
+        """What else the rule sums up, each amount rounded up to a double."""
 
     @abstractmethod
     def cost(self, total: Total, delta: Fraction) -> Enclosure:
-        """The least budget on which the formula of the theorem accepts all of this.
+        """The least budget at which the formula of the theorem accepts all of this.
 
         Act on ``upper``. Both ends are certain, given the sums.
         """
 
     def price(self, query: Query, domain: Domain) -> Total:
-        """The sums over one query."""
+        """The sums for one query; multiply and add them for several."""
         epsilon, delta = self.charge(query, domain)
         amounts = tuple(
             amount if amount == math.inf else Fraction(amount)
@@ -100,6 +113,6 @@ class Rule(ABC):
 
 
 def rounded_up(epsilon: Nats) -> Fraction | None:
-    """The double that is not below an amount, exactly; None if that is infinite."""
+    """The next double that is not below an amount, as a fraction; None if it is infinite."""
     upper = epsilon.enclosure.upper
     return None if upper == math.inf else Fraction(upper)

@@ -1,4 +1,4 @@
-"""Advanced composition with adaptive parameters, at the constants of the fixed ones."""
+"""Advanced composition with adaptive parameters, and the same constants as with fixed ones."""
 
 from __future__ import annotations
 
@@ -21,12 +21,23 @@ __all__ = ["Whitehouse"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Whitehouse(Rule):
-    r"""The filter of Whitehouse, Ramdas, Rogers and Wu (2023, Theorem 1).
+    r"""Adaptive advanced composition (Whitehouse, Ramdas, Rogers and Wu 2023, Theorem 1).
+
+    Accept while
 
     .. math:: \sqrt{2 \log(1/\delta') \sum_i \varepsilon_i^2} + \tfrac12 \sum_i \varepsilon_i^2
-              \le \varepsilon_g, \quad \delta' + \sum_i \delta_i \le \delta_g
+              \le \varepsilon_g, \quad \delta' + \sum_i \delta_i \le \delta_g ,
 
-    The epsilons may also add up to the budget. Proof: docs/theory/approximate.md.
+    or while the epsilons add up to at most the budget. ``delta_prime`` is the part δ' of delta
+    that pays for the composition; the rest is for the deltas of the queries. Proof:
+    docs/theory/approximate.md.
+
+    >>> import expost as xp
+    >>> from expost.filters.rules import Whitehouse
+    >>> rule, answer = Whitehouse("1e-6"), xp.randomized_response(epsilon="0.1")
+    >>> price = rule.price(answer, xp.FiniteSet(["no", "yes"]))
+    >>> round(rule.cost(price * 100, rule.delta_prime).upper, 3)
+    5.757
     """
 
     kind: ClassVar[str] = "whitehouse"
