@@ -94,13 +94,20 @@ class BoxLogLikelihood(Tallied[Box]):
         return capped(query.on(self.domain).epsilon, query.ceiling(self.domain).enclosure)
 
     def loss(self, effort: Effort) -> Enclosure:
-        return capped(spread(self.terms, self.domain, effort), self.spent)
+        return self._capped(spread(self.terms, self.domain, effort))
 
     def closest(self, effort: Effort) -> Enclosure:
         return self.loss(effort)
 
     def loss_against(self, limit: float, effort: Effort) -> Enclosure:
         (loss,) = all_compared([self.terms], self.domain, limit, effort)
+        return self._capped(loss)
+
+    def _capped(self, loss: Enclosure) -> Enclosure:
+        """A loss that is far below the sum of the epsilons needs no exact sum to say so."""
+        about = math.fsum(term.epsilon * times for _, term, times in self._in_order())
+        if self._charged is None and loss.upper < 0.999 * about:
+            return loss
         return capped(loss, self.spent)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -30,12 +29,9 @@ class Tallied(Generic[D]):
     def charged(self) -> Added:
         if self._charged is not None:
             return self._charged
-        counts: Counter[Nats] = Counter()
-        for part in self.tally:
-            counts[part.query.ceiling(self.domain)] += part.times
         total = Added()
-        for charge, times in counts.items():
-            total += Added.of(charge) * times
+        for part in self.tally:
+            total += Added.of(part.query.ceiling(self.domain)) * part.times
         return total
 
     def _charged_with(self, query: Query, times: int = 1) -> Added:
