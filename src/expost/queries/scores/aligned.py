@@ -204,8 +204,8 @@ class BoxScore(AlignedScore):
             (low, low_under), (high, high_under) = corners
             return low * high_under, high * low_under, low_under * high_under
         # Twice the score in the middle of the box.
-        middle = 2 * self.first * under + sum(map(mul, self.tops, sums))
-        return middle - self._width, middle + self._width, 2 * self.bottom * under
+        middle, width = 2 * self.first * under + sum(map(mul, self.tops, sums)), self._width
+        return middle - width, middle + width, 2 * self.bottom * under
 
     def corner(self, sign: int) -> tuple[float, ...]:
         """Where the score is extreme: every coordinate on the side that its weight says.
