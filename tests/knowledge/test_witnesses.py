@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.numbers import Nats
 from support import strategies
+from support.boxes import some_case
 
 TWO = xp.FiniteSet(["no", "yes"])
 
@@ -79,7 +81,6 @@ def test_one_value_alone_teaches_nothing() -> None:
     [
         (xp.Transcript(TWO), 0, "delta: must be greater than 0"),
         (xp.Transcript(TWO), "x", 'delta: must be a decimal or "p/q"'),
-        (xp.Transcript(xp.Box(age=(0, 1))), 1, "a witness needs a finite domain, not a box"),
         (3, 1, "must be a transcript, not int"),
     ],
 )
@@ -130,3 +131,31 @@ def test_a_query_that_can_rule_a_value_out_breaks_every_limit() -> None:
 def test_a_negative_limit_is_bad_input() -> None:
     with pytest.raises(xp.InvalidInput, match=r"^epsilon: must not be negative$"):
         xp.broken_limit(xp.randomized_response(epsilon=1), TWO, -1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_witness_on_a_box_is_certified_by_exact_arithmetic(seed: int) -> None:
+    transcript = some_case(random.Random(seed), noise=False).transcript
+    found = xp.witness(transcript, "0.01")
+    ratio = Fraction(1)
+    for exchange in transcript.exchanges:
+        likelihood = exchange.query.on(transcript.domain)
+        position = likelihood.position(exchange.response)
+        assert position is not None
+        points = (transcript.domain.locate(x) for x in (found.likeliest, found.unlikeliest))
+        high, low = (likelihood.pmf(point).probability(position) for point in points)
+        ratio *= high / low
+    assert found.loss == xp.Nats(ratio=ratio)
+    # Bayes' rule by hand, on the two points.
+    p = found.before
+    assert found.after == p * ratio / (p * ratio + 1 - p)
+    assert found.loss.enclosure.lower - Fraction("0.01") <= found.gain.upper
+    loss = xp.realized_loss(transcript)
+    assert found.loss.enclosure.lower <= loss.upper
+    assert found.loss.enclosure.upper >= loss.lower - 1e-6
+
+
+def test_where_a_box_has_learned_nothing_a_witness_gains_nothing() -> None:
+    found = xp.witness(xp.Transcript(xp.Box(age=(0, 1), region=xp.categories("a", "b"))), 1)
+    assert found.likeliest == found.unlikeliest == (0.0, "a")
+    assert found.before == found.after == 1

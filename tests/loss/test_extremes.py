@@ -18,7 +18,7 @@ from support.strategies import columns, transcripts
 
 
 def most_apart(odometer: xp.Odometer) -> Apart | None:
-    return odometer.log_likelihood.most_apart()
+    return odometer.log_likelihood.most_apart(odometer.effort)
 
 
 def likelihoods(transcript: xp.Transcript) -> list[Fraction]:

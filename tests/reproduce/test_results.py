@@ -75,7 +75,7 @@ def test_half_of_the_weight_lies_up_to_the_weighted_median(
 def test_two_points_prove_what_they_say() -> None:
     found = run(STEEP, 3, 0)
     transcript = asked(STEEP, 3, 0, found.responses)
-    proof = two_points(transcript, seed=1)
+    proof = two_points(transcript)
     logs = []
     for point in (proof.likelier, proof.unlikelier):
         assert all(-1 <= x <= 1 and x == round(x, 2) for x in point)

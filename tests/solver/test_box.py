@@ -24,6 +24,8 @@ import numpy as np
 import pytest
 
 import expost as xp
+from expost.domains import Integers
+from expost.loss.on_box import BoxLogLikelihood
 from expost.loss.realized import basic_loss
 from expost.solver import branch_and_bound
 from expost.solver.spread import BoxSpread, blocks
@@ -380,3 +382,19 @@ def test_a_search_that_moves_is_not_ended() -> None:
         assert (one.nodes, one.enclosure) == (other.nodes, other.enclosure)
         hard += one.nodes > 1000
     assert hard > 1
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_points_that_are_found_are_in_the_box_and_prove_the_lower_end(seed: int) -> None:
+    case = some_case(random.Random(seed))
+    total = xp.Odometer(case.transcript).log_likelihood
+    assert isinstance(total, BoxLogLikelihood)
+    spread = BoxSpread(total.terms, case.box)
+    spread.narrow(xp.Effort(gap=1e-4, nodes=60))
+    above, below = spread.highest_at, spread.lowest_at
+    for point in (above, below):
+        assert case.box.locate(case.box.value(point)) == point
+        whole = [isinstance(column, Integers) for column in case.box.columns]
+        assert [isinstance(x, int) for x in point] == whole
+    with mpmath.workdps(50):
+        assert max(0, case.sampled_loss(above, below)) >= spread.enclosure.lower

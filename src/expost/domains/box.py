@@ -116,6 +116,20 @@ class Box:
         return tuple(result)
 
     @cached_property
+    def column_names(self) -> tuple[str, ...]:
+        """The coordinates by name; of one with categories each of its columns."""
+        names = self.names or tuple(str(i) for i in range(len(self.sides)))
+        return tuple(
+            column
+            for name, side in zip(names, self.sides, strict=True)
+            for column in (
+                [f"{name}={label}" for label in side.labels]
+                if isinstance(side, Categories)
+                else [name]
+            )
+        )
+
+    @cached_property
     def groups(self) -> tuple[range, ...]:
         """The columns of each categorical coordinate."""
         pairs = zip(self.sides, self.places, strict=True)

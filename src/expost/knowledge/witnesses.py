@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from expost.domains import FiniteSet, Value
+from expost.domains import Box, FiniteSet, Value
 from expost.errors import InvalidInput, at, expect
 from expost.knowledge.belief import Belief, confidence, exact_likelihoods
 from expost.knowledge.gain import nats_of
 from expost.knowledge.statement import Statement
+from expost.loss.extremes import exact_ratio
+from expost.loss.on_box import BoxLogLikelihood
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, exact, positive
 from expost.queries import Query, check_query
 from expost.queries.likelihood import BySufficientTerms, FiniteLikelihood
 from expost.queries.values.pairwise import Pairwise
+from expost.solver import Effort
 from expost.transcript import Transcript
 
 __all__ = ["Witness", "broken_limit", "witness"]
@@ -36,7 +40,7 @@ class Witness:
     before: Fraction
     after: Fraction
     loss: Nats
-    """The exact realized loss."""
+    """The exact realized loss; on a box what the two points show of it, exactly."""
     response: Value | None = None
     """The response that breaks the limit, from :func:`broken_limit`."""
 
@@ -58,6 +62,9 @@ def witness(transcript: Transcript, delta: ExactLike) -> Witness:
 
     and p is the largest of 1/2, 1/3, … that is small enough.
 
+    On a box the two values are the best points that the search finds, and the belief is over them
+    alone, by columns. Their exact ratio takes the place of the realized loss, which is no less.
+
     If the loss is infinite, the statement is that it is the unlikeliest value: the responses rule
     it out, and the gain is minus infinity. (Paper, Lemma 3.2, where delta is about the ratio and p
     can be above one.) Proof: docs/theory/knowledge.md.
@@ -73,9 +80,27 @@ def witness(transcript: Transcript, delta: ExactLike) -> Witness:
     with at("delta"):
         allowed = positive(delta, at_most=10**6)
     domain = transcript.domain
-    if not isinstance(domain, FiniteSet):
-        raise InvalidInput("a witness needs a finite domain, not a box")
-    likelihoods = exact_likelihoods(transcript)
+    if isinstance(domain, Box):
+        return _on_box(transcript, domain, allowed)
+    return _between(domain, domain.values, exact_likelihoods(transcript), allowed)
+
+
+def _on_box(transcript: Transcript, box: Box, allowed: Fraction) -> Witness:
+    """A witness on the two points that the search has found, with the exact weights at them."""
+    above, below = BoxLogLikelihood.of(box, transcript.exchanges).found(Effort())
+    ratio = exact_ratio(transcript.tally, box, above, below)
+    if ratio < 1:
+        above, below, ratio = below, above, 1 / ratio
+    points = list(dict.fromkeys((above, below)))
+    likelihoods = [ratio.numerator, ratio.denominator][: len(points)]
+    domain = FiniteSet(points, names=box.column_names)
+    return _between(domain, [box.value(point) for point in points], likelihoods, allowed)
+
+
+def _between(
+    domain: FiniteSet, values: Sequence[Value], likelihoods: Sequence[int], allowed: Fraction
+) -> Witness:
+    """A witness on the values with the largest and the smallest likelihood."""
     highest, lowest = max(likelihoods), min(likelihoods)
     if highest == 0:
         raise InvalidInput("no value can have given these responses")
@@ -90,8 +115,8 @@ def witness(transcript: Transcript, delta: ExactLike) -> Witness:
     belief = Belief.from_weights(domain, weights)
     statement = Statement(domain, {domain.values[about]: 1})
     return Witness(
-        likeliest=domain.values[top],
-        unlikeliest=domain.values[bottom],
+        likeliest=values[top],
+        unlikeliest=values[bottom],
         belief=belief,
         statement=statement,
         before=confidence(belief, statement),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from expost.domains import Box
+from expost.domains import Box, Point
 from expost.numbers import Enclosure, up
 from expost.solver import Effort
 from expost.terms.on_box import ScoreTerm
@@ -37,6 +37,13 @@ def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
     if joint.unsettled > effort.gap and terms.total() > _GROUP:
         return _together([[joint], _in_groups(terms, box, _GROUP, effort)])
     return joint.enclosure
+
+
+def found_points(terms: Terms, box: Box, effort: Effort) -> tuple[Point, Point]:
+    """The points with the largest and the smallest value that a search finds, by columns."""
+    joint = _start(terms, box)
+    joint.narrow(effort)
+    return joint.highest_at, joint.lowest_at
 
 
 def all_compared(

@@ -86,7 +86,7 @@ class LogLikelihood(Protocol):
         """The same before the last of these queries, plus its epsilon."""
         ...
 
-    def most_apart(self) -> Apart | None:
+    def most_apart(self, effort: Effort) -> Apart | None:
         """Two values that the responses tell apart most, if any."""
         ...
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import ClassVar
 
-from expost.domains import Box
+from expost.domains import Box, Point
 from expost.filters import WorstCase
-from expost.loss.box_spreads import all_compared, spread
+from expost.loss.box_spreads import all_compared, found_points, spread
 from expost.loss.extremes import Apart, apart_on_box
 from expost.loss.shares import capped, part_of
 from expost.loss.tallied import Tallied
@@ -193,8 +193,12 @@ class BoxLogLikelihood(Tallied[Box]):
         worst = next(i for i, loss in zip(tried, losses, strict=True) if loss.upper == upper)
         return WorstCase(Enclosure(lower, upper), response=likelihood.responses[worst])
 
-    def most_apart(self) -> Apart | None:
-        return apart_on_box(self.tally, self.domain)
+    def found(self, effort: Effort) -> tuple[Point, Point]:
+        """The likeliest point and the unlikeliest that a search of one decision finds."""
+        return found_points(self.terms, self.domain, effort.deciding())
+
+    def most_apart(self, effort: Effort) -> Apart | None:
+        return apart_on_box(self.tally, self.domain, *self.found(effort))
 
     def utilization(self, loss: Enclosure) -> Enclosure:
         return part_of(loss, self.exact_spent.enclosure)

@@ -172,7 +172,7 @@ class SetLogLikelihood(Tallied[FiniteSet]):
         assert exact is not None, "over a finite domain everything is exact"
         return WorstCase(before.loss + epsilon.enclosure, exact=lambda: exact() + epsilon)
 
-    def most_apart(self) -> Apart | None:
+    def most_apart(self, effort: Effort) -> Apart | None:
         if self.highest == -math.inf or self.highest - self.lowest <= 2 * self.error:
             return None
         top = np.flatnonzero(self.values >= self.highest - 2 * self.error)

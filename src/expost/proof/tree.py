@@ -131,7 +131,7 @@ def _tree(side: PackedProblem, rules: list[int], tolerance: float, nodes: int) -
     search = Search(side, rules)
     search.pursue(tolerance, nodes)
     tree = _ProofTree(side, search.rule)
-    tree.offer(search.reached)
+    tree.offer(search.reached, search.point)
     tree.pursue(tolerance, nodes, math.inf, None)
     return tree
 

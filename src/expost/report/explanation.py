@@ -127,7 +127,7 @@ def explain(replay: Replay) -> Explanation:
         replay=replay,
         held=held,
         used=None if guard is None else share(held, guard.budget.enclosure),
-        apart=odometer.log_likelihood.most_apart(),
+        apart=odometer.log_likelihood.most_apart(odometer.effort),
     )
 
 

@@ -96,7 +96,7 @@ def proof(stream: Stream, seed: int, runs: Sequence[Run]) -> dict[str, Any] | No
     for number, run in enumerate(runs):
         trace = run.traces["ungrouped"]
         count = trace.accepted["simplified"][-1]
-        found = two_points(asked(stream, seed, number, run.responses[:count]), seed)
+        found = two_points(asked(stream, seed, number, run.responses[:count]))
         if found.loss > room:
             bound = trace.losses[count].upper
             return {"run": number, "queries": count, **asdict(found), "upper": bound}

@@ -15,6 +15,7 @@ from expost.solver.kernels.layout import (
     TIGHTENED,
     VALUE,
     VARIABLE,
+    Floats,
     PackedProblem,
     Pool,
     new_work,
@@ -49,6 +50,9 @@ class Tree:
         self._problem = problem
         self._work = new_work(n, d)
         self._found, self._branch = self._work.view("found"), self._work.view("branch")
+        self._trial = self._work.view("trial")
+        self.point: Floats | None = None
+        """Where the largest value was found."""
         self._pool = Pool(n, d, _ROOM)
         self._free = list(range(_ROOM - 1, -1, -1))
         self._open: list[tuple[float, int, int]] = []
@@ -100,9 +104,10 @@ class Tree:
         elif not gained > _NOTHING * gap:
             self._idle += 1
 
-    def offer(self, value: float) -> None:
-        """The value of a point that was found elsewhere."""
-        self.lower = max(self.lower, value)
+    def offer(self, value: float, point: Floats | None) -> None:
+        """A point that was found elsewhere, and its value."""
+        if value > self.lower:
+            self.lower, self.point = value, point
 
     def _make(
         self, parent: int, half: int, level: int, above: float, cut: float, tolerance: float
@@ -112,7 +117,9 @@ class Tree:
         slot = self._free.pop()
         bound = self._grow(parent, half, slot, level, above, cut, tolerance)
         self.nodes += 1
-        self.offer(float(self._found[VALUE]))
+        value = float(self._found[VALUE])
+        if value > self.lower:
+            self.offer(value, self._trial.copy())
         if self._found[TIGHTENED]:
             self.settled = max(self.settled, cut)
         bound = min(bound, above)
@@ -180,6 +187,11 @@ class Search:
         return max(tree.lower for tree in self._trees)
 
     @property
+    def point(self) -> Floats | None:
+        """Where it was found."""
+        return max(self._trees, key=lambda tree: tree.lower).point
+
+    @property
     def upper(self) -> float:
         return min(self._ceiling, *(tree.upper for tree in self._trees))
 
@@ -201,7 +213,7 @@ class Search:
 
     def _restart(self) -> None:
         """Start anew: what was settled for a larger tolerance is too high for this one."""
-        tree, best = self._trees[0], self.reached
+        tree, best, point = self._trees[0], self.reached, self.point
         if not tree.nodes:
             return
         self._ceiling = self.upper
@@ -209,7 +221,7 @@ class Search:
         self._restarted += tree.nodes
         self._others += [old.rule for old in self._trees[1:]]
         self._trees = [Tree(self._problem, tree.rule)]
-        self._trees[0].offer(best)
+        self._trees[0].offer(best, point)
 
     def _heat(
         self, stage: int, tolerance: float, nodes: int, enough: float, tick: Tick | None
@@ -221,9 +233,9 @@ class Search:
         if self._others:
             self._trees.append(Tree(self._problem, self._others.pop()))
         second = self._trees[1]
-        second.offer(first.lower)
+        second.offer(first.lower, first.point)
         second.pursue(tolerance, min(stage, nodes), enough, tick)
-        first.offer(second.lower)
+        first.offer(second.lower, second.point)
         ours, theirs = first.upper - first.lower, second.upper - second.lower
         if min(ours, theirs) < 0.75 * max(ours, theirs) or stage == _HEATS[-1]:
             winner, loser = self._trees if ours < theirs else self._trees[::-1]

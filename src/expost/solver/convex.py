@@ -11,7 +11,7 @@ import math
 from expost.solver.branch_and_bound import ROUNDING_ALONE, Search, Tick
 from expost.solver.corners import Corners
 from expost.solver.kernels.branching import CORNERS
-from expost.solver.kernels.layout import PackedProblem
+from expost.solver.kernels.layout import Floats, PackedProblem
 
 __all__ = ["Convex"]
 
@@ -44,6 +44,10 @@ class Convex:
     @property
     def lower(self) -> float:
         return self._corners.lower if self._corners else self._search.lower
+
+    @property
+    def point(self) -> Floats | None:
+        return self._corners.point if self._corners else self._search.point
 
     @property
     def upper(self) -> float:

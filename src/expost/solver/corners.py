@@ -22,7 +22,7 @@ class Corners:
     nodes = 0
 
     def __init__(self, problem: PackedProblem, clipped: float) -> None:
-        best, _ = entries.best_corner(problem)
+        best, self.point = entries.best_corner(problem)
         # Products of many factors, and logarithms that are shifted in the end.
         error = 4 * problem.total_error + clipped
         self.lower, self.upper = best - error, best + error

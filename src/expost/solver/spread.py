@@ -14,13 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol
 
-from expost.domains import Box
+import numpy as np
+
+from expost.domains import Box, Integers, Point
 from expost.numbers import Enclosure, double_above, down, up
 from expost.solver.branch_and_bound import Search, Tick
 from expost.solver.convex import Convex
 from expost.solver.corners import Corners
 from expost.solver.effort import Effort, Progress
-from expost.solver.kernels.layout import PackedProblem
+from expost.solver.kernels.layout import Floats, PackedProblem
 from expost.solver.problem import Columns, TermArrays, both_directions
 from expost.solver.summit import Summit
 from expost.solver.windows import joined
@@ -40,6 +42,8 @@ class Maximum(Protocol):
     @property
     def upper(self) -> float: ...
     @property
+    def point(self) -> Floats | None: ...
+    @property
     def nodes(self) -> int: ...
     def pursue(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
@@ -56,11 +60,14 @@ class BoxSpread:
         together, constant = joined(counted)
         self._constants = double_above(constant), double_above(-constant)
         terms = list(together.items())
-        pairs = [
-            both_directions(
-                TermArrays.of([terms[i] for i in block], columns), Columns.of(box, columns)
-            )
+        self._box = box
+        self._blocks = [
+            (columns, Columns.of(box, columns), [terms[i] for i in block])
             for columns, block in blocks(terms, box)
+        ]
+        pairs = [
+            both_directions(TermArrays.of(block, columns), ends)
+            for columns, ends, block in self._blocks
         ]
         self._sides: list[list[Maximum]] = [[_maximum(pair[k]) for pair in pairs] for k in (0, 1)]
 
@@ -71,6 +78,30 @@ class BoxSpread:
         lower = down(down(math.fsum(search.lower for search in searches)) - self.error)
         upper = up(up(math.fsum(search.upper for search in searches)) + self.error)
         return Enclosure(max(0.0, lower), max(0.0, upper))
+
+    @property
+    def highest_at(self) -> Point:
+        """The point with the largest sum that was found, by the columns of the box."""
+        return self._at(self._sides[0])
+
+    @property
+    def lowest_at(self) -> Point:
+        """The point with the smallest sum that was found, by the columns of the box."""
+        return self._at(self._sides[1])
+
+    def _at(self, searches: list[Maximum]) -> Point:
+        """What was found in every block; elsewhere no coordinate makes a difference."""
+        point = [float(column.lower) for column in self._box.columns]
+        for group in self._box.groups:
+            point[group[0]] = 1.0
+        for (columns, ends, _), search in zip(self._blocks, searches, strict=True):
+            if search.point is None:
+                continue
+            inside = np.clip(np.ldexp(search.point, ends.exponents), ends.lo, ends.hi)
+            for column, x in zip(columns, inside.tolist(), strict=True):
+                point[column] = x
+        kinds = zip(self._box.columns, point, strict=True)
+        return tuple(int(x) if isinstance(column, Integers) else x for column, x in kinds)
 
     @property
     def uppers(self) -> tuple[float, float]:

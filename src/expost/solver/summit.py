@@ -11,7 +11,7 @@ import numpy as np
 
 from expost.solver.branch_and_bound import ROUNDING_ALONE, Search, Tick
 from expost.solver.kernels import entries
-from expost.solver.kernels.layout import PackedProblem
+from expost.solver.kernels.layout import Floats, PackedProblem
 
 __all__ = ["Summit"]
 
@@ -24,6 +24,7 @@ class Summit:
         self._error = 4 * problem.total_error + clipped
         self._climbs = 0
         self._found, self._gap = -math.inf, math.inf
+        self._top: Floats | None = None
         self._search: Search | None = None
 
     @classmethod
@@ -40,6 +41,13 @@ class Summit:
     def lower(self) -> float:
         climbed = self._found - self._error
         return max(climbed, self._search.lower) if self._search else climbed
+
+    @property
+    def point(self) -> Floats | None:
+        climbed = self._found - self._error
+        if self._search and self._search.lower > climbed:
+            return self._search.point
+        return self._top
 
     @property
     def upper(self) -> float:
@@ -62,5 +70,5 @@ class Summit:
     def _climb(self, tolerance: float) -> None:
         self._climbs += 1
         ones = np.ones((1, self._problem.shape[0]))
-        values, gaps, _ = entries.climb(self._problem, ones, tolerance)
+        values, gaps, (self._top,) = entries.climb(self._problem, ones, tolerance)
         self._found, self._gap = float(values[0]), float(gaps[0])
