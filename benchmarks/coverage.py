@@ -26,7 +26,7 @@ DOMAIN = xp.FiniteSet(range(4))
 PRIORS = {"uniform": [0.25, 0.25, 0.25, 0.25], "skewed": [0.7, 0.2, 0.08, 0.02]}
 SCORES = np.arange(4.0)
 
-FREQUENCIES: dict[str, xp.Query] = {
+FREQUENCIES: dict[str, xp.queries.Query] = {
     "randomized_response": xp.randomized_response(epsilon=1),
     "unary_encoding, symmetric": xp.unary_encoding(variant="symmetric", epsilon=1),
     "unary_encoding, optimized": xp.unary_encoding(epsilon=1),
@@ -46,7 +46,7 @@ FREQUENCIES: dict[str, xp.Query] = {
         ]
     ),
 }
-MEANS: dict[str, xp.Query] = {
+MEANS: dict[str, xp.queries.Query] = {
     "perturbation": xp.perturbation(SCORES, range=(0, 3), epsilon=1),
     "linear": xp.linear({"value": 1}, range=(0, 3), epsilon=1),
     "logistic": xp.logistic({"value": 1}, intercept=-1, epsilon=1),
@@ -60,7 +60,7 @@ Hits = NDArray[np.bool_]
 Trial = Callable[[Any, int, list[float]], Hits]
 
 
-def _probabilities(query: xp.Query) -> NDArray[np.float64]:
+def _probabilities(query: xp.queries.Query) -> NDArray[np.float64]:
     """Pr(response | value), a row per value."""
     likelihood = query.on(DOMAIN)
     positions = range(len(likelihood.responses))
@@ -71,7 +71,7 @@ def _probabilities(query: xp.Query) -> NDArray[np.float64]:
 class Group:
     """Subjects who answer one query each."""
 
-    def __init__(self, query: xp.Query) -> None:
+    def __init__(self, query: xp.queries.Query) -> None:
         self.query = query
         self.responses = list(query.on(DOMAIN).responses)
         self._table = _probabilities(query)
@@ -88,7 +88,7 @@ class Group:
 class HashedGroup:
     """Subjects with seeds of their own, drawn anew in every repetition out of very many."""
 
-    def __init__(self, query: xp.Query, seeds: int = 40_000) -> None:
+    def __init__(self, query: xp.queries.Query, seeds: int = 40_000) -> None:
         self._queries = {
             str(s): xp.local_hashing(seed=f"{s:08x}", buckets=4, epsilon=query.epsilon or 1)
             for s in range(seeds)
@@ -105,34 +105,34 @@ class HashedGroup:
         return xp.Answers(DOMAIN, {key: self._queries[key] for key in keys}, table)
 
 
-def _frequencies(query: xp.Query) -> Trial:
+def _frequencies(query: xp.queries.Query) -> Trial:
     group = HashedGroup(query) if query.kind == "local_hashing" else Group(query)
 
     def trial(generator: Any, subjects: int, prior: list[float]) -> Hits:
-        found = xp.estimate_frequencies(group.answers(generator, subjects, prior))
+        found = xp.estimation.estimate_frequencies(group.answers(generator, subjects, prior))
         return np.asarray((found.lower <= prior) & (prior <= found.upper))
 
     return trial
 
 
-def _mean(query: xp.Query) -> Trial:
+def _mean(query: xp.queries.Query) -> Trial:
     group = Group(query)
     worth = np.array([float(query.meaning(DOMAIN).estimate(y)) for y in group.responses])
     scores = _probabilities(query) @ worth
 
     def trial(generator: Any, subjects: int, prior: list[float]) -> Hits:
-        found = xp.estimate_mean(group.answers(generator, subjects, prior), "q")
+        found = xp.estimation.estimate_mean(group.answers(generator, subjects, prior), "q")
         truth = float(scores @ prior)
         return np.array([found.lower <= truth <= found.upper])
 
     return trial
 
 
-def _likeliest(query: xp.Query) -> Trial:
+def _likeliest(query: xp.queries.Query) -> Trial:
     group = Group(query)
 
     def trial(generator: Any, subjects: int, prior: list[float]) -> Hits:
-        found = xp.estimate_distribution(group.answers(generator, subjects, prior))
+        found = xp.estimation.estimate_distribution(group.answers(generator, subjects, prior))
         seed = int(generator.integers(1 << 30))
         ends = found.intervals(repetitions=DRAWN_AGAIN, seed=seed)
         return np.asarray((ends.lower <= prior) & (prior <= ends.upper))

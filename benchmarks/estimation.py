@@ -44,7 +44,7 @@ def _pass(subjects: int, values: int) -> float:
 
 
 def _measure(name: str, answers: xp.Answers, bare: float) -> bool:
-    found, seconds = timed(lambda: xp.estimate_distribution(answers))
+    found, seconds = timed(lambda: xp.estimation.estimate_distribution(answers))
     print(f"  {name}: {seconds:.1f} s (limit {LIMIT:g}), {found.steps} steps, ", end="")
     print(f"gap {found.gap:.1e}, {seconds / bare:.0f} × a bare pass (limit {PASSES:g})")
     return seconds < LIMIT and seconds < PASSES * bare and found.gap <= 1e-6
@@ -61,7 +61,7 @@ def _unary(generator: Any, drawn: NDArray[np.int64], values: int) -> xp.Answers:
 
 def _repeated(generator: Any, drawn: NDArray[np.int64], values: int, asked: int = 20) -> xp.Answers:
     domain = xp.FiniteSet(range(values))
-    queries: dict[str, xp.Query] = {
+    queries: dict[str, xp.queries.Query] = {
         f"q{i}": xp.randomized_response(epsilon=f"0.{i + 5:02d}") for i in range(asked)
     }
     responses = generator.integers(0, values, (len(drawn), asked))

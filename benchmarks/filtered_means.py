@@ -99,7 +99,7 @@ def simulate(
     return asked, high
 
 
-def likeliest(asked: Flags, high: Flags) -> xp.Distribution:
+def likeliest(asked: Flags, high: Flags) -> xp.estimation.Distribution:
     """The distribution that these rounds make likeliest."""
     place, subject = np.nonzero(asked)
     table = {
@@ -107,7 +107,7 @@ def likeliest(asked: Flags, high: Flags) -> xp.Distribution:
         "query": ["q"] * len(subject),
         "response": high[place, subject].astype(np.int64),
     }
-    return xp.estimate_distribution(xp.Answers(DOMAIN, {"q": QUERY}, table))
+    return xp.estimation.estimate_distribution(xp.Answers(DOMAIN, {"q": QUERY}, table))
 
 
 def table(subjects: int = 20_000, runs: int = 5) -> None:

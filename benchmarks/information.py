@@ -73,7 +73,7 @@ def regressions(generator: np.random.Generator, count: int) -> Thetas:
     return np.asarray(thetas / np.abs(thetas).sum(axis=1, keepdims=True))
 
 
-def query_of(theta: Thetas, epsilon: Fraction) -> xp.Query:
+def query_of(theta: Thetas, epsilon: Fraction) -> xp.queries.Query:
     intercept, *weights = theta.tolist()
     return xp.linear(weights, intercept=intercept, range=(-1, 1), epsilon=epsilon)
 
@@ -88,7 +88,7 @@ def traces(thetas: Thetas, epsilon: Fraction) -> Thetas:
 def subject(budget: int, share: int, number: int) -> tuple[int, float]:
     """One subject at x = 0, asked until the filter refuses: how often, and what it told."""
     generator = np.random.default_rng([budget, share, number])
-    source = xp.InsecureSource(int(generator.integers(2**62)))
+    source = xp.sampling.InsecureSource(int(generator.integers(2**62)))
     box, guard = xp.Box([(-1, 1)] * DIMENSION), xp.BayesianFilter(epsilon=budget)
     session = xp.Session(box, [0] * DIMENSION, filter=guard, source=source)
     epsilon, told = Fraction(budget, share), 0.0

@@ -21,7 +21,7 @@ import expost as xp
 __all__ = ["Array", "Instance", "Question", "draw", "health_table", "replay"]
 
 Array = NDArray[np.float64]
-Exchanges = tuple[xp.Box, list[tuple[xp.Query, Any]]]
+Exchanges = tuple[xp.Box, list[tuple[xp.queries.Query, Any]]]
 Link = Literal["logistic", "linear"]
 
 
@@ -35,7 +35,7 @@ class Question:
     epsilon: str
     ends: tuple[float, float] | None = None
 
-    def query(self) -> xp.Query:
+    def query(self) -> xp.queries.Query:
         """A new one, which nothing has been worked out from yet."""
         if self.link == "logistic":
             return xp.logistic(self.weights, intercept=self.intercept, epsilon=self.epsilon)

@@ -45,7 +45,7 @@ def table(responses: NDArray[Any], keys: list[str]) -> dict[str, Any]:
 def _finite(subjects: int = 100_000, asked: int = 20, values: int = 16) -> bool:
     generator = np.random.default_rng(1)
     domain = xp.FiniteSet(range(values))
-    queries: dict[str, xp.Query] = {
+    queries: dict[str, xp.queries.Query] = {
         f"q{i}": xp.randomized_response(epsilon=f"0.{i + 1:02d}") for i in range(asked)
     }
     responses = generator.integers(0, values, (subjects, asked))

@@ -34,7 +34,7 @@ def run() -> bool:
     return again <= LIMIT
 
 
-def kept_by(domain: xp.FiniteSet, queries: Iterator[xp.Query]) -> float:
+def kept_by(domain: xp.FiniteSet, queries: Iterator[xp.queries.Query]) -> float:
     tracemalloc.start()
     odometer = xp.Odometer(xp.Transcript(domain))
     for query in queries:

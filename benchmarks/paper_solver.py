@@ -39,14 +39,14 @@ class Comparison:
 
     label: str
     theirs: tuple[Found, Found]
-    ours: xp.Enclosure
+    ours: xp.numbers.Enclosure
     our_nodes: int
     our_seconds: float
 
     @property
-    def their_loss(self) -> xp.Enclosure:
+    def their_loss(self) -> xp.numbers.Enclosure:
         high, low = self.theirs
-        return xp.Enclosure(-high.value - low.value, -high.bound - low.bound)
+        return xp.numbers.Enclosure(-high.value - low.value, -high.bound - low.bound)
 
     @property
     def finished(self) -> bool:

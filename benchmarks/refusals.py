@@ -39,7 +39,7 @@ class Stream:
     def __str__(self) -> str:
         return f"{self.link}, d = {self.d}, ε = {self.epsilon}"
 
-    def queries(self, seed: int) -> Iterator[xp.Query]:
+    def queries(self, seed: int) -> Iterator[xp.queries.Query]:
         generator = np.random.default_rng([seed, self.d])
         kind = xp.logistic if self.link == "logistic" else xp.linear
         for _ in range(ASKED):
@@ -116,7 +116,7 @@ def _ask_all(stream: Stream, seed: int, budget: int) -> tuple[list[Asked], list[
     return asked, [once(lambda: refusal.fits)] if refusal else []
 
 
-def _ask(session: xp.Session, query: xp.Query) -> xp.BudgetExceeded | None:
+def _ask(session: xp.Session, query: xp.queries.Query) -> xp.BudgetExceeded | None:
     try:
         session.ask(query)
     except xp.BudgetExceeded as refusal:

@@ -57,7 +57,7 @@ def _seconds(instance: Instance) -> float:
 
 def _decisions() -> bool:
     """Budgets within 0.02 of the loss that one more query can reach."""
-    decisions: list[xp.Decision] = []
+    decisions: list[xp.filters.Decision] = []
     solving, deciding = [], []
     for seed in range(1, 5 if QUICK else 21):
         longer = draw("smooth", "logistic", n=41, d=9, scale=1, seed=seed)
@@ -81,5 +81,5 @@ def _decisions() -> bool:
     return share <= UNDECIDED_LIMIT
 
 
-def _losses(transcripts: list[xp.Transcript]) -> list[xp.Enclosure]:
+def _losses(transcripts: list[xp.Transcript]) -> list[xp.numbers.Enclosure]:
     return [xp.realized_loss(transcript, gap=0.01) for transcript in transcripts]

@@ -36,7 +36,7 @@ class Outcome:
 
     case: Case
     instance: Instance
-    loss: xp.Enclosure
+    loss: xp.numbers.Enclosure
     seconds: float
     from_file: float
     peers: dict[str, Answer] = field(default_factory=dict)

@@ -112,12 +112,12 @@ KINDS: dict[str, Callable[[random.Random], Examined]] = {
 }
 
 
-def proved(case: Examined, options: dict[str, Any]) -> xp.Enclosure:
+def proved(case: Examined, options: dict[str, Any]) -> xp.numbers.Enclosure:
     """What the checker makes of a certificate."""
     nodes = min(500, options["nodes"])
-    proof = xp.certificate(case.transcript, gap=max(1e-3, options["gap"]), nodes=nodes)
+    proof = xp.proof.certificate(case.transcript, gap=max(1e-3, options["gap"]), nodes=nodes)
     verdict = verify(case.transcript.to_json(), json.dumps(proof.document))
-    return xp.Enclosure(0.0, double_above(Fraction(verdict.loss)))
+    return xp.numbers.Enclosure(0.0, double_above(Fraction(verdict.loss)))
 
 
 def hunt(seed: int) -> None:

@@ -193,7 +193,7 @@ def test_ever_new_queries_are_replayed_and_not_all_of_them_compared() -> None:
         transcript = go_through(text({"values": ["a", "b"]}, exchanges, {**BUDGET, "epsilon": "5"}))
         assert xp.replay(transcript).kept
         with pytest.raises(xp.InvalidInput, match="3,001 different queries; at most 3,000"):
-            xp.compare(xp.Odometer(transcript))
+            xp.report.compare(xp.Odometer(transcript))
 
 
 def test_reports_of_a_client_that_adds_laplace_noise() -> None:
@@ -201,4 +201,6 @@ def test_reports_of_a_client_that_adds_laplace_noise() -> None:
     query = xp.laplace({"age": 1}, range=(0, 5), grid="0.5", epsilon="0.5")
     reports = {"age": [i % 6 for i in range(40)], "output": [i % 11 for i in range(40)]}
     with quickly():
-        assert xp.check_client(query, domain, reports).refuted  # noise goes far beyond the range
+        assert xp.clients.check_client(
+            query, domain, reports
+        ).refuted  # noise goes far beyond the range

@@ -53,7 +53,7 @@ def cells(shown: Any) -> list[str]:
 @pytest.fixture
 def session() -> xp.Session:
     guard = xp.BayesianFilter(epsilon=2)
-    subject = xp.Session(DOMAIN, SECRET, filter=guard, source=xp.InsecureSource(1))
+    subject = xp.Session(DOMAIN, SECRET, filter=guard, source=xp.sampling.InsecureSource(1))
     for _ in range(3):
         subject.ask(BLIND)
     return subject
@@ -83,7 +83,7 @@ def test_a_session_does_not_show_its_value(session: xp.Session, tmp_path: Path) 
 
 def test_a_session_that_kept_its_budget_shows_no_peak_above_it() -> None:
     box, guard = xp.Box([(-1, 1)] * 3), xp.BayesianFilter(epsilon=1)
-    noise, effort = xp.InsecureSource(0), xp.Effort(gap=0.5)
+    noise, effort = xp.sampling.InsecureSource(0), xp.Effort(gap=0.5)
     session = xp.Session(box, [0.0] * 3, filter=guard, source=noise, effort=effort)
     choice = Random(0)
     for _ in range(30):
@@ -102,7 +102,7 @@ def test_a_session_that_kept_its_budget_shows_no_peak_above_it() -> None:
 
 
 def test_a_budget_with_a_delta_is_shown_with_it() -> None:
-    guard = xp.ApproximateFilter(4, "1e-6", xp.Sums())
+    guard = xp.ApproximateFilter(4, "1e-6", xp.filters.Sums())
     transcript = xp.Transcript(DOMAIN, guard)
     assert cells(transcript)[3] == "approximate, budget 4 at delta 1e-06"
     assert "approximate, budget 4 at delta 1e-06" in cells(xp.Session.resume(transcript, "<i>"))
@@ -120,8 +120,8 @@ def test_an_odometer_and_a_decision_and_an_enclosure(session: xp.Session) -> Non
     assert cells(decision) == [
         "outcome", "refused", "loss at worst", "1", "worst response", "<i>", "budget", "0.7",
     ]  # fmt: skip
-    assert cells(xp.Enclosure(0.25, 0.5))[:4] == ["lower", "0.25", "upper", "0.5"]
-    dust = xp.Enclosure(0.9999999999995579, 0.9999999999995917)
+    assert cells(xp.numbers.Enclosure(0.25, 0.5))[:4] == ["lower", "0.25", "upper", "0.5"]
+    dust = xp.numbers.Enclosure(0.9999999999995579, 0.9999999999995917)
     assert cells(dust)[:4] == ["lower", "1", "upper", "1"]
 
 
@@ -131,7 +131,7 @@ def test_on_a_box_nothing_is_searched_for(monkeypatch: pytest.MonkeyPatch) -> No
     session = xp.Session(box, {"x": 0.25}, filter=guard)
     session.ask(query)
 
-    def search(*arguments: Any) -> xp.Enclosure:
+    def search(*arguments: Any) -> xp.numbers.Enclosure:
         raise AssertionError("a table is no reason to search")
 
     with monkeypatch.context() as patch:

@@ -33,7 +33,7 @@ def epsilon_by_qif(matrix: Any) -> float:
 @settings(max_examples=200, deadline=None)
 @given(st.integers(2, 5).flatmap(exact_rows))
 def test_qif_finds_the_same_epsilon_of_a_channel(rows: Rows) -> None:
-    ours = xp.worst_case_loss(xp.channel(rows), xp.FiniteSet(range(len(rows))))
+    ours = xp.loss.worst_case_loss(xp.channel(rows), xp.FiniteSet(range(len(rows))))
     assert epsilon_by_qif(doubles(rows)) == pytest.approx(ours.upper, rel=1e-9, abs=1e-12)
 
 
@@ -61,4 +61,4 @@ def test_opendp_finds_the_same_epsilon_of_randomized_response(epsilon: str, size
     query, domain = xp.randomized_response(epsilon=epsilon), xp.FiniteSet(labels)
     truth = float(query.on(domain).pmf(0).probability(0))
     theirs = dp.m.make_randomized_response(labels, prob=truth).map(d_in=1)
-    assert theirs == pytest.approx(xp.worst_case_loss(query, domain).upper, rel=1e-9)
+    assert theirs == pytest.approx(xp.loss.worst_case_loss(query, domain).upper, rel=1e-9)

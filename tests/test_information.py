@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 BOX = xp.Box([(-1, 1)] * DIMENSION)
 
 
-def chance(query: xp.Query, point: list[float]) -> float:
+def chance(query: xp.queries.Query, point: list[float]) -> float:
     """Of the upper end, as it is sampled."""
     place = BOX.locate(point)
     assert place is not None

@@ -232,14 +232,14 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     transcript = Transcript.from_json(json.dumps(DOCUMENT))
     transcript.save(path)
     transcript.save(path)
-    assert xp.load(path) == transcript
+    assert xp.load_transcript(path) == transcript
     assert [file.name for file in tmp_path.iterdir()] == ["transcript.json"]
 
 
 def test_a_byte_order_mark_is_no_reason_to_refuse_a_file(tmp_path: Path) -> None:
     path = tmp_path / "transcript.json"
     path.write_text(json.dumps(DOCUMENT), encoding="utf-8-sig")
-    assert xp.load(path) == Transcript.from_json(json.dumps(DOCUMENT))
+    assert xp.load_transcript(path) == Transcript.from_json(json.dumps(DOCUMENT))
 
 
 def test_names_from_a_file_stay_on_one_line() -> None:
@@ -261,7 +261,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="no space left"):
         Transcript(transcript.domain).save(path)
-    assert xp.load(path) == transcript
+    assert xp.load_transcript(path) == transcript
     assert [file.name for file in tmp_path.iterdir()] == ["transcript.json"]
 
 
@@ -278,7 +278,7 @@ def test_an_unreadable_file_is_named(tmp_path: Path, content: bytes | None, mess
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(xp.InvalidInput, match=message):
-        xp.load(path)
+        xp.load_transcript(path)
 
 
 def test_a_file_shows_characters_that_steer_what_is_shown() -> None:

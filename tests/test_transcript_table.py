@@ -64,7 +64,7 @@ def test_with_or_without_a_table_a_file_is_the_same_transcript(
         assert again.to_json() == transcript.to_json()
 
 
-def _name(exchange: xp.Exchange) -> str:
+def _name(exchange: xp.transcript.Exchange) -> str:
     return exchange.query.content_id
 
 
@@ -268,7 +268,7 @@ def test_certificates_hold_for_both_ways_to_write_a_file(kind: str) -> None:
     text = transcript.to_json()
     plain = json.dumps(readable(transcript.tree()))
     assert "queries" in json.loads(text)
-    proof = xp.certificate(transcript)
+    proof = xp.proof.certificate(transcript)
     verdict = verify.verify(text, proof.encode().decode())
     assert verdict == verify.verify(plain, proof.encode().decode())
     assert verdict.shows_end_within_budget

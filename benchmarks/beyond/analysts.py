@@ -24,8 +24,8 @@ __all__ = [
     "roomiest",
 ]
 
-Next = Callable[[xp.Odometer], xp.Query]
-Questions = Callable[[np.random.Generator], Iterator[xp.Query]]
+Next = Callable[[xp.Odometer], xp.queries.Query]
+Questions = Callable[[np.random.Generator], Iterator[xp.queries.Query]]
 """An endless stream of random ones."""
 
 _GUARD = xp.BayesianFilter(epsilon=1)
@@ -38,21 +38,21 @@ class Halves:
     size: int
     epsilon: str = "0.1"
 
-    def queries(self, generator: np.random.Generator) -> Iterator[xp.Query]:
+    def queries(self, generator: np.random.Generator) -> Iterator[xp.queries.Query]:
         while True:
             scores = np.zeros(self.size)
             scores[generator.permutation(self.size)[: self.size // 2]] = 1
             yield xp.perturbation(scores, epsilon=self.epsilon)
 
 
-def bits(size: int) -> list[xp.Query]:
+def bits(size: int) -> list[xp.queries.Query]:
     """Whether each binary digit of the value is 1: facts that have nothing in common."""
     values = np.arange(size)
     digits = range(size.bit_length() - 1)
     return [xp.perturbation((values >> digit & 1).astype(float), epsilon="0.1") for digit in digits]
 
 
-def coordinates(dimension: int) -> list[xp.Query]:
+def coordinates(dimension: int) -> list[xp.queries.Query]:
     """The same on a box: each coordinate for itself."""
     rows = np.eye(dimension).tolist()
     return [xp.linear(row, range=(-1, 1), epsilon="0.1") for row in rows]
@@ -69,7 +69,7 @@ def few(count: int, questions: Questions, generator: np.random.Generator) -> Nex
     return in_turn(list(itertools.islice(questions(generator), count)), generator)
 
 
-def in_turn(queries: Sequence[xp.Query], generator: np.random.Generator) -> Next:
+def in_turn(queries: Sequence[xp.queries.Query], generator: np.random.Generator) -> Next:
     """These questions, in turn."""
     again = itertools.cycle(queries)
     return lambda odometer: next(again)
@@ -79,10 +79,10 @@ def roomiest(pool: int, questions: Questions, generator: np.random.Generator) ->
     """Of some random questions, the one with the smallest loss at worst. Dry runs are free."""
     stream = questions(generator)
 
-    def after(odometer: xp.Odometer, query: xp.Query) -> float:
+    def after(odometer: xp.Odometer, query: xp.queries.Query) -> float:
         return _GUARD.decide(odometer, query).loss_at_worst.upper
 
-    def ask(odometer: xp.Odometer) -> xp.Query:
+    def ask(odometer: xp.Odometer) -> xp.queries.Query:
         return min(itertools.islice(stream, pool), key=lambda query: after(odometer, query))
 
     return ask
@@ -97,7 +97,7 @@ def adversary(size: int, generator: np.random.Generator) -> Next:
     """
     del generator  # it leaves nothing to chance
 
-    def ask(odometer: xp.Odometer) -> xp.Query:
+    def ask(odometer: xp.Odometer) -> xp.queries.Query:
         agreed = np.zeros(size)
         for exchange in odometer.transcript.exchanges:
             assert isinstance(exchange.query, Perturbation)

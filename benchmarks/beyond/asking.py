@@ -79,7 +79,7 @@ def _secret(domain: xp.FiniteSet | xp.Box, generator: np.random.Generator) -> An
 def run(case: Case, number: int) -> Run:
     """One subject; a function of the case and the number alone."""
     generator = np.random.default_rng([zlib.crc32(case.name.encode()), number])
-    source = xp.InsecureSource(int(generator.integers(2**62)))
+    source = xp.sampling.InsecureSource(int(generator.integers(2**62)))
     value, following = _secret(case.domain, generator), case.analyst(generator)
     # As many nodes as it takes: the question is what fits, not how soon that is known.
     odometer = xp.Odometer(xp.Transcript(case.domain), effort=xp.Effort(nodes=NODES))

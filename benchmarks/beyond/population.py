@@ -66,7 +66,7 @@ def population(most: int = 300) -> Population:
     box, budget = LINEAR.box, SIMPLIFIED.budget.enclosure.lower
     queries = list(islice(LINEAR.queries(np.random.default_rng(7)), most))
     corners, points = zip(*secrets(), strict=True)
-    sources = [xp.InsecureSource(subject) for subject in range(SUBJECTS)]
+    sources = [xp.sampling.InsecureSource(subject) for subject in range(SUBJECTS)]
     values = [box.locate(point) for point in points]
     responses = np.zeros((SUBJECTS, most), dtype=np.int64)
     answered = np.zeros(SUBJECTS, dtype=np.int64)
@@ -79,7 +79,7 @@ def population(most: int = 300) -> Population:
         basic = basic and BASIC.accepts(odometer, query)
         if not basic:
             losses = _losses(box, queries[:place], responses[going, :place])
-            epsilon = xp.worst_case_loss(query, box)
+            epsilon = xp.loss.worst_case_loss(query, box)
             # An ulp of the sum, rounded outward.
             fits = np.nextafter(losses.upper + epsilon.upper, np.inf) <= budget
             over = np.nextafter(losses.lower + epsilon.lower, -np.inf) > budget
@@ -97,7 +97,9 @@ def population(most: int = 300) -> Population:
     return Population(most, answered, np.array(corners), undecided)
 
 
-def _losses(box: xp.Box, queries: list[xp.Query], responses: NDArray[np.int64]) -> xp.Losses:
+def _losses(
+    box: xp.Box, queries: list[xp.queries.Query], responses: NDArray[np.int64]
+) -> xp.audit.Losses:
     subjects, count = responses.shape
     names = [str(number) for number in range(count)]
     table = {

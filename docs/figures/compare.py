@@ -48,17 +48,17 @@ def query_epsilon(budget: str, held: int) -> str:
     return str(Fraction(budget) / held)
 
 
-def rule(name: str, budget: str, delta: str, epsilon: str) -> xp.Rule:
+def rule(name: str, budget: str, delta: str, epsilon: str) -> xp.filters.Rule:
     match name:
         case "rogers":
-            return xp.Rogers()
+            return xp.filters.Rogers()
         case "whitehouse":
-            return xp.Whitehouse(delta)
+            return xp.filters.Whitehouse(delta)
         case "renyi":
-            return xp.Renyi.for_plan(budget, delta, epsilon)
+            return xp.filters.Renyi.for_plan(budget, delta, epsilon)
         case "mixture":
-            return xp.Mixture.for_budget(budget, delta)
-    return xp.Sums()
+            return xp.filters.Mixture.for_budget(budget, delta)
+    return xp.filters.Sums()
 
 
 @cache

@@ -16,8 +16,8 @@ from expost.report.scale import drawing, percent
 STATIC = Path(__file__).parent.parent / "_static"
 
 AGES = xp.FiniteSet([{"age": age} for age in range(20, 90, 10)])
-HOLDS = xp.Belief.from_counts(AGES, [20, 19, 18, 14, 10, 8, 6])
-OLD = xp.Statement(AGES, "age >= 60")
+HOLDS = xp.knowledge.Belief.from_counts(AGES, [20, 19, 18, 14, 10, 8, 6])
+OLD = xp.knowledge.Statement(AGES, "age >= 60")
 SCORES = [[0, 1, 2, 3, 4, 5, 6], [0, 0, 6, 6, 0, 0, 0], [0, 0, 0, 0, 6, 6, 6]]
 ASKED = [xp.perturbation(scores, range=(0, 6), epsilon="0.25") for scores in SCORES]
 """About age in three ways: the age itself, whether it is around 45, whether it is 60 or more."""
@@ -25,7 +25,7 @@ BUDGET = "2"
 PEOPLE, QUERIES = 2000, 40
 
 
-def scales(rows: list[tuple[str, float, xp.Enclosure]]) -> str:
+def scales(rows: list[tuple[str, float, xp.numbers.Enclosure]]) -> str:
     """Some scales, one below the other."""
     height = 192
     inner = "".join(
@@ -40,8 +40,8 @@ def scales(rows: list[tuple[str, float, xp.Enclosure]]) -> str:
     )
 
 
-def allowed(before: str, epsilon: str) -> xp.Enclosure:
-    return xp.allowed_confidence(Fraction(before), xp.Nats(Fraction(epsilon)))
+def allowed(before: str, epsilon: str) -> xp.numbers.Enclosure:
+    return xp.knowledge.allowed_confidence(Fraction(before), xp.numbers.Nats(Fraction(epsilon)))
 
 
 def by_confidence() -> str:
@@ -68,21 +68,21 @@ def afterwards() -> tuple[list[float], list[int]]:
             AGES,
             value=AGES.values[place],
             filter=xp.BayesianFilter(epsilon=BUDGET),
-            source=xp.InsecureSource(number),
+            source=xp.sampling.InsecureSource(number),
         )
         for query in itertools.islice(itertools.cycle(ASKED), QUERIES):
             if session.decide(query).accepted:
                 session.ask(query)
         answered.append(len(session.transcript))
-        result.append(float(xp.confidence(HOLDS.updated(session.transcript), OLD)))
+        result.append(float(xp.knowledge.confidence(HOLDS.updated(session.transcript), OLD)))
     return result, answered
 
 
 def what_happens() -> Figure:
     """Where confidence really ends up, beside what the budget allows."""
     after, answered = afterwards()
-    before = xp.confidence(HOLDS, OLD)
-    limits = xp.allowed_confidence(before, xp.Nats(Fraction(BUDGET)))
+    before = xp.knowledge.confidence(HOLDS, OLD)
+    limits = xp.knowledge.allowed_confidence(before, xp.numbers.Nats(Fraction(BUDGET)))
     ends = limits.lower, limits.upper
     figure = Figure(figsize=(8, 3.8), layout="constrained")
     axes = figure.subplots()

@@ -30,7 +30,7 @@ class Regression:
     def logistic(self) -> bool:
         return self.outcome != "sleep"
 
-    def query(self) -> xp.Query:
+    def query(self) -> xp.queries.Query:
         """One bit about what is predicted of a person, with epsilon 1."""
         if self.logistic:
             return xp.logistic(self.weights, intercept=self.intercept, epsilon="1")

@@ -35,14 +35,14 @@ def fit(regression: Regression, columns: Columns) -> Any:
     return model.fit(features, columns[regression.outcome])
 
 
-def query(regression: Regression, model: Any) -> xp.Query:
+def query(regression: Regression, model: Any) -> xp.queries.Query:
     """One bit about what the model predicts of a person, with epsilon 1."""
     if regression.logistic:
         return xp.from_sklearn(model, PERSON, "1", features=regression.features)
     return xp.from_sklearn(model, PERSON, "1", features=regression.features, range=HOURS, clip=True)
 
 
-def losses(queries: Sequence[xp.Query]) -> dict[tuple[int, ...], float]:
+def losses(queries: Sequence[xp.queries.Query]) -> dict[tuple[int, ...], float]:
     """A certified bound on the loss of each outcome of the four queries."""
     found: dict[tuple[int, ...], float] = {}
     for responses in product((0, 1), (0, 1), (0, 1), HOURS):

@@ -34,7 +34,7 @@ __all__ = [
     "Transcript",
     "canonical",
     "check_version",
-    "load",
+    "load_transcript",
     "map_leaves",
     "no_such_response",
     "read_text",
@@ -377,7 +377,7 @@ def check_version(version: Any) -> None:
         raise InvalidInput(f"unknown version; this is version {VERSION}", "version")
 
 
-def load(path: str | os.PathLike[str]) -> Transcript:
+def load_transcript(path: str | os.PathLike[str]) -> Transcript:
     """Read a transcript file, strictly."""
     expect(path, (str, os.PathLike), "the name of a file")
     with at(os.fspath(path), ": "):

@@ -110,8 +110,8 @@ def _frames(error: BaseException) -> list[tuple[str, str]]:
 
 def _session(domain: xp.FiniteSet | xp.Box, value: Any, source: Any = None) -> xp.Session:
     # How it decides is not what is looked at, but it has to answer every query here.
-    guard = xp.ApproximateFilter(1000, "1e-5", xp.Renyi(8))
-    return xp.Session(domain, value, filter=guard, source=source or xp.InsecureSource(1))
+    guard = xp.ApproximateFilter(1000, "1e-5", xp.filters.Renyi(8))
+    return xp.Session(domain, value, filter=guard, source=source or xp.sampling.InsecureSource(1))
 
 
 @pytest.mark.parametrize(("domain", "query"), CASES, ids=[query.kind for _, query in CASES])

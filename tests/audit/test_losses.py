@@ -85,7 +85,9 @@ def check(seed: int, rows: int) -> None:
     for row in losses.rows():
         ratio, lower, upper = ratios[row["subject"]], row["lower"], row["upper"]
         counts = asked[row["subject"]]
-        charge = sum((queries[key].charge(domain) * n for key, n in counts.items()), xp.Nats())
+        charge = sum(
+            (queries[key].charge(domain) * n for key, n in counts.items()), xp.numbers.Nats()
+        )
         assert row["exchanges"] == counts.total()
         assert upper <= row["basic"] == charge.enclosure.upper
         if ratio is None:
@@ -203,7 +205,7 @@ def test_every_pattern_is_searched_once_in_whichever_order(
     }
     searched = []
 
-    def counting(transcript: xp.Transcript, **options: Any) -> xp.Enclosure:
+    def counting(transcript: xp.Transcript, **options: Any) -> xp.numbers.Enclosure:
         searched.append(transcript)
         return xp.realized_loss(transcript, **options)
 

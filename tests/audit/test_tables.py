@@ -125,7 +125,7 @@ def test_a_text_that_looks_like_a_formula_is_none_and_a_number_stays_one(tmp_pat
     ]
     numbers = [-0.5] * len(subjects)
     file = tmp_path / "losses.csv"
-    losses = xp.Losses(tuple(subjects), *(np.array(numbers) for _ in range(4)))
+    losses = xp.audit.Losses(tuple(subjects), *(np.array(numbers) for _ in range(4)))
     save_losses(losses, file)
     with file.open(newline="", encoding="utf-8") as text:
         rows = list(csv.DictReader(text))

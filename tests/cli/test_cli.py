@@ -50,7 +50,7 @@ def test_loss_as_json(run: Run, transcript: Path) -> None:
     assert result["loss"]["lower"] <= result["loss"]["upper"] <= 0.2
     assert result["basic"] == 0.2
     assert result["exchanges"] == 2
-    assert result["content_id"] == xp.load(transcript).content_id
+    assert result["content_id"] == xp.load_transcript(transcript).content_id
 
 
 def test_loss_for_people(run: Run, transcript: Path) -> None:

@@ -52,7 +52,7 @@ class Files:
 
     @property
     def recorded(self) -> list[object]:
-        return [exchange.response for exchange in xp.load(self.transcript).exchanges]
+        return [exchange.response for exchange in xp.load_transcript(self.transcript).exchanges]
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_killing_it_at_any_step_loses_nothing_and_releases_nothing_unrecorded(
         directory = tmp_path / str(step)
         directory.mkdir()
         files = Files(directory)
-        xp.load(files.transcript).add(xp.randomized_response(epsilon="0.5"), "a").save(
+        xp.load_transcript(files.transcript).add(xp.randomized_response(epsilon="0.5"), "a").save(
             files.transcript
         )
         code, released, steps = killed(files, step, done)
@@ -263,7 +263,7 @@ def test_killing_it_at_any_step_loses_nothing_and_releases_nothing_unrecorded(
         assert recorded[0] == "a"
         assert len(recorded) in (1, 2)
         assert released in ([], recorded[1:])
-        assert xp.load(files.transcript).domain == DOMAIN
+        assert xp.load_transcript(files.transcript).domain == DOMAIN
         if code == 0:
             break
         assert code == -signal.SIGKILL
@@ -288,7 +288,7 @@ def test_many_processes_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
     assert len(released) >= 6
     refused = sum(out.with_suffix(".err").read_text().count("query refused") for out in outs)
     assert len(released) + refused == 48
-    assert xp.realized_loss(xp.load(files.transcript)).upper <= 3
+    assert xp.realized_loss(xp.load_transcript(files.transcript)).upper <= 3
 
 
 def test_whoever_waits_for_another_process_is_told_so(

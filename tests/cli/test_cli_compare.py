@@ -17,7 +17,7 @@ HALF = xp.randomized_response(epsilon="0.5")
 ROWS = {"basic", "rogers", "whitehouse", "renyi", "mixture", "simplified", "bayesian"}
 
 
-def saved(path: Path, guard: xp.Filter | None, *responses: str) -> Path:
+def saved(path: Path, guard: xp.filters.Filter | None, *responses: str) -> Path:
     transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), guard)
     for response in responses:
         transcript = transcript.add(HALF, response)

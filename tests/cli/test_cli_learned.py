@@ -153,7 +153,7 @@ def test_a_page_that_needs_nothing_from_outside(
     ],
 )
 def test_the_drawing_says_allowed_only_of_a_budget_that_was_kept(
-    run: Run, file: Path, prior: Path, tmp_path: Path, guard: xp.Filter | None, words: str
+    run: Run, file: Path, prior: Path, tmp_path: Path, guard: xp.filters.Filter | None, words: str
 ) -> None:
     page = tmp_path / "out.html"
     xp.Transcript(AGES, guard).add(QUERY, 20).save(file)

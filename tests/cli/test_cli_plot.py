@@ -120,7 +120,9 @@ def test_rules_are_drawn_where_there_is_a_delta(
             for _ in range(index):
                 beginning = beginning.add(tenth, 0)
             delta = None if isinstance(guard, xp.CompositionFilter) else "1e-6"
-            said = xp.compare(xp.Odometer(beginning), delta=delta).standings if index else None
+            said = (
+                xp.report.compare(xp.Odometer(beginning), delta=delta).standings if index else None
+            )
             assert cost == (0 if said is None else pytest.approx(said["mixture"].spent))
 
 

@@ -56,12 +56,12 @@ def test_programs_get_json(run: Run, file: Path, tmp_path: Path) -> None:
         (xp.BayesianFilter(epsilon="1.5"), 3, False),
         (xp.SimplifiedFilter(epsilon=2), 0, True),
         (xp.BasicFilter(ratio=2), 3, False),
-        (xp.ApproximateFilter(epsilon="0.1", delta="1e-6", inner=xp.Rogers()), 0, None),
+        (xp.ApproximateFilter(epsilon="0.1", delta="1e-6", inner=xp.filters.Rogers()), 0, None),
         (None, 0, None),
     ],
 )
 def test_a_bound_above_the_budget_shows_nothing_and_is_exit_code_three(
-    run: Run, tmp_path: Path, guard: xp.Filter | None, code: int, shown: bool | None
+    run: Run, tmp_path: Path, guard: xp.filters.Filter | None, code: int, shown: bool | None
 ) -> None:
     """The transcript has a loss of 2, so no proof can show less."""
     query = xp.logistic([1000], epsilon=1)

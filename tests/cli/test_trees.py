@@ -51,7 +51,7 @@ def test_an_explanation_has_a_tree(run: Run, transcript: xp.Transcript, file: Pa
 def test_what_was_learned_has_a_tree(run: Run, transcript: xp.Transcript, file: Path) -> None:
     prior = file.with_name("prior.csv")
     prior.write_text("value,probability\nno,1/4\nyes,3/4\n")
-    found = learned(xp.replay(transcript), xp.load_prior(prior, VALUES), "value == 'no'")
+    found = learned(xp.replay(transcript), xp.knowledge.load_prior(prior, VALUES), "value == 'no'")
     options = ("--prior", prior, "--statement", "value == 'no'", "--json")
     assert run("explain", file, *options)[1] == _json(found.tree())
 
@@ -76,7 +76,7 @@ def test_a_certificate_has_a_tree_beside_the_way(
     run: Run, transcript: xp.Transcript, file: Path
 ) -> None:
     proof = file.with_name("proof.json")
-    tree = {**xp.certificate(transcript).tree(), **xp.replay(transcript).course()}
+    tree = {**xp.proof.certificate(transcript).tree(), **xp.replay(transcript).course()}
     printed = run("certify", file, "-o", proof, "--json")[1]
     assert printed == _json({**tree, "bytes": proof.stat().st_size})
     assert run("verify", file, proof, "--json")[1] == _json({"verified": True, **tree})
@@ -100,7 +100,7 @@ def test_losses_of_many_have_a_tree_with_or_without_each(run: Run, tmp_path: Pat
 def test_a_check_of_a_client_has_a_tree(run: Run, tmp_path: Path) -> None:
     pairs = [("no", "no")] * 300 + [("yes", "yes")] * 300
     columns = {"input": [x for x, _ in pairs], "output": [y for _, y in pairs]}
-    check = xp.check_client(xp.randomized_response(1), VALUES, columns)
+    check = xp.clients.check_client(xp.randomized_response(1), VALUES, columns)
     table, claim, domain = (tmp_path / name for name in ("pairs.csv", "claim.json", "domain.json"))
     table.write_text("input,output\n" + "".join(f"{x},{y}\n" for x, y in pairs))
     claim.write_text('{"kind": "randomized_response", "epsilon": "1"}')
@@ -115,4 +115,6 @@ def test_a_comparison_has_a_tree(run: Run, tmp_path: Path) -> None:
     for query, response in ((HALF, "yes"), (CERTAIN, "yes")):
         transcript = transcript.add(query, response)
     transcript.save(file)
-    assert run("compare", file, "--json")[1] == _json(xp.compare(xp.Odometer(transcript)).tree())
+    assert run("compare", file, "--json")[1] == _json(
+        xp.report.compare(xp.Odometer(transcript)).tree()
+    )

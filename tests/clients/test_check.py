@@ -23,9 +23,9 @@ from support.strategies import table as probabilities
 Table = dict[str, list[Any]]
 
 
-def reports(query: xp.Query, domain: xp.FiniteSet, count: int, seed: int) -> Table:
+def reports(query: xp.queries.Query, domain: xp.FiniteSet, count: int, seed: int) -> Table:
     """What a client answers that is as claimed, on inputs of all kinds."""
-    likelihood, source = query.on(domain), xp.InsecureSource(seed)
+    likelihood, source = query.on(domain), xp.sampling.InsecureSource(seed)
     inputs = [domain.values[source.below(len(domain))] for _ in range(count)]
     places = [domain.locate(value) for value in inputs]
     answers = [
@@ -59,7 +59,7 @@ CLAIMS = [
 
 @pytest.mark.parametrize(("query", "domain"), CLAIMS, ids=lambda part: getattr(part, "kind", ""))
 def test_clients_that_are_as_claimed_are_hardly_ever_refuted(
-    query: xp.Query, domain: xp.FiniteSet
+    query: xp.queries.Query, domain: xp.FiniteSet
 ) -> None:
     runs = 60
     refuted = sum(
@@ -72,7 +72,7 @@ def test_clients_that_are_as_claimed_are_hardly_ever_refuted(
 
 @pytest.mark.parametrize(("query", "domain"), CLAIMS, ids=lambda part: getattr(part, "kind", ""))
 def test_events_are_claimed_to_be_as_likely_as_their_responses_in_sum(
-    query: xp.Query, domain: xp.FiniteSet
+    query: xp.queries.Query, domain: xp.FiniteSet
 ) -> None:
     likelihood, columns = query.on(domain), probabilities(query, domain)
     values = range(len(domain))
@@ -178,7 +178,7 @@ def test_what_is_claimed_to_be_impossible_refutes_at_once() -> None:
     claim = xp.channel([[1, 0], ["1/2", "1/2"]])
     check = check_client(claim, numbers(2), {"input": [0], "output": [1]})
     assert check.refuted
-    assert check.claimed == xp.Nats(ratio=None)
+    assert check.claimed == xp.numbers.Nats(ratio=None)
     found = check.contradictions[0]
     assert (found.event, found.input, found.hits, found.trials) == ("output 0", 0, 0, 1)
 
@@ -195,7 +195,7 @@ def test_few_reports_of_many_inputs_are_taken_together() -> None:
 def test_inputs_from_a_box_are_taken_together() -> None:
     box = xp.Box(age=(10, 100), region=xp.categories("north", "south"))
     query = xp.logistic({"age": 0.05, "region": {"north": 1}}, intercept=-2, epsilon=3)
-    likelihood, source = query.on(box), xp.InsecureSource(6)
+    likelihood, source = query.on(box), xp.sampling.InsecureSource(6)
     generator = random.Random(6)
     ages = [generator.uniform(10, 100) for _ in range(800)]
     regions = [generator.choice(["north", "south"]) for _ in range(800)]

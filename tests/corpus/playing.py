@@ -13,7 +13,8 @@ from corpus.drawing import Place, Tree, a_box, a_finite_set, a_query, document, 
 
 # All that is known of the package: a session goes on from the text of a file, and of that text's
 # one exchange the query is taken.
-from expost import InsecureSource, Session, Transcript
+from expost import Session, Transcript
+from expost.sampling import InsecureSource
 
 __all__ = ["all_plays", "kept_play"]
 

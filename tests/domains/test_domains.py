@@ -127,7 +127,7 @@ def test_no_query_of_this_version_takes_a_box() -> None:
 
 
 def test_nothing_is_learned_about_a_box_before_the_first_question() -> None:
-    assert xp.realized_loss(xp.Transcript(xp.Box(age=(0, 1)))) == xp.Enclosure(0.0, 0.0)
+    assert xp.realized_loss(xp.Transcript(xp.Box(age=(0, 1)))) == xp.numbers.Enclosure(0.0, 0.0)
 
 
 @pytest.mark.parametrize("values", ["yes", {"a", "b"}, {"a": 1}, 5, None])
@@ -259,5 +259,5 @@ def test_a_session_with_a_category_and_its_account() -> None:
     session = xp.Session(box, {"age": 61, "region": "islands"}, filter=xp.BayesianFilter("3"))
     for _ in range(2):
         session.ask(query)
-    with pytest.raises(xp.OutsideDomain):
+    with pytest.raises(xp.errors.OutsideDomain):
         xp.Session(box, {"age": 61, "region": "west"}, filter=xp.BayesianFilter("3"))

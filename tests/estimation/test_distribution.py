@@ -20,8 +20,8 @@ ONE_BIT = xp.perturbation(SCORES, epsilon="0.5")
 
 def test_inside_the_simplex_it_is_the_unbiased_estimate() -> None:
     pairs = [(RANDOMIZED, y) for y, count in enumerate([40, 35, 25]) for _ in range(count)]
-    found = xp.estimate_distribution(pairs, domain=DOMAIN)
-    frequencies = xp.estimate_frequencies(pairs, domain=DOMAIN)
+    found = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
+    frequencies = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN)
     assert (frequencies.frequency > 0).all()
     assert found.probabilities == pytest.approx(frequencies.frequency, abs=1e-5)
     assert found.gap <= 1e-6
@@ -43,7 +43,7 @@ def test_the_likelihood_is_that_of_the_transcripts() -> None:
         "response": ["0", "010", "1", "1", "2", "0", "2"],
     }
     answers = xp.Answers(DOMAIN, queries, table)
-    found = xp.estimate_distribution(answers, gap=1e-9)
+    found = xp.estimation.estimate_distribution(answers, gap=1e-9)
     rows = []
     for subject in answers.subjects:
         row = np.ones(3)
@@ -64,14 +64,15 @@ def test_order_and_names_of_subjects_do_not_matter() -> None:
     table = {"subject": [1, 1, 2, 2], "query": ["q"] * 4, "response": [0, 1, 1, 0]}
     other = {"subject": list("xyyx"), "query": ["q"] * 4, "response": [1, 0, 1, 0]}
     first, second = (
-        xp.estimate_distribution(xp.Answers(DOMAIN, {"q": RANDOMIZED}, t)) for t in (table, other)
+        xp.estimation.estimate_distribution(xp.Answers(DOMAIN, {"q": RANDOMIZED}, t))
+        for t in (table, other)
     )
     assert first.probabilities.tolist() == second.probabilities.tolist()
 
 
 def test_one_subject_or_equal_responses_point_at_one_value() -> None:
     for count in (1, 1000):
-        found = xp.estimate_distribution([(RANDOMIZED, 1)] * count, domain=DOMAIN)
+        found = xp.estimation.estimate_distribution([(RANDOMIZED, 1)] * count, domain=DOMAIN)
         assert found.probabilities == pytest.approx([0, 1, 0], abs=1e-6)
         assert found.gap <= 1e-6
     assert found.identified.all()
@@ -80,7 +81,7 @@ def test_one_subject_or_equal_responses_point_at_one_value() -> None:
 
 def test_responses_that_say_nothing_leave_all_values_alike() -> None:
     silent = xp.channel([[1, 0], [1, 0], [1, 0]])
-    found = xp.estimate_distribution([(silent, 0)] * 5, domain=DOMAIN)
+    found = xp.estimation.estimate_distribution([(silent, 0)] * 5, domain=DOMAIN)
     assert found.probabilities == pytest.approx(np.full(3, 1 / 3))
     assert not found.identified.any()
 
@@ -91,18 +92,18 @@ def test_hardly_any_epsilon_tells_nothing(epsilon: str) -> None:
         (xp.randomized_response(epsilon=epsilon), 1),
         (xp.unary_encoding(epsilon=epsilon), "010"),
     ]:
-        found = xp.estimate_distribution([(query, response)] * 9, domain=DOMAIN)
+        found = xp.estimation.estimate_distribution([(query, response)] * 9, domain=DOMAIN)
         assert not found.identified.any()
         assert found.intervals(repetitions=2).upper.tolist() == [1, 1, 1]
 
 
 def test_what_responses_do_not_tell_is_said() -> None:
     pairs = [(ONE_BIT, 1)] * 60 + [(ONE_BIT, 0)] * 40
-    found = xp.estimate_distribution(pairs, domain=DOMAIN)
+    found = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
     # One bit tells the mean of the scores and nothing else.
     assert not found.identified.any()
     assert found.mean(SCORES) == pytest.approx(
-        xp.estimate_mean([y for _, y in pairs], ONE_BIT, domain=DOMAIN).mean, abs=1e-4
+        xp.estimation.estimate_mean([y for _, y in pairs], ONE_BIT, domain=DOMAIN).mean, abs=1e-4
     )
     wide = found.intervals(repetitions=3)
     assert wide.lower.tolist() == [0, 0, 0]
@@ -116,7 +117,9 @@ def test_what_responses_do_not_tell_is_said() -> None:
 def test_values_that_are_alike_share_their_sum_equally() -> None:
     domain = xp.FiniteSet(["a", "b", "c", "d"])
     query = xp.channel([[0.7, 0.3], [0.2, 0.8], [0.2, 0.8], [0.2, 0.8]])
-    found = xp.estimate_distribution([(query, 0)] * 40 + [(query, 1)] * 60, domain=domain)
+    found = xp.estimation.estimate_distribution(
+        [(query, 0)] * 40 + [(query, 1)] * 60, domain=domain
+    )
     assert found.alike.tolist() == [0, 1, 1, 1]
     assert found.probabilities[0] == pytest.approx(0.4, abs=1e-4)
     assert len(set(found.probabilities[1:].tolist())) == 1
@@ -132,7 +135,7 @@ def test_responses_that_nobody_gave_do_not_share_a_sum() -> None:
     # Nobody answered 0 or 2 to the first query, and the second one does not tell them apart.
     is_one = xp.channel([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1]])
     pairs = [(RANDOMIZED, 1), *[(is_one, 0)] * 9]
-    found = xp.estimate_distribution(pairs, domain=DOMAIN)
+    found = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
     assert found.probabilities[0] == found.probabilities[2] > 0.1
     assert found.identified.tolist() == [False, True, False]
 
@@ -152,7 +155,9 @@ def test_many_values_and_few_queries_do_not_stall() -> None:
     }
     seen: list[float] = []
     answers = xp.Answers(domain, queries, table)
-    found = xp.estimate_distribution(answers, progress=lambda step, gap: seen.append(gap))
+    found = xp.estimation.estimate_distribution(
+        answers, progress=lambda step, gap: seen.append(gap)
+    )
     assert found.gap <= 1e-6
     assert found.steps <= 30
     assert len(seen) == found.steps + 1
@@ -163,7 +168,7 @@ def test_it_can_be_interrupted() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        xp.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN, progress=stop)
+        xp.estimation.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN, progress=stop)
 
 
 def test_several_bits_of_a_subject_tell_more() -> None:
@@ -171,12 +176,12 @@ def test_several_bits_of_a_subject_tell_more() -> None:
     high = generator.integers(0, 2, (50, 6))
     table = {"subject": np.repeat(np.arange(50), 6), "query": ["q"] * 300, "response": high.ravel()}
     answers = xp.Answers(DOMAIN, {"q": ONE_BIT}, table)
-    assert xp.estimate_distribution(answers).identified.all()
+    assert xp.estimation.estimate_distribution(answers).identified.all()
 
 
 def test_bootstrap_intervals_are_reproducible_and_about_right() -> None:
     pairs = [(RANDOMIZED, y) for y, count in enumerate([400, 350, 250]) for _ in range(count)]
-    found = xp.estimate_distribution(pairs, domain=DOMAIN)
+    found = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
     seen: list[tuple[int, int]] = []
     first = found.intervals(repetitions=300, seed=7, progress=lambda *at: seen.append(at))
     again = found.intervals(repetitions=300, seed=7)
@@ -184,7 +189,7 @@ def test_bootstrap_intervals_are_reproducible_and_about_right() -> None:
     assert first.lower.tolist() == again.lower.tolist()
     assert first.lower.tolist() != other.lower.tolist()
     assert seen[-1] == (300, 300)
-    exact = xp.estimate_frequencies(pairs, domain=DOMAIN).standard_error
+    exact = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN).standard_error
     assert first.standard_error == pytest.approx(exact, rel=0.15)
     assert ((first.lower < found.probabilities) & (found.probabilities < first.upper)).all()
 
@@ -231,8 +236,8 @@ def test_under_a_filter_means_are_wrong_and_the_likeliest_distribution_is_not() 
     shares = [0.1, 0.3, 0.6]
     answers, values, staying = survivors(ONE_BIT, 2, 20, shares, subjects=20_000)
     group = float(np.array(SCORES)[values].mean())
-    per_subject = xp.estimate_mean(answers, "q")
-    found = xp.estimate_distribution(answers)
+    per_subject = xp.estimation.estimate_mean(answers, "q")
+    found = xp.estimation.estimate_distribution(answers)
     error = float(found.intervals(SCORES, repetitions=50).standard_error[0])
     assert per_subject.mean - group > 0.08
     assert abs(found.mean(SCORES) - group) < 4 * error
@@ -264,31 +269,36 @@ def test_contradicting_responses_are_refused() -> None:
     with pytest.raises(
         xp.InvalidInput, match="no value could give all that some subjects responded"
     ):
-        xp.estimate_distribution(xp.Answers(DOMAIN, {"q": sure}, table))
+        xp.estimation.estimate_distribution(xp.Answers(DOMAIN, {"q": sure}, table))
 
 
-FOUND = xp.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN)
+FOUND = xp.estimation.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN)
 
 
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        (lambda: xp.estimate_distribution([], domain=DOMAIN), "answers: there are none"),
-        (lambda: xp.estimate_distribution([(RANDOMIZED, 1)]), "domain: must be a FiniteSet"),
+        (lambda: xp.estimation.estimate_distribution([], domain=DOMAIN), "answers: there are none"),
         (
-            lambda: xp.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN, gap=0),
+            lambda: xp.estimation.estimate_distribution([(RANDOMIZED, 1)]),
+            "domain: must be a FiniteSet",
+        ),
+        (
+            lambda: xp.estimation.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN, gap=0),
             "gap: must be above 0",
         ),
         (
-            lambda: xp.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN, gap=math.nan),
+            lambda: xp.estimation.estimate_distribution(
+                [(RANDOMIZED, 1)], domain=DOMAIN, gap=math.nan
+            ),
             "gap: must be a finite number",
         ),
         (
-            lambda: xp.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN, steps=0),
+            lambda: xp.estimation.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN, steps=0),
             "steps: must be at least 1",
         ),
         (
-            lambda: xp.estimate_distribution(
+            lambda: xp.estimation.estimate_distribution(
                 [(xp.linear([1], epsilon=1), -1)],
                 domain=xp.Box([(-1, 1)]),  # type: ignore[arg-type]
             ),
@@ -311,4 +321,4 @@ def test_bad_input_gets_one_clear_line(call: Any, reason: str) -> None:
 def test_too_many_values_are_refused_by_a_line() -> None:
     pairs = [(xp.randomized_response(epsilon=1), 3)] * 10
     with pytest.raises(xp.InvalidInput, match="domain: there are 1,501 values; at most 1,500"):
-        xp.estimate_distribution(pairs, domain=xp.FiniteSet(range(1501)))
+        xp.estimation.estimate_distribution(pairs, domain=xp.FiniteSet(range(1501)))

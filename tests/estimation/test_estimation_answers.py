@@ -12,15 +12,15 @@ import expost as xp
 
 DOMAIN = xp.FiniteSet(["no", "yes"])
 TABLE = {"subject": ["a", "b", "b"], "query": ["r", "r", "p"], "response": ["no", "yes", 1]}
-QUERIES: dict[str, xp.Query] = {
+QUERIES: dict[str, xp.queries.Query] = {
     "r": xp.randomized_response(epsilon=1),
     "p": xp.perturbation([0, 1], epsilon=1),
 }
 
 ESTIMATES: list[Callable[[Any], object]] = [
-    lambda answers: xp.estimate_mean(answers, "p"),
-    lambda answers: xp.estimate_frequencies(answers),
-    lambda answers: xp.estimate_distribution(answers),
+    lambda answers: xp.estimation.estimate_mean(answers, "p"),
+    lambda answers: xp.estimation.estimate_frequencies(answers),
+    lambda answers: xp.estimation.estimate_distribution(answers),
 ]
 
 

@@ -52,7 +52,7 @@ def test_over_all_responses_of_a_group_mean_and_variance_are_right(query: Query)
     for positions in itertools.product(range(len(query.on(DOMAIN).responses)), repeat=len(group)):
         p = float(math.prod(chance(query, x, y) for x, y in zip(group, positions, strict=True)))
         if p:
-            found = xp.estimate_frequencies(
+            found = xp.estimation.estimate_frequencies(
                 answers_of({"q": query}, [[("q", y)] for y in positions])
             )
             mean += p * found.frequency
@@ -83,7 +83,7 @@ def test_subjects_with_several_queries_are_averaged_without_bias_and_by_their_no
                 * chance(queries["clear"], 1, second)
             )
             given = [[("loud", first[0]), ("clear", first[1])], [("clear", second)]]
-            found = xp.estimate_frequencies(answers_of(queries, given))
+            found = xp.estimation.estimate_frequencies(answers_of(queries, given))
             mean += p * found.frequency
             square += p * (found.frequency - truth) ** 2
     assert mean == pytest.approx(truth, abs=1e-9)
@@ -113,7 +113,7 @@ def test_the_standard_error_is_that_of_subjects_drawn_at_random(query: Query) ->
     pairs = [
         (query, likelihood.responses[y]) for y, count in enumerate(counts) for _ in range(count)
     ]
-    found = xp.estimate_frequencies(pairs, domain=DOMAIN)
+    found = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN)
     assert found.frequency == pytest.approx(prior, abs=1e-3)
     assert found.standard_error**2 * len(pairs) == pytest.approx(variance, rel=1e-2)
     binomial = prior * (1 - prior)
@@ -122,7 +122,7 @@ def test_the_standard_error_is_that_of_subjects_drawn_at_random(query: Query) ->
 
 
 def hashed(subjects: int, values: np.ndarray[Any, Any], seeds: int) -> list[tuple[Query, Any]]:
-    source = xp.InsecureSource(5)
+    source = xp.sampling.InsecureSource(5)
     queries = [xp.local_hashing(seed=f"{s:08x}", buckets=4, epsilon=1) for s in range(seeds)]
     pairs: list[tuple[Query, Any]] = []
     for i in range(subjects):
@@ -133,7 +133,7 @@ def hashed(subjects: int, values: np.ndarray[Any, Any], seeds: int) -> list[tupl
 
 def test_local_hashing_with_seeds_of_their_own() -> None:
     values = np.repeat([0, 1, 2], [600, 1300, 100])
-    found = xp.estimate_frequencies(hashed(2000, values, seeds=2000), domain=DOMAIN)
+    found = xp.estimation.estimate_frequencies(hashed(2000, values, seeds=2000), domain=DOMAIN)
     truth = np.array([0.3, 0.65, 0.05])
     assert (np.abs(found.frequency - truth) < 4 * found.noise_error).all()
     p = math.e / (math.e + 3)
@@ -145,8 +145,8 @@ def test_local_hashing_with_seeds_of_their_own() -> None:
 
 def test_seeds_that_subjects_share_make_the_errors_larger() -> None:
     values = np.repeat([0, 1, 2], [600, 1300, 100])
-    own = xp.estimate_frequencies(hashed(2000, values, seeds=2000), domain=DOMAIN)
-    shared = xp.estimate_frequencies(hashed(2000, values, seeds=5), domain=DOMAIN)
+    own = xp.estimation.estimate_frequencies(hashed(2000, values, seeds=2000), domain=DOMAIN)
+    shared = xp.estimation.estimate_frequencies(hashed(2000, values, seeds=5), domain=DOMAIN)
     assert (shared.noise_error > 3 * own.noise_error).all()
     # At worst the collisions of a seed are those of all its subjects: 1/3 over five seeds.
     assert shared.noise_error.max() <= math.sqrt(1 / 3 / 5) + own.noise_error.max()
@@ -157,8 +157,8 @@ def test_pairs_and_answers_give_the_same() -> None:
     responses = [0, 1, 1, 2, 0, 0]
     pairs = [(query, response) for response in responses]
     table = {"subject": list("abcdef"), "query": ["q"] * 6, "response": responses}
-    first = xp.estimate_frequencies(pairs, domain=DOMAIN)
-    second = xp.estimate_frequencies(xp.Answers(DOMAIN, {"q": query}, table))
+    first = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN)
+    second = xp.estimation.estimate_frequencies(xp.Answers(DOMAIN, {"q": query}, table))
     assert {name: list(column) for name, column in first.columns().items()} == {
         name: list(column) for name, column in second.columns().items()
     }
@@ -168,7 +168,7 @@ def test_pairs_and_answers_give_the_same() -> None:
 
 def test_without_noise_it_counts() -> None:
     query = xp.channel([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
-    found = xp.estimate_frequencies([(query, 0)] * 3 + [(query, 2)], domain=DOMAIN)
+    found = xp.estimation.estimate_frequencies([(query, 0)] * 3 + [(query, 2)], domain=DOMAIN)
     assert found.frequency == pytest.approx([0.75, 0, 0.25])
     assert found.noise_error == pytest.approx(0, abs=1e-6)
     assert found.standard_error == pytest.approx(np.sqrt(np.array([3, 0, 3]) / 16 / 4), abs=1e-6)
@@ -180,7 +180,7 @@ def test_without_noise_it_counts() -> None:
 def test_one_subject_or_equal_responses_have_intervals_too(query: Query) -> None:
     for count in (1, 50):
         for response in query.on(DOMAIN).responses[:8]:
-            found = xp.estimate_frequencies([(query, response)] * count, domain=DOMAIN)
+            found = xp.estimation.estimate_frequencies([(query, response)] * count, domain=DOMAIN)
             assert ((found.lower >= 0) & (found.lower <= found.upper) & (found.upper <= 1)).all()
             assert np.isfinite(found.standard_error).all()
             if count == 1:
@@ -189,7 +189,7 @@ def test_one_subject_or_equal_responses_have_intervals_too(query: Query) -> None
 
 def test_a_domain_of_one_value_has_a_frequency_of_one() -> None:
     query = xp.randomized_response(epsilon=1)
-    found = xp.estimate_frequencies([(query, "only")] * 3, domain=xp.FiniteSet(["only"]))
+    found = xp.estimation.estimate_frequencies([(query, "only")] * 3, domain=xp.FiniteSet(["only"]))
     assert found.frequency.tolist() == [1.0]
 
 
@@ -226,7 +226,7 @@ RANDOMIZED = xp.randomized_response(epsilon=1)
 )
 def test_bad_input_gets_one_clear_line(answers: Any, options: dict[str, Any], reason: str) -> None:
     with pytest.raises(xp.InvalidInput) as error:
-        xp.estimate_frequencies(answers, **options)
+        xp.estimation.estimate_frequencies(answers, **options)
     assert str(error.value).startswith(reason)
     assert "\n" not in str(error.value)
 
@@ -243,7 +243,7 @@ def test_the_interval_is_wilsons_for_the_chance_of_being_spoken_for(query: Query
     for subjects in (1, 5, 80):
         given = generator.integers(0, len(likelihood.responses), subjects).tolist()
         pairs = [(query, likelihood.responses[y]) for y in given]
-        found = xp.estimate_frequencies(pairs, domain=DOMAIN)
+        found = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN)
         share, z = float(np.mean([speaking[y] for y in given])), 1.959963984540054
         middle = (share + z**2 / (2 * subjects)) / (1 + z**2 / subjects)
         half = math.sqrt(share * (1 - share) / subjects + z**2 / (4 * subjects**2))

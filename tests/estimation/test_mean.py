@@ -53,7 +53,7 @@ def test_a_response_is_right_on_average(query: Query, scores: list[float]) -> No
 def test_the_mean_is_that_of_the_paper_with_its_factor_put_right(epsilon: str) -> None:
     a, b = 2, 5
     query = xp.perturbation([2, 5], range=(a, b), epsilon=epsilon)
-    found = xp.estimate_mean([a] * 30 + [b] * 70, query, domain=xp.FiniteSet([0, 1]))
+    found = xp.estimation.estimate_mean([a] * 30 + [b] * 70, query, domain=xp.FiniteSet([0, 1]))
     e, share = math.exp(float(epsilon)), 0.7
     right = a + (b - a) * ((e + 1) * share - 1) / (e - 1)
     printed = a + b * ((e + 1) * share - 1) / (e - 1)
@@ -73,7 +73,7 @@ def test_the_estimate_and_its_variance_are_right_over_all_responses_of_a_group()
             float(likelihood.pmf(x).probability(y)) for x, y in zip(group, positions, strict=True)
         )
         responses = [likelihood.responses[y] for y in positions]
-        found = xp.estimate_mean(responses, query, domain=DOMAIN)
+        found = xp.estimation.estimate_mean(responses, query, domain=DOMAIN)
         mean += chance * found.mean
         variance += chance * (found.mean - truth) ** 2
         expected_variance += chance * found.standard_error**2
@@ -91,7 +91,7 @@ def test_drawn_subjects_have_the_variance_that_is_reported_on_average() -> None:
     for positions in itertools.product(range(2), repeat=4):
         chance = math.prod(chances[y] for y in positions)
         responses = [likelihood.responses[y] for y in positions]
-        found = xp.estimate_mean(responses, query, domain=DOMAIN)
+        found = xp.estimation.estimate_mean(responses, query, domain=DOMAIN)
         mean += chance * found.mean
         square += chance * found.mean**2
         reported += chance * found.standard_error**2
@@ -101,7 +101,7 @@ def test_drawn_subjects_have_the_variance_that_is_reported_on_average() -> None:
 
 def test_a_binomial_number_of_bits_has_wilsons_interval() -> None:
     query = xp.perturbation([0, 1], epsilon=500)  # as good as without noise
-    found = xp.estimate_mean([0] * 6 + [1] * 4, query, domain=xp.FiniteSet([0, 1]))
+    found = xp.estimation.estimate_mean([0] * 6 + [1] * 4, query, domain=xp.FiniteSet([0, 1]))
     assert (found.lower, found.upper) == pytest.approx((0.1682, 0.6873), abs=1e-4)
 
 
@@ -111,11 +111,11 @@ def test_one_subject_and_equal_responses_have_an_interval_within_the_range(
 ) -> None:
     low, high = map(float, query.meaning(DOMAIN).range)
     for response in [query.on(DOMAIN).responses[0], query.on(DOMAIN).responses[-1]]:
-        alone = xp.estimate_mean([response], query, domain=DOMAIN)
+        alone = xp.estimation.estimate_mean([response], query, domain=DOMAIN)
         assert alone.standard_error == math.inf
         assert alone.subjects == 1
         assert low <= alone.lower < alone.upper <= high
-        alike = xp.estimate_mean([response] * 50, query, domain=DOMAIN)
+        alike = xp.estimation.estimate_mean([response] * 50, query, domain=DOMAIN)
         assert alike.standard_error == pytest.approx(0, abs=1e-6)
         assert low <= alike.lower <= alike.upper <= high
 
@@ -130,7 +130,7 @@ def test_several_responses_of_a_subject_count_as_one_number() -> None:
     answers = xp.Answers(
         xp.FiniteSet([0, 1]), {"q": query, "other": xp.randomized_response(epsilon=1)}, table
     )
-    found = xp.estimate_mean(answers, "q")
+    found = xp.estimation.estimate_mean(answers, "q")
     low, high = (float(x) for x in map(query.meaning(answers.domain).estimate, (0, 1)))
     numbers = np.array([(low + high) / 2, high, low])
     assert found.mean == pytest.approx(numbers.mean())
@@ -141,7 +141,7 @@ def test_several_responses_of_a_subject_count_as_one_number() -> None:
 def test_a_mean_on_a_box_needs_no_list_of_values() -> None:
     box = xp.Box(age=(10, 100))
     query = xp.laplace({"age": 1}, range=(0, 100), grid=1, epsilon=1)
-    found = xp.estimate_mean([30, 50, 70], query, domain=box)
+    found = xp.estimation.estimate_mean([30, 50, 70], query, domain=box)
     assert found.mean == pytest.approx(50)
     # The reach of Student's t with two degrees of freedom is 4.303 standard errors.
     assert (found.lower, found.upper) == pytest.approx((0.317, 99.683), abs=1e-2)
@@ -184,6 +184,6 @@ def test_bad_input_gets_one_clear_line(
     arguments: tuple[Any, ...], options: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(xp.InvalidInput) as error:
-        xp.estimate_mean(*arguments, **options)
+        xp.estimation.estimate_mean(*arguments, **options)
     assert str(error.value).startswith(reason)
     assert "\n" not in str(error.value)

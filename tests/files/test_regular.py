@@ -20,9 +20,9 @@ QUERY = {"kind": "randomized_response", "epsilon": "1"}
 QUERIES = {"version": 1, "domain": {"values": ["no", "yes"]}, "queries": {"q": QUERY}}
 
 TEXTS: dict[str, Reader] = {
-    "load": lambda file, _: xp.load(file),
+    "load": lambda file, _: xp.load_transcript(file),
     "FileSession": lambda file, _: xp.FileSession(file, "yes"),
-    "load_prior": lambda file, _: xp.load_prior(file, DOMAIN),
+    "load_prior": lambda file, _: xp.knowledge.load_prior(file, DOMAIN),
     "queries of load_answers": lambda file, good: xp.load_answers(good / "data.csv", file),
     "queries of realized_losses": lambda file, _: xp.realized_losses({}, file),
 }

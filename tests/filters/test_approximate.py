@@ -26,12 +26,12 @@ PAIR = xp.FiniteSet([0, 1])
 TENTH = xp.randomized_response(epsilon="0.1")
 MILLIONTH = "0.000001"
 RULES = [
-    xp.Sums(),
-    xp.Rogers(),
-    xp.Whitehouse("5e-7"),
-    xp.Renyi("6.3"),
-    xp.Renyi("6.3", delta_prime="5e-7"),
-    xp.Mixture.for_budget("5.08", "1e-6"),
+    xp.filters.Sums(),
+    xp.filters.Rogers(),
+    xp.filters.Whitehouse("5e-7"),
+    xp.filters.Renyi("6.3"),
+    xp.filters.Renyi("6.3", delta_prime="5e-7"),
+    xp.filters.Mixture.for_budget("5.08", "1e-6"),
 ]
 KINDS: list[type[CompositionFilter]] = [CompositionFilter, ApproximateFilter]
 every_filter = pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def telling(delta: Fraction) -> Query:
 @pytest.mark.parametrize(
     ("rule", "count"), list(zip(RULES, [50, 50, 76, 100, 95, 99], strict=True))
 )
-def test_alone_a_rule_goes_as_far_as_its_theorem(rule: xp.Rule, count: int) -> None:
+def test_alone_a_rule_goes_as_far_as_its_theorem(rule: xp.filters.Rule, count: int) -> None:
     guard, odometer = CompositionFilter("5.08", MILLIONTH, rule), asked()
     while guard.decide(odometer, TENTH).accepted:
         odometer = odometer.add(TENTH, 1)
@@ -66,12 +66,12 @@ def test_alone_a_rule_goes_as_far_as_its_theorem(rule: xp.Rule, count: int) -> N
 
 def test_what_adds_up_to_the_budget_fits_exactly() -> None:
     third = xp.randomized_response(epsilon="1/3")
-    for rule in (xp.Sums(), xp.Renyi(2), xp.Mixture([1], [1])):
+    for rule in (xp.filters.Sums(), xp.filters.Renyi(2), xp.filters.Mixture([1], [1])):
         guard = CompositionFilter("1", "0.001", rule)
         assert guard.decide(asked(third, third), third).accepted
         assert not guard.decide(asked(third, third, third), xp.randomized_response("1e-30"))
     doubling = xp.channel([["2/3", "1/3"], ["1/3", "2/3"]])
-    guard = CompositionFilter(ratio=4, delta="0.001", rule=xp.Sums())
+    guard = CompositionFilter(ratio=4, delta="0.001", rule=xp.filters.Sums())
     assert guard.decide(asked(doubling), doubling).accepted
     assert not guard.decide(asked(doubling, doubling), xp.randomized_response("1e-30"))
 
@@ -118,7 +118,7 @@ def test_sums_do_not_depend_on_when_they_are_first_asked_for(guard: CompositionF
 
 
 def test_where_the_rule_ends_the_realized_loss_goes_on() -> None:
-    rule = xp.Whitehouse(MILLIONTH)
+    rule = xp.filters.Whitehouse(MILLIONTH)
     guard, alone = (
         ApproximateFilter("5.08", MILLIONTH, rule),
         CompositionFilter("5.08", MILLIONTH, rule),
@@ -146,7 +146,7 @@ def test_the_rule_never_accepts_again_on_its_own_account() -> None:
     # ε_g = 1: RR(0.1) twice, answered 1 and 0, then RR(1), which only the Bayesian filter accepts,
     # then RR(0.1), which Whitehouse would accept alone. After all the excess would be 0.0182.
     one = xp.randomized_response(epsilon=1)
-    rule = xp.Whitehouse(MILLIONTH)
+    rule = xp.filters.Whitehouse(MILLIONTH)
     guard, alone = ApproximateFilter(1, MILLIONTH, rule), CompositionFilter(1, MILLIONTH, rule)
     odometer = asked(TENTH, TENTH, responses=[1, 0])
     assert not alone.decide(odometer, one).accepted
@@ -156,7 +156,7 @@ def test_the_rule_never_accepts_again_on_its_own_account() -> None:
     # ε_g = ln 8, sums: RR(ln 2) twice, answered 1 and 0, then RR(ln 8); RR(ln 2) would follow.
     two = xp.channel([["2/3", "1/3"], ["1/3", "2/3"]])
     eight = xp.channel([["8/9", "1/9"], ["1/9", "8/9"]])
-    guard = ApproximateFilter(ratio=8, delta="0.001", inner=xp.Sums())
+    guard = ApproximateFilter(ratio=8, delta="0.001", inner=xp.filters.Sums())
     odometer = asked(two, two, responses=[1, 0])
     assert guard.decide(odometer, eight).accepted
     assert not guard.decide(odometer.add(eight, 1), two).accepted
@@ -181,11 +181,16 @@ def game(guard: CompositionFilter, odometer: Odometer, own: Fraction, other: Fra
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "rule",
-    [xp.Sums(), xp.Whitehouse("0.1"), xp.Renyi(4), xp.Mixture([1, 4], ["0.5", "0.5"])],
+    [
+        xp.filters.Sums(),
+        xp.filters.Whitehouse("0.1"),
+        xp.filters.Renyi(4),
+        xp.filters.Mixture([1, 4], ["0.5", "0.5"]),
+    ],
     ids=repr,
 )
 def test_a_game_in_fractions_stays_within_delta(
-    kind: type[CompositionFilter], rule: xp.Rule
+    kind: type[CompositionFilter], rule: xp.filters.Rule
 ) -> None:
     guard = kind(None, "0.1", rule, ratio=8)
     assert game(guard, asked(), Fraction(1), Fraction(1)) <= Fraction(1, 10)
@@ -217,16 +222,16 @@ def test_a_pure_filter_refuses_a_delta_with_a_clear_line() -> None:
 @pytest.mark.parametrize(
     ("rule", "most"),
     [
-        (xp.Sums(), 10),
-        (xp.Rogers(), 5),
-        (xp.Whitehouse("4e-7"), 6),
-        (xp.Renyi(8), 0),
-        (xp.Renyi(8, delta_prime="3e-7"), 7),
-        (xp.Mixture([9], [1], delta_prime="1e-6"), 0),
+        (xp.filters.Sums(), 10),
+        (xp.filters.Rogers(), 5),
+        (xp.filters.Whitehouse("4e-7"), 6),
+        (xp.filters.Renyi(8), 0),
+        (xp.filters.Renyi(8, delta_prime="3e-7"), 7),
+        (xp.filters.Mixture([9], [1], delta_prime="1e-6"), 0),
     ],
     ids=repr,
 )
-def test_deltas_are_counted_up_to_what_was_set_aside(rule: xp.Rule, most: int) -> None:
+def test_deltas_are_counted_up_to_what_was_set_aside(rule: xp.filters.Rule, most: int) -> None:
     guard, odometer = CompositionFilter(2, MILLIONTH, rule), asked()
     query = telling(Fraction(1, 10**7))
     while guard.decide(odometer, query).accepted:
@@ -239,7 +244,11 @@ def test_gaussian_noise_counts_by_its_cumulant_where_that_is_better() -> None:
     person = xp.Box(age=(0, 100))
     query = xp.gaussian({"age": 1}, range=(0, 100), grid=10, sigma=1500, delta="1e-8")
     counts = []
-    for rule in (xp.Sums(), xp.Whitehouse("5e-7"), xp.Mixture.for_budget(2, MILLIONTH)):
+    for rule in (
+        xp.filters.Sums(),
+        xp.filters.Whitehouse("5e-7"),
+        xp.filters.Mixture.for_budget(2, MILLIONTH),
+    ):
         guard, odometer = CompositionFilter(2, MILLIONTH, rule), Odometer(xp.Transcript(person))
         while guard.decide(odometer, query).accepted:
             odometer = odometer.add(query, 50)
@@ -248,19 +257,19 @@ def test_gaussian_noise_counts_by_its_cumulant_where_that_is_better() -> None:
 
 
 def test_a_session_and_its_file_work_with_such_a_filter(tmp_path: Path) -> None:
-    guard = ApproximateFilter("0.5", "1e-3", xp.Renyi(20))
-    session = xp.Session(PAIR, 1, filter=guard, source=xp.InsecureSource(1))
+    guard = ApproximateFilter("0.5", "1e-3", xp.filters.Renyi(20))
+    session = xp.Session(PAIR, 1, filter=guard, source=xp.sampling.InsecureSource(1))
     for _ in range(4):
         session.ask(TENTH)
     assert session.remaining == guard.remaining(session.odometer)
     path = tmp_path / "subject.json"
     session.transcript.save(path)
-    again = xp.FileSession(path, 1, source=xp.InsecureSource(2))
+    again = xp.FileSession(path, 1, source=xp.sampling.InsecureSource(2))
     assert again.transcript.content_id == session.transcript.content_id
     assert again.decide(TENTH) == session.decide(TENTH)
     while again.decide(TENTH).accepted and len(again.transcript) < 60:
         again.ask(TENTH)
-    assert guard.holds(Odometer(xp.load(path)))
+    assert guard.holds(Odometer(xp.load_transcript(path)))
 
 
 @every_filter
@@ -295,13 +304,13 @@ def test_a_fresh_process_decides_alike(tmp_path: Path) -> None:
 
 def test_many_different_queries_are_priced_twice_each(monkeypatch: pytest.MonkeyPatch) -> None:
     # Once to decide and once to add, so that time grows linearly; a clock would be less sure.
-    price, priced = xp.Mixture.price, list[Query]()
+    price, priced = xp.filters.Mixture.price, list[Query]()
 
-    def counted(rule: xp.Mixture, query: Query, domain: Domain) -> Total:
+    def counted(rule: xp.filters.Mixture, query: Query, domain: Domain) -> Total:
         priced.append(query)
         return price(rule, query, domain)
 
-    monkeypatch.setattr(xp.Mixture, "price", counted)
+    monkeypatch.setattr(xp.filters.Mixture, "price", counted)
     guard, odometer = ApproximateFilter(20, MILLIONTH), asked()
     for n in range(300):
         query = xp.randomized_response(epsilon=Fraction(1, 20 + n))
@@ -311,8 +320,10 @@ def test_many_different_queries_are_priced_twice_each(monkeypatch: pytest.Monkey
 
 
 def test_a_filter_without_a_rule_takes_the_mixture_for_its_budget() -> None:
-    assert ApproximateFilter("5.08", MILLIONTH).inner == xp.Mixture.for_budget("5.08", MILLIONTH)
-    assert repr(ApproximateFilter(4, "1e-6", xp.Renyi(8))) == (
+    assert ApproximateFilter("5.08", MILLIONTH).inner == xp.filters.Mixture.for_budget(
+        "5.08", MILLIONTH
+    )
+    assert repr(ApproximateFilter(4, "1e-6", xp.filters.Renyi(8))) == (
         "ApproximateFilter(epsilon=4, delta=0.000001, Renyi(order=8))"
     )
     assert ApproximateFilter(ratio=3, delta="1e-6").budget == Nats(ratio=Fraction(3))
@@ -367,20 +378,23 @@ def test_bad_arguments_get_one_clear_line() -> None:
     with pytest.raises(xp.InvalidInput, match=r"^delta: must be between 0 and 1$"):
         ApproximateFilter(4, 1)
     with pytest.raises(xp.InvalidInput, match=r"^delta: must be a finite number$"):
-        CompositionFilter(4, math.nan, xp.Sums())
+        CompositionFilter(4, math.nan, xp.filters.Sums())
     with pytest.raises(xp.InvalidInput, match=r"^rule: must be a composition rule, such as .*str$"):
         CompositionFilter(4, "1e-6", "renyi")  # type: ignore[arg-type]
     with pytest.raises(xp.InvalidInput, match=r"^inner: must be a composition rule.*int$"):
         ApproximateFilter(4, "1e-6", 3)  # type: ignore[arg-type]
     with pytest.raises(xp.InvalidInput, match=r"^inner: needs a delta less than 1/e$"):
-        ApproximateFilter(4, "0.3678794411714423216", xp.Rogers())
-    assert ApproximateFilter(4, "0.3678794411714423215", xp.Rogers()).delta > 0
+        ApproximateFilter(4, "0.3678794411714423216", xp.filters.Rogers())
+    assert ApproximateFilter(4, "0.3678794411714423215", xp.filters.Rogers()).delta > 0
 
 
 def test_on_a_box_the_rule_and_the_search_take_turns() -> None:
     person = xp.Box(age=(0, 100))
     query = xp.logistic({"age": 0.1}, intercept=-5, epsilon="0.3")
-    guard, odometer = ApproximateFilter(1, "0.01", xp.Renyi(8)), Odometer(xp.Transcript(person))
+    guard, odometer = (
+        ApproximateFilter(1, "0.01", xp.filters.Renyi(8)),
+        Odometer(xp.Transcript(person)),
+    )
     answers = itertools.cycle([0, 1])
     while len(odometer) < 12 and (decision := guard.decide(odometer, query)).accepted:
         odometer = odometer.add(query, next(answers))

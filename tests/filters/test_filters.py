@@ -95,7 +95,7 @@ def test_at_the_limit_a_query_that_does_not_tell_the_extremes_apart_is_accepted(
     second = xp.channel([["1/2", "1/2"], ["1/2", "1/2"], ["1/3", "2/3"]])
     odometer = start(domain).add(first, 1)
     assert odometer.exact_loss.ratio == 2
-    assert xp.worst_case_loss(second, domain).lower > 0.4
+    assert xp.loss.worst_case_loss(second, domain).lower > 0.4
     assert xp.BayesianFilter(ratio=2).decide(odometer, second).accepted
     assert not xp.SimplifiedFilter(ratio=2).decide(odometer, second).accepted
     for response in (0, 1):
@@ -166,7 +166,7 @@ def test_what_is_reported_before_anything_is_asked(kind: type[Filter]) -> None:
     decision = kind("0.3").decide(start(), xp.randomized_response(epsilon="0.1"))
     assert decision.accepted
     assert not decision.undecided
-    assert decision.loss == xp.Enclosure(0.0, 0.0)
+    assert decision.loss == xp.numbers.Enclosure(0.0, 0.0)
     assert decision.remaining == 0.3
     assert decision.largest_epsilon == Decimal("0.3")
     assert decision.loss_at_worst.upper == pytest.approx(0.1)
@@ -192,7 +192,7 @@ def test_impossible_and_revealing_responses() -> None:
         assert kind("0.1").decide(start(domain), harmless).accepted
         decision = kind(400).decide(start(domain), revealing)
         assert not decision.accepted
-        assert decision.loss_at_worst == xp.Enclosure(math.inf, math.inf)
+        assert decision.loss_at_worst == xp.numbers.Enclosure(math.inf, math.inf)
         ruined = start(domain).add(revealing, 0)
         refused = kind(400).decide(ruined, harmless)
         assert not refused.accepted
@@ -205,7 +205,7 @@ def test_impossible_and_revealing_responses() -> None:
 def test_bayesian_never_refuses_before_simplified_nor_that_before_basic(
     menu: Menu, seed: int
 ) -> None:
-    source = xp.InsecureSource(seed)
+    source = xp.sampling.InsecureSource(seed)
     odometer = start(menu.domain)
     for _ in range(3):
         for query in menu.queries:

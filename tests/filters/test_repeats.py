@@ -13,11 +13,11 @@ from expost.filters import WorstCase
 from expost.filters.repeats import MOST_REPEATS, Repeats, most_repeats
 from expost.numbers import Nats
 
-PURE: list[type[xp.Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter]
+PURE: list[type[xp.filters.Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter]
 MOST = 5
 
 
-def by_enumeration(guard: xp.Filter, start: xp.Odometer, query: xp.Query) -> int:
+def by_enumeration(guard: xp.filters.Filter, start: xp.Odometer, query: xp.queries.Query) -> int:
     """Ask until some sequence of responses leads to a refusal, or the limit is reached."""
     states, count = [start], 0
     while count < MOST and all(guard.decide(state, query).accepted for state in states):
@@ -33,7 +33,7 @@ def by_enumeration(guard: xp.Filter, start: xp.Odometer, query: xp.Query) -> int
     return count
 
 
-def some_query(generator: random.Random, size: int) -> xp.Query:
+def some_query(generator: random.Random, size: int) -> xp.queries.Query:
     epsilon = generator.choice(["0.1", "1/3", "0.5", "1"])
     match generator.randrange(6):
         case 0:
@@ -48,7 +48,7 @@ def some_query(generator: random.Random, size: int) -> xp.Query:
             return xp.channel([[Fraction(w, sum(row)) for w in row] for row in weights])
 
 
-def some_state(generator: random.Random) -> tuple[xp.Odometer, xp.Query]:
+def some_state(generator: random.Random) -> tuple[xp.Odometer, xp.queries.Query]:
     size = generator.choice([1, 2, 3, 3])
     domain = xp.FiniteSet(range(size))
     first, query = some_query(generator, size), some_query(generator, size)
@@ -58,14 +58,14 @@ def some_state(generator: random.Random) -> tuple[xp.Odometer, xp.Query]:
     return odometer, generator.choice([first, query])
 
 
-def some_filter(generator: random.Random, kind: type[xp.Filter]) -> xp.Filter:
+def some_filter(generator: random.Random, kind: type[xp.filters.Filter]) -> xp.filters.Filter:
     if generator.random() < 0.5:
         return kind(epsilon=generator.choice(["0.5", "1", "1.5"]))
     return kind(ratio=generator.choice(["4", "9/4", "8"]))
 
 
 @pytest.mark.parametrize("kind", PURE, ids=lambda kind: str(kind.kind))
-def test_over_a_finite_domain_it_is_what_all_responses_allow(kind: type[xp.Filter]) -> None:
+def test_over_a_finite_domain_it_is_what_all_responses_allow(kind: type[xp.filters.Filter]) -> None:
     generator = random.Random(7)
     for _ in range(40):
         odometer, query = some_state(generator)
@@ -75,11 +75,17 @@ def test_over_a_finite_domain_it_is_what_all_responses_allow(kind: type[xp.Filte
         assert not found.undecided
 
 
-RULES = [xp.Sums(), xp.Rogers(), xp.Whitehouse("0.01"), xp.Renyi(3), xp.Mixture([2, 9], [0.9, 0.1])]
+RULES = [
+    xp.filters.Sums(),
+    xp.filters.Rogers(),
+    xp.filters.Whitehouse("0.01"),
+    xp.filters.Renyi(3),
+    xp.filters.Mixture([2, 9], [0.9, 0.1]),
+]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.kind))
-def test_a_rule_is_asked_until_it_refuses(rule: xp.Rule) -> None:
+def test_a_rule_is_asked_until_it_refuses(rule: xp.filters.Rule) -> None:
     generator = random.Random(8)
     for _ in range(8):
         odometer, query = some_state(generator)
@@ -94,7 +100,7 @@ def test_a_rule_and_the_realized_loss_are_both_gone_by() -> None:
     generator = random.Random(9)
     for _ in range(6):
         odometer, query = some_state(generator)
-        for rule in (xp.Sums(), xp.Renyi(3)):
+        for rule in (xp.filters.Sums(), xp.filters.Renyi(3)):
             guard = xp.ApproximateFilter("1.5", "0.01", rule)
             found = guard.more(odometer, query).count
             assert min(found, MOST) == by_enumeration(guard, odometer, query)
@@ -108,7 +114,7 @@ def test_ties_are_accepted() -> None:
         assert kind(ratio=2**10).more(start, double).count == 10
         assert kind(ratio=2**10 - 1).more(start, double).count == 9
     third = xp.randomized_response(epsilon="1/3")
-    assert xp.CompositionFilter(1, "1e-6", xp.Sums()).more(start, third).count == 3
+    assert xp.CompositionFilter(1, "1e-6", xp.filters.Sums()).more(start, third).count == 3
 
 
 def test_the_simplified_filter_goes_on_where_the_query_leaves_the_extremes_alone() -> None:
@@ -138,7 +144,7 @@ def test_a_filter_without_delta_accepts_no_query_with_one() -> None:
     slip = xp.channel([["0.9", "0.1", 0], ["0.9", 0, "0.1"]], delta="0.1")
     start = xp.Odometer(xp.Transcript(xp.FiniteSet([0, 1])))
     assert xp.BayesianFilter(1).more(start, slip) == Repeats(0)
-    assert xp.CompositionFilter(1, "0.3", xp.Sums()).more(start, slip) == Repeats(3)
+    assert xp.CompositionFilter(1, "0.3", xp.filters.Sums()).more(start, slip) == Repeats(3)
 
 
 def test_it_grows_with_the_budget() -> None:
@@ -157,7 +163,9 @@ STRAIGHT = xp.linear({"x": 1}, range=(-1, 1), epsilon="0.4")
 
 @pytest.mark.parametrize("query", [RISING, STRAIGHT], ids=["logistic", "linear"])
 @pytest.mark.parametrize("kind", [xp.SimplifiedFilter, xp.BayesianFilter])
-def test_over_a_box_it_is_what_all_responses_allow(kind: type[xp.Filter], query: xp.Query) -> None:
+def test_over_a_box_it_is_what_all_responses_allow(
+    kind: type[xp.filters.Filter], query: xp.queries.Query
+) -> None:
     odometer = xp.Odometer(xp.Transcript(BOX)).add(RISING, 1).add(RISING, 1)
     for epsilon in ("0.6", "1.1", "1.7"):
         guard = kind(epsilon=epsilon)
@@ -194,7 +202,7 @@ def test_the_search_finds_any_number(limit: int) -> None:
 
     def worst_case(times: int) -> WorstCase:
         tried.append(times)
-        return WorstCase(xp.Enclosure(times, times))
+        return WorstCase(xp.numbers.Enclosure(times, times))
 
     budget = Nats(Fraction(2 * limit + 1, 2))
     assert most_repeats(worst_case, budget) == Repeats(limit)

@@ -37,28 +37,28 @@ def _many_digits() -> Any:
         yield
 
 
-def rules(epsilon: str, delta: Fraction = MILLIONTH, each: str = "0.1") -> list[xp.Rule]:
+def rules(epsilon: str, delta: Fraction = MILLIONTH, each: str = "0.1") -> list[xp.filters.Rule]:
     return [
-        xp.Sums(),
-        xp.Rogers(),
-        xp.Whitehouse(delta),
-        xp.Renyi.for_plan(epsilon, delta, each),
-        xp.Mixture.for_budget(epsilon, delta),
+        xp.filters.Sums(),
+        xp.filters.Rogers(),
+        xp.filters.Whitehouse(delta),
+        xp.filters.Renyi.for_plan(epsilon, delta, each),
+        xp.filters.Mixture.for_budget(epsilon, delta),
     ]
 
 
-def total(rule: xp.Rule, *queries: Query) -> Total:
+def total(rule: xp.filters.Rule, *queries: Query) -> Total:
     return sum((rule.price(query, PAIR) for query in queries), start=Total())
 
 
-def cost(rule: xp.Rule, sums: Total, delta: Fraction = MILLIONTH) -> float:
+def cost(rule: xp.filters.Rule, sums: Total, delta: Fraction = MILLIONTH) -> float:
     """What it takes of a budget, also by adding up."""
     upper = rule.cost(sums, delta).upper
     return min(upper, sums.epsilon.enclosure.upper)
 
 
 def accepted(
-    rule: xp.Rule, query: RandomizedResponse, budget: str, delta: Fraction = MILLIONTH
+    rule: xp.filters.Rule, query: RandomizedResponse, budget: str, delta: Fraction = MILLIONTH
 ) -> int:
     """How many fit, by halving: n times the sums over one query."""
     one = rule.price(query, PAIR)
@@ -122,7 +122,7 @@ def test_a_cumulant_knows_ratios_nothing_and_infinity() -> None:
 
 
 def test_as_many_digits_as_are_read_are_no_trouble() -> None:
-    rule = xp.Renyi(order=2 + Fraction(1, 2**2998 + 1))
+    rule = xp.filters.Renyi(order=2 + Fraction(1, 2**2998 + 1))
     query = xp.randomized_response(epsilon=Fraction(2**2998 + 1, 2**2999 + 3))
     (amount,) = rule.amounts(query, PAIR)
     assert amount == pytest.approx(randomized_response_cumulant(Nats(Fraction(1, 2)), Fraction(1)))
@@ -132,7 +132,7 @@ def test_a_cumulant_does_not_depend_on_the_callers_decimals() -> None:
     # Not cached yet, so that it is worked out with three digits all around.
     with decimal.localcontext(prec=3):
         coarse = randomized_response_cumulant(Nats(Fraction(123, 997)), Fraction(7, 3))
-        paid = xp.Whitehouse(MILLIONTH).cost(Total(amounts=(Fraction(1),)), MILLIONTH)
+        paid = xp.filters.Whitehouse(MILLIONTH).cost(Total(amounts=(Fraction(1),)), MILLIONTH)
     assert coarse == pytest.approx(oracles.cumulant(Fraction(123, 997), Fraction(7, 3)), rel=1e-15)
     assert contains(paid, oracles.whitehouse_budget(Fraction(1), MILLIONTH))
 
@@ -161,7 +161,7 @@ def test_the_costs_are_enclosed_to_the_last_digits(seed: int) -> None:
     generator = random.Random(seed)
     delta = Fraction(generator.randint(1, 99), 100) * Fraction(10) ** generator.randint(-12, -1)
     queries = [xp.randomized_response(epsilon=epsilon) for epsilon in rationals(seed, 12)]
-    whitehouse, rogers = xp.Whitehouse(delta), xp.Rogers()
+    whitehouse, rogers = xp.filters.Whitehouse(delta), xp.filters.Rogers()
     squares = sum((query.epsilon**2 for query in queries), Fraction(0))
     sums = total(whitehouse, *queries)
     (rounded,) = (Fraction(amount) for amount in sums.amounts)
@@ -209,7 +209,7 @@ def test_the_cost_of_a_mixture_is_where_the_inequality_begins_to_hold(seed: int)
 
 def test_the_renyi_rule_has_the_conversion_of_canonne_kamath_and_steinke() -> None:
     for order in ("1.01", "2", "6.33", "50", "10000"):
-        rate, rule = Fraction(order) - 1, xp.Renyi(order)
+        rate, rule = Fraction(order) - 1, xp.filters.Renyi(order)
         sums = total(rule, *[TENTH] * 30)
         x = oracles._mpf(rate)
         spent = 30 * oracles.cumulant(Fraction(1, 10), rate) + mpmath.log(10**6)
@@ -271,7 +271,7 @@ def test_googles_accountant_agrees(times: int, google: float) -> None:
     noise = 2 / (math.exp(0.1) + 1)
     accountant.compose(RandomizedResponseDpEvent(noise_parameter=noise, num_buckets=2), times)
     theirs, order = accountant.get_epsilon_and_optimal_order(1e-6)
-    rule = xp.Renyi(str(order))
+    rule = xp.filters.Renyi(str(order))
     assert theirs == pytest.approx(google, abs=1e-3)
     assert rule.cost(total(rule, *[TENTH] * times), MILLIONTH).upper == pytest.approx(
         theirs, rel=1e-9
@@ -292,7 +292,7 @@ def test_googles_privacy_loss_distribution_agrees_with_the_exact_optimum(times: 
 
 def test_the_best_orders_of_a_plan_are_those_of_the_notes() -> None:
     for budget, rate, best in (("5.08", 5.33, 5.07311), ("20.46", 1.62, 20.45038)):
-        rule = xp.Renyi.for_plan(budget, "1e-6", "0.1")
+        rule = xp.filters.Renyi.for_plan(budget, "1e-6", "0.1")
         assert float(rule.order) - 1 == pytest.approx(rate, rel=0.01)
         times = 100 if budget == "5.08" else 1000
         assert rule.cost(total(rule, *[TENTH] * times), MILLIONTH).upper == pytest.approx(
@@ -324,10 +324,13 @@ def test_what_is_accepted_keeps_the_budget_in_fractions() -> None:
 def test_the_default_mixture_is_never_behind_whitehouse_nor_far_behind_the_best_order() -> None:
     for budget in ("0.1", "1", "5", "50"):
         for delta in (Fraction(1, 10**12), MILLIONTH, Fraction(1, 100)):
-            mixture, whitehouse = xp.Mixture.for_budget(budget, delta), xp.Whitehouse(delta)
+            mixture, whitehouse = (
+                xp.filters.Mixture.for_budget(budget, delta),
+                xp.filters.Whitehouse(delta),
+            )
             for pieces in (2, 5, 20, 100, 1000):
                 query = xp.randomized_response(epsilon=Fraction(budget) / pieces)
-                best = xp.Renyi.for_plan(budget, delta, query.epsilon)
+                best = xp.filters.Renyi.for_plan(budget, delta, query.epsilon)
                 counts = [
                     accepted(rule, query, budget, delta) for rule in (mixture, whitehouse, best)
                 ]
@@ -340,7 +343,10 @@ def test_a_mixture_is_never_behind_whitehouse_on_mixed_sizes() -> None:
     for _ in range(20):
         budget = Fraction(generator.randint(1, 500), 10)
         delta = Fraction(1, 10 ** generator.randint(2, 12))
-        mixture, whitehouse = xp.Mixture.for_budget(budget, delta), xp.Whitehouse(delta)
+        mixture, whitehouse = (
+            xp.filters.Mixture.for_budget(budget, delta),
+            xp.filters.Whitehouse(delta),
+        )
         sums = Total(), Total()
         for _ in range(40):
             query = xp.randomized_response(epsilon=budget * Fraction(generator.randint(1, 90), 300))
@@ -366,11 +372,11 @@ def test_deltas_are_held_against_a_part_that_is_fixed_in_advance() -> None:
     excess = true * truer * (1 - mpmath.exp(-u)) + (1 - true) * delta
     assert excess > mpmath.mpf("1.26") * delta
     # So nothing is left for them unless it was set aside.
-    assert xp.Renyi(6).allowance(MILLIONTH) == 0
-    assert xp.Renyi(6, delta_prime="6e-7").allowance(MILLIONTH) == Fraction(4, 10**7)
-    assert xp.Rogers().allowance(MILLIONTH) == MILLIONTH / 2
-    assert xp.Whitehouse("9e-7").allowance(MILLIONTH) == Fraction(1, 10**7)
-    assert xp.Sums().allowance(MILLIONTH) == MILLIONTH
+    assert xp.filters.Renyi(6).allowance(MILLIONTH) == 0
+    assert xp.filters.Renyi(6, delta_prime="6e-7").allowance(MILLIONTH) == Fraction(4, 10**7)
+    assert xp.filters.Rogers().allowance(MILLIONTH) == MILLIONTH / 2
+    assert xp.filters.Whitehouse("9e-7").allowance(MILLIONTH) == Fraction(1, 10**7)
+    assert xp.filters.Sums().allowance(MILLIONTH) == MILLIONTH
 
 
 # Files and slips
@@ -379,17 +385,17 @@ def test_deltas_are_held_against_a_part_that_is_fixed_in_advance() -> None:
 @pytest.mark.parametrize(
     "rule",
     [
-        xp.Sums(),
-        xp.Rogers(),
-        xp.Whitehouse("1e-7"),
-        xp.Renyi("12.5"),
-        xp.Renyi("7/3", delta_prime="1e-9"),
-        xp.Mixture(["1/3", 2], ["0.25", "0.75"]),
-        xp.Mixture.for_budget(3, "1e-6"),
+        xp.filters.Sums(),
+        xp.filters.Rogers(),
+        xp.filters.Whitehouse("1e-7"),
+        xp.filters.Renyi("12.5"),
+        xp.filters.Renyi("7/3", delta_prime="1e-9"),
+        xp.filters.Mixture(["1/3", 2], ["0.25", "0.75"]),
+        xp.filters.Mixture.for_budget(3, "1e-6"),
     ],
     ids=repr,
 )
-def test_a_rule_survives_its_file(rule: xp.Rule) -> None:
+def test_a_rule_survives_its_file(rule: xp.filters.Rule) -> None:
     document = json.dumps({"kind": rule.kind, **readable(rule.tree())})
     again = rule_from_json(parse(document))
     assert again == rule
@@ -447,20 +453,20 @@ def test_a_slip_gets_one_clear_line(document: str, message: str) -> None:
 
 def test_a_plan_and_a_budget_are_checked() -> None:
     with pytest.raises(xp.InvalidInput, match=r"^query_epsilon: must be greater than 0$"):
-        xp.Renyi.for_plan(1, "1e-6", 0)
+        xp.filters.Renyi.for_plan(1, "1e-6", 0)
     with pytest.raises(xp.InvalidInput, match=r"^delta: must be between 0 and 1$"):
-        xp.Mixture.for_budget(1, 1)
+        xp.filters.Mixture.for_budget(1, 1)
     with pytest.raises(xp.InvalidInput, match=r"^epsilon: must be a finite number$"):
-        xp.Mixture.for_budget(math.nan, "1e-6")
+        xp.filters.Mixture.for_budget(math.nan, "1e-6")
 
 
 def test_a_multiple_of_a_price_is_a_sum_of_prices() -> None:
     for rule in (
-        xp.Sums(),
-        xp.Rogers(),
-        xp.Whitehouse(MILLIONTH),
-        xp.Renyi(5),
-        xp.Mixture([1], [1]),
+        xp.filters.Sums(),
+        xp.filters.Rogers(),
+        xp.filters.Whitehouse(MILLIONTH),
+        xp.filters.Renyi(5),
+        xp.filters.Mixture([1], [1]),
     ):
         price = rule.price(xp.randomized_response("0.3"), PAIR)
         for times in (1, 2, 7):

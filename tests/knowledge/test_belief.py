@@ -31,22 +31,24 @@ THREE = xp.FiniteSet(["a", "b", "c"])
     ],
 )
 def test_probabilities_mean_what_is_written(probabilities: Any) -> None:
-    belief = xp.Belief(THREE, probabilities)
+    belief = xp.knowledge.Belief(THREE, probabilities)
     assert belief.weights == (5, 3, 2)
     assert belief.probability("b") == Fraction(3, 10)
     assert belief.probabilities.tolist() == [0.5, 0.3, 0.2]
-    assert belief == xp.Belief.from_counts(THREE, [50, 30, 20])
-    assert hash(belief) == hash(xp.Belief.from_counts(THREE, {"a": 2.5, "b": 1.5, "c": 1}))
+    assert belief == xp.knowledge.Belief.from_counts(THREE, [50, 30, 20])
+    assert hash(belief) == hash(
+        xp.knowledge.Belief.from_counts(THREE, {"a": 2.5, "b": 1.5, "c": 1})
+    )
 
 
 def test_what_a_mapping_leaves_out_is_impossible() -> None:
-    assert xp.Belief(THREE, {"b": 1}).weights == (0, 1, 0)
-    assert xp.Belief.uniform(THREE).weights == (1, 1, 1)
+    assert xp.knowledge.Belief(THREE, {"b": 1}).weights == (0, 1, 0)
+    assert xp.knowledge.Belief.uniform(THREE).weights == (1, 1, 1)
 
 
 def test_floats_may_miss_one_by_a_hair_and_are_scaled() -> None:
     shares = np.exp([0.1, 0.2, 0.3]) / np.exp([0.1, 0.2, 0.3]).sum()
-    belief = xp.Belief(THREE, shares)
+    belief = xp.knowledge.Belief(THREE, shares)
     assert sum(belief.probability(value) for value in "abc") == 1
     assert np.allclose(belief.probabilities, shares, rtol=1e-15)
 
@@ -70,28 +72,28 @@ def test_floats_may_miss_one_by_a_hair_and_are_scaled() -> None:
 )
 def test_bad_probabilities_get_one_line(probabilities: Any, line: str) -> None:
     with pytest.raises(xp.InvalidInput) as error:
-        xp.Belief(THREE, probabilities)
+        xp.knowledge.Belief(THREE, probabilities)
     assert str(error.value) == line
 
 
 def test_counts_of_nothing_are_no_belief() -> None:
     with pytest.raises(xp.InvalidInput, match=r"^counts: sum to zero$"):
-        xp.Belief.from_counts(THREE, {})
+        xp.knowledge.Belief.from_counts(THREE, {})
 
 
 def test_a_value_that_is_outside_is_not_shown() -> None:
     with pytest.raises(xp.InvalidInput) as error:
-        xp.Belief.uniform(THREE).probability("secret")
+        xp.knowledge.Belief.uniform(THREE).probability("secret")
     assert "secret" not in str(error.value)
 
 
 def test_a_belief_does_not_show_its_probabilities() -> None:
-    assert repr(xp.Belief(THREE, {"a": "0.9", "b": "0.1"})) == "Belief(3 values)"
+    assert repr(xp.knowledge.Belief(THREE, {"a": "0.9", "b": "0.1"})) == "Belief(3 values)"
 
 
 def test_points_are_values_too() -> None:
     domain = xp.FiniteSet([(20, 0), (60, 1)], names=["age", "sex"])
-    belief = xp.Belief(domain, {(20, 0): "0.25", (60, 1): "0.75"})
+    belief = xp.knowledge.Belief(domain, {(20, 0): "0.25", (60, 1): "0.75"})
     assert belief.probability({"sex": 1, "age": 60}) == Fraction(3, 4)
 
 
@@ -118,7 +120,7 @@ def test_an_update_is_bayes_rule_in_fractions(
     domain = transcript.domain
     assert isinstance(domain, xp.FiniteSet)
     counts = st.lists(st.integers(0, 9), min_size=len(domain), max_size=len(domain)).filter(any)
-    prior = xp.Belief.from_counts(domain, data.draw(counts))
+    prior = xp.knowledge.Belief.from_counts(domain, data.draw(counts))
     posterior = prior.updated(transcript)
     exact = bayes([prior.probability(x) for x in domain.values], likelihoods_of(transcript))
     assert [posterior.probability(x) for x in domain.values] == exact
@@ -129,26 +131,26 @@ def test_an_update_is_bayes_rule_in_fractions(
 def test_one_response_at_a_time_is_as_all_at_once(transcript: xp.Transcript) -> None:
     domain = transcript.domain
     assert isinstance(domain, xp.FiniteSet)
-    belief = xp.Belief.uniform(domain)
+    belief = xp.knowledge.Belief.uniform(domain)
     for exchange in transcript.exchanges:
         belief = belief.updated(xp.Transcript(domain).add(exchange.query, exchange.response))
-    assert belief == xp.Belief.uniform(domain).updated(transcript)
+    assert belief == xp.knowledge.Belief.uniform(domain).updated(transcript)
 
 
 def test_values_that_are_ruled_out_stay_so() -> None:
     sure = xp.channel([["1", "0"], ["1/2", "1/2"], ["0", "1"]])
     transcript = xp.Transcript(THREE).add(sure, 1)
-    assert xp.Belief.uniform(THREE).updated(transcript).weights == (0, 1, 2)
+    assert xp.knowledge.Belief.uniform(THREE).updated(transcript).weights == (0, 1, 2)
     with pytest.raises(xp.InvalidInput, match=r"^no value that is held possible can have given"):
-        xp.Belief(THREE, {"a": 1}).updated(transcript)
+        xp.knowledge.Belief(THREE, {"a": 1}).updated(transcript)
 
 
 def test_an_update_needs_the_same_domain() -> None:
     other = xp.Transcript(xp.FiniteSet(["a", "b"]))
     with pytest.raises(xp.InvalidInput, match="different domains"):
-        xp.Belief.uniform(THREE).updated(other)
+        xp.knowledge.Belief.uniform(THREE).updated(other)
     with pytest.raises(xp.InvalidInput, match="must be a transcript, not int"):
-        xp.Belief.uniform(THREE).updated(3)  # type: ignore[arg-type]
+        xp.knowledge.Belief.uniform(THREE).updated(3)  # type: ignore[arg-type]
     with pytest.raises(xp.InvalidInput, match="need a finite domain, not a box"):
         exact_likelihoods(xp.Transcript(xp.Box(age=(0, 1))))
 
@@ -162,7 +164,7 @@ def test_what_would_not_fit_into_memory_is_refused() -> None:
         for _ in range(3000):
             transcript = transcript.add(query, 0)
     with pytest.raises(xp.InvalidInput, match=r"^too many responses for exact likelihoods"):
-        xp.Belief.uniform(domain).updated(transcript)
+        xp.knowledge.Belief.uniform(domain).updated(transcript)
 
 
 def test_many_equal_responses_on_many_values_are_quick() -> None:
@@ -171,6 +173,6 @@ def test_many_equal_responses_on_many_values_are_quick() -> None:
     transcript = xp.Transcript(domain)
     for _ in range(200):
         transcript = transcript.add(query, 7)
-    posterior = xp.Belief.uniform(domain).updated(transcript)
+    posterior = xp.knowledge.Belief.uniform(domain).updated(transcript)
     assert posterior.probability(7) > 0.999
     assert len(set(posterior.weights)) == 2

@@ -15,7 +15,7 @@ from expost.numbers import Nats
 from support import strategies
 
 GENE = xp.FiniteSet(["carrier", "none"])
-TWINS = xp.Composite(ann=GENE, bob=GENE)
+TWINS = xp.knowledge.Composite(ann=GENE, bob=GENE)
 ALIKE = TWINS.belief({("carrier", "carrier"): "0.1", ("none", "none"): "0.9"})
 FLIP = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]], responses=["carrier", "none"])
 
@@ -28,10 +28,10 @@ def test_a_response_of_one_says_something_of_the_other() -> None:
 
 
 def test_of_strangers_it_says_nothing() -> None:
-    one = xp.Belief(GENE, {"carrier": "0.2", "none": "0.8"})
-    strangers = TWINS.independent(ann=one, bob=xp.Belief.uniform(GENE))
+    one = xp.knowledge.Belief(GENE, {"carrier": "0.2", "none": "0.8"})
+    strangers = TWINS.independent(ann=one, bob=xp.knowledge.Belief.uniform(GENE))
     after = TWINS.updated(strangers, ann=xp.Transcript(GENE).add(FLIP, "none"))
-    assert TWINS.marginal(after, "bob") == xp.Belief.uniform(GENE)
+    assert TWINS.marginal(after, "bob") == xp.knowledge.Belief.uniform(GENE)
     assert TWINS.marginal(after, "ann") == one.updated(xp.Transcript(GENE).add(FLIP, "none"))
 
 
@@ -50,17 +50,17 @@ def test_statements_about_several_are_bounded_by_the_losses_of_those_who_answere
 ) -> None:
     assert isinstance(first.domain, xp.FiniteSet)
     assert isinstance(second.domain, xp.FiniteSet)
-    both = xp.Composite(one=first.domain, two=second.domain)
+    both = xp.knowledge.Composite(one=first.domain, two=second.domain)
     size = len(both.domain)
     counts = st.lists(st.integers(0, 5), min_size=size, max_size=size)
-    belief = xp.Belief.from_counts(both.domain, data.draw(counts.filter(any)))
+    belief = xp.knowledge.Belief.from_counts(both.domain, data.draw(counts.filter(any)))
     chances = st.lists(st.sampled_from([0, 1, Fraction(1, 4)]), min_size=size, max_size=size)
-    statement = xp.Statement(both.domain, data.draw(chances))
-    before = xp.confidence(belief, statement)
+    statement = xp.knowledge.Statement(both.domain, data.draw(chances))
+    before = xp.knowledge.confidence(belief, statement)
     if before == 0:
         statement, before = ~statement, 1 - before
     for seen in ({"one": first}, {"two": second}, {"one": first, "two": second}):
-        gain = Nats(ratio=xp.confidence(both.updated(belief, **seen), statement) / before)
+        gain = Nats(ratio=xp.knowledge.confidence(both.updated(belief, **seen), statement) / before)
         loss = sum((xp.Odometer(t).exact_loss for t in seen.values()), start=Nats())
         assert gain <= loss
         assert gain + loss >= Nats()
@@ -74,26 +74,30 @@ def test_a_statement_about_the_noise_itself_can_gain_more_than_epsilon() -> None
     assert xp.Odometer(response).exact_loss == Nats(ratio=Fraction(3))
 
     # The same query with the noise as a second object: the response is their sum modulo 2.
-    world = xp.Composite(value=bit, noise=bit)
+    world = xp.knowledge.Composite(value=bit, noise=bit)
     query = xp.channel([[int((v != n) == y) for y in (0, 1)] for v, n in world.values])
-    likely_zero = xp.Belief(bit, {0: "0.99", 1: "0.01"})
-    prior = world.independent(value=likely_zero, noise=xp.Belief(bit, {0: "3/4", 1: "1/4"}))
+    likely_zero = xp.knowledge.Belief(bit, {0: "0.99", 1: "0.01"})
+    prior = world.independent(
+        value=likely_zero, noise=xp.knowledge.Belief(bit, {0: "3/4", 1: "1/4"})
+    )
     flipped = world.statement(lambda value, noise: noise == 1)
     seen = xp.Transcript(world.domain).add(query, 1)
     assert world.marginal(prior.updated(seen), "value") == likely_zero.updated(response)
-    assert xp.gain_ratio(prior, flipped, seen) > 3
+    assert xp.knowledge.gain_ratio(prior, flipped, seen) > 3
     # What the condition asks for is a guarantee on the composite, and there is none.
-    assert xp.learning_limit(query, world.domain).upper == math.inf
+    assert xp.knowledge.learning_limit(query, world.domain).upper == math.inf
 
     # An object that the query does not depend on is no such thing.
     rows = {0: ["3/4", "1/4"], 1: ["1/4", "3/4"]}
     other = xp.channel([rows[value] for value in (0, 0, 1, 1)])
-    assert xp.learning_limit(other, world.domain) == xp.learning_limit(flip, bit)
+    assert xp.knowledge.learning_limit(other, world.domain) == xp.knowledge.learning_limit(
+        flip, bit
+    )
 
 
 def test_labels_numbers_and_points_go_together() -> None:
     points = xp.FiniteSet([(20, 0), (60, 1)], names=["age", "sex"])
-    family = xp.Composite(child=GENE, parent=points, pets=xp.FiniteSet([0, 1, 2]))
+    family = xp.knowledge.Composite(child=GENE, parent=points, pets=xp.FiniteSet([0, 1, 2]))
     assert repr(family) == "Composite(child, parent, pets: 12 combinations)"
     assert family.values[1] == ("carrier", (20, 0), 1)
     belief = family.belief({("none", (60, 1), 2): 1})
@@ -125,7 +129,7 @@ TWO: Any = TWINS
         ),
         (lambda: TWO.belief([1]), "must be a mapping from combinations to probabilities, not list"),
         (
-            lambda: TWO.independent(ann=xp.Belief.uniform(GENE)),
+            lambda: TWO.independent(ann=xp.knowledge.Belief.uniform(GENE)),
             "give a belief for each of ann, bob",
         ),
         (
@@ -134,7 +138,7 @@ TWO: Any = TWINS
         ),
         (lambda: TWO.marginal(ALIKE, "eve"), "unknown object; there are ann, bob"),
         (
-            lambda: TWO.marginal(xp.Belief.uniform(GENE), "ann"),
+            lambda: TWO.marginal(xp.knowledge.Belief.uniform(GENE), "ann"),
             "the belief is not about these objects",
         ),
         (lambda: TWO.updated(ALIKE, eve=xp.Transcript(GENE)), "unknown object; there are ann, bob"),

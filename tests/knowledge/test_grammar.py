@@ -141,20 +141,20 @@ def test_long_chains_are_fine_as_long_as_they_are_not_deep() -> None:
 
 def test_decimals_are_exact_on_both_sides() -> None:
     tenths = xp.FiniteSet([0.1, 0.2, 0.3])
-    assert list(xp.Statement(tenths, "value + 0.1 == 0.3").probabilities) == [0, 1, 0]
-    assert list(xp.Statement(tenths, "value * 10 == 3").probabilities) == [0, 0, 1]
-    assert list(xp.Statement(tenths, "1 / 3 * 3 == 1").probabilities) == [1, 1, 1]
+    assert list(xp.knowledge.Statement(tenths, "value + 0.1 == 0.3").probabilities) == [0, 1, 0]
+    assert list(xp.knowledge.Statement(tenths, "value * 10 == 3").probabilities) == [0, 0, 1]
+    assert list(xp.knowledge.Statement(tenths, "1 / 3 * 3 == 1").probabilities) == [1, 1, 1]
 
 
 def test_a_division_by_zero_that_is_ruled_out_is_none() -> None:
     numbers = xp.FiniteSet([0, 1, 2])
-    statement = xp.Statement(numbers, "value != 0 and 1 / value >= 1")
+    statement = xp.knowledge.Statement(numbers, "value != 0 and 1 / value >= 1")
     assert list(statement.probabilities) == [0, 1, 0]
 
 
 def test_names_that_are_no_plain_words_go_in_backquotes() -> None:
     domain = xp.FiniteSet([(120, 1), (150, 0)], names=["blood pressure", "not"])
-    statement = xp.Statement(domain, "`blood pressure` > 140 and `not` == 0")
+    statement = xp.knowledge.Statement(domain, "`blood pressure` > 140 and `not` == 0")
     assert list(statement.probabilities) == [0, 1]
 
 
@@ -163,7 +163,11 @@ def test_what_has_no_name_has_one_in_statements() -> None:
     assert names_of(xp.Box([(0, 1), (0, 1)])) == ("x0", "x1")
     assert list(rows_of(xp.FiniteSet([3]), [3])) == [{"value": 3}]
     mixed = xp.FiniteSet(["none", 1, 2])
-    assert list(xp.Statement(mixed, 'value == "none" or value == 2').probabilities) == [1, 0, 1]
+    assert list(xp.knowledge.Statement(mixed, 'value == "none" or value == 2').probabilities) == [
+        1,
+        0,
+        1,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +212,7 @@ def test_bad_input_gets_one_line_with_the_place(text: str, line: str) -> None:
 
 def test_a_division_by_zero_is_one_line_without_the_value() -> None:
     with pytest.raises(InvalidInput) as error:
-        xp.Statement(xp.FiniteSet([5, 17]), "1 / (value - 17) > 0")
+        xp.knowledge.Statement(xp.FiniteSet([5, 17]), "1 / (value - 17) > 0")
     assert str(error.value) == (
         "statement column 3: divides by zero for some value; rule it out: x != 0 and …"
     )

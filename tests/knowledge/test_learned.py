@@ -14,7 +14,7 @@ from support import strategies
 
 TWO = xp.FiniteSet(["no", "yes"])
 FLIP = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]], responses=["no", "yes"])
-PRIOR = xp.Belief(TWO, {"no": "0.75", "yes": "0.25"})
+PRIOR = xp.knowledge.Belief(TWO, {"no": "0.75", "yes": "0.25"})
 
 
 def test_the_budget_says_what_is_allowed_where_it_is_kept() -> None:
@@ -39,15 +39,15 @@ def test_else_the_loss_does(guard: object) -> None:
 
 def test_what_was_impossible_stays_so() -> None:
     transcript = xp.Transcript(TWO).add(FLIP, "yes")
-    found = learned(xp.replay(transcript), xp.Belief(TWO, {"no": 1}), 'value == "yes"')
-    assert (found.gain, found.after, found.allowed) == (None, 0.0, xp.Enclosure(0.0, 0.0))
+    found = learned(xp.replay(transcript), xp.knowledge.Belief(TWO, {"no": 1}), 'value == "yes"')
+    assert (found.gain, found.after, found.allowed) == (None, 0.0, xp.numbers.Enclosure(0.0, 0.0))
 
 
 @given(strategies.transcripts(), st.integers(0, 5))
 def test_the_confidence_is_where_it_is_allowed_to_be(transcript: xp.Transcript, k: int) -> None:
     domain = transcript.domain
     assert isinstance(domain, xp.FiniteSet)
-    found = learned(xp.replay(transcript), xp.Belief.uniform(domain), f"value >= {k}")
+    found = learned(xp.replay(transcript), xp.knowledge.Belief.uniform(domain), f"value >= {k}")
     assert found.allowed.lower <= found.after <= found.allowed.upper
     if found.gain is not None:
         assert abs(found.gain) <= found.loss.upper

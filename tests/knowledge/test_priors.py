@@ -21,45 +21,51 @@ def file(tmp_path: Path) -> Path:
 
 def test_labels_with_probabilities(file: Path) -> None:
     file.write_text("value,probability\nnever,0.9\noften,1/10\n")
-    assert xp.load_prior(file, LABELS) == xp.Belief(LABELS, {"never": "0.9", "often": "0.1"})
+    assert xp.knowledge.load_prior(file, LABELS) == xp.knowledge.Belief(
+        LABELS, {"never": "0.9", "often": "0.1"}
+    )
 
 
 def test_points_with_counts_in_any_order_and_with_other_columns(file: Path) -> None:
     file.write_text("\ufeffsex,who,count,age\r\n1,x,3,60.50\r\n\r\n0,y,1,20\r\n")
-    assert xp.load_prior(file, PEOPLE) == xp.Belief.from_counts(PEOPLE, [1, 0, 3])
+    assert xp.knowledge.load_prior(file, PEOPLE) == xp.knowledge.Belief.from_counts(
+        PEOPLE, [1, 0, 3]
+    )
 
 
 def test_numbers_without_a_name_and_labels_beside_numbers(file: Path) -> None:
     domain = xp.FiniteSet(["1", 1, 2])
     file.write_text('value,count\n"1",5\n 2.0 ,7\n')
-    assert xp.load_prior(file, domain) == xp.Belief.from_counts(domain, [5, 0, 7])
+    assert xp.knowledge.load_prior(file, domain) == xp.knowledge.Belief.from_counts(
+        domain, [5, 0, 7]
+    )
 
 
 def test_what_a_program_wrote_is_scaled(file: Path) -> None:
     domain = xp.FiniteSet([1, 2, 3])
     file.write_text("value,probability\n" + "".join(f"{x},{1 / 3!r}\n" for x in (1, 2, 3)))
-    belief = xp.load_prior(file, domain)
-    assert isinstance(belief, xp.Belief)
+    belief = xp.knowledge.load_prior(file, domain)
+    assert isinstance(belief, xp.knowledge.Belief)
     assert belief.probability(2) == Fraction(1, 3)
 
 
 def test_a_coordinate_may_be_called_count(file: Path) -> None:
     domain = xp.FiniteSet([{"count": 1}, {"count": 2}])
     file.write_text("count,probability\n1,0.25\n2,0.75\n")
-    assert xp.load_prior(file, domain) == xp.Belief(domain, ["0.25", "0.75"])
+    assert xp.knowledge.load_prior(file, domain) == xp.knowledge.Belief(domain, ["0.25", "0.75"])
 
 
 def test_samples_of_a_box(file: Path) -> None:
     file.write_text("region,age\nnorth,20\nsouth,71.5\n")
-    samples = xp.load_prior(file, BOX)
-    assert isinstance(samples, xp.Samples)
+    samples = xp.knowledge.load_prior(file, BOX)
+    assert isinstance(samples, xp.knowledge.Samples)
     assert samples.points == ((20, "north"), (71.5, "south"))
 
 
 def test_samples_of_a_plain_box(file: Path) -> None:
     file.write_text("x1,x0\n0.5,-1\n0.25,1\n")
-    samples = xp.load_prior(file, xp.Box([(-1, 1), (0, 1)]))
-    assert isinstance(samples, xp.Samples)
+    samples = xp.knowledge.load_prior(file, xp.Box([(-1, 1), (0, 1)]))
+    assert isinstance(samples, xp.knowledge.Samples)
     assert samples.points == ((-1, 0.5), (1, 0.25))
 
 
@@ -93,13 +99,13 @@ def test_a_bad_file_gets_one_line(
 ) -> None:
     file.write_text(text)
     with pytest.raises(xp.InvalidInput) as error:
-        xp.load_prior(file, domain)
+        xp.knowledge.load_prior(file, domain)
     assert str(error.value) == f"{file}: {line}"
 
 
 def test_a_file_that_is_not_there(file: Path) -> None:
     with pytest.raises(xp.InvalidInput, match=r"cannot be read: No such file"):
-        xp.load_prior(file, LABELS)
+        xp.knowledge.load_prior(file, LABELS)
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(xp.InvalidInput, match=r"is not UTF-8 text$"):
-        xp.load_prior(file, LABELS)
+        xp.knowledge.load_prior(file, LABELS)

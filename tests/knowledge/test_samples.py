@@ -42,15 +42,17 @@ def chance(person: dict[str, Any], response: float) -> float:
 def test_samples_are_weighed_by_the_likelihood() -> None:
     rows = people(400)
     transcript = xp.Transcript(BOX).add(QUERY, 1.2).add(QUERY, 1.2).add(QUERY, 0)
-    found = xp.estimated_gain(xp.Samples(BOX, rows), 'age >= 60 and region == "north"', transcript)
+    found = xp.knowledge.estimated_gain(
+        xp.knowledge.Samples(BOX, rows), 'age >= 60 and region == "north"', transcript
+    )
     true = [row["age"] >= 60 and row["region"] == "north" for row in rows]
     weights = [chance(row, 1.2) ** 2 * chance(row, 0) for row in rows]
     after = sum(w for w, f in zip(weights, true, strict=True) if f) / sum(weights)
     assert found.before == Fraction(sum(true), 400)
     assert found.after == pytest.approx(after, rel=1e-12)
     assert found.gain == pytest.approx(math.log(after / found.before), rel=1e-9)
-    same = xp.estimated_gain(
-        xp.Samples(BOX, [list(row.values()) for row in rows]),
+    same = xp.knowledge.estimated_gain(
+        xp.knowledge.Samples(BOX, [list(row.values()) for row in rows]),
         lambda person: person["age"] >= 60 and person["region"] == "north",
         transcript,
     )
@@ -65,18 +67,20 @@ def test_the_gain_is_within_the_loss_and_the_confidence_in_its_range(
     transcript = xp.Transcript(BOX)
     for response in responses:
         transcript = transcript.add(QUERY, response)
-    samples = xp.Samples(BOX, people(30, seed))
-    found = xp.estimated_gain(samples, f"age >= {samples.points[0][0]!r}", transcript)
+    samples = xp.knowledge.Samples(BOX, people(30, seed))
+    found = xp.knowledge.estimated_gain(samples, f"age >= {samples.points[0][0]!r}", transcript)
     loss = xp.realized_loss(transcript)
     assert abs(found.gain) <= loss.upper + 1e-12
-    allowed = xp.allowed_confidence(found.before, loss)
+    allowed = xp.knowledge.allowed_confidence(found.before, loss)
     assert allowed.lower - 1e-12 <= found.after <= allowed.upper + 1e-12
 
 
 def test_the_standard_error_is_that_of_repeated_samples() -> None:
     transcript = xp.Transcript(BOX).add(QUERY, 1.2).add(QUERY, 1.2)
     runs = [
-        xp.estimated_gain(xp.Samples(BOX, people(300, seed)), "age >= 50", transcript)
+        xp.knowledge.estimated_gain(
+            xp.knowledge.Samples(BOX, people(300, seed)), "age >= 50", transcript
+        )
         for seed in range(300)
     ]
     gains = [run.gain for run in runs]
@@ -89,7 +93,9 @@ def test_the_standard_error_is_that_of_repeated_samples() -> None:
 
 def test_a_statement_that_is_always_true_gains_nothing_for_sure() -> None:
     transcript = xp.Transcript(BOX).add(QUERY, 0)
-    found = xp.estimated_gain(xp.Samples(BOX, people(20)), "age >= 0", transcript)
+    found = xp.knowledge.estimated_gain(
+        xp.knowledge.Samples(BOX, people(20)), "age >= 0", transcript
+    )
     assert [found.before, found.after, found.gain] == [1, 1, 0]
     assert found.standard_error == pytest.approx(0, abs=1e-12)
 
@@ -98,12 +104,12 @@ def test_plain_boxes_and_frames() -> None:
     polars = pytest.importorskip("polars")
     box = xp.Box([(0, 1), (0, 1)])
     query = xp.linear([1, 0], range=(0, 1), epsilon=1)
-    samples = xp.Samples(box, [(0.1, 0.2), (0.9, 0.3), (0.4, 0.9)])
+    samples = xp.knowledge.Samples(box, [(0.1, 0.2), (0.9, 0.3), (0.4, 0.9)])
     transcript = xp.Transcript(box).add(query, 1)
-    text = xp.estimated_gain(samples, "x0 >= 0.4", transcript)
-    assert text == xp.estimated_gain(samples, lambda point: point[0] >= 0.4, transcript)
+    text = xp.knowledge.estimated_gain(samples, "x0 >= 0.4", transcript)
+    assert text == xp.knowledge.estimated_gain(samples, lambda point: point[0] >= 0.4, transcript)
     frame = polars.DataFrame(people(5))
-    assert xp.Samples(BOX, frame).points == xp.Samples(BOX, people(5)).points
+    assert xp.knowledge.Samples(BOX, frame).points == xp.knowledge.Samples(BOX, people(5)).points
     assert repr(samples) == "Samples(3 points)"
 
 
@@ -112,31 +118,37 @@ def test_plain_boxes_and_frames() -> None:
     [
         (lambda: LOOSE.Samples(xp.FiniteSet([1]), [1, 1]), "must be a Box, not FiniteSet"),
         (
-            lambda: xp.Samples(BOX, [(20, 1, "north"), (20, 2, "north")]),
+            lambda: xp.knowledge.Samples(BOX, [(20, 1, "north"), (20, 2, "north")]),
             "rows[1]: is not a point of the box",
         ),
-        (lambda: xp.Samples(BOX, people(1)), "rows: at least two points are needed"),
+        (lambda: xp.knowledge.Samples(BOX, people(1)), "rows: at least two points are needed"),
         (
-            lambda: xp.estimated_gain(xp.Samples(BOX, people(9)), "age > 200", xp.Transcript(BOX)),
+            lambda: xp.knowledge.estimated_gain(
+                xp.knowledge.Samples(BOX, people(9)), "age > 200", xp.Transcript(BOX)
+            ),
             "the statement holds for none of the samples",
         ),
         (
-            lambda: xp.estimated_gain(xp.Samples(BOX, people(9)), "agee > 2", xp.Transcript(BOX)),
+            lambda: xp.knowledge.estimated_gain(
+                xp.knowledge.Samples(BOX, people(9)), "agee > 2", xp.Transcript(BOX)
+            ),
             "statement column 1: unknown name 'agee'; known here: age, sex, region",
         ),
         (
-            lambda: xp.estimated_gain(xp.Samples(BOX, people(9)), 7, xp.Transcript(BOX)),
+            lambda: xp.knowledge.estimated_gain(
+                xp.knowledge.Samples(BOX, people(9)), 7, xp.Transcript(BOX)
+            ),
             "statement: must be a text or a function, not int",
         ),
         (
-            lambda: xp.estimated_gain(
-                xp.Samples(BOX, people(9)), lambda person: 1, xp.Transcript(BOX)
+            lambda: xp.knowledge.estimated_gain(
+                xp.knowledge.Samples(BOX, people(9)), lambda person: 1, xp.Transcript(BOX)
             ),
             "statement: must give True or False",
         ),
         (
-            lambda: xp.estimated_gain(
-                xp.Samples(BOX, people(9)), "age > 2", xp.Transcript(xp.Box(age=(0, 1)))
+            lambda: xp.knowledge.estimated_gain(
+                xp.knowledge.Samples(BOX, people(9)), "age > 2", xp.Transcript(xp.Box(age=(0, 1)))
             ),
             "the transcript and the samples have different domains",
         ),
@@ -151,7 +163,7 @@ def test_bad_input_gets_one_line(call: Any, line: str) -> None:
 def test_noise_whose_weights_are_beyond_doubles_is_estimated() -> None:
     box = xp.Box(age=(0, 120))
     query = xp.laplace({"age": 1}, range=(0, 120), grid=1, epsilon=60)
-    samples = xp.Samples(box, [[50], [55], [60], [110]])
+    samples = xp.knowledge.Samples(box, [[50], [55], [60], [110]])
     likelihoods = samples.likelihoods(xp.Transcript(box).add(query, 55))
     expected = [math.exp(-2.5), 1, math.exp(-2.5), math.exp(-27.5)]
     assert likelihoods.tolist() == pytest.approx(expected)

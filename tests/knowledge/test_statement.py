@@ -16,8 +16,10 @@ PEOPLE = xp.FiniteSet([(20, 0), (60, 0), (60, 1)], names=["age", "sex"])
 
 def test_the_die_of_section_2_2() -> None:
     dice = xp.FiniteSet([6, 4])
-    one = xp.Statement(dice, {6: "1/6", 4: "1/4"})
-    assert xp.confidence(xp.Belief(dice, {6: "0.5", 4: "0.5"}), one) == Fraction(5, 24)
+    one = xp.knowledge.Statement(dice, {6: "1/6", 4: "1/4"})
+    assert xp.knowledge.confidence(
+        xp.knowledge.Belief(dice, {6: "0.5", 4: "0.5"}), one
+    ) == Fraction(5, 24)
 
 
 @pytest.mark.parametrize(
@@ -32,15 +34,17 @@ def test_the_die_of_section_2_2() -> None:
     ],
 )
 def test_one_statement_said_in_several_ways(says: Any) -> None:
-    statement = xp.Statement(AGES, says)
-    assert statement == xp.Statement(AGES, "not value < 30")
+    statement = xp.knowledge.Statement(AGES, says)
+    assert statement == xp.knowledge.Statement(AGES, "not value < 30")
     assert statement.is_predicate
     assert list((~statement).probabilities) == [1, 0, 0]
-    assert xp.confidence(xp.Belief.uniform(AGES), statement) == Fraction(2, 3)
+    assert xp.knowledge.confidence(xp.knowledge.Belief.uniform(AGES), statement) == Fraction(2, 3)
 
 
 def test_a_function_of_named_coordinates_gets_them_by_name() -> None:
-    statement = xp.Statement(PEOPLE, lambda person: person["age"] >= 60 and person["sex"] == 1)
+    statement = xp.knowledge.Statement(
+        PEOPLE, lambda person: person["age"] >= 60 and person["sex"] == 1
+    )
     assert list(statement.probabilities) == [0, 0, 1]
     assert repr(statement) == "Statement(about 3 values)"
 
@@ -59,20 +63,25 @@ def test_a_function_of_named_coordinates_gets_them_by_name() -> None:
 )
 def test_a_bad_statement_gets_one_line(says: Any, line: str) -> None:
     with pytest.raises(xp.InvalidInput) as error:
-        xp.Statement(AGES, says)
+        xp.knowledge.Statement(AGES, says)
     assert str(error.value) == line
 
 
 def test_statement_and_belief_must_be_about_the_same_domain() -> None:
     with pytest.raises(xp.InvalidInput, match="different domains"):
-        xp.confidence(xp.Belief.uniform(PEOPLE), xp.Statement(AGES, [0, 1, 1]))
+        xp.knowledge.confidence(
+            xp.knowledge.Belief.uniform(PEOPLE), xp.knowledge.Statement(AGES, [0, 1, 1])
+        )
     with pytest.raises(xp.InvalidInput, match="must be a Statement, not str"):
-        xp.confidence(xp.Belief.uniform(AGES), "value > 30")  # type: ignore[arg-type]
+        xp.knowledge.confidence(xp.knowledge.Belief.uniform(AGES), "value > 30")  # type: ignore[arg-type]
 
 
 def test_a_belief_can_be_held_against_what_is_known() -> None:
-    belief = xp.Belief(PEOPLE, ["1/2", "1/3", "1/6"])
-    old, woman = xp.Statement(PEOPLE, "age >= 60"), xp.Statement(PEOPLE, "sex == 1")
+    belief = xp.knowledge.Belief(PEOPLE, ["1/2", "1/3", "1/6"])
+    old, woman = (
+        xp.knowledge.Statement(PEOPLE, "age >= 60"),
+        xp.knowledge.Statement(PEOPLE, "sex == 1"),
+    )
     belief.check(old, "1/2")
     belief.check(woman, "1/3", given=old)
     with pytest.raises(xp.InvalidInput, match=r"^the belief has 1/2 here, not 3/5$"):
@@ -80,8 +89,8 @@ def test_a_belief_can_be_held_against_what_is_known() -> None:
     with pytest.raises(xp.InvalidInput, match=r"^the belief has 1/3 here, not 1/2$"):
         belief.check(woman, 0.5, given=old)
     with pytest.raises(xp.InvalidInput, match=r"^the belief rules out what is given$"):
-        belief.check(old, 1, given=xp.Statement(PEOPLE, "age > 90"))
+        belief.check(old, 1, given=xp.knowledge.Statement(PEOPLE, "age > 90"))
     with pytest.raises(xp.InvalidInput, match="true or false of each value"):
-        belief.check(old, 1, given=xp.Statement(PEOPLE, [0.5, 1, 1]))
+        belief.check(old, 1, given=xp.knowledge.Statement(PEOPLE, [0.5, 1, 1]))
     with pytest.raises(xp.InvalidInput, match=r"^probability: a probability must be between"):
         belief.check(old, 2)

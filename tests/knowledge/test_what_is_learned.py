@@ -12,7 +12,7 @@ import expost as xp
 from expost import leakage
 
 
-def some_channel(generator: random.Random, values: int) -> xp.Query:
+def some_channel(generator: random.Random, values: int) -> xp.queries.Query:
     """A channel of a few responses, which need not all be possible for all values."""
     width = generator.randint(2, 3)
     responses = [f"r{k}" for k in range(width)]
@@ -23,7 +23,7 @@ def some_channel(generator: random.Random, values: int) -> xp.Query:
     return xp.channel(rows, responses=responses)
 
 
-def some_query(generator: random.Random, values: int) -> xp.Query:
+def some_query(generator: random.Random, values: int) -> xp.queries.Query:
     epsilon = Fraction(generator.randint(1, 20), 10)
     if generator.random() < 0.4:
         return some_channel(generator, values)
@@ -43,7 +43,7 @@ def test_a_gain_is_a_leakage_and_below_the_loss_and_the_budget_on_both_sides(see
         domain,
         generator.randrange(values),
         filter=xp.BayesianFilter(epsilon=budget),
-        source=xp.InsecureSource(seed),
+        source=xp.sampling.InsecureSource(seed),
     )
     for _ in range(8):
         query = some_query(generator, values)
@@ -53,11 +53,11 @@ def test_a_gain_is_a_leakage_and_below_the_loss_and_the_budget_on_both_sides(see
     loss = xp.realized_loss(transcript)
     assert loss.lower <= float(budget) + 1e-15
     counts = [generator.randint(1, 9) for _ in range(values)]
-    prior = xp.Belief.from_counts(domain, dict(zip(domain.values, counts, strict=True)))
+    prior = xp.knowledge.Belief.from_counts(domain, dict(zip(domain.values, counts, strict=True)))
     chances = [Fraction(generator.randint(0, 4), 4) for _ in range(values)]
     chances[generator.randrange(values)] = Fraction(1)
-    statement = xp.Statement(domain, chances)
-    gain = xp.knowledge_gain(prior, statement, transcript)
+    statement = xp.knowledge.Statement(domain, chances)
+    gain = xp.knowledge.knowledge_gain(prior, statement, transcript)
     # To say that the statement holds, and nothing else, is a guess whose gain is its truth.
     leak = leakage.realized_leakage(prior, leakage.GainMatrix([chances]), transcript)
     assert math.isclose(gain.upper, leak.upper, abs_tol=1e-12)
@@ -68,9 +68,9 @@ def test_a_gain_is_a_leakage_and_below_the_loss_and_the_budget_on_both_sides(see
     guesses = leakage.GainMatrix([chances, *others])
     assert leakage.realized_leakage(prior, guesses, transcript).lower <= loss.upper
     query = some_query(generator, values)
-    worst = xp.worst_case_loss(query, domain)
+    worst = xp.loss.worst_case_loss(query, domain)
     average = leakage.average_leakage(prior, guesses, query)
     at_most = leakage.max_case_leakage(prior, guesses, query)
     assert average.lower <= at_most.upper
     assert at_most.lower <= worst.upper
-    assert xp.learning_limit(query, domain) == worst
+    assert xp.knowledge.learning_limit(query, domain) == worst

@@ -21,20 +21,20 @@ TWO = xp.FiniteSet(["no", "yes"])
 
 @given(strategies.transcripts(), st.sampled_from(["5", "1", "0.1", "1e-6", "1e-40"]))
 def test_a_witness_is_within_delta_of_the_loss(transcript: xp.Transcript, delta: str) -> None:
-    found = xp.witness(transcript, delta)
-    ratio = xp.gain_ratio(found.belief, found.statement, transcript)
+    found = xp.knowledge.witness(transcript, delta)
+    ratio = xp.knowledge.gain_ratio(found.belief, found.statement, transcript)
     assert found.loss == xp.Odometer(transcript).exact_loss
     assert Nats(ratio=ratio) <= found.loss <= Nats(Fraction(delta), ratio)
     assert ratio == found.after / found.before
-    assert found.gain == xp.knowledge_gain(found.belief, found.statement, transcript)
+    assert found.gain == xp.knowledge.knowledge_gain(found.belief, found.statement, transcript)
     assert found.before > 0
     assert found.before <= Fraction(1, 2) or found.likeliest == found.unlikeliest
 
 
 @given(strategies.transcripts())
 def test_the_two_values_are_the_most_and_the_least_likely(transcript: xp.Transcript) -> None:
-    found = xp.witness(transcript, 1)
-    uniform = xp.Belief.uniform(found.belief.domain).updated(transcript)
+    found = xp.knowledge.witness(transcript, 1)
+    uniform = xp.knowledge.Belief.uniform(found.belief.domain).updated(transcript)
     chances = [uniform.probability(x) for x in uniform.domain.values]
     assert uniform.probability(found.likeliest) == max(chances)
     assert uniform.probability(found.unlikeliest) == min(chances)
@@ -44,10 +44,10 @@ def test_the_two_values_are_the_most_and_the_least_likely(transcript: xp.Transcr
 
 def test_where_the_loss_is_infinite_something_is_ruled_out() -> None:
     transcript = xp.Transcript(TWO).add(xp.channel([[1, 0], ["1/2", "1/2"]]), 1)
-    found = xp.witness(transcript, "0.01")
+    found = xp.knowledge.witness(transcript, "0.01")
     assert (found.likeliest, found.unlikeliest) == ("yes", "no")
     assert [found.before, found.after] == [Fraction(1, 2), 0]
-    assert found.gain == xp.Enclosure(-math.inf, -math.inf)
+    assert found.gain == xp.numbers.Enclosure(-math.inf, -math.inf)
     assert found.loss.ratio is None
 
 
@@ -60,7 +60,7 @@ def test_zeros_in_a_channel_rule_values_out(
     response = data.draw(st.sampled_from(list(query.on(domain).responses)))
     assert isinstance(response, int)
     column = [row[response] for row in rows]
-    found = xp.witness(xp.Transcript(domain).add(query, response), "0.25")
+    found = xp.knowledge.witness(xp.Transcript(domain).add(query, response), "0.25")
     if min(column) == 0:
         assert found.loss.ratio is None
         assert found.unlikeliest in [x for x, p in enumerate(column) if p == 0]
@@ -72,8 +72,8 @@ def test_zeros_in_a_channel_rule_values_out(
 
 def test_one_value_alone_teaches_nothing() -> None:
     alone = xp.FiniteSet(["only"])
-    found = xp.witness(xp.Transcript(alone), "0.1")
-    assert [found.before, found.after, found.gain] == [1, 1, xp.Enclosure(0.0, 0.0)]
+    found = xp.knowledge.witness(xp.Transcript(alone), "0.1")
+    assert [found.before, found.after, found.gain] == [1, 1, xp.numbers.Enclosure(0.0, 0.0)]
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_one_value_alone_teaches_nothing() -> None:
 )
 def test_bad_input_gets_one_line(transcript: Any, delta: Any, line: str) -> None:
     with pytest.raises(xp.InvalidInput) as error:
-        xp.witness(transcript, delta)
+        xp.knowledge.witness(transcript, delta)
     assert str(error.value) == line
 
 
 def test_responses_that_nobody_can_have_given_have_no_witness() -> None:
     certain = xp.channel([[1, 0], [0, 1]])
     with pytest.raises(xp.InvalidInput, match=r"^no value can have given these responses$"):
-        xp.witness(xp.Transcript(TWO).add(certain, 0).add(certain, 1), 1)
+        xp.knowledge.witness(xp.Transcript(TWO).add(certain, 0).add(certain, 1), 1)
 
 
 @given(
@@ -101,42 +101,42 @@ def test_responses_that_nobody_can_have_given_have_no_witness() -> None:
     st.one_of(st.just(Fraction(0)), st.fractions(0, 3, max_denominator=40)),
 )
 def test_a_limit_is_broken_exactly_if_the_query_does_not_promise_it(
-    query: xp.Query, epsilon: Fraction
+    query: xp.queries.Query, epsilon: Fraction
 ) -> None:
     domain = xp.FiniteSet(range(3))
-    found = xp.broken_limit(query, domain, epsilon)
+    found = xp.knowledge.broken_limit(query, domain, epsilon)
     promised = query.on(domain).epsilon <= Nats(epsilon)
     assert (found is None) == promised
     if found is not None:
         transcript = xp.Transcript(domain).add(query, found.response)
-        ratio = xp.gain_ratio(found.belief, found.statement, transcript)
+        ratio = xp.knowledge.gain_ratio(found.belief, found.statement, transcript)
         assert Nats(ratio=ratio) > Nats(epsilon)
 
 
 def test_a_limit_that_is_missed_by_a_hair_is_broken() -> None:
     query = xp.channel([["2/3", "1/3"], ["1/3", "2/3"]])
     below = Fraction(math.log(2)) - Fraction(1, 10**9)
-    found = xp.broken_limit(query, TWO, below)
+    found = xp.knowledge.broken_limit(query, TWO, below)
     assert found is not None
     assert Nats(ratio=found.after / found.before) > Nats(below)
-    assert xp.broken_limit(query, TWO, "0.6931471805599454") is None
+    assert xp.knowledge.broken_limit(query, TWO, "0.6931471805599454") is None
 
 
 def test_a_query_that_can_rule_a_value_out_breaks_every_limit() -> None:
-    found = xp.broken_limit(xp.channel([[1, 0], ["1/2", "1/2"]]), TWO, 1000)
+    found = xp.knowledge.broken_limit(xp.channel([[1, 0], ["1/2", "1/2"]]), TWO, 1000)
     assert found is not None
     assert [found.response, found.after] == [1, 0]
 
 
 def test_a_negative_limit_is_bad_input() -> None:
     with pytest.raises(xp.InvalidInput, match=r"^epsilon: must not be negative$"):
-        xp.broken_limit(xp.randomized_response(epsilon=1), TWO, -1)
+        xp.knowledge.broken_limit(xp.randomized_response(epsilon=1), TWO, -1)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_witness_on_a_box_is_certified_by_exact_arithmetic(seed: int) -> None:
     transcript = some_case(random.Random(seed), noise=False).transcript
-    found = xp.witness(transcript, "0.01")
+    found = xp.knowledge.witness(transcript, "0.01")
     ratio = Fraction(1)
     for exchange in transcript.exchanges:
         likelihood = exchange.query.on(transcript.domain)
@@ -145,7 +145,7 @@ def test_a_witness_on_a_box_is_certified_by_exact_arithmetic(seed: int) -> None:
         points = (transcript.domain.locate(x) for x in (found.likeliest, found.unlikeliest))
         high, low = (likelihood.pmf(point).probability(position) for point in points)
         ratio *= high / low
-    assert found.loss == xp.Nats(ratio=ratio)
+    assert found.loss == xp.numbers.Nats(ratio=ratio)
     # Bayes' rule by hand, on the two points.
     p = found.before
     assert found.after == p * ratio / (p * ratio + 1 - p)
@@ -156,6 +156,8 @@ def test_a_witness_on_a_box_is_certified_by_exact_arithmetic(seed: int) -> None:
 
 
 def test_where_a_box_has_learned_nothing_a_witness_gains_nothing() -> None:
-    found = xp.witness(xp.Transcript(xp.Box(age=(0, 1), region=xp.categories("a", "b"))), 1)
+    found = xp.knowledge.witness(
+        xp.Transcript(xp.Box(age=(0, 1), region=xp.categories("a", "b"))), 1
+    )
     assert found.likeliest == found.unlikeliest == (0.0, "a")
     assert found.before == found.after == 1

@@ -71,7 +71,7 @@ def test_the_capacity_of_a_query_bounds_every_leakage(data: st.DataObject) -> No
         return
     capacity = leakage.capacity(gain, query, domain, gap=0.01)
     assert leakage.max_case_leakage(belief, gain, query).lower <= capacity.upper
-    assert capacity.lower <= xp.worst_case_loss(query, domain).upper
+    assert capacity.lower <= xp.loss.worst_case_loss(query, domain).upper
     for response in list(query.on(domain).responses)[:3]:
         one = leakage.capacity(gain, xp.Transcript(domain).add(query, response), gap=0.01)
         assert one.lower <= capacity.upper
@@ -107,7 +107,7 @@ def test_a_value_that_nobody_guesses_lets_a_statement_gain_all_of_the_loss() -> 
     assert capacity.lower <= math.log(3) <= capacity.upper
     assert capacity.width < 1e-12
     sure = xp.channel([[1, 0], ["1/2", "1/2"]])
-    assert leakage.capacity(about_illness, sure, domain) == xp.Enclosure(math.inf, math.inf)
+    assert leakage.capacity(about_illness, sure, domain) == xp.numbers.Enclosure(math.inf, math.inf)
 
 
 def test_where_a_response_is_impossible_for_some_values_the_capacity_may_still_be_finite() -> None:
@@ -177,4 +177,4 @@ def test_degenerate_programs_of_forty_values_are_survived() -> None:
     # An even prior leaks this much about the middle.
     least = leakage.max_case_leakage(Belief.uniform(domain), leakage.Nearness(3), query)
     assert least.lower <= capacity.upper
-    assert capacity.upper <= xp.worst_case_loss(query, domain).upper + 1e-12
+    assert capacity.upper <= xp.loss.worst_case_loss(query, domain).upper + 1e-12

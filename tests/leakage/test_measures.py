@@ -32,10 +32,10 @@ def exact_belief(belief: Belief) -> list[Fraction]:
     return [Fraction(weight, sum(belief.weights)) for weight in belief.weights]
 
 
-def contains_log(enclosure: xp.Enclosure, ratio: Fraction) -> bool:
+def contains_log(enclosure: xp.numbers.Enclosure, ratio: Fraction) -> bool:
     """Whether an enclosure is the doubles next to log(ratio), with a generous margin for libm."""
     if ratio == 0:
-        return enclosure == xp.Enclosure(-math.inf, -math.inf)
+        return enclosure == xp.numbers.Enclosure(-math.inf, -math.inf)
     value = math.log(ratio.numerator) - math.log(ratio.denominator)
     error = 1e-13 * (1 + abs(math.log(ratio.numerator)) + abs(math.log(ratio.denominator)))
     return enclosure.lower - error <= value <= enclosure.upper + error
@@ -102,9 +102,11 @@ def test_average_is_at_most_max_case_is_at_most_the_worst_case_loss(data: st.Dat
     assert contains_log(most, max(best(gains, q) / sum(q) for q in joint) / before)
     assert average.upper >= 0
     assert average.lower <= most.upper
-    assert most.lower <= xp.worst_case_loss(query, domain).upper
+    assert most.lower <= xp.loss.worst_case_loss(query, domain).upper
     assert average.lower <= leakage.bayes_capacity(query, domain).upper
-    assert leakage.bayes_capacity(query, domain).lower <= xp.worst_case_loss(query, domain).upper
+    assert (
+        leakage.bayes_capacity(query, domain).lower <= xp.loss.worst_case_loss(query, domain).upper
+    )
 
 
 @settings(max_examples=60)
@@ -170,7 +172,7 @@ def test_a_response_that_rules_a_property_out_leaks_minus_infinity() -> None:
     leaked = leakage.realized_leakage(
         Belief.uniform(domain), leakage.GainMatrix([[1, 0]]), transcript
     )
-    assert leaked == xp.Enclosure(-math.inf, -math.inf)
+    assert leaked == xp.numbers.Enclosure(-math.inf, -math.inf)
 
 
 def test_astronomically_many_responses_are_refused_in_one_line() -> None:

@@ -68,7 +68,7 @@ def test_the_tally_counts_every_exchange_however_many_differ() -> None:
     domain = xp.FiniteSet([0, 1])
     queries = [xp.randomized_response(epsilon=Fraction(1, n)) for n in range(2, 202)]
     odometer = xp.Odometer(xp.Transcript(domain))
-    expected: Counter[tuple[xp.Query, int]] = Counter()
+    expected: Counter[tuple[xp.queries.Query, int]] = Counter()
     for step in range(700):
         query, response = queries[step * step % 200], step % 2
         odometer = odometer.add(query, response)
@@ -92,7 +92,7 @@ def test_what_is_known_of_a_box_does_not_depend_on_the_path() -> None:
         for i in range(8)
     ] * 2
 
-    def query(weights: tuple[float, float]) -> xp.Query:
+    def query(weights: tuple[float, float]) -> xp.queries.Query:
         return xp.logistic({"age": weights[0], "weight": weights[1]}, epsilon="0.1")
 
     effort, more, found = xp.Effort(nodes=3), query((0.5, -0.3)), set()

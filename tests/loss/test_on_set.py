@@ -48,7 +48,7 @@ def test_a_large_tied_domain_is_compared_by_classes() -> None:
         odometer = odometer.add(query, response)
     ratio = query.on(domain).epsilon.ratio
     assert odometer.exact_loss.ratio == ratio
-    assert xp.BayesianFilter.of(xp.Nats(ratio=ratio) * 2).decide(odometer, query).accepted
+    assert xp.BayesianFilter.of(xp.numbers.Nats(ratio=ratio) * 2).decide(odometer, query).accepted
 
 
 @pytest.mark.parametrize("times", [1, 2, 3, 50, 1000])

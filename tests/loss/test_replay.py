@@ -54,7 +54,7 @@ def test_without_a_filter_there_is_a_peak_and_no_verdict() -> None:
 
 def test_an_empty_transcript_is_kept() -> None:
     found = xp.replay(answered("", xp.BayesianFilter(epsilon=1)))
-    assert (found.kept, found.peak) == (True, xp.Enclosure(0.0, 0.0))
+    assert (found.kept, found.peak) == (True, xp.numbers.Enclosure(0.0, 0.0))
 
 
 def test_a_query_with_a_delta_is_refused_by_a_pure_filter() -> None:
@@ -98,7 +98,7 @@ def near_the_limit() -> xp.Transcript:
     """What a session answered until its loss was closer to the budget than a report looks."""
     generator = np.random.default_rng(5)
     guard = xp.BayesianFilter(epsilon="0.5")
-    session = xp.Session(BOX, POINT, filter=guard, source=xp.InsecureSource(1))
+    session = xp.Session(BOX, POINT, filter=guard, source=xp.sampling.InsecureSource(1))
     for epsilon in ("0.2", "0.1"):
         with suppress(xp.BudgetExceeded):
             while True:
@@ -180,7 +180,7 @@ def test_a_budget_with_a_delta_bounds_no_single_confidence(run: Run, tmp_path: P
     transcript = xp.Transcript(TWO, guard)
     for _ in range(99):
         transcript = transcript.add(tenth, "y")
-    found = learned(xp.replay(transcript), xp.Belief.uniform(TWO), 'value == "y"')
+    found = learned(xp.replay(transcript), xp.knowledge.Belief.uniform(TWO), 'value == "y"')
     assert found.state == "kept with a delta"
     assert found.allowed.lower <= found.after <= found.allowed.upper
     path, prior = tmp_path / "t.json", tmp_path / "prior.csv"
@@ -194,7 +194,7 @@ def test_a_budget_with_a_delta_bounds_no_single_confidence(run: Run, tmp_path: P
 def test_a_query_that_does_not_tell_the_extremes_apart_is_not_refused_for_certain() -> None:
     box = xp.Box(x=xp.integers(0, 2))
 
-    def window(low: int, epsilon: str, grid: str = "1") -> xp.Query:
+    def window(low: int, epsilon: str, grid: str = "1") -> xp.queries.Query:
         return xp.piecewise({"x": 1}, range=(low, 2), grid=grid, window=1, epsilon=epsilon)
 
     # ℓ is 1.5, 0 and 0.5, and the next query tells 2 from the others: 1.5 at worst.

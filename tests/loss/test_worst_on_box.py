@@ -114,7 +114,9 @@ def test_a_session_on_a_box_asks_until_the_budget_is_used() -> None:
     person = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
     query = xp.logistic({"age": -0.06, "sex": -1.5}, intercept=4, epsilon="0.5")
     guard = xp.BayesianFilter(epsilon="2")
-    session = xp.Session(person, {"age": 34, "sex": 0}, filter=guard, source=xp.InsecureSource(2))
+    session = xp.Session(
+        person, {"age": 34, "sex": 0}, filter=guard, source=xp.sampling.InsecureSource(2)
+    )
     while session.decide(query).accepted:
         session.ask(query)
     with pytest.raises(xp.BudgetExceeded) as refusal:

@@ -26,7 +26,7 @@ def text_of(transcript: xp.Transcript) -> str:
     return json.dumps(readable(transcript.tree()))
 
 
-def checked(transcript: xp.Transcript, proof: xp.Certificate) -> Verdict:
+def checked(transcript: xp.Transcript, proof: xp.proof.Certificate) -> Verdict:
     return verify(text_of(transcript), json.dumps(proof.document))
 
 
@@ -41,9 +41,11 @@ def test_certificates_over_boxes_verify_and_no_point_exceeds_them(seed: int) -> 
         if step % 3 == 2:
             case = some_study(generator)
         gap, nodes = generator.choice([1e-3, 0.01, 0.1]), generator.choice([1, 5, 200])
-        proof = xp.certificate(case.transcript, gap=gap, nodes=nodes)
+        proof = xp.proof.certificate(case.transcript, gap=gap, nodes=nodes)
         verdict = checked(case.transcript, proof)
-        assert not complaints(case, xp.Enclosure(0.0, double_above(Fraction(verdict.loss))), step)
+        assert not complaints(
+            case, xp.numbers.Enclosure(0.0, double_above(Fraction(verdict.loss))), step
+        )
         assert proof.leaves == verdict.leaves
 
 
@@ -52,7 +54,7 @@ def test_with_nodes_enough_a_certificate_is_as_close_as_asked_for() -> None:
     for _ in range(30):
         case = some_case(generator, coordinates=2, queries=5)
         loss = xp.realized_loss(case.transcript, gap=1e-4)
-        proof = xp.certificate(case.transcript, gap=0.01)
+        proof = xp.proof.certificate(case.transcript, gap=0.01)
         assert loss.lower <= proof.loss
         assert float(proof.loss) <= loss.upper + 0.0101
 
@@ -121,14 +123,14 @@ TRANSCRIPTS = {
 
 @cache
 def proof_of(name: str) -> str:
-    return json.dumps(xp.certificate(TRANSCRIPTS[name]()).document)
+    return json.dumps(xp.proof.certificate(TRANSCRIPTS[name]()).document)
 
 
 @pytest.mark.parametrize("name", TRANSCRIPTS)
 def test_a_certificate_proves_the_loss_within_its_gap(name: str) -> None:
     transcript = TRANSCRIPTS[name]()
     loss = xp.realized_loss(transcript, gap=1e-4)
-    proof = xp.certificate(transcript, gap=0.01)
+    proof = xp.proof.certificate(transcript, gap=0.01)
     assert loss.lower <= proof.loss
     assert float(proof.loss) <= loss.upper + 0.0101
     assert checked(transcript, proof).shows_end_within_budget
@@ -141,7 +143,7 @@ def test_what_is_checked_uses_curvature_and_cuts_of_both_kinds() -> None:
     for _ in range(12):
         query = xp.logistic([generator.uniform(-9, 9) for _ in range(6)], epsilon=1)
         steep = steep.add(query, generator.choice([0, 1]))
-    documents.append(json.dumps(xp.certificate(steep).document))
+    documents.append(json.dumps(xp.proof.certificate(steep).document))
     for word in ('"curvatures"', '"score"', '"column"', '"ends"'):
         assert any(word in document for document in documents), word
 
@@ -149,11 +151,11 @@ def test_what_is_checked_uses_curvature_and_cuts_of_both_kinds() -> None:
 @pytest.mark.parametrize(
     "query", [xp.linear({"value": 1}, epsilon=1), xp.perturbation([0, 1], epsilon=1)]
 )
-def test_a_query_that_uses_up_the_budget_is_shown_to_be_within_it(query: xp.Query) -> None:
+def test_a_query_that_uses_up_the_budget_is_shown_to_be_within_it(query: xp.queries.Query) -> None:
     """The error of its score is no reason to say that it may tell more than its epsilon."""
     domain = xp.FiniteSet([0, 1])
     transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=1)).add(query, 1)
-    proof = xp.certificate(transcript)
+    proof = xp.proof.certificate(transcript)
     assert checked(transcript, proof).shows_end_within_budget
     assert proof.verdict.shows_end_within_budget
 
@@ -178,12 +180,14 @@ STEEP = xp.logistic([1000], epsilon="1/3")
     ],
 )
 def test_a_loss_that_is_all_of_its_budget_is_shown_to_be_within_it(
-    domain: xp.FiniteSet | xp.Box, guard: xp.Filter, exchanges: list[tuple[xp.Query, int]]
+    domain: xp.FiniteSet | xp.Box,
+    guard: xp.filters.Filter,
+    exchanges: list[tuple[xp.queries.Query, int]],
 ) -> None:
     transcript = xp.Transcript(domain, guard)
     for query, response in exchanges:
         transcript = transcript.add(query, response)
-    proof = xp.certificate(transcript)
+    proof = xp.proof.certificate(transcript)
     assert checked(transcript, proof).shows_end_within_budget
     assert proof.verdict.shows_end_within_budget
     assert proof.loss > guard.budget.nearest - 1e-9
@@ -211,7 +215,9 @@ def test_a_budget_that_a_loss_misses_by_next_to_nothing_is_not_shown(data: st.Da
         transcript = xp.Transcript(xp.FiniteSet(range(size)), guard)
         for query, response in exchanges:
             transcript = transcript.add(query, response)
-        assert checked(transcript, xp.certificate(transcript)).shows_end_within_budget is within
+        assert (
+            checked(transcript, xp.proof.certificate(transcript)).shows_end_within_budget is within
+        )
 
 
 def test_an_epsilon_that_is_only_said_to_be_one_decides_nothing() -> None:
@@ -255,7 +261,7 @@ def test_filters_that_are_none_fail(change: dict[str, str]) -> None:
 # -- what cannot be proved, and what is hard to --------------------------------------------------
 
 
-def on_side(ends: tuple[float, float], query: xp.Query) -> xp.Transcript:
+def on_side(ends: tuple[float, float], query: xp.queries.Query) -> xp.Transcript:
     transcript = xp.Transcript(xp.Box([ends]))
     return transcript.add(query, query.on(transcript.domain).responses[1])
 
@@ -273,7 +279,7 @@ def on_side(ends: tuple[float, float], query: xp.Query) -> xp.Transcript:
 )
 def test_numbers_at_the_ends_of_doubles_have_certificates(transcript: xp.Transcript) -> None:
     loss = xp.realized_loss(transcript)
-    proof = xp.certificate(transcript)
+    proof = xp.proof.certificate(transcript)
     assert loss.lower <= checked(transcript, proof).loss <= loss.upper + 0.01
 
 
@@ -284,13 +290,17 @@ def test_a_plain_zero_for_categories_is_a_weight_of_zero(named: bool) -> None:
     query = xp.logistic({"region": 0, "age": 1} if named else [0, 1], epsilon=1)
     transcript = xp.Transcript(box).add(query, 1)
     loss = xp.realized_loss(transcript)
-    assert loss.lower <= checked(transcript, xp.certificate(transcript)).loss <= loss.upper + 1e-9
+    assert (
+        loss.lower
+        <= checked(transcript, xp.proof.certificate(transcript)).loss
+        <= loss.upper + 1e-9
+    )
 
 
 def test_a_box_of_very_many_coordinates_has_a_certificate() -> None:
     transcript = xp.Transcript(xp.Box([(0, 1)] * 300))
     transcript = transcript.add(xp.logistic([1] * 3 + [0] * 297, epsilon=1), 1)
-    proof = xp.certificate(transcript)
+    proof = xp.proof.certificate(transcript)
     assert xp.realized_loss(transcript).lower <= checked(transcript, proof).loss < 1
 
 
@@ -301,17 +311,17 @@ def test_what_is_too_much_for_the_checker_is_refused_in_a_line() -> None:
         query = xp.logistic({"value": 0.001}, intercept=k, epsilon="0.1")
         transcript = transcript.add(query, 1)
     with pytest.raises(xp.InvalidInput, match=r"no certificate that can be checked: .* too much"):
-        xp.certificate(transcript)
+        xp.proof.certificate(transcript)
 
 
 def test_where_curvature_is_too_much_work_a_proof_does_without(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     transcript = smooth(n=5, d=3)
-    curved = xp.certificate(transcript, gap=0.1)
+    curved = xp.proof.certificate(transcript, gap=0.1)
     assert "curvatures" in json.dumps(curved.document)
     monkeypatch.setattr("expost.proof.verify.ROOM", 150)
-    plain = xp.certificate(transcript, gap=0.1)
+    plain = xp.proof.certificate(transcript, gap=0.1)
     assert "curvatures" not in json.dumps(plain.document)
     assert curved.loss < checked(transcript, plain).loss
 
@@ -324,15 +334,15 @@ def test_an_honest_transcript_is_shown_to_be_within_its_budget(over: str, shown:
     transcript = xp.Transcript(plain.domain, xp.BayesianFilter(epsilon=str(budget)))
     for exchange in plain.exchanges:
         transcript = transcript.add(exchange.query, exchange.response)
-    proof = xp.certificate(transcript, gap=0.1)
+    proof = xp.proof.certificate(transcript, gap=0.1)
     assert proof.verdict.shows_end_within_budget is shown
     assert checked(transcript, proof).shows_end_within_budget is shown
-    assert xp.certificate(plain, gap=0.1).loss > budget
+    assert xp.proof.certificate(plain, gap=0.1).loss > budget
 
 
 def test_an_infinite_loss_can_be_stated() -> None:
     transcript = xp.Transcript(xp.FiniteSet([0, 1])).add(xp.channel([[1, 0], [0, 1]]), 1)
-    assert str(checked(transcript, xp.certificate(transcript)).loss) == "Infinity"
+    assert str(checked(transcript, xp.proof.certificate(transcript)).loss) == "Infinity"
 
 
 def test_defaults_may_be_left_out_and_numbers_written_differently() -> None:
@@ -600,7 +610,7 @@ def test_whatever_is_put_anywhere_a_proof_holds_or_fails_and_never_breaks(name: 
 
 WORDS = xp.FiniteSet(["a", "b", "0x1", "d"])
 POINTS = xp.FiniteSet([[1, 0.5], [3, 0.2], [2, 1.3], [7, 2.5]], names=["a", "b"])
-FAMILIES: dict[str, tuple[xp.FiniteSet, xp.Query]] = {
+FAMILIES: dict[str, tuple[xp.FiniteSet, xp.queries.Query]] = {
     "randomized response": (WORDS, xp.randomized_response(epsilon="0.7")),
     "unary, symmetric": (WORDS, xp.unary_encoding(variant="symmetric", epsilon="0.7")),
     "unary, optimized": (WORDS, xp.unary_encoding(variant="optimized", epsilon="0.7")),
@@ -640,6 +650,6 @@ def test_every_family_is_worked_out_again_by_the_checker(name: str) -> None:
             responses = query.on(domain).responses
             transcript = transcript.add(query, responses[generator.randrange(len(responses))])
         loss = xp.realized_loss(transcript)
-        proof = xp.certificate(transcript)
+        proof = xp.proof.certificate(transcript)
         assert checked(transcript, proof).loss >= Decimal(loss.lower)
         assert float(proof.loss) == pytest.approx(loss.upper, abs=1e-10)

@@ -260,7 +260,7 @@ def test_it_is_a_program_that_needs_nothing_but_the_standard_library(tmp_path: P
     program.write_text(SOURCE.read_text())
     transcript = xp.Transcript(xp.Box([(-1, 1)])).add(xp.logistic([3], epsilon=1), 1)
     transcript.save(tmp_path / "t.json")
-    xp.certificate(transcript).save(tmp_path / "p.json")
+    xp.proof.certificate(transcript).save(tmp_path / "p.json")
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         # Neither the site's packages nor the environment, so there is no expost to import.
@@ -402,7 +402,7 @@ def test_a_score_that_drowns_in_its_rounding_is_a_constant() -> None:
     tree = on_box([[-0.9, 0.9], [-0.9, 0.9], [0, 2]], (far, 1e16 + 2), (near, 0))
     true = true_loss(tree, [-0.9, -0.9, 2.0], [0.9, 0.9, 0.0])
     assert true > 0.017
-    proof = xp.certificate(xp.Transcript.from_json(json.dumps(tree)))
+    proof = xp.proof.certificate(xp.Transcript.from_json(json.dumps(tree)))
     assert proof.loss >= true
     leaf = {"multipliers": [0.0], "tangents": [[]]}
     group = {"terms": [[0]], "largest": [leaf], "smallest": [leaf]}
@@ -433,7 +433,7 @@ def test_noise_over_a_very_wide_range_loses_nothing_to_rounding() -> None:
 
 def test_a_loss_may_not_be_stated_below_what_is_proved() -> None:
     transcript = xp.Transcript(xp.FiniteSet([0, 1])).add(xp.randomized_response(epsilon="1e-9"), 1)
-    proof = xp.certificate(transcript)
+    proof = xp.proof.certificate(transcript)
     text = transcript.to_json()
     verify.verify(text, json.dumps(proof.document))
     with pytest.raises(verify.Failed, match="loss"):
@@ -478,7 +478,7 @@ def test_tiny_epsilons_have_certificates_too() -> None:
         xp.probit([1], epsilon="1e-30"),
     ):
         transcript = transcript.add(query, 1)
-    proof = xp.certificate(transcript)
+    proof = xp.proof.certificate(transcript)
     assert verify.verify(transcript.to_json(), json.dumps(proof.document)).loss < Decimal("1e-9")
 
 
@@ -486,10 +486,10 @@ def test_transcripts_may_be_written_in_other_words() -> None:
     box = xp.Box(epsilon=(0, 0.1), utility=(-1, 1))
     transcript = xp.Transcript(box).add(xp.logistic({"epsilon": 0.1, "utility": 1}, epsilon=1), 1)
     text = transcript.to_json().replace("0.1", "0.10000000000000000555")
-    assert verify.verify(text, json.dumps(xp.certificate(transcript).document)).loss < 1
+    assert verify.verify(text, json.dumps(xp.proof.certificate(transcript).document)).loss < 1
     hashed = xp.Transcript(xp.FiniteSet([0, 1]))
     hashed = hashed.add(xp.local_hashing(seed="00ff", buckets=2, epsilon=1), 1)
-    proof = json.dumps(xp.certificate(hashed).document)
+    proof = json.dumps(xp.proof.certificate(hashed).document)
     assert verify.verify(hashed.to_json().replace("00ff", "00FF"), proof).loss <= 1
 
 

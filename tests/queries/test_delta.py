@@ -43,7 +43,7 @@ QUERIES = {
 }
 
 
-def rows_of(query: xp.Query, domain: xp.FiniteSet) -> list[list[Fraction]]:
+def rows_of(query: xp.queries.Query, domain: xp.FiniteSet) -> list[list[Fraction]]:
     likelihood = query.on(domain)
     pmfs = [likelihood.pmf(place) for place in range(len(domain))]
     positions = range(len(likelihood.responses))
@@ -63,7 +63,7 @@ def test_it_is_the_largest_sum_of_what_exceeds(name: str) -> None:
     domain, query = QUERIES[name]
     rows = rows_of(query, domain)
     for ratio in map(Fraction, ("1", "1.1", "3/2", "3", "3.6692", "3.67", "100")):
-        assert xp.delta_at(query, domain, ratio=ratio) == brute(rows, ratio)
+        assert xp.queries.delta_at(query, domain, ratio=ratio) == brute(rows, ratio)
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -71,15 +71,15 @@ def test_it_is_none_at_the_worst_case(name: str) -> None:
     domain, query = QUERIES[name]
     ratio = query.on(domain).epsilon.ratio
     assert ratio is not None
-    assert xp.delta_at(query, domain, ratio=ratio) == 0
+    assert xp.queries.delta_at(query, domain, ratio=ratio) == 0
     if ratio > 1:
-        assert xp.delta_at(query, domain, ratio=1 + (ratio - 1) * Fraction(99, 100)) > 0
+        assert xp.queries.delta_at(query, domain, ratio=1 + (ratio - 1) * Fraction(99, 100)) > 0
 
 
 @pytest.mark.parametrize("epsilon", ["0", "1e-9", "0.5", "1.29", "1.3", "2", "500"])
 def test_an_epsilon_gives_an_enclosure(epsilon: str) -> None:
     for domain, query in QUERIES.values():
-        delta = xp.delta_at(query, domain, epsilon)
+        delta = xp.queries.delta_at(query, domain, epsilon)
         rows = rows_of(query, domain)
         with mpmath.workdps(60):
             ratio = mpmath.exp(oracles._mpf(Fraction(epsilon)))
@@ -101,7 +101,7 @@ def test_an_epsilon_gives_an_enclosure(epsilon: str) -> None:
 def test_astronomically_many_responses_are_no_problem_where_they_are_alike() -> None:
     domain = xp.FiniteSet(range(2000))
     query = xp.unary_encoding(epsilon=1, variant="optimized")
-    delta = xp.delta_at(query, domain, ratio=1)
+    delta = xp.queries.delta_at(query, domain, ratio=1)
     # The two bits that differ are independent: the distance is that of one of them, times both.
     p, q = Fraction(1, 2), query.on(domain).pmf(0)
     assert p - delta == pytest.approx(1 / (math.e + 1), abs=1e-9)
@@ -145,7 +145,7 @@ def test_bad_input_gets_one_clear_line(
     domain: Domain, query: Any, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(xp.InvalidInput, match=f"^{message}"):
-        xp.delta_at(query, domain, **options)
+        xp.queries.delta_at(query, domain, **options)
 
 
 # -- channels with a delta -----------------------------------------------------------------------
@@ -184,9 +184,9 @@ def test_a_channel_is_charged_the_least_epsilon_at_its_delta(seed: int) -> None:
         delta = Fraction(generator.randint(1, 199), 200)
         domain = xp.FiniteSet(range(len(rows)))
         charge = xp.channel(rows, delta=delta).charge(domain)
-        assert charge == xp.Nats(ratio=brute_ratio(rows, delta))
+        assert charge == xp.numbers.Nats(ratio=brute_ratio(rows, delta))
         if charge.ratio is not None:
-            assert xp.delta_at(xp.channel(rows), domain, ratio=charge.ratio) <= delta
+            assert xp.queries.delta_at(xp.channel(rows), domain, ratio=charge.ratio) <= delta
 
 
 def test_a_delta_makes_zeros_affordable() -> None:
@@ -194,7 +194,7 @@ def test_a_delta_makes_zeros_affordable() -> None:
     domain = xp.FiniteSet(["ill", "well"])
     assert str(xp.channel(rows).charge(domain)) == "inf"
     leaky = xp.channel(rows, delta="1/100")
-    assert leaky.charge(domain) == xp.Nats()
+    assert leaky.charge(domain) == xp.numbers.Nats()
     half = xp.channel(rows, delta="1/200").charge(domain)
     assert str(half) == "inf"
     assert str(leaky.ceiling(domain)) == "inf"

@@ -23,7 +23,7 @@ def test_it_is_that_of_the_points_of_a_box_of_integers(seed: int) -> None:
     query = guards.some_query(generator, ranges)
     case = guards.Guarded(ranges, (), query, xp.BayesianFilter(1), 1)
     exact = query.on(case.points).epsilon
-    found = xp.worst_case_loss(query, case.box)
+    found = xp.loss.worst_case_loss(query, case.box)
     assert found.lower <= exact.enclosure.upper
     assert exact.enclosure.lower <= found.upper
     assert found.width < 1e-9
@@ -31,7 +31,9 @@ def test_it_is_that_of_the_points_of_a_box_of_integers(seed: int) -> None:
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "8", "30"])
 @pytest.mark.parametrize("curve", [xp.logistic, xp.probit])
-def test_roundings_of_the_curve_stay_inside(curve: Callable[..., xp.Query], epsilon: str) -> None:
+def test_roundings_of_the_curve_stay_inside(
+    curve: Callable[..., xp.queries.Query], epsilon: str
+) -> None:
     """Neighbouring doubles, where the share in doubles goes down while the score goes up."""
     start = 0.731
     near = [start]
@@ -40,7 +42,7 @@ def test_roundings_of_the_curve_stay_inside(curve: Callable[..., xp.Query], epsi
     query = curve([1.0], epsilon=epsilon)
     box = xp.Box([(near[0], near[-1])])
     likelihood = query.on(box)
-    found = xp.worst_case_loss(query, box)
+    found = xp.loss.worst_case_loss(query, box)
     for position in (0, 1):
         weights = likelihood.weights(position, [np.array(near)]).tolist()
         highest, lowest = max(weights), min(weights)

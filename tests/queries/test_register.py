@@ -55,7 +55,7 @@ def test_a_file_holds_a_family_once_it_is_registered() -> None:
     assert register(Bare) is Bare
     again = xp.Transcript.from_json(transcript.to_json())
     assert again == transcript
-    assert xp.realized_loss(again) == xp.worst_case_loss(Bare(), DOMAIN)
+    assert xp.realized_loss(again) == xp.loss.worst_case_loss(Bare(), DOMAIN)
     assert in_words(Bare(), DOMAIN) == "a bare one, at epsilon 1"
 
 

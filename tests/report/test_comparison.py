@@ -20,7 +20,7 @@ TENTH = xp.randomized_response(epsilon="0.1")
 MILLIONTH = Fraction(1, 10**6)
 
 
-def asked(*epsilons: str, guard: xp.Filter | None = None) -> xp.Transcript:
+def asked(*epsilons: str, guard: xp.filters.Filter | None = None) -> xp.Transcript:
     transcript = xp.Transcript(PAIR, guard)
     for index, epsilon in enumerate(epsilons):
         query = xp.randomized_response(epsilon=epsilon)
@@ -28,24 +28,24 @@ def asked(*epsilons: str, guard: xp.Filter | None = None) -> xp.Transcript:
     return transcript
 
 
-def rule_of(comparison: xp.Comparison, name: str) -> xp.Rule:
+def rule_of(comparison: xp.report.Comparison, name: str) -> xp.filters.Rule:
     guard = comparison.standings[name].guard
     assert isinstance(guard, xp.CompositionFilter)
     return guard.rule
 
 
-def epsilon_of(comparison: xp.Comparison, name: str) -> float:
+def epsilon_of(comparison: xp.report.Comparison, name: str) -> float:
     spent = comparison.standings[name].spent
     assert isinstance(spent, float)
     return spent
 
 
-def exponents(rule: xp.Rule) -> list[tuple[Fraction, Fraction]]:
-    assert isinstance(rule, xp.Renyi | xp.Mixture)
+def exponents(rule: xp.filters.Rule) -> list[tuple[Fraction, Fraction]]:
+    assert isinstance(rule, xp.filters.Renyi | xp.filters.Mixture)
     return list(rule.components)
 
 
-def accepts(name: str, rule: xp.Rule, budget: float, spent: list[Fraction]) -> bool:
+def accepts(name: str, rule: xp.filters.Rule, budget: float, spent: list[Fraction]) -> bool:
     """What the theorem of a rule says, in other words than the rule's."""
     limit, squares = mpmath.mpf(budget), sum((e**2 for e in spent), Fraction(0))
     if sum(spent) <= Fraction(budget):
@@ -78,7 +78,7 @@ def test_an_epsilon_is_the_least_budget_that_the_theorem_allows(name: str) -> No
         epsilons = [
             generator.choice(["0.1", "0.05", "1/3"]) for _ in range(generator.choice([5, 60]))
         ]
-        comparison = xp.compare(xp.Odometer(asked(*epsilons)), epsilon=3, delta="1e-6")
+        comparison = xp.report.compare(xp.Odometer(asked(*epsilons)), epsilon=3, delta="1e-6")
         found, rule = epsilon_of(comparison, name), rule_of(comparison, name)
         spent = [Fraction(epsilon) for epsilon in epsilons]
         assert accepts(name, rule, found * (1 + 1e-9), spent)
@@ -88,7 +88,7 @@ def test_an_epsilon_is_the_least_budget_that_the_theorem_allows(name: str) -> No
 @pytest.mark.parametrize("name", COMPOSED)
 def test_more_is_what_the_theorem_allows(name: str) -> None:
     spent = [Fraction("0.1")] * 30
-    comparison = xp.compare(xp.Odometer(asked(*["0.1"] * 30)), epsilon="5.08", delta="1e-6")
+    comparison = xp.report.compare(xp.Odometer(asked(*["0.1"] * 30)), epsilon="5.08", delta="1e-6")
     rule, more = rule_of(comparison, name), comparison.standings[name].more.count
     expected = 0
     while accepts(name, rule, 5.08, [*spent, *[Fraction("0.1")] * (expected + 1)]):
@@ -98,7 +98,7 @@ def test_more_is_what_the_theorem_allows(name: str) -> None:
 
 
 def test_nothing_accepts_more_than_the_exact_optimum_allows() -> None:
-    comparison = xp.compare(xp.Odometer(asked("0.1")), epsilon="5.08", delta="1e-6")
+    comparison = xp.report.compare(xp.Odometer(asked("0.1")), epsilon="5.08", delta="1e-6")
     possible = 111
     assert oracles.optimal_epsilon(Fraction("0.1"), possible, MILLIONTH) <= mpmath.mpf("5.08")
     assert oracles.optimal_epsilon(Fraction("0.1"), possible + 1, MILLIONTH) > mpmath.mpf("5.08")
@@ -112,12 +112,12 @@ def test_nothing_accepts_more_than_the_exact_optimum_allows() -> None:
 
 def test_no_rule_costs_more_than_the_sum_of_the_epsilons() -> None:
     for epsilons in (["1"] * 3, ["0.1"] * 10, ["1/3", "1/7"], ["0.01"] * 300):
-        comparison = xp.compare(xp.Odometer(asked(*epsilons)), epsilon=4, delta="1e-6")
+        comparison = xp.report.compare(xp.Odometer(asked(*epsilons)), epsilon=4, delta="1e-6")
         exact = sum(map(Fraction, epsilons))
         assert epsilon_of(comparison, "basic") == float(exact)
         assert all(epsilon_of(comparison, name) <= float(exact) for name in COMPOSED)
     # Of three large ones they say so; by their own formulas it would be 10.9 and 10.6.
-    comparison = xp.compare(xp.Odometer(asked(*["1"] * 3)), epsilon=4, delta="1e-6")
+    comparison = xp.report.compare(xp.Odometer(asked(*["1"] * 3)), epsilon=4, delta="1e-6")
     for name in ("basic", "rogers", "whitehouse"):
         assert epsilon_of(comparison, name) == 3.0
         assert comparison.standings[name].more.count == 1
@@ -125,7 +125,7 @@ def test_no_rule_costs_more_than_the_sum_of_the_epsilons() -> None:
 
 def test_the_realized_loss_stands_beside() -> None:
     odometer = xp.Odometer(asked("0.5", "0.5", "0.5"))
-    comparison = xp.compare(odometer, epsilon=1)
+    comparison = xp.report.compare(odometer, epsilon=1)
     for name in ("simplified", "bayesian"):
         standing = comparison.standings[name]
         assert standing.spent == xp.realized_loss(odometer.transcript)
@@ -136,7 +136,7 @@ def test_the_realized_loss_stands_beside() -> None:
 def test_the_budget_and_the_delta_are_those_of_the_filter_if_none_are_given() -> None:
     pure = asked("0.5", guard=xp.BayesianFilter(ratio=3))
     assert limits(pure, None, None) == (Nats(ratio=Fraction(3)), MILLIONTH)
-    own = xp.ApproximateFilter(4, "0.001", xp.Renyi(7))
+    own = xp.ApproximateFilter(4, "0.001", xp.filters.Renyi(7))
     assert limits(asked("0.5", guard=own), None, None) == (Nats(Fraction(4)), Fraction(1, 1000))
     assert limits(asked("0.5", guard=own), "2", "0.1") == (Nats(Fraction(2)), Fraction(1, 10))
     with pytest.raises(xp.InvalidInput, match="names no filter, so there is no budget"):
@@ -144,25 +144,25 @@ def test_the_budget_and_the_delta_are_those_of_the_filter_if_none_are_given() ->
 
 
 def test_the_rule_of_the_filter_is_the_one_that_is_compared() -> None:
-    for own in (xp.Renyi(7), xp.Mixture([3], [1]), xp.Whitehouse("1e-7")):
+    for own in (xp.filters.Renyi(7), xp.filters.Mixture([3], [1]), xp.filters.Whitehouse("1e-7")):
         transcript = asked("0.5", "0.5", guard=xp.ApproximateFilter(4, "1e-6", own))
-        comparison = xp.compare(xp.Odometer(transcript))
+        comparison = xp.report.compare(xp.Odometer(transcript))
         assert rule_of(comparison, own.kind) == own
-        assert rule_of(comparison, "renyi") in (own, xp.Renyi.for_plan(4, "1e-6", "0.5"))
+        assert rule_of(comparison, "renyi") in (own, xp.filters.Renyi.for_plan(4, "1e-6", "0.5"))
     # A part of delta that is larger than delta is said to be, and nothing else fails.
-    smaller = xp.compare(xp.Odometer(transcript), delta="1e-8")
+    smaller = xp.report.compare(xp.Odometer(transcript), delta="1e-8")
     assert smaller.missing == {"whitehouse": "must be at most delta"}
     assert smaller.tree()["whitehouse"] is None
 
 
 def test_a_theorem_that_does_not_allow_the_delta_is_left_out() -> None:
-    comparison = xp.compare(xp.Odometer(asked("0.5")), epsilon=1, delta="0.4")
+    comparison = xp.report.compare(xp.Odometer(asked("0.5")), epsilon=1, delta="0.4")
     assert comparison.missing == {"rogers": "needs a delta less than 1/e"}
     assert list(comparison.standings) == ["basic", "whitehouse", "renyi", "mixture",
                                           "simplified", "bayesian"]  # fmt: skip
 
 
-def slip(delta: str) -> xp.Query:
+def slip(delta: str) -> xp.queries.Query:
     """Tells the value with probability delta, and nothing else."""
     rest = 1 - Fraction(delta)
     return xp.channel([[rest, delta, 0], [rest, 0, delta]], delta=delta)
@@ -170,7 +170,7 @@ def slip(delta: str) -> xp.Query:
 
 def test_queries_with_a_delta_get_half_of_it() -> None:
     transcript = xp.Transcript(PAIR).add(TENTH, "yes").add(slip("1e-7"), 0)
-    comparison = xp.compare(xp.Odometer(transcript), epsilon=2, delta="1e-6")
+    comparison = xp.report.compare(xp.Odometer(transcript), epsilon=2, delta="1e-6")
     half = Fraction(1, 2 * 10**6)
     for name in ("whitehouse", "renyi", "mixture"):
         assert rule_of(comparison, name).tree()["delta_prime"] == half
@@ -178,7 +178,7 @@ def test_queries_with_a_delta_get_half_of_it() -> None:
     # Sums may use all of it, and a filter without delta none.
     assert more == {"basic": 9, "rogers": 4, "whitehouse": 4, "renyi": 4, "mixture": 4,
                     "simplified": 0, "bayesian": 0}  # fmt: skip
-    spent = xp.compare(xp.Odometer(transcript.add(slip("1e-6"), 0)), epsilon=2, delta="1e-6")
+    spent = xp.report.compare(xp.Odometer(transcript.add(slip("1e-6"), 0)), epsilon=2, delta="1e-6")
     assert epsilon_of(spent, "basic") == math.inf
     assert spent.standings["basic"].more.count == 0
 
@@ -187,9 +187,9 @@ def test_gaussian_noise_counts_by_its_cumulant_and_needs_no_part_of_delta() -> N
     box = xp.Box(age=(0, 120))
     query = xp.gaussian({"age": 1}, range=(0, 120), grid=1, sigma=1000)
     transcript = xp.Transcript(box).add(query, 50).add(query, 60)
-    comparison = xp.compare(xp.Odometer(transcript), epsilon=2, delta="1e-6")
+    comparison = xp.report.compare(xp.Odometer(transcript), epsilon=2, delta="1e-6")
     rule = rule_of(comparison, "renyi")
-    assert isinstance(rule, xp.Renyi)
+    assert isinstance(rule, xp.filters.Renyi)
     assert rule.delta_prime is None
     # Two of them are one with a μ of 0.12·√2; about the same order is best for that.
     rate, mu = rule.order - 1, Fraction(120, 1000)
@@ -209,9 +209,9 @@ def test_gaussian_noise_counts_by_its_cumulant_and_needs_no_part_of_delta() -> N
         xp.randomized_response(epsilon="1e-30"),
     ],
 )
-def test_any_first_query_leads_to_some_order(first: xp.Query) -> None:
+def test_any_first_query_leads_to_some_order(first: xp.queries.Query) -> None:
     transcript = xp.Transcript(PAIR).add(first, first.on(PAIR).responses[1])
-    comparison = xp.compare(xp.Odometer(transcript.add(TENTH, "yes")), epsilon="0.5")
+    comparison = xp.report.compare(xp.Odometer(transcript.add(TENTH, "yes")), epsilon="0.5")
     assert set(comparison.standings) == {*COMPOSED, "simplified", "bayesian"}
 
 
@@ -225,7 +225,7 @@ def test_the_costs_of_a_transcript_are_those_of_its_beginnings() -> None:
     history = list(costs(xp.Odometer(transcript), list(guards.values())))
     assert len(history) == len(epsilons) + 1
     for count in range(1, len(epsilons) + 1, 4):
-        comparison = xp.compare(xp.Odometer(asked(*epsilons[:count])), epsilon="2.2")
+        comparison = xp.report.compare(xp.Odometer(asked(*epsilons[:count])), epsilon="2.2")
         for name, case in zip(guards, history[count], strict=True):
             assert case.exact is not None
             assert case.exact().nearest == epsilon_of(comparison, name)
@@ -236,34 +236,36 @@ def test_the_costs_of_a_transcript_are_those_of_its_beginnings() -> None:
 
 def test_it_is_a_pure_function() -> None:
     odometer = xp.Odometer(asked("0.1", "0.2", "0.3"))
-    first, second = (xp.compare(odometer, epsilon=1).tree() for _ in range(2))
+    first, second = (xp.report.compare(odometer, epsilon=1).tree() for _ in range(2))
     assert first == second
     assert odometer.transcript == asked("0.1", "0.2", "0.3")
     # Which responses were given changes the realized losses alone.
     other = xp.Transcript(PAIR)
     for epsilon in ("0.1", "0.2", "0.3"):
         other = other.add(xp.randomized_response(epsilon=epsilon), "yes")
-    third = xp.compare(xp.Odometer(other), epsilon=1).tree()
+    third = xp.report.compare(xp.Odometer(other), epsilon=1).tree()
     assert {name: third[name] for name in COMPOSED} == {name: first[name] for name in COMPOSED}
     assert third["bayesian"] != first["bayesian"]
 
 
 def test_it_says_which_accounting_is_next() -> None:
     told: list[str] = []
-    comparison = xp.compare(xp.Odometer(asked("0.1")), epsilon=1, stage=told.append)
+    comparison = xp.report.compare(xp.Odometer(asked("0.1")), epsilon=1, stage=told.append)
     assert told == list(comparison.standings)
 
 
 def test_an_empty_transcript_has_no_last_query() -> None:
     with pytest.raises(xp.InvalidInput, match="nothing was asked"):
-        xp.compare(xp.Odometer(asked()), epsilon=1)
+        xp.report.compare(xp.Odometer(asked()), epsilon=1)
 
 
-@pytest.mark.parametrize("guard", [xp.BasicFilter(1), xp.CompositionFilter(1, "1e-6", xp.Sums())])
-def test_a_sum_of_epsilons_is_said_without_dust(guard: xp.Filter) -> None:
+@pytest.mark.parametrize(
+    "guard", [xp.BasicFilter(1), xp.CompositionFilter(1, "1e-6", xp.filters.Sums())]
+)
+def test_a_sum_of_epsilons_is_said_without_dust(guard: xp.filters.Filter) -> None:
     nine, ten = (xp.Odometer(asked(*["0.1"] * count)) for count in (9, 10))
     decision = guard.decide(nine, TENTH)
     assert decision.loss == Nats(Fraction(9, 10)).enclosure
-    assert decision.loss_at_worst == xp.Enclosure(1.0, 1.0)
-    assert ten.spent == guard.loss(ten) == xp.Enclosure(1.0, 1.0)
+    assert decision.loss_at_worst == xp.numbers.Enclosure(1.0, 1.0)
+    assert ten.spent == guard.loss(ten) == xp.numbers.Enclosure(1.0, 1.0)
     assert guard.remaining(ten) == 0.0

@@ -18,7 +18,9 @@ DOMAIN = xp.FiniteSet(["no", "yes"])
 BOX = xp.Box(age=(10, 100), sex=xp.integers(0, 1), bmi=(10, 50))
 
 
-def told(domain: xp.FiniteSet | xp.Box, *exchanges: tuple[xp.Query, object]) -> xp.Transcript:
+def told(
+    domain: xp.FiniteSet | xp.Box, *exchanges: tuple[xp.queries.Query, object]
+) -> xp.Transcript:
     transcript = xp.Transcript(domain, xp.BayesianFilter(epsilon=2))
     for query, response in exchanges:
         transcript = transcript.add(query, response)
@@ -48,7 +50,9 @@ def told(domain: xp.FiniteSet | xp.Box, *exchanges: tuple[xp.Query, object]) -> 
         (xp.unary_encoding(epsilon=1), DOMAIN, "a noisy bit for each value, at epsilon 1"),
     ],
 )  # fmt: skip
-def test_queries_in_words(query: xp.Query, domain: xp.FiniteSet | xp.Box, words: str) -> None:
+def test_queries_in_words(
+    query: xp.queries.Query, domain: xp.FiniteSet | xp.Box, words: str
+) -> None:
     assert in_words(query, domain) == words
 
 
@@ -80,7 +84,7 @@ def test_domains_in_words(domain: xp.FiniteSet | xp.Box, words: str) -> None:
 def test_every_step_that_is_told_has_the_loss_of_its_prefix(transcript: xp.Transcript) -> None:
     account = explain(xp.replay(transcript))
     assert account.left_out == (0 if len(transcript) <= 11 else len(transcript) - 10)
-    prefix, losses = xp.Transcript(transcript.domain), [xp.Enclosure(0, 0)]
+    prefix, losses = xp.Transcript(transcript.domain), [xp.numbers.Enclosure(0, 0)]
     for exchange in transcript.exchanges:
         prefix = prefix.add(exchange.query, exchange.response)
         losses.append(xp.realized_loss(prefix))
@@ -117,7 +121,7 @@ def test_on_a_box_only_the_steps_that_are_told_are_searched_for() -> None:
     seen: list[int] = []
 
     class Watched(xp.Odometer):
-        def loss_after(self, count: int) -> xp.Enclosure:
+        def loss_after(self, count: int) -> xp.numbers.Enclosure:
             seen.append(count)
             return super().loss_after(count)
 
@@ -143,7 +147,7 @@ def test_more_than_the_budget_is_more_than_all_of_it() -> None:
     assert used.lower <= 1.25 <= used.upper + 1e-9
     assert used.lower > 1.24
     certain = told(DOMAIN, (xp.channel([[1, 0], [0, 1]]), 0))
-    assert explain(xp.replay(certain)).used == xp.Enclosure(math.inf, math.inf)
+    assert explain(xp.replay(certain)).used == xp.numbers.Enclosure(math.inf, math.inf)
 
 
 def test_exactly_the_budget_is_all_of_it_and_no_more() -> None:

@@ -39,7 +39,7 @@ def test_the_lines_are_the_losses_the_charges_and_the_budget() -> None:
 
 
 def test_the_band_goes_from_lower_to_upper() -> None:
-    losses = [xp.Enclosure(0, 0), xp.Enclosure(0.25, 0.75)]
+    losses = [xp.numbers.Enclosure(0, 0), xp.numbers.Enclosure(0.25, 0.75)]
     odometer = xp.Odometer(answered("yes"))
     (axes,) = odometer_figure(odometer, losses).axes
     (band,) = axes.collections

@@ -63,7 +63,7 @@ def test_a_run_of_the_results_can_be_recomputed_from_its_seed(tmp_path: Path) ->
     tree = json.loads(files["results.json"])
     number = 1
     generator = np.random.default_rng([tree["seed"], LINEAR.number, number])
-    source = xp.InsecureSource(int(generator.integers(2**62)))
+    source = xp.sampling.InsecureSource(int(generator.integers(2**62)))
     for kind, guard in (("simplified", xp.SimplifiedFilter), ("bayesian", xp.BayesianFilter)):
         session = xp.Session(LINEAR.box, [0] * 9, filter=guard("1"), source=source)
         for query in LINEAR.queries(generator):
@@ -72,7 +72,7 @@ def test_a_run_of_the_results_can_be_recomputed_from_its_seed(tmp_path: Path) ->
             session.ask(query)
         assert tree["linear"]["ungrouped"][kind]["accepted"][number] == len(session.transcript)
         generator = np.random.default_rng([tree["seed"], LINEAR.number, number])
-        source = xp.InsecureSource(int(generator.integers(2**62)))
+        source = xp.sampling.InsecureSource(int(generator.integers(2**62)))
 
 
 def test_an_interrupted_run_goes_on_and_writes_the_same_bytes(tmp_path: Path) -> None:

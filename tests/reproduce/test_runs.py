@@ -44,7 +44,7 @@ def test_a_filter_accepts_in_a_run_what_it_accepts_in_a_session(stream: Stream, 
         assert found.traces["ungrouped"].accepted[kind][place] == count
 
 
-def _queries(stream: Stream) -> itertools.chain[xp.Query]:
+def _queries(stream: Stream) -> itertools.chain[xp.queries.Query]:
     generator = np.random.default_rng([SEED, stream.number, 0])
     generator.integers(2**62)  # which seeds the responses
     return itertools.chain(stream.queries(generator))

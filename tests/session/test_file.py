@@ -31,14 +31,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def session(path: Path, seed: int = 1) -> xp.FileSession:
-    return xp.FileSession(path, SECRET, source=xp.InsecureSource(seed))
+    return xp.FileSession(path, SECRET, source=xp.sampling.InsecureSource(seed))
 
 
 def test_the_file_holds_a_response_before_it_is_returned(path: Path) -> None:
     subject = session(path)
     for answered in range(1, 4):
         response = subject.ask(QUERY)
-        recorded = xp.load(path)
+        recorded = xp.load_transcript(path)
         assert len(recorded) == answered
         assert recorded.exchanges[-1] == subject.transcript.exchanges[-1]
         assert recorded.exchanges[-1].response == response
@@ -51,7 +51,7 @@ def test_two_sessions_of_one_file_share_its_budget(path: Path) -> None:
     with suppress(xp.BudgetExceeded):
         for subject in cycle([first, second]):
             answers.append(subject.ask(QUERY))
-    recorded = xp.load(path)
+    recorded = xp.load_transcript(path)
     assert [exchange.response for exchange in recorded.exchanges] == answers
     assert len(answers) >= 6
     assert xp.realized_loss(recorded).upper <= 3
@@ -66,7 +66,7 @@ def test_what_another_session_recorded_is_seen_at_the_next_question(path: Path) 
         first.ask(QUERY)
     second.ask(QUERY)
     assert len(second.transcript) == 4
-    assert second.loss == xp.Odometer(xp.load(path)).loss
+    assert second.loss == xp.Odometer(xp.load_transcript(path)).loss
 
 
 def test_a_refusal_leaves_the_file_as_it_is(path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_file_that_was_rolled_back_or_changed_is_not_gone_on_with(
     ) as caught:
         subject.ask(QUERY)
     assert caught.value.place == str(path)
-    assert xp.load(path) == changed
+    assert xp.load_transcript(path) == changed
 
 
 @pytest.mark.parametrize("failing", ["os.replace", "os.fsync", "os.fchmod"])
@@ -128,7 +128,7 @@ def test_a_record_that_fails_releases_nothing_and_the_file_stays_the_truth(
             subject.ask(BLIND)
     assert not _mentions(caught.value)
     assert subject.transcript == known
-    spent = xp.load(path)
+    spent = xp.load_transcript(path)
     assert len(spent) == (2 if failing == "os.fchmod" else 1)
     subject.ask(BLIND)
     assert subject.transcript.exchanges[: len(spent)] == spent.exchanges
@@ -173,9 +173,9 @@ def test_no_answer_makes_a_file_that_takes_too_long_to_read_for_its_length(
     subject = xp.FileSession(path, 1)
     with pytest.raises(xp.InvalidInput, match="queries take 6 steps to set up, and at most 5 are"):
         subject.ask(asked[2])
-    assert xp.load(path) == subject.transcript == known
+    assert xp.load_transcript(path) == subject.transcript == known
     subject.ask(xp.perturbation([0, 1], epsilon="0.1"))  # as one that was asked before
-    assert len(xp.load(path)) == 3
+    assert len(xp.load_transcript(path)) == 3
 
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else(path: Path) -> None:
@@ -199,10 +199,10 @@ def test_a_hard_link_gets_no_budget_of_its_own(path: Path) -> None:
         with pytest.raises(xp.InvalidInput, match=r"has 2 names \(hard links\)") as caught:
             session(name).ask(BLIND)
         assert caught.value.place == str(name)
-    assert len(xp.load(path)) == 0
+    assert len(xp.load_transcript(path)) == 0
     link.unlink()
     session(path).ask(BLIND)
-    assert len(xp.load(path)) == 1
+    assert len(xp.load_transcript(path)) == 1
 
 
 def test_a_file_that_was_replaced_by_a_copy_meanwhile_is_not_recorded_over(path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_file_that_was_replaced_by_a_copy_meanwhile_is_not_recorded_over(path:
 
     with pytest.raises(xp.InvalidInput, match="was replaced by another program"):
         xp.FileSession(path, SECRET, source=Meddling()).ask(BLIND)
-    assert len(xp.load(path)) == 1
+    assert len(xp.load_transcript(path)) == 1
 
 
 def test_no_meddling_with_locks_makes_a_released_response_go_unrecorded(
@@ -243,7 +243,7 @@ def test_no_meddling_with_locks_makes_a_released_response_go_unrecorded(
         done.set()
         meddler.join()
     assert ended == [0] * 4
-    recorded = [str(exchange.response) for exchange in xp.load(path).exchanges]
+    recorded = [str(exchange.response) for exchange in xp.load_transcript(path).exchanges]
     for i, out in enumerate(outs):
         released = out.read_text().split()
         assert len(released) == 6
@@ -256,17 +256,17 @@ def test_a_file_written_by_hand_is_gone_on_with(path: Path) -> None:
     subject = session(path)
     subject.ask(QUERY)
     subject.ask(QUERY)
-    assert len(xp.load(path)) == 2
+    assert len(xp.load_transcript(path)) == 2
 
 
 def test_analysts_interact_with_it(path: Path) -> None:
     def analyst(
-        transcript: xp.Transcript, decide: Callable[[Query], xp.Decision]
-    ) -> Query | xp.Halt:
-        return QUERY if len(transcript) < 5 else xp.HALT
+        transcript: xp.Transcript, decide: Callable[[Query], xp.filters.Decision]
+    ) -> Query | xp.session.Halt:
+        return QUERY if len(transcript) < 5 else xp.session.HALT
 
-    assert xp.interact(analyst, session(path)) == xp.load(path)
-    assert len(xp.load(path)) == 5
+    assert xp.session.interact(analyst, session(path)) == xp.load_transcript(path)
+    assert len(xp.load_transcript(path)) == 5
 
 
 def test_an_effort_is_what_its_odometer_searches_with(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_an_effort_is_what_its_odometer_searches_with(tmp_path: Path) -> None:
     for subject in (
         xp.FileSession(path, [0.5], effort=effort),
         xp.Session(box, [0.5], filter=guard, effort=effort),
-        xp.Session.resume(xp.load(path), [0.5], effort=effort),
+        xp.Session.resume(xp.load_transcript(path), [0.5], effort=effort),
     ):
         subject.ask(query)
         assert subject.odometer.effort is effort
@@ -287,10 +287,10 @@ def test_an_effort_is_what_its_odometer_searches_with(tmp_path: Path) -> None:
 
 
 def test_resuming_in_memory_is_no_session_of_a_file(path: Path) -> None:
-    subject = xp.FileSession.resume(xp.load(path), SECRET)
+    subject = xp.FileSession.resume(xp.load_transcript(path), SECRET)
     assert type(subject) is xp.Session
     subject.ask(QUERY)
-    assert len(xp.load(path)) == 0
+    assert len(xp.load_transcript(path)) == 0
 
 
 def _mentions(error: BaseException) -> bool:
@@ -318,7 +318,7 @@ def test_bad_files_are_one_line_without_the_value(tmp_path: Path, path: Path) ->
             xp.FileSession(file, SECRET)  # type: ignore[arg-type]
         assert str(caught.value).endswith(message)
         assert not _mentions(caught.value)
-    with pytest.raises(xp.OutsideDomain) as outside:
+    with pytest.raises(xp.errors.OutsideDomain) as outside:
         xp.FileSession(path, SECRET + "?")
     assert not _mentions(outside.value)
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".lock")]

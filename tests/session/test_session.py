@@ -29,7 +29,7 @@ QUERY = xp.randomized_response(epsilon="0.5")
 
 def session(value: object = SECRET, seed: int = 1, budget: str = "2") -> xp.Session:
     guard = xp.BayesianFilter(epsilon=budget)
-    return xp.Session(DOMAIN, value, filter=guard, source=xp.InsecureSource(seed))
+    return xp.Session(DOMAIN, value, filter=guard, source=xp.sampling.InsecureSource(seed))
 
 
 def test_a_session_answers_until_the_budget_is_met_and_never_beyond() -> None:
@@ -70,7 +70,7 @@ def test_the_response_is_recorded_before_it_is_released() -> None:
     subject = session()
     response = subject.ask(QUERY)
     place = DOMAIN.values.index(response)
-    assert subject.transcript.exchanges == (xp.Exchange(QUERY, response, place),)
+    assert subject.transcript.exchanges == (xp.transcript.Exchange(QUERY, response, place),)
 
 
 class Failing:
@@ -152,7 +152,7 @@ def test_the_secret_is_not_in_reprs_errors_or_tracebacks() -> None:
         subject.ask(xp.randomized_response(epsilon=3))
     assert not _mentions(refused.value, SECRET)
     outside = "not-in-the-domain"
-    with pytest.raises(xp.OutsideDomain) as caught:
+    with pytest.raises(xp.errors.OutsideDomain) as caught:
         session(outside)
     assert outside not in str(caught.value)
     assert not _mentions(caught.value, outside)
@@ -167,7 +167,7 @@ def test_a_session_is_not_copied() -> None:
 def test_a_session_resumes_from_its_transcript() -> None:
     first = session()
     first.ask(QUERY)
-    second = xp.Session.resume(first.transcript, SECRET, source=xp.InsecureSource(2))
+    second = xp.Session.resume(first.transcript, SECRET, source=xp.sampling.InsecureSource(2))
     assert second.loss == first.loss
     assert second.remaining == first.remaining
     second.ask(QUERY)
@@ -176,7 +176,7 @@ def test_a_session_resumes_from_its_transcript() -> None:
         xp.Session.resume(xp.Transcript(DOMAIN), SECRET)
 
 
-class Slow(xp.InsecureSource):
+class Slow(xp.sampling.InsecureSource):
     """Lets other threads run between the decision and the record."""
 
     def below(self, limit: int) -> int:
@@ -208,9 +208,9 @@ def test_threads_are_answered_one_after_the_other() -> None:
 def test_an_analyst_asks_until_it_halts() -> None:
     def analyst(transcript: xp.Transcript, decide: Callable[[Query], Decision]) -> Query | Halt:
         assert decide(QUERY).accepted or len(transcript) >= 3
-        return xp.HALT if len(transcript) == 3 else QUERY
+        return xp.session.HALT if len(transcript) == 3 else QUERY
 
-    transcript = xp.interact(analyst, session(budget="4"))
+    transcript = xp.session.interact(analyst, session(budget="4"))
     assert len(transcript) == 3
 
 
@@ -222,14 +222,14 @@ def test_a_greedy_analyst_has_another_turn_after_a_refusal() -> None:
         asked.append(small if asked and not decide(QUERY).accepted else QUERY)
         return asked[-1]
 
-    transcript = xp.interact(analyst, session(budget="0.75"))
+    transcript = xp.session.interact(analyst, session(budget="0.75"))
     exact = [exchange.query.epsilon for exchange in transcript.exchanges]
     assert Fraction(1, 2) in exact
     assert Fraction(1, 8) in exact
 
 
 def test_an_analyst_who_insists_on_a_refused_query_comes_to_an_end() -> None:
-    transcript = xp.interact(lambda transcript, decide: QUERY, session(budget="0.75"))
+    transcript = xp.session.interact(lambda transcript, decide: QUERY, session(budget="0.75"))
     assert len(transcript) == 1
 
 
@@ -244,12 +244,12 @@ def test_so_does_one_who_builds_the_refused_query_anew_each_time() -> None:
     def analyst(transcript: xp.Transcript, decide: Callable[[Query], Decision]) -> Query:
         return xp.randomized_response(epsilon="0.5")
 
-    assert len(xp.interact(analyst, session(budget="0.75"))) == 1
+    assert len(xp.session.interact(analyst, session(budget="0.75"))) == 1
 
 
 def test_an_analyst_who_gives_something_else_is_told_so() -> None:
     with pytest.raises(xp.InvalidInput, match="must be a query or HALT"):
-        xp.interact(lambda transcript, decide: None, session())  # type: ignore[arg-type, return-value]
+        xp.session.interact(lambda transcript, decide: None, session())  # type: ignore[arg-type, return-value]
 
 
 def test_wrong_kinds_of_argument_are_one_line_without_the_value() -> None:
@@ -267,8 +267,8 @@ def test_wrong_kinds_of_argument_are_one_line_without_the_value() -> None:
         lambda: xp.Transcript(DOMAIN).add("question", 1),  # type: ignore[arg-type]
         lambda: xp.Odometer(DOMAIN),  # type: ignore[arg-type]
         lambda: xp.realized_loss("t.json"),  # type: ignore[arg-type]
-        lambda: xp.worst_case_loss(DOMAIN, QUERY),  # type: ignore[arg-type]
-        lambda: xp.load(None),  # type: ignore[arg-type]
+        lambda: xp.loss.worst_case_loss(DOMAIN, QUERY),  # type: ignore[arg-type]
+        lambda: xp.load_transcript(None),  # type: ignore[arg-type]
     ]
     for attempt in attempts:
         with pytest.raises(xp.InvalidInput, match="must be") as caught:
@@ -336,13 +336,13 @@ def test_a_secret_is_neither_copied_nor_pickled() -> None:
     [
         (xp.ApproximateFilter(epsilon=1, delta="1e-6"), "budget 1 at delta 1e-06."),
         (
-            xp.CompositionFilter(ratio=3, delta="0.001", rule=xp.Rogers()),
+            xp.CompositionFilter(ratio=3, delta="0.001", rule=xp.filters.Rogers()),
             "budget 1.098612289, which is ln(3) at delta 0.001.",
         ),
         (xp.BayesianFilter(ratio=3), "budget 1.098612289, which is ln(3)."),
     ],
 )
-def test_a_refusal_names_the_whole_budget(guard: xp.Filter, budget: str) -> None:
+def test_a_refusal_names_the_whole_budget(guard: xp.filters.Filter, budget: str) -> None:
     subject = xp.Session(xp.FiniteSet([0, 1]), 0, filter=guard)
     with pytest.raises(xp.BudgetExceeded) as refused:
         subject.ask(xp.randomized_response(epsilon=2))

@@ -40,7 +40,7 @@ class Rows(Store):
         if self.database.in_transaction:
             self.database.execute("rollback")  # a refusal
 
-    def record(self, exchange: xp.Exchange) -> None:
+    def record(self, exchange: xp.transcript.Exchange) -> None:
         row = str(exchange.query.epsilon), exchange.response
         self.database.execute("insert into exchanges values (?, ?)", row)
         self.database.execute("commit")
@@ -64,7 +64,7 @@ def test_a_store_is_handed_one_exchange_and_sessions_share_what_it_keeps(tmp_pat
 class Full(Memory):
     """Cannot record."""
 
-    def record(self, exchange: xp.Exchange) -> None:
+    def record(self, exchange: xp.transcript.Exchange) -> None:
         row = json.dumps([exchange.response])
         raise OSError(f"no space left for a row of {len(row)} bytes")
 

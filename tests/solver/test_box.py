@@ -96,7 +96,7 @@ def test_the_losses_of_many_subjects_are_right_one_by_one(seed: int) -> None:
         for row, low, high in zip(rows, losses.lower, losses.upper, strict=True):
             given = (Ask(**{**a.__dict__, "high": bool(b)}) for a, b in zip(asks, row, strict=True))
             case = Case(sides, tuple(given))
-            assert not complaints(case, xp.Enclosure(low, high), step), case
+            assert not complaints(case, xp.numbers.Enclosure(low, high), step), case
             one = xp.realized_loss(case.transcript)
             assert max(low, one.lower) <= min(high, one.upper)
 
@@ -178,7 +178,7 @@ def test_a_single_query_never_exceeds_its_epsilon(epsilon: str) -> None:
     for _ in range(20):
         case = some_case(generator, queries=1, epsilon=epsilon)
         upper = xp.realized_loss(case.transcript).upper
-        assert xp.Nats(Fraction(math_below(upper))) <= xp.Nats(Fraction(epsilon))
+        assert xp.numbers.Nats(Fraction(math_below(upper))) <= xp.numbers.Nats(Fraction(epsilon))
 
 
 def math_below(x: float) -> float:
@@ -192,13 +192,13 @@ def test_ten_queries_of_a_tenth_never_exceed_one() -> None:
     transcript = xp.Transcript(box)
     for _ in range(10):
         transcript = transcript.add(query, 1)
-    assert basic_loss(transcript) == xp.Nats(Fraction(1))
+    assert basic_loss(transcript) == xp.numbers.Nats(Fraction(1))
     assert xp.realized_loss(transcript).upper <= 1.0
 
 
 def test_nothing_asked_is_nothing_lost() -> None:
     box = xp.Box([(0, 1), (2, 2)])
-    assert xp.realized_loss(xp.Transcript(box)) == xp.Enclosure(0.0, 0.0)
+    assert xp.realized_loss(xp.Transcript(box)) == xp.numbers.Enclosure(0.0, 0.0)
     still = xp.logistic([0.0, 5.0], epsilon=2)
     assert xp.realized_loss(xp.Transcript(box).add(still, 1)).upper < 1e-300
 

@@ -46,7 +46,7 @@ class Ask:
     window: int = 0
 
     @property
-    def query(self) -> xp.Query:
+    def query(self) -> xp.queries.Query:
         if self.kind in ("laplace", "piecewise", "gaussian"):
             assert self.ends is not None
             width = Fraction(self.ends[1]) - Fraction(self.ends[0])
@@ -218,7 +218,9 @@ class Examined(Protocol):
     def sampled_loss(self, highest: Any, lowest: Any) -> mpmath.mpf: ...
 
 
-def complaints(case: Examined, loss: xp.Enclosure, seed: int, count: int = 300) -> list[str]:
+def complaints(
+    case: Examined, loss: xp.numbers.Enclosure, seed: int, count: int = 300
+) -> list[str]:
     """What is wrong with an enclosure of a loss; nothing, if it is any good."""
     highest, lowest = case.extremes(np.random.default_rng(seed), count)
     found = []
@@ -236,7 +238,7 @@ def complaints(case: Examined, loss: xp.Enclosure, seed: int, count: int = 300) 
     return found
 
 
-def answered(box: xp.Box, queries: Sequence[xp.Query], rows: Any) -> xp.Answers:
+def answered(box: xp.Box, queries: Sequence[xp.queries.Query], rows: Any) -> xp.Answers:
     """Subjects who answered all queries, with responses by their positions."""
     table: dict[str, list[Any]] = {"subject": [], "query": [], "response": []}
     for subject, row in enumerate(rows):

@@ -154,6 +154,8 @@ def kept_exactly(transcript: xp.Transcript) -> tuple[bool, int | None]:
     return True, None
 
 
-def _outside(what: str, enclosure: xp.Enclosure, truth: xp.Enclosure) -> Iterator[str]:
+def _outside(
+    what: str, enclosure: xp.numbers.Enclosure, truth: xp.numbers.Enclosure
+) -> Iterator[str]:
     if truth.upper < enclosure.lower or enclosure.upper < truth.lower:
         yield f"{what} {truth} is outside of {enclosure}"

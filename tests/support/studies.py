@@ -36,7 +36,7 @@ class Asked:
     high: bool
 
     @property
-    def query(self) -> xp.Query:
+    def query(self) -> xp.queries.Query:
         if self.kind == "linear":
             return xp.linear(
                 self.weights,

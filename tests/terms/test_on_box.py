@@ -84,7 +84,7 @@ def some_box(generator: random.Random) -> xp.Box:
     return xp.Box(sides)
 
 
-def some_query(generator: random.Random, box: xp.Box) -> xp.Query:
+def some_query(generator: random.Random, box: xp.Box) -> xp.queries.Query:
     scale = 10.0 ** generator.choice([-300, -3, 0, 0, 0, 1, 4, 8, 150])
     weights = [
         generator.choice([0.0, 1.0, 1.0, 1.0]) * generator.gauss(0, 1) * scale for _ in box.columns
@@ -200,7 +200,7 @@ def test_where_doubles_say_nothing_a_constant_is_within_half_of_epsilon(
 
 
 def worst_deviation(
-    query: xp.Query, box: xp.Box, position: int, point: Callable[[random.Random], Point]
+    query: xp.queries.Query, box: xp.Box, position: int, point: Callable[[random.Random], Point]
 ) -> mpmath.mpf:
     generator = random.Random(11)
     with mpmath.workdps(60):
@@ -238,7 +238,7 @@ def test_the_grid_is_most_of_an_ordinary_error() -> None:
 @pytest.mark.parametrize("family", ["linear", "logistic"])
 def test_the_share_leaves_little_for_the_low_response_when_epsilon_is_large(family: str) -> None:
     box = xp.Box([(0, 40)])
-    query: xp.Query = xp.logistic([1], epsilon=28)
+    query: xp.queries.Query = xp.logistic([1], epsilon=28)
     if family == "linear":
         query = xp.linear([1], range=(0, 40), epsilon=28)
 

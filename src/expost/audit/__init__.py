@@ -1,1 +1,13 @@
 """The losses of many subjects at once, and the tables that they are read from and written to."""
+
+from __future__ import annotations
+
+from expost.audit.losses import Losses, realized_losses
+from expost.audit.tables import load_answers, save_losses
+
+__all__ = [
+    "Losses",
+    "load_answers",
+    "realized_losses",
+    "save_losses",
+]

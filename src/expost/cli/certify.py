@@ -12,9 +12,9 @@ from expost.cli.show import show_json, show_lines
 from expost.cli.verify import proved
 from expost.files.regular import check_apart
 from expost.loss.replay import replayed
-from expost.proof.certificate import certificate
+from expost.proof.certificates import certificate
 from expost.solver import Effort
-from expost.transcript import load
+from expost.transcript import load_transcript
 
 __all__ = ["command"]
 
@@ -27,7 +27,7 @@ __all__ = ["command"]
 def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
     """Write a proof of an upper bound on the realized loss, for anybody to check."""
     check_apart(out, file)
-    transcript = load(file)
+    transcript = load_transcript(file)
     with watched(effort) as (watched_effort, line):
         proof = certificate(
             transcript,

@@ -22,7 +22,7 @@ from expost.report.comparison import ACCOUNTINGS, Comparison, Standing, compare
 from expost.report.explanation import in_words
 from expost.report.words import shown
 from expost.solver import NODES_OF_DECISION, Effort
-from expost.transcript import load
+from expost.transcript import load_transcript
 
 __all__ = ["command"]
 
@@ -41,7 +41,7 @@ def command(
     file: Path, delta: str | None, epsilon_budget: str | None, effort: Effort, as_json: bool
 ) -> None:
     """What every accounting says of a transcript, and how many more queries it would accept."""
-    transcript = load(file)
+    transcript = load_transcript(file)
     if transcript.filter is None and epsilon_budget is None:
         reason = "the transcript names no filter, so there is no budget; give --epsilon-budget"
         raise InvalidInput(reason, str(file))

@@ -16,14 +16,14 @@ from expost.loss.odometer import Odometer
 from expost.queries import Query, query_from_json
 from expost.report.words import response_text, shown
 from expost.solver import NODES_OF_DECISION, Effort
-from expost.transcript import Transcript, load
+from expost.transcript import Transcript, load_transcript
 
 __all__ = ["command", "read_question"]
 
 
 def read_question(file: Path, query_file: Path) -> tuple[Transcript, Query]:
     """A transcript that names a filter, and a query that its domain allows."""
-    transcript = load(file)
+    transcript = load_transcript(file)
     with at(str(file)):
         transcript.guard  # noqa: B018 - or an error that names the file
     with at(str(query_file), ": "):

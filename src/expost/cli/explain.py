@@ -18,7 +18,7 @@ from expost.report.explanation import explain
 from expost.report.learned_page import learned_page, learned_sentences
 from expost.report.sentences import sentences
 from expost.solver import Effort
-from expost.transcript import load
+from expost.transcript import load_transcript
 
 __all__ = ["command"]
 
@@ -55,7 +55,7 @@ def _show_learned(
 ) -> None:
     if html is not None:
         check_apart(html, file, prior)
-    transcript = load(file)
+    transcript = load_transcript(file)
     belief = load_prior(prior, transcript.domain)
     with watched(effort) as (watched_effort, line):
         found = learned(replayed(transcript, watched_effort, line.exchanges), belief, statement)
@@ -68,7 +68,7 @@ def _show_learned(
 
 
 def _show_explanation(file: Path, effort: Effort, *, as_json: bool) -> None:
-    transcript = load(file)
+    transcript = load_transcript(file)
     with watched(effort) as (watched_effort, line):
         found = explain(replayed(transcript, watched_effort, line.exchanges))
     if as_json:

@@ -14,7 +14,7 @@ from expost.errors import InvalidInput
 from expost.loss.replay import replayed
 from expost.report.words import basic_text, kept_text, shown
 from expost.solver import Effort
-from expost.transcript import load
+from expost.transcript import load_transcript
 
 __all__ = ["command"]
 
@@ -65,7 +65,7 @@ def command(
 
 
 def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
-    transcript = load(file)
+    transcript = load_transcript(file)
     with watched(effort) as (watched_effort, line):
         found = replayed(transcript, watched_effort, line.exchanges)
     if as_json:

@@ -17,7 +17,7 @@ from expost.loss.odometer import Odometer
 from expost.report.comparison import composition_filters, costs, limits
 from expost.report.figures import odometer_figure, save
 from expost.solver import Effort
-from expost.transcript import load
+from expost.transcript import load_transcript
 
 __all__ = ["command"]
 
@@ -44,7 +44,7 @@ def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: b
     With a delta, here or in the filter of the file, also beside other composition rules.
     """
     check_apart(out, file)
-    transcript = load(file)
+    transcript = load_transcript(file)
     answered, guard = len(transcript), transcript.filter
     budget = None if guard is None else guard.budget
     losses, rules = [], None

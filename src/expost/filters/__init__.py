@@ -16,6 +16,7 @@ from expost.filters.by_rule import CompositionFilter
 from expost.filters.decision import Decision
 from expost.filters.filter import Filter
 from expost.filters.repeats import Repeats
+from expost.filters.rules import Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.filters.simplified import SimplifiedFilter
 
 __all__ = [
@@ -27,8 +28,14 @@ __all__ = [
     "CompositionFilter",
     "Decision",
     "Filter",
+    "Mixture",
+    "Renyi",
     "Repeats",
+    "Rogers",
+    "Rule",
     "SimplifiedFilter",
+    "Sums",
+    "Whitehouse",
     "WorstCase",
     "filter_from_json",
 ]

@@ -19,7 +19,7 @@ On a box, :class:`Samples` take the place of a belief.
 
 from __future__ import annotations
 
-from expost.knowledge.belief import confidence
+from expost.knowledge.belief import Belief, confidence
 from expost.knowledge.composite import Composite
 from expost.knowledge.gain import (
     allowed_confidence,
@@ -28,11 +28,13 @@ from expost.knowledge.gain import (
     learning_limit,
     nats_of,
 )
+from expost.knowledge.priors import load_prior
 from expost.knowledge.samples import GainEstimate, Samples, estimated_gain
 from expost.knowledge.statement import Statement
 from expost.knowledge.witnesses import Witness, broken_limit, witness
 
 __all__ = [
+    "Belief",
     "Composite",
     "GainEstimate",
     "Samples",
@@ -45,6 +47,7 @@ __all__ = [
     "gain_ratio",
     "knowledge_gain",
     "learning_limit",
+    "load_prior",
     "nats_of",
     "witness",
 ]

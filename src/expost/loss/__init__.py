@@ -1,1 +1,15 @@
 """What was realized: the log-likelihood of a transcript, its extremes, and the way there."""
+
+from __future__ import annotations
+
+from expost.loss.odometer import Odometer
+from expost.loss.realized import realized_loss, utilization, worst_case_loss
+from expost.loss.replay import Replay
+
+__all__ = [
+    "Odometer",
+    "Replay",
+    "realized_loss",
+    "utilization",
+    "worst_case_loss",
+]

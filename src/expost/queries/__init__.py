@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from expost.errors import InvalidInput
 from expost.files.reading import of_kind
+from expost.queries.delta import delta_at
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
 from expost.queries.noise.gaussian import Gaussian, gaussian
 from expost.queries.noise.geometric import Geometric, geometric
@@ -49,6 +50,7 @@ __all__ = [
     "UnaryEncoding",
     "channel",
     "check_query",
+    "delta_at",
     "duchi",
     "exponential_mechanism",
     "gaussian",

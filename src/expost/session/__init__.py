@@ -1,1 +1,20 @@
 """A subject's side: decide, sample, record, release."""
+
+from __future__ import annotations
+
+from expost.session.file import FileSession, FileStore
+from expost.session.interact import HALT, Analyst, Halt, interact
+from expost.session.session import Session
+from expost.session.store import Memory, Store
+
+__all__ = [
+    "HALT",
+    "Analyst",
+    "FileSession",
+    "FileStore",
+    "Halt",
+    "Memory",
+    "Session",
+    "Store",
+    "interact",
+]

@@ -79,7 +79,7 @@ def test_a_session_draws_what_the_pmf_says() -> None:
     likelihood = xp.gaussian([1], range=(0, 4), grid=1, sigma="1.5").on(xp.Box([(0, 4)]))
     pmf = likelihood.pmf((1.0,))
     assert isinstance(pmf, ShiftedNoise)
-    source = xp.InsecureSource(5)
+    source = xp.sampling.InsecureSource(5)
     draws = [likelihood.responses[pmf.pick(source.below(pmf.total))] for _ in range(4000)]
     for k in (-2, -1, 0, 1, 2, 3, 4):
         p = float(pmf.probability(likelihood.responses.index(k)))
@@ -115,7 +115,7 @@ def test_the_extreme_values_are_told_apart_best(first: int, last: int, deviation
     domain = xp.FiniteSet(range(first, last + 1))
     query = xp.gaussian({"value": 1}, range=(first, last), grid=1, sigma=deviation)
     for ratio in (Fraction(1), Fraction(3, 2), Fraction(20), Fraction(10**9)):
-        assert xp.delta_at(query, domain, ratio=ratio) == brute_delta(noise, ratio)
+        assert xp.queries.delta_at(query, domain, ratio=ratio) == brute_delta(noise, ratio)
 
 
 @pytest.mark.parametrize(("first", "last", "deviation"), [CASES[i] for i in (0, 1, 3)])
@@ -142,10 +142,10 @@ def test_it_is_charged_just_the_epsilon_at_its_delta(delta: str) -> None:
     charge = query.charge(domain)
     assert charge.ratio == 1
     assert query.delta == Fraction(delta)
-    assert xp.delta_at(query, domain, charge.rational).upper <= float(delta)
+    assert xp.queries.delta_at(query, domain, charge.rational).upper <= float(delta)
     if charge.rational:
         less = charge.rational * Fraction(99999, 100000)
-        assert xp.delta_at(query, domain, less).lower > float(delta)
+        assert xp.queries.delta_at(query, domain, less).lower > float(delta)
     assert charge <= query.ceiling(domain)
 
 
@@ -158,7 +158,7 @@ def normal_delta(mu: mpmath.mpf, epsilon: mpmath.mpf) -> mpmath.mpf:
 @pytest.mark.parametrize("epsilon", ["0", "0.3", "1", "4"])
 def test_on_a_fine_grid_it_is_what_real_gaussian_noise_has(epsilon: str) -> None:
     query = xp.gaussian([1], range=(0, 1), grid="0.001", sigma=1)
-    delta = xp.delta_at(query, xp.Box([(0, 1)]), epsilon)
+    delta = xp.queries.delta_at(query, xp.Box([(0, 1)]), epsilon)
     with mpmath.workdps(40):
         exact = normal_delta(mpmath.mpf(1), mpmath.mpf(epsilon))
         assert abs(delta.upper / exact - 1) < 1e-5
@@ -174,12 +174,12 @@ def test_the_sigma_for_an_epsilon_and_a_delta_is_the_smallest_of_four_digits(
     options: dict[str, Any] = {"range": (0, 1), "grid": grid, "delta": delta}
     query = xp.gaussian([1], epsilon=epsilon, **options)
     box = xp.Box([(0, 1)])
-    assert query.charge(box) <= xp.Nats(Fraction(epsilon))
+    assert query.charge(box) <= xp.numbers.Nats(Fraction(epsilon))
     digits = f"{float(query.sigma):.3e}"
     assert Fraction(digits) == query.sigma
     unit = Fraction(10) ** (int(digits.split("e")[1]) - 3)
     smaller = xp.gaussian([1], sigma=query.sigma - unit, **options)
-    assert smaller.charge(box) > xp.Nats(Fraction(epsilon))
+    assert smaller.charge(box) > xp.numbers.Nats(Fraction(epsilon))
 
 
 def test_where_any_noise_will_do_it_is_the_least_there_is() -> None:
@@ -232,7 +232,7 @@ def test_of_all_responses_the_ends_tell_most_and_the_middle_least(
             ratios = [Fraction(p, q) for p, q in zip(rows[one], rows[two], strict=True)]
             assert max(ratios) == max(ratios[0], ratios[-1])
         columns = list(zip(*(rows[value] for value in values), strict=True))
-        losses = [xp.Nats(ratio=Fraction(max(column), min(column))) for column in columns]
+        losses = [xp.numbers.Nats(ratio=Fraction(max(column), min(column))) for column in columns]
         assert likelihood.epsilon == max(losses)
         assert likelihood.least_loss == min(losses)
         assert likelihood.epsilon <= query.ceiling(likelihood.domain)
@@ -333,9 +333,9 @@ def test_contradictory_responses_meet_in_the_middle() -> None:
 def test_the_worst_case_on_a_box_is_what_no_response_exceeds() -> None:
     box = xp.Box([(0, 1)])
     query = xp.gaussian([1], range=(0, 1), grid="0.01", sigma=2, delta="1e-5")
-    worst = xp.worst_case_loss(query, box)
+    worst = xp.loss.worst_case_loss(query, box)
     assert worst.upper <= query.ceiling(box).nearest < 1.05 * worst.lower
-    assert xp.utilization(query, box).upper < 0.1
+    assert xp.loss.utilization(query, box).upper < 0.1
 
 
 # -- files and bad input -------------------------------------------------------------------------
@@ -419,4 +419,4 @@ def test_no_certificate_speaks_of_it(domain: Domain) -> None:
     query = xp.gaussian(weights, range=(0, 1), grid="0.1", sigma=1)
     transcript = xp.Transcript(domain).add(query, 3)
     with pytest.raises(xp.InvalidInput, match=r"^exchanges\[0\].query: there are no certificates"):
-        xp.certificate(transcript)
+        xp.proof.certificate(transcript)

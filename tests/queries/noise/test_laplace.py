@@ -50,7 +50,7 @@ def test_a_session_draws_what_the_pmf_says() -> None:
     likelihood = query.on(xp.Box([(0, 4)]))
     pmf = likelihood.pmf((1.0,))
     assert isinstance(pmf, NoisyInteger)
-    source = xp.InsecureSource(5)
+    source = xp.sampling.InsecureSource(5)
     draws = [likelihood.responses[pmf.pick(source.below(pmf.total))] for _ in range(4000)]
     for k in (-1, 0, 1, 2, 3):
         p = float(pmf.probability(likelihood.responses.index(k)))
@@ -93,9 +93,9 @@ def test_weights_at_many_points_are_those_of_the_pmf() -> None:
 def test_it_charges_its_epsilon_and_half_of_it_at_least() -> None:
     box = xp.Box([(0, 1)])
     query = xp.laplace([1], range=(0, 1), grid="0.001", epsilon=1)
-    worst = xp.worst_case_loss(query, box)
+    worst = xp.loss.worst_case_loss(query, box)
     assert 0.997 < worst.lower <= worst.upper <= 1
-    share = xp.utilization(query, box)
+    share = xp.loss.utilization(query, box)
     assert 0.49 < share.lower <= share.upper < 0.51
 
 
@@ -103,7 +103,7 @@ def test_a_filter_looks_at_both_ends_only_and_accepts_more_than_sums_do() -> Non
     box = xp.Box([(0, 1)])
     query = xp.laplace([1], range=(0, 1), grid="0.01", epsilon="0.5")
     session = xp.Session(
-        box, [0.4], filter=xp.BayesianFilter(epsilon=2), source=xp.InsecureSource(2)
+        box, [0.4], filter=xp.BayesianFilter(epsilon=2), source=xp.sampling.InsecureSource(2)
     )
     answered = 0
     while answered < 12 and session.decide(query).accepted:
@@ -117,7 +117,7 @@ def test_on_a_finite_set_it_is_exact() -> None:
     domain = xp.FiniteSet([0, 1, 2, 5])
     query = xp.laplace({"value": 1}, range=(0, 5), grid=1, epsilon=1)
     likelihood = query.on(domain)
-    assert likelihood.epsilon <= xp.Nats(Fraction(1))
+    assert likelihood.epsilon <= xp.numbers.Nats(Fraction(1))
     loss = xp.realized_loss(xp.Transcript(domain).add(query, 7))
     assert 1 - 1e-11 < loss.upper <= 1
     assert xp.realized_loss(xp.Transcript(domain).add(query, 2)).upper < 0.61

@@ -138,7 +138,7 @@ def test_a_fine_grid_needs_no_memory() -> None:
     likelihood = query.on(xp.Box([(0, 1)]))
     assert len(likelihood.responses) == 2**24 + query.window
     pmf = likelihood.pmf((0.5,))
-    source = xp.InsecureSource(3)
+    source = xp.sampling.InsecureSource(3)
     draws = [pmf.pick(source.below(pmf.total)) for _ in range(2000)]
     inside = sum(2**23 <= k < 2**23 + query.window for k in draws)
     # About 0.62 of them, within six standard deviations.
@@ -409,16 +409,16 @@ def test_windows_of_two_queries_may_both_miss_a_score_although_their_forms_are_t
 
 
 def test_it_charges_epsilon_and_uses_all_of_it_or_nothing() -> None:
-    worst = xp.worst_case_loss(AGE, PERSON)
+    worst = xp.loss.worst_case_loss(AGE, PERSON)
     assert 1 - 1e-11 < worst.lower <= worst.upper <= 1
     # Nobody has a score of 0, and the first response speaks for nobody else.
-    assert xp.utilization(AGE, PERSON).upper < 1e-10
+    assert xp.loss.utilization(AGE, PERSON).upper < 1e-10
     full = xp.piecewise({"age": 1, "sex": 5}, range=(20, 90), grid=1, epsilon=1)
-    assert xp.utilization(full, PERSON).lower > 1 - 1e-11
+    assert xp.loss.utilization(full, PERSON).lower > 1 - 1e-11
     still = xp.piecewise({"sex": 1}, range=(5, 9), grid=1, epsilon=1)
-    assert xp.worst_case_loss(still, PERSON).upper < 1e-10
+    assert xp.loss.worst_case_loss(still, PERSON).upper < 1e-10
     wide = xp.piecewise({"age": 1}, range=(20, 90), grid=10, window=8, epsilon=1)
-    assert xp.utilization(wide, PERSON).upper < 1e-10
+    assert xp.loss.utilization(wide, PERSON).upper < 1e-10
 
 
 @pytest.mark.parametrize(
@@ -440,7 +440,7 @@ def test_a_window_between_two_scores_speaks_for_nobody(
 ) -> None:
     """A gap of more than three steps has room for a window of three."""
     query = xp.piecewise(weights, range=(0, 10), grid=1, window=3, epsilon=1)
-    share = xp.utilization(query, box)
+    share = xp.loss.utilization(query, box)
     assert share.upper == 1
     assert (share.lower > 1 - 1e-11) is full
     alone = (xp.realized_loss(xp.Transcript(box).add(query, k)) for k in query.responses)
@@ -464,7 +464,9 @@ def test_a_filter_on_a_box_adds_epsilon_to_the_loss() -> None:
 
 def test_a_session_asks_until_the_budget_is_used_and_can_be_explained() -> None:
     guard = xp.BayesianFilter(epsilon=2)
-    session = xp.Session(PERSON, {"age": 34, "sex": 1}, filter=guard, source=xp.InsecureSource(4))
+    session = xp.Session(
+        PERSON, {"age": 34, "sex": 1}, filter=guard, source=xp.sampling.InsecureSource(4)
+    )
     query = xp.piecewise({"age": 1, "sex": 5}, range=(0, 120), grid="0.1", epsilon="0.5")
     while len(session.transcript) < 8 and session.decide(query).accepted:
         assert session.ask(query) in query.responses

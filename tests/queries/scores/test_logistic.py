@@ -24,7 +24,7 @@ HEART = xp.logistic({"age": -0.059, "sex": -1.456}, intercept=6.177, epsilon="1"
 
 
 @pytest.mark.parametrize("query", [HEART, xp.logistic([1, 2], epsilon="1/3")])
-def test_a_query_comes_back_from_its_file_as_it_was(query: xp.Query) -> None:
+def test_a_query_comes_back_from_its_file_as_it_was(query: xp.queries.Query) -> None:
     document = json.dumps(readable({"kind": query.kind, **query.tree()}))
     assert query_from_json(parse(document)) == query
 
@@ -92,4 +92,4 @@ def test_a_filter_takes_it_on_a_finite_set() -> None:
     people = xp.FiniteSet([(34, 0), (52, 1), (80, 1)], names=["age", "sex"])
     transcript = xp.Transcript(people).add(HEART, 1).add(HEART, 0)
     assert 0 < xp.realized_loss(transcript).upper < 2
-    assert xp.worst_case_loss(HEART, people).upper <= 1
+    assert xp.loss.worst_case_loss(HEART, people).upper <= 1

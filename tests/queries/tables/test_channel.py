@@ -108,7 +108,7 @@ def test_responses_must_match_the_columns_and_differ() -> None:
 
 def test_a_channel_needs_a_row_per_value() -> None:
     with pytest.raises(xp.InvalidInput, match="1 rows for a domain of 2 values"):
-        xp.worst_case_loss(xp.channel([["1/2", "1/2"]]), PAIR)
+        xp.loss.worst_case_loss(xp.channel([["1/2", "1/2"]]), PAIR)
 
 
 def test_denominators_without_end_are_refused() -> None:

@@ -81,4 +81,4 @@ def test_bad_parameters_are_refused_with_their_place(
 
 def test_a_perturbation_needs_a_score_per_value() -> None:
     with pytest.raises(xp.InvalidInput, match="2 scores for a domain of 3 values"):
-        xp.worst_case_loss(xp.perturbation([0, 1], epsilon=1), xp.FiniteSet(list("abc")))
+        xp.loss.worst_case_loss(xp.perturbation([0, 1], epsilon=1), xp.FiniteSet(list("abc")))

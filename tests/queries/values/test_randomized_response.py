@@ -39,7 +39,7 @@ def test_epsilon_is_exact_and_below_the_nominal_one(size: int, epsilon: Fraction
 
 def test_every_response_uses_the_whole_budget() -> None:
     query = xp.randomized_response(epsilon="0.1")
-    assert xp.utilization(query, xp.FiniteSet(list("abc"))) == xp.Enclosure(1.0, 1.0)
+    assert xp.loss.utilization(query, xp.FiniteSet(list("abc"))) == xp.numbers.Enclosure(1.0, 1.0)
 
 
 def test_over_a_million_values_the_loss_is_still_epsilon() -> None:
@@ -52,8 +52,10 @@ def test_over_a_million_values_the_loss_is_still_epsilon() -> None:
 def test_one_value_has_nothing_to_lose() -> None:
     domain = xp.FiniteSet(["only"])
     query = xp.randomized_response(epsilon=3)
-    assert xp.realized_loss(xp.Transcript(domain).add(query, "only")) == xp.Enclosure(0.0, 0.0)
-    assert xp.worst_case_loss(query, domain).upper == 0
+    assert xp.realized_loss(xp.Transcript(domain).add(query, "only")) == xp.numbers.Enclosure(
+        0.0, 0.0
+    )
+    assert xp.loss.worst_case_loss(query, domain).upper == 0
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, "x", True, "1e999"])

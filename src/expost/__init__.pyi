@@ -1,0 +1,63 @@
+"""The public names, each with its room. Type checkers read them here, as does ``__init__.py``."""
+
+from expost import answers as answers
+from expost import audit as audit
+from expost import clients as clients
+from expost import domains as domains
+from expost import errors as errors
+from expost import estimation as estimation
+from expost import filters as filters
+from expost import knowledge as knowledge
+from expost import leakage as leakage
+from expost import loss as loss
+from expost import numbers as numbers
+from expost import proof as proof
+from expost import queries as queries
+from expost import report as report
+from expost import sampling as sampling
+from expost import session as session
+from expost import solver as solver
+from expost import transcript as transcript
+from expost.answers import Answers as Answers
+from expost.audit import load_answers as load_answers
+from expost.audit import realized_losses as realized_losses
+from expost.domains import Box as Box
+from expost.domains import FiniteSet as FiniteSet
+from expost.domains import categories as categories
+from expost.domains import integers as integers
+from expost.errors import BudgetExceeded as BudgetExceeded
+from expost.errors import ExpostError as ExpostError
+from expost.errors import InvalidInput as InvalidInput
+from expost.filters import ApproximateFilter as ApproximateFilter
+from expost.filters import BasicFilter as BasicFilter
+from expost.filters import BayesianFilter as BayesianFilter
+from expost.filters import CompositionFilter as CompositionFilter
+from expost.filters import SimplifiedFilter as SimplifiedFilter
+from expost.loss import Odometer as Odometer
+from expost.loss import realized_loss as realized_loss
+from expost.loss.replay import replay as replay
+from expost.queries import channel as channel
+from expost.queries import duchi as duchi
+from expost.queries import exponential_mechanism as exponential_mechanism
+from expost.queries import gaussian as gaussian
+from expost.queries import geometric as geometric
+from expost.queries import hadamard_response as hadamard_response
+from expost.queries import laplace as laplace
+from expost.queries import linear as linear
+from expost.queries import local_hashing as local_hashing
+from expost.queries import logistic as logistic
+from expost.queries import perturbation as perturbation
+from expost.queries import piecewise as piecewise
+from expost.queries import probit as probit
+from expost.queries import randomized_response as randomized_response
+from expost.queries import subset_selection as subset_selection
+from expost.queries import unary_encoding as unary_encoding
+from expost.queries.from_sklearn import from_sklearn as from_sklearn
+from expost.session import FileSession as FileSession
+from expost.session import Session as Session
+from expost.solver import Effort as Effort
+from expost.transcript import Transcript as Transcript
+from expost.transcript import load_transcript as load_transcript
+
+__all__: list[str]
+__version__: str
