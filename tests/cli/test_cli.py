@@ -270,7 +270,7 @@ def test_an_error_of_ours_has_an_exit_code_of_its_own_and_shows_no_value(
         value = "the-secret-label"
         raise KeyError(value)
 
-    monkeypatch.setattr("expost.cli.loss.load", broken)
+    monkeypatch.setattr("expost.cli.loss.load_transcript", broken)
     monkeypatch.setenv("EXPOST_TRACEBACK", "1" if shown else "")
     code, out, err = run("loss", transcript)
     assert (code, out) == (70, "")

@@ -112,10 +112,12 @@ TWO: Any = TWINS
 @pytest.mark.parametrize(
     ("call", "line"),
     [
-        (lambda: LOOSE.Composite(), "name at least one object with its domain"),
-        (lambda: LOOSE.Composite(ann=3), "ann: must be a FiniteSet, not int"),
+        (lambda: LOOSE.knowledge.Composite(), "name at least one object with its domain"),
+        (lambda: LOOSE.knowledge.Composite(ann=3), "ann: must be a FiniteSet, not int"),
         (
-            lambda: LOOSE.Composite(**{f"o{i}": xp.FiniteSet(range(9)) for i in range(9)}),
+            lambda: LOOSE.knowledge.Composite(
+                **{f"o{i}": xp.FiniteSet(range(9)) for i in range(9)}
+            ),
             "there are more than 1,048,576 combinations",
         ),
         (

@@ -116,7 +116,10 @@ def test_plain_boxes_and_frames() -> None:
 @pytest.mark.parametrize(
     ("call", "line"),
     [
-        (lambda: LOOSE.Samples(xp.FiniteSet([1]), [1, 1]), "must be a Box, not FiniteSet"),
+        (
+            lambda: LOOSE.knowledge.Samples(xp.FiniteSet([1]), [1, 1]),
+            "must be a Box, not FiniteSet",
+        ),
         (
             lambda: xp.knowledge.Samples(BOX, [(20, 1, "north"), (20, 2, "north")]),
             "rows[1]: is not a point of the box",
