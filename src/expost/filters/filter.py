@@ -63,7 +63,7 @@ class Filter(ABC):
         return str(self.budget)
 
     def loss(self, account: Account) -> Enclosure:
-        """What this filter holds against its budget so far; the realized loss, if not said else."""
+        """What this filter holds against its budget so far; by default the realized loss."""
         return self.realized(account)
 
     def realized(self, account: Account) -> Enclosure:

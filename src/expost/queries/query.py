@@ -117,7 +117,7 @@ class Query(ABC):
 
         .. math:: K(\lambda) \ge \log E\left[e^{\lambda L}\right], \quad \lambda > 0
 
-        That of randomized response, if not said else; infinite where there is a delta.
+        By default that of randomized response; infinite where there is a delta.
         """
         if self.delta:
             return math.inf

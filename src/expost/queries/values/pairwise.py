@@ -91,7 +91,7 @@ class Pairwise(FiniteLikelihood):
         return Fraction(0)
 
     def told_from(self, value: int) -> NDArray[np.bool_]:
-        """The values that some response tells from this one: all others, if not said else."""
+        """The values that some response tells from this one: all others by default."""
         others = np.ones(len(self.domain), dtype=np.bool_)
         others[value] = False
         return others
