@@ -9,7 +9,8 @@ import sys
 import tempfile
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
@@ -45,11 +46,16 @@ def results(case: Case) -> Iterator[tuple[Command, Found]]:
             yield command, Found(code, out, _ours(err), {n: _kept(n, changed[n]) for n in changed})
 
 
+def _check(arguments: Sequence[str]) -> None:
+    """What ``verify.py`` does when it is run as a program."""
+    sys.exit(checker(list(arguments)))
+
+
 def _run(command: Command) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
     program: Callable[[], object] = _command_line()
     if command[0] == "verify.py":
-        program = lambda: sys.exit(checker(list(command[1:])))  # noqa: E731
+        program = partial(_check, command[1:])
     code: object = 0
     with (
         patch.object(sys, "argv", list(command)),

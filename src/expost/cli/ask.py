@@ -33,7 +33,7 @@ __all__ = ["command"]
 @as_json
 def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_json: bool) -> None:
     """Ask one query of the subject of a transcript, and record it before the response is shown."""
-    transcript, asked = read_question(file, query)
+    transcript, _, asked = read_question(file, query)
     with watched(effort) as (watched_effort, line):
         session = FileSession(
             file,

@@ -12,6 +12,7 @@ from expost.cli.show import show_json, show_lines
 from expost.errors import at
 from expost.files.reading import parse
 from expost.files.regular import read_text
+from expost.filters import Filter
 from expost.loss.odometer import Odometer
 from expost.queries import Query, query_from_json
 from expost.report.words import response_text, shown
@@ -21,15 +22,15 @@ from expost.transcript import Transcript, load_transcript
 __all__ = ["command", "read_question"]
 
 
-def read_question(file: Path, query_file: Path) -> tuple[Transcript, Query]:
-    """A transcript that names a filter, and a query that its domain allows."""
+def read_question(file: Path, query_file: Path) -> tuple[Transcript, Filter, Query]:
+    """A transcript, the filter that it names, and a query that its domain allows."""
     transcript = load_transcript(file)
     with at(str(file)):
-        transcript.guard  # noqa: B018 - or an error that names the file
+        guard = transcript.guard
     with at(str(query_file), ": "):
         query = query_from_json(parse(read_text(query_file)))
         query.on(transcript.domain)
-    return transcript, query
+    return transcript, guard, query
 
 
 @click.command("decide")
@@ -39,10 +40,10 @@ def read_question(file: Path, query_file: Path) -> tuple[Transcript, Query]:
 @as_json
 def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
     """Whether the filter of a transcript would accept one more query. Changes nothing."""
-    transcript, asked = read_question(file, query)
+    transcript, guard, asked = read_question(file, query)
     with watched(effort) as (watched_effort, _):
         odometer = Odometer(transcript, effort=watched_effort)
-        decision = transcript.guard.decide(odometer, asked)
+        decision = guard.decide(odometer, asked)
         tree = decision.tree()  # works out everything that is shown
     if as_json:
         show_json(tree)
@@ -59,7 +60,7 @@ def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
             ("decision", outcome),
             (f"{decision.held} now", shown(decision.loss)),
             (f"{decision.held} at worst", worst),
-            ("budget", transcript.guard.limit),
+            ("budget", guard.limit),
             ("remaining", shown(decision.remaining)),
             ("largest epsilon", str(decision.largest_epsilon or "none")),
         ]

@@ -109,7 +109,7 @@ def leakage_history(belief: Belief, gain: Gain, transcript: Transcript) -> tuple
     expect(transcript, Transcript, "a transcript")
     result, now = [_log(Fraction(1))], belief
     for exchange in transcript.exchanges:
-        now = now.updated(Transcript(transcript.domain).add(exchange.query, exchange.response))
+        now = now.updated(Transcript(transcript.domain).answered(exchange.query, exchange.position))
         result.append(_log(_share(guesses, now) / before))
     return tuple(result)
 

@@ -158,6 +158,7 @@ class Nats:
 
 
 INFINITE = Nats(ratio=None)
+_NOTHING = Enclosure(0.0, 0.0)
 # Room for the denominators of decimals with a dozen places and of many quotients; sums stay fast.
 _SHORT = 1 << 64
 
@@ -172,7 +173,7 @@ class Added:
     """
 
     exact: Fraction = Fraction(0)
-    rest: Enclosure = Enclosure(0.0, 0.0)  # noqa: RUF009 - frozen
+    rest: Enclosure = _NOTHING
 
     @classmethod
     def of(cls, amount: Nats) -> Added:

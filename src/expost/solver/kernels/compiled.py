@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 __all__ = ["Code", "Kernel", "compiled", "load", "machine_code", "places"]
 
@@ -34,7 +34,7 @@ ENTRIES: Mapping[str, tuple[Any, ...]] = {
 """What the code offers: what each function returns, and what it takes. Addresses are integers."""
 
 
-class Kernel(partial):  # type: ignore[type-arg]
+class Kernel(partial[Any]):
     """A kernel. Called, it is plain Python; to numba it is a function that can be compiled."""
 
     @cached_property
@@ -54,8 +54,7 @@ class Kernel(partial):  # type: ignore[type-arg]
 
 def compiled(function: F) -> F:
     """Mark a function as a kernel."""
-    kernel: F = Kernel(function)  # type: ignore[assignment]
-    return kernel
+    return cast("F", Kernel(function))
 
 
 class Code:
