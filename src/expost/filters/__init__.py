@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from expost.files.reading import of_kind
-from expost.filters.account import Account, WorstCase
+from expost.filters.account import OVER_ANY_BUDGET, Account, WorstCase
 from expost.filters.approximate import ApproximateFilter
 from expost.filters.basic import BasicFilter
 from expost.filters.bayesian import BayesianFilter
@@ -21,6 +21,7 @@ from expost.filters.simplified import SimplifiedFilter
 
 __all__ = [
     "FILTERS",
+    "OVER_ANY_BUDGET",
     "Account",
     "ApproximateFilter",
     "BasicFilter",

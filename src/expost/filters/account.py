@@ -11,11 +11,12 @@ from typing import Self
 
 from expost.domains import Domain, Value
 from expost.filters.rules import Rule, Total
-from expost.numbers import Added, Enclosure, Nats
+from expost.filters.rules.rule import NEVER
+from expost.numbers import INFINITE, Added, Enclosure, Nats
 from expost.queries import Query
 from expost.solver import Effort
 
-__all__ = ["Account", "WorstCase"]
+__all__ = ["OVER_ANY_BUDGET", "Account", "WorstCase"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,10 @@ class WorstCase:
         return lower == math.inf or Nats(Fraction(lower)) > budget
 
 
+OVER_ANY_BUDGET = WorstCase(NEVER, exact=lambda: INFINITE)
+"""The worst case of what is refused whatever the budget."""
+
+
 class Account(ABC):
     """What was answered so far, as far as a filter has to know it. Immutable.
 
@@ -69,6 +74,10 @@ class Account(ABC):
     @abstractmethod
     def domain(self) -> Domain:
         """What the subject's value can be."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many queries were answered."""
 
     @property
     @abstractmethod

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from expost.filters.account import Account, WorstCase
-from expost.filters.filter import Filter
+from expost.filters.filter import Filter, fits_by_its_epsilon
 from expost.queries import Query
 
 __all__ = ["BayesianFilter"]
 
 
+@final
 class BayesianFilter(Filter):
     r"""Accept iff every response keeps the realized loss within the budget (paper, Algorithm 2).
 
@@ -24,3 +25,6 @@ class BayesianFilter(Filter):
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         return account.worst_after(query, times, self.budget)
+
+    def surely_accepts(self, account: Account, query: Query) -> bool:
+        return fits_by_its_epsilon(self.budget, account, query)

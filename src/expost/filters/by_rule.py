@@ -9,10 +9,9 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from expost.errors import InvalidInput, at, expect
-from expost.filters.account import Account, WorstCase
+from expost.filters.account import OVER_ANY_BUDGET, Account, WorstCase
 from expost.filters.filter import Filter, budget_from_json, checked_budget
 from expost.filters.rules import Rule, Total, rule_from_json
-from expost.filters.rules.rule import NEVER
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query
 from expost.queries.query import read_delta
@@ -109,7 +108,7 @@ class CompositionFilter(Filter):
     def _case(self, total: Total, exact_sum: Callable[[], Nats]) -> WorstCase:
         """The cost of what was summed up; what is not certain to fit does not fit."""
         if total.delta > self.rule.allowance(self.delta):
-            return WorstCase(NEVER, exact=lambda: INFINITE)
+            return OVER_ANY_BUDGET
         cost = self.rule.cost(total, self.delta)
         certain = INFINITE if cost.upper == math.inf else Nats(Fraction(cost.upper))
         added = total.epsilon.enclosure

@@ -16,7 +16,7 @@ from expost.filters.repeats import Repeats, most_repeats
 from expost.numbers import Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query, check_query
 
-__all__ = ["Filter", "budget_from_json", "checked_budget"]
+__all__ = ["Filter", "budget_from_json", "checked_budget", "fits_by_its_epsilon"]
 
 _NODES_FOR_EPSILON = 4_000
 
@@ -121,16 +121,20 @@ class Filter(ABC):
         """Whether the condition of this filter holds; None where a search could not tell."""
         if self.pure and query.approximate:
             return False
-        if self.pure and self.by_loss and not account.searched:
-            # No response adds more than the nominal epsilon, and that is most often enough.
-            most = account.loss + query.ceiling(account.domain).enclosure
-            if most.upper <= self.budget.enclosure.lower:
-                return True
+        if self.surely_accepts(account, query):
+            return True
         worst = self.worst_case(account, query)
         if worst.close(self.budget):
             # It goes through all that was summed up, so it counts where searches do.
             account.effort.charge(1 + account.different // 4)
         return None if worst.undecided(self.budget) else worst.within(self.budget)
+
+    def surely_accepts(self, account: Account, query: Query) -> bool:
+        """Whether the worst case is known to be within the budget without working it out.
+
+        By default that is never known. A filter that knows it saves a pass over the domain.
+        """
+        return False
 
     def more(self, account: Account, query: Query) -> Repeats:
         """How many times in a row the query would be accepted, whatever the responses."""
@@ -189,6 +193,17 @@ def _check_asked(account: Account, query: Query) -> None:
     check_query(query)
     # A sum of epsilons may fit whatever the query is about; it has to be one of this domain.
     query.on(account.domain)
+
+
+def fits_by_its_epsilon(budget: Nats, account: Account, query: Query) -> bool:
+    """Whether loss + epsilon is surely within a budget, where the loss takes no search.
+
+    No response adds more than the nominal epsilon, and that is most often enough.
+    """
+    if account.searched:
+        return False
+    most = account.loss + query.ceiling(account.domain).enclosure
+    return most.upper <= budget.enclosure.lower
 
 
 def checked_budget(budget: Nats) -> Nats:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from expost.filters.account import Account, WorstCase
-from expost.filters.filter import Filter
+from expost.filters.filter import Filter, fits_by_its_epsilon
 from expost.queries import Query
 
 __all__ = ["SimplifiedFilter"]
 
 
+@final
 class SimplifiedFilter(Filter):
     """Accept while loss + epsilon is within the budget (paper, Algorithm 3).
 
@@ -21,3 +22,6 @@ class SimplifiedFilter(Filter):
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         return account.plus_epsilon(query, times, self.budget)
+
+    def surely_accepts(self, account: Account, query: Query) -> bool:
+        return fits_by_its_epsilon(self.budget, account, query)

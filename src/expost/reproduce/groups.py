@@ -58,6 +58,9 @@ class Groups(Account):
     def domain(self) -> Domain:
         return self.whole.domain
 
+    def __len__(self) -> int:
+        return len(self.whole)
+
     @property
     def effort(self) -> Effort:
         return self.whole.effort
