@@ -58,6 +58,8 @@ Seen = Callable[[Any, Decimal, str], None]
 EXACT_FIELDS = {
     "epsilon", "delta", "sensitivity", "grid", "sigma", "probabilities", "utility",
 }  # fmt: skip
+PURE = ("basic", "simplified", "bayesian")  # filters whose budget is one of the loss
+WITH_DELTA = ("composition", "approximate")  # and those whose budget is not
 BAD_SHAPE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
 
@@ -174,9 +176,9 @@ def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
     asked = [exchange["query"] for exchange in exchanges]
     kinds = {query["kind"] for query in asked}
     if name == "epsilon":
-        # What these have for an epsilon need not be one, or is not looked at here.
-        free = kinds & {"channel", "exponential_mechanism", "geometric"}
-        return not free and sum_of([exact(query["epsilon"]) for query in asked]) <= limit
+        if not all(KINDS[kind].nominal for kind in kinds):
+            return False
+        return sum_of([exact(query["epsilon"]) for query in asked]) <= limit
     if (
         not isinstance(domain, Values)
         or not all(KINDS[kind].weights for kind in kinds)
@@ -385,9 +387,10 @@ def read_filter(given: Any) -> tuple[Any, Decimal | None]:
         return None, None
     kind, (name,) = given["kind"], [name for name in ("epsilon", "ratio") if name in given]
     limit = exact(given[name])
-    if kind in ("approximate", "composition"):
+    if kind in WITH_DELTA:
         return (kind, name, limit, exact(given["delta"])), None
-    need(kind in ("basic", "simplified", "bayesian") and "delta" not in given, "filter: unknown")
+    need(kind in PURE, f"filter: unknown here: {str(kind)[:64]!a}")
+    need("delta" not in given, "filter: has a delta that it cannot have")
     with localcontext(DOWN):
         budget = rounded(limit)
         return (kind, name, limit), budget if name == "epsilon" else budget.ln() - TINY
@@ -498,6 +501,7 @@ class Kind(NamedTuple):
     """What there is to know of a kind of query on a finite domain: exact weights, or logarithms.
 
     And about how much work it is: by its own cells, or by row and for each weight of a score.
+    ``nominal`` says that the epsilon of such a query is looked at here, and bounds its loss.
     """
 
     weights: Callable[[Any, Any, Values], Weights] | None = None
@@ -505,6 +509,7 @@ class Kind(NamedTuple):
     row: float = 1 / 4
     score: float = 0
     cells: Callable[[Any], float] | None = None
+    nominal: bool = False
 
 
 def kind_of(query: Any) -> Kind | None:
@@ -664,19 +669,19 @@ def one_bit_at_points(query: Any, response: Any, values: Values) -> Logs:
 KINDS = {
     "channel": Kind(channel, cells=lambda query: 2 * sum(map(len, query["probabilities"]))),
     "exponential_mechanism": Kind(exponential, cells=exponential_work),
-    "randomized_response": Kind(speaking(randomized_response)),
-    "unary_encoding": Kind(speaking(unary_encoding)),
-    "subset_selection": Kind(speaking(subset_selection)),
-    "local_hashing": Kind(speaking(local_hashing)),
-    "hadamard_response": Kind(speaking(hadamard_response)),
-    "piecewise": Kind(speaking(piecewise), score=1 / 4),
+    "randomized_response": Kind(speaking(randomized_response), nominal=True),
+    "unary_encoding": Kind(speaking(unary_encoding), nominal=True),
+    "subset_selection": Kind(speaking(subset_selection), nominal=True),
+    "local_hashing": Kind(speaking(local_hashing), nominal=True),
+    "hadamard_response": Kind(speaking(hadamard_response), nominal=True),
+    "piecewise": Kind(speaking(piecewise), score=1 / 4, nominal=True),
     "geometric": Kind(logs=geometric, row=4),
-    "laplace": Kind(logs=geometric, row=4, score=1 / 4),
-    "perturbation": Kind(logs=one_bit_at_points, row=2, score=1),
-    "linear": Kind(logs=one_bit_at_points, row=2, score=1),
-    "duchi": Kind(logs=one_bit_at_points, row=2, score=1),
-    "logistic": Kind(logs=one_bit_at_points, row=2, score=1),
-    "probit": Kind(logs=one_bit_at_points, row=10, score=1),
+    "laplace": Kind(logs=geometric, row=4, score=1 / 4, nominal=True),
+    "perturbation": Kind(logs=one_bit_at_points, row=2, score=1, nominal=True),
+    "linear": Kind(logs=one_bit_at_points, row=2, score=1, nominal=True),
+    "duchi": Kind(logs=one_bit_at_points, row=2, score=1, nominal=True),
+    "logistic": Kind(logs=one_bit_at_points, row=2, score=1, nominal=True),
+    "probit": Kind(logs=one_bit_at_points, row=10, score=1, nominal=True),
 }
 
 
