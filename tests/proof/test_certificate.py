@@ -662,6 +662,10 @@ FAMILIES: dict[str, tuple[xp.FiniteSet, xp.queries.Query]] = {
             [[1, 0, "1/3"], [0, 1, 0], [0.5, 0.5, 0.5], [0, 0, 1]], sensitivity=1, epsilon="0.7"
         ),
     ),
+    "channel": (
+        WORDS,
+        xp.channel([["1/3", "2/3"], ["1/2", "1/2"], ["0.2", "0.8"], ["2/7", "5/7"]]),
+    ),
     "perturbation": (WORDS, xp.perturbation([0, 0.3, 1, 0.5], epsilon="0.7")),
     "linear": (xp.FiniteSet([1, 2, 4]), xp.linear({"value": 2}, epsilon="0.7")),
     "logistic": (xp.FiniteSet([1, 2, 4]), xp.logistic({"value": -1}, intercept=2, epsilon="0.7")),
@@ -673,6 +677,11 @@ FAMILIES: dict[str, tuple[xp.FiniteSet, xp.queries.Query]] = {
         xp.piecewise({"b": 1, "a": 0.1}, range=(0, 2), grid=0.25, epsilon="0.7"),
     ),
 }
+
+
+def test_the_checker_knows_every_family_but_gaussian_noise_and_they_are_all_here() -> None:
+    assert xp.queries.FAMILIES.keys() - {"gaussian"} == KINDS.keys()
+    assert {query.kind for _, query in FAMILIES.values()} == KINDS.keys()
 
 
 @pytest.mark.parametrize("name", FAMILIES)
