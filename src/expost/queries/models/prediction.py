@@ -29,6 +29,8 @@ class Prediction:
     score: Affine
     name: str
     """What the model is called."""
+    argument: str = "model"
+    """Where it was given, for errors."""
 
     def query(
         self,
@@ -40,7 +42,8 @@ class Prediction:
         clip: bool,
     ) -> Linear | Logistic | Probit:
         """The query about it, if these are the coordinates of the columns; None goes by place."""
-        weights, intercept = _by_coordinate(self.score, names, width, domain)
+        with at(self.argument):
+            weights, intercept = _by_coordinate(self.score, names, width, domain)
         query: Linear | Logistic | Probit
         if self.kind == "linear":
             query = linear(weights, intercept=intercept, range=range, clip=clip, epsilon=epsilon)
@@ -82,28 +85,27 @@ def _by_coordinate(
     """Weights as a query has them: of coordinates, and of the categories of a coordinate."""
     numbers: dict[Any, Fraction] = {}
     encoded: dict[Any, dict[str, Fraction]] = {}
-    with at("model"):
-        for where, weight in score.weights.items():
-            key: Any = where.place if names is None else names[where.place]
-            if where.label is None and names is not None:
-                key, where = _indicated(key, where, domain)
-            if where.label is None:
-                numbers[key] = weight
-                continue
-            # Of these categories, those without a column have weight 0.
-            own = encoded.setdefault(key, {})
-            for label in where.labels:
-                own.setdefault(label, Fraction(0))
-            own[where.label] += weight
-        for key in numbers.keys() & encoded.keys():
-            raise InvalidInput(f"takes {key!r} both as a number and by its categories")
-        try:
-            result: dict[Any, Any] = {key: float(weight) for key, weight in numbers.items()}
-            for key, own in encoded.items():
-                result[key] = _of_labels(own, _labels_of(key, domain))
-            intercept = float(score.constant)
-        except OverflowError:
-            raise InvalidInput("its score is too large for a double") from None
+    for where, weight in score.weights.items():
+        key: Any = where.place if names is None else names[where.place]
+        if where.label is None and names is not None:
+            key, where = _indicated(key, where, domain)
+        if where.label is None:
+            numbers[key] = weight
+            continue
+        # Of these categories, those without a column have weight 0.
+        own = encoded.setdefault(key, {})
+        for label in where.labels:
+            own.setdefault(label, Fraction(0))
+        own[where.label] += weight
+    for key in numbers.keys() & encoded.keys():
+        raise InvalidInput(f"takes {key!r} both as a number and by its categories")
+    try:
+        result: dict[Any, Any] = {key: float(weight) for key, weight in numbers.items()}
+        for key, own in encoded.items():
+            result[key] = _of_labels(own, _labels_of(key, domain))
+        intercept = float(score.constant)
+    except OverflowError:
+        raise InvalidInput("its score is too large for a double") from None
     if names is None:
         return [result.get(place, 0.0) for place in _range(width)], intercept
     return result, intercept
