@@ -137,7 +137,7 @@ LOGISTIC_CLASSES = [
     LinearDiscriminantAnalysis(),
     LogisticRegression(),
     LogisticRegression(solver="liblinear", intercept_scaling=3),
-    LogisticRegressionCV(Cs=2, cv=2, l1_ratios=(0,), use_legacy_attributes=False),
+    LogisticRegressionCV(Cs=2, cv=2),
     SGDClassifier(loss="log_loss", random_state=1),
 ]
 
@@ -203,7 +203,8 @@ STEPS = [
     SelectFromModel(Ridge()),
     *UNIONS,
     ColumnTransformer([("a", StandardScaler(), [2])], remainder=MinMaxScaler()),
-    ColumnTransformer([("a", StandardScaler(), [2])], remainder="drop"),
+    ColumnTransformer([("a", StandardScaler(), np.array([2]))], remainder="drop"),
+    ColumnTransformer([("a", StandardScaler(), slice(-2, None)), ("b", "passthrough", [0])]),
     ColumnTransformer([("a", StandardScaler(), []), ("b", "passthrough", [0, 2])]),
     ColumnTransformer(
         [("a", StandardScaler(), [0]), ("b", "passthrough", [1, 2])], transformer_weights={"b": 7}
@@ -341,7 +342,7 @@ def steps(draw: st.DrawFn, width: int = 3, depth: int = 2) -> tuple[list[Any], i
     return result, width
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(
     steps(),
     st.sampled_from([Ridge(), LinearRegression(), LogisticRegression(), LinearSVC(max_iter=50)]),

@@ -201,7 +201,7 @@ def _is_word(step: Any, word: str) -> bool:
 def _places(transformer: Any, chosen: Any) -> list[int]:
     """The places of the columns that a part of a transformer takes."""
     names = list(getattr(transformer, "feature_names_in_", []))
-    if isinstance(chosen, (str, int)):
+    if np.isscalar(chosen):
         chosen = [chosen]
     if not isinstance(chosen, slice) and all(isinstance(entry, str) for entry in chosen):
         return [names.index(name) for name in chosen]
