@@ -28,7 +28,7 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from functools import cache, cached_property, cmp_to_key, lru_cache, partial
@@ -53,6 +53,7 @@ NO, ONE, TWO, ENDLESS = Decimal(0), Decimal(1), Decimal(2), Decimal("inf")
 UNIT = TWO**-53  # the relative rounding of doubles
 
 Numbers = Sequence[Decimal]
+Range = tuple[Decimal, Decimal]
 Exact = Fraction | int
 Seen = Callable[[Any, Decimal, str], None]
 EXACT_FIELDS = {
@@ -174,9 +175,8 @@ def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
     asked = [exchange["query"] for exchange in exchanges]
     kinds = {query["kind"] for query in asked}
     if name == "epsilon":
-        # What these have for an epsilon need not be one, or is not looked at here.
-        free = kinds & {"channel", "exponential_mechanism", "geometric"}
-        return not free and sum_of([exact(query["epsilon"]) for query in asked]) <= limit
+        charged = all(KINDS[kind].charged for kind in kinds)
+        return charged and sum_of([exact(query["epsilon"]) for query in asked]) <= limit
     if (
         not isinstance(domain, Values)
         or not all(KINDS[kind].weights for kind in kinds)
@@ -505,6 +505,8 @@ class Kind(NamedTuple):
     row: float = 1 / 4
     score: float = 0
     cells: Callable[[Any], float] | None = None
+    charged: bool = True
+    """Whether no loss is above its "epsilon", whatever else the query says."""
 
 
 def kind_of(query: Any) -> Kind | None:
@@ -519,54 +521,48 @@ def channel(query: Any, response: Any, values: Values) -> Weights:
     return [(row[column], 1) for row in rows]
 
 
-def speaking(
-    speaks: Callable[[Any, Any, Values], list[bool]],
-) -> Callable[[Any, Any, Values], Weights]:
-    """Where a response speaks for a value it is e^epsilon times as likely."""
-
-    def weights(query: Any, response: Any, values: Values) -> Weights:
-        # In a symmetric encoding two bits differ between values, and each has half of epsilon.
-        bits = 2 if query["kind"] == "unary_encoding" and query["variant"] == "symmetric" else 1
-        heavy, light = two_weights(exact(query["epsilon"]) / bits)
-        return [(heavy if yes else light, bits) for yes in speaks(query, response, values)]
-
-    return weights
+def speaking(query: Any, speaks: list[bool], bits: int = 1) -> Weights:
+    """Where a response speaks for a value it is e^epsilon times as likely, in so many factors."""
+    heavy, light = two_weights(exact(query["epsilon"]) / bits)
+    return [(heavy if yes else light, bits) for yes in speaks]
 
 
-def randomized_response(query: Any, response: Any, values: Values) -> list[bool]:
+def randomized_response(query: Any, response: Any, values: Values) -> Weights:
     need(response in values.rows)
-    return [row == response for row in values.rows]
+    return speaking(query, [row == response for row in values.rows])
 
 
-def unary_encoding(query: Any, response: Any, values: Values) -> list[bool]:
+def unary_encoding(query: Any, response: Any, values: Values) -> Weights:
     need(query["variant"] in ("symmetric", "optimized") and set(response) <= {"0", "1"})
-    return [bit == "1" for bit in response]
+    # In a symmetric encoding two bits differ between values, and each has half of epsilon.
+    bits = 2 if query["variant"] == "symmetric" else 1
+    return speaking(query, [bit == "1" for bit in response], bits)
 
 
-def subset_selection(query: Any, response: Any, values: Values) -> list[bool]:
+def subset_selection(query: Any, response: Any, values: Values) -> Weights:
     chosen, count = {integer(index) for index in response}, len(values.rows)
     need(len(chosen) == len(response) == integer(query["size"]) < count)
     need(chosen <= set(range(count)))
-    return [index in chosen for index in range(count)]
+    return speaking(query, [index in chosen for index in range(count)])
 
 
-def local_hashing(query: Any, response: Any, values: Values) -> list[bool]:
+def local_hashing(query: Any, response: Any, values: Values) -> Weights:
     seed, buckets = bytes.fromhex(query["seed"]), integer(query["buckets"])
     need(0 <= integer(response) < buckets)
     digests = [hashlib.sha256(seed + canonical(row)).digest() for row in values.rows]
-    return [int.from_bytes(digest[:8]) % buckets == response for digest in digests]
+    return speaking(query, [int.from_bytes(d[:8]) % buckets == response for d in digests])
 
 
-def hadamard_response(query: Any, response: Any, values: Values) -> list[bool]:
+def hadamard_response(query: Any, response: Any, values: Values) -> Weights:
     column, order, count = integer(response), integer(query["order"]), len(values.rows)
     need(0 <= column < order and count < order and order.bit_count() == 1)
-    return [((index + 1) & column).bit_count() % 2 == 0 for index in range(count)]
+    return speaking(query, [(row & column).bit_count() % 2 == 0 for row in range(1, count + 1)])
 
 
-def piecewise(query: Any, response: Any, values: Values) -> list[bool]:
+def piecewise(query: Any, response: Any, values: Values) -> Weights:
     k, window, grid = integer(response), integer(query["window"]), Grid.of(query)
     need(window >= 1 and 0 <= k < grid.cells + window)
-    return [k - window < step <= k for step in grid.steps(query, values)]
+    return speaking(query, [k - window < step <= k for step in grid.steps(query, values)])
 
 
 def canonical(value: Any) -> bytes:
@@ -588,15 +584,22 @@ def canonical(value: Any) -> bytes:
 
 
 def geometric(query: Any, response: Any, values: Values) -> Logs:
+    low, high = (Decimal(integer(end)) for end in query["range"])
+    numbers, width = [integer(row) for row in values.rows], exact(query["sensitivity"])
+    return two_sided(query, integer(response), numbers, width, low, high)
+
+
+def laplace(query: Any, response: Any, values: Values) -> Logs:
+    """The same on a grid of scores, and clamped only far beyond all of them."""
+    grid = Grid.of(query)
+    numbers, width = [grid.first + j for j in grid.steps(query, values)], Fraction(grid.cells)
+    return two_sided(query, integer(response), numbers, width, -ENDLESS, ENDLESS)
+
+
+def two_sided(
+    query: Any, y: int, numbers: list[int], width: Fraction, low: Decimal, high: Decimal
+) -> Logs:
     """Noise z with probability (1 - a)/(1 + a) a^|z|, a = light/heavy, clamped to the range."""
-    if query["kind"] == "laplace":
-        # On a score, and clamped only far beyond all scores.
-        grid, low, high = Grid.of(query), -ENDLESS, ENDLESS
-        numbers, width = [grid.first + j for j in grid.steps(query, values)], Fraction(grid.cells)
-    else:
-        low, high = (Decimal(integer(end)) for end in query["range"])
-        numbers, width = [integer(row) for row in values.rows], exact(query["sensitivity"])
-    y = integer(response)
     need(low <= y <= high and max(numbers) - min(numbers) <= width)
     need(max(map(abs, numbers)) <= 2**53, "a grid that is too fine")
     heavy, light = two_weights(exact(query["epsilon"]) / width)
@@ -646,37 +649,39 @@ def exponential(query: Any, response: Any, values: Values) -> Weights:
     return weights
 
 
-def one_bit_at_points(query: Any, response: Any, values: Values) -> Logs:
-    rows, names, most = values.rows, values.names, exact(query["epsilon"])
-    if query["kind"] == "perturbation":
-        rows, names = plain(query["scores"]), ["value"]
-        query = {name: query[name] for name in ("range", "epsilon")}
-        query |= {"kind": "linear", "weights": {"value": ONE}}
-    points = [row if isinstance(row, tuple) else (row,) for row in rows]
-    sides = zip(names, zip(*points, strict=True), strict=True)
+def one_bit(query: Any, response: Any, values: Values) -> Logs:
+    points = [row if isinstance(row, tuple) else (row,) for row in values.rows]
+    sides = zip(values.names, zip(*points, strict=True), strict=True)
     box = [Column(name, None, min(side), max(side), False) for name, side in sides]
     with localcontext(EXACT):
         term = read_term(query, response, box, points)
         logs = [term.curve.at(term.score(point))[0] for point in points]
-    return logs, term.curve.error, epsilon_above(most)
+    return logs, term.curve.error, epsilon_above(exact(query["epsilon"]))
+
+
+def perturbation(query: Any, response: Any, values: Values) -> Logs:
+    """A linear query about the scores that it gives."""
+    linear = {"kind": "linear", "weights": {"value": ONE}}
+    linear |= {name: query[name] for name in ("range", "epsilon")}
+    return one_bit(linear, response, Values(plain(query["scores"]), ["value"]))
 
 
 KINDS = {
-    "channel": Kind(channel, cells=lambda query: 2 * sum(map(len, query["probabilities"]))),
-    "exponential_mechanism": Kind(exponential, cells=exponential_work),
-    "randomized_response": Kind(speaking(randomized_response)),
-    "unary_encoding": Kind(speaking(unary_encoding)),
-    "subset_selection": Kind(speaking(subset_selection)),
-    "local_hashing": Kind(speaking(local_hashing)),
-    "hadamard_response": Kind(speaking(hadamard_response)),
-    "piecewise": Kind(speaking(piecewise), score=1 / 4),
-    "geometric": Kind(logs=geometric, row=4),
-    "laplace": Kind(logs=geometric, row=4, score=1 / 4),
-    "perturbation": Kind(logs=one_bit_at_points, row=2, score=1),
-    "linear": Kind(logs=one_bit_at_points, row=2, score=1),
-    "duchi": Kind(logs=one_bit_at_points, row=2, score=1),
-    "logistic": Kind(logs=one_bit_at_points, row=2, score=1),
-    "probit": Kind(logs=one_bit_at_points, row=10, score=1),
+    "channel": Kind(channel, cells=lambda q: 2 * sum(map(len, q["probabilities"])), charged=False),
+    "exponential_mechanism": Kind(exponential, cells=exponential_work, charged=False),
+    "randomized_response": Kind(randomized_response),
+    "unary_encoding": Kind(unary_encoding),
+    "subset_selection": Kind(subset_selection),
+    "local_hashing": Kind(local_hashing),
+    "hadamard_response": Kind(hadamard_response),
+    "piecewise": Kind(piecewise, score=1 / 4),
+    "geometric": Kind(logs=geometric, row=4, charged=False),
+    "laplace": Kind(logs=laplace, row=4, score=1 / 4),
+    "perturbation": Kind(logs=perturbation, row=2, score=1),
+    "linear": Kind(logs=one_bit, row=2, score=1),
+    "duchi": Kind(logs=one_bit, row=2, score=1),
+    "logistic": Kind(logs=one_bit, row=2, score=1),
+    "probit": Kind(logs=one_bit, row=10, score=1),
 }
 
 
@@ -737,7 +742,7 @@ class Curve:
                 before = self.size if t <= self.low else -self.size
                 after = self.size if t < self.low else -self.size
                 return -self.size * abs(t - self.low), before, after, NO
-            share, first, second = self.share(min(self.high, max(self.low, t)))
+            share, first, second = SHARES[self.kind](self, min(self.high, max(self.low, t)))
             weight = 1 + self.size * share
             slope, bend = self.size * first / weight, self.size * second / weight
             before = slope if self.low <= t <= self.high else NO
@@ -749,27 +754,11 @@ class Curve:
         """The same; parts of a box have many scores in common."""
         return lru_cache(16)(self.at)
 
-    def share(self, t: Decimal) -> tuple[Decimal, Decimal, Decimal]:
-        """How far up a score is, from 0 to 1, and the derivatives of that."""
-        if self.kind == "logistic":
-            y = (-t).exp()
-            share = 1 / (1 + y)
-            return share, share**2 * y, share**3 * y * (y - 1)
-        if self.kind == "probit":
-            below, density = normal(t)
-            return below, density, -t * density
-        width = self.high - self.low
-        return (t - self.low) / width, 1 / width, NO
-
     @cached_property
     def bend(self) -> Decimal:
         """ψ is convex up to here and concave from here on."""
         with localcontext(ROUNDED):
-            if self.kind == "logistic":
-                return -rounded(self.epsilon) / 2
-            if self.kind != "probit":
-                return self.low if self.kind == "linear" else -ENDLESS
-            return probit_bend(self.size)
+            return BENDS[self.kind](self)
 
     @cached_property
     def reach(self) -> Decimal:
@@ -785,6 +774,26 @@ class Curve:
             return (y + (y * y - 1).sqrt()).ln()
 
 
+def linear_share(curve: Curve, t: Decimal) -> tuple[Decimal, Decimal, Decimal]:
+    width = curve.high - curve.low
+    return (t - curve.low) / width, 1 / width, NO
+
+
+def logistic_share(curve: Curve, t: Decimal) -> tuple[Decimal, Decimal, Decimal]:
+    y = (-t).exp()
+    share = 1 / (1 + y)
+    return share, share**2 * y, share**3 * y * (y - 1)
+
+
+def probit_share(curve: Curve, t: Decimal) -> tuple[Decimal, Decimal, Decimal]:
+    below, density = normal(t)
+    return below, density, -t * density
+
+
+SHARES = {"linear": linear_share, "logistic": logistic_share, "probit": probit_share}
+"""How far up a score is, from 0 to 1, and the derivatives of that."""
+
+
 @cache
 def probit_bend(size: Decimal) -> Decimal:
     """Where φ(t) size / (1 + size Φ(t)), which is ψ', is -t."""
@@ -794,6 +803,15 @@ def probit_bend(size: Decimal) -> Decimal:
         below, density = normal(t)
         a, b = (t, b) if -t * (1 + size * below) > size * density else (a, t)
     return b
+
+
+BENDS: dict[str, Callable[[Curve], Decimal]] = {
+    "linear": lambda curve: curve.low,
+    "logistic": lambda curve: -rounded(curve.epsilon) / 2,
+    "probit": lambda curve: probit_bend(curve.size),
+    "laplace": lambda _: -ENDLESS,
+}
+"""Where a curve that is convex becomes concave."""
 
 
 def logarithm(x: Decimal) -> Decimal:
@@ -845,8 +863,8 @@ def read_term(query: Any, response: Any, box: list[Column], points: Any = None) 
     used = sum(a != 0 for a in w)
     off = (used + 2) * UNIT * sum(sizes, abs(c)) + used * Decimal("5e-324")
     with localcontext(ROUNDED):
-        noisy = query["kind"] in ("laplace", "piecewise")
-        sign, curve = (noise if noisy else one_bit)(query, response, ends, off)
+        need(query["kind"] in CURVES)
+        sign, curve = CURVES[query["kind"]](query, response, ends, off)
         half = rounded(curve.epsilon) / 2
         if curve.error >= half or 2 * half < AGREE:
             # All weights are within epsilon of each other, so within half of it of a constant.
@@ -854,29 +872,38 @@ def read_term(query: Any, response: Any, box: list[Column], points: Any = None) 
     return Term(tuple(sign * a for a in w), sign * c, curve)
 
 
-def one_bit(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
-    """The curve of a response, and whether it is one of the score (1) or of its negative (-1)."""
-    kind, epsilon = query["kind"], exact(query["epsilon"])
-    need(0 < epsilon <= 500)
-    eps, (low, high) = rounded(epsilon), (NO, ONE)
-    if kind in ("linear", "duchi"):
-        low, high = map(double, query["range"]) if "range" in query else outward(ends)
+def one_bit_curve(
+    kind: str, query: Any, response: Any, ends: Range, span: Range, wrong: Decimal
+) -> tuple[int, Curve]:
+    """That of a share which rises over a span, and which doubles have to within ``wrong``."""
+    epsilon, (low, high) = exact(query["epsilon"]), ends
     # Duchi's responses are beyond the ends of the range.
-    need(low < high and (response in (low, high) or kind == "duchi"))
+    need(0 < epsilon <= 500 and (response in ends or query["kind"] == "duchi"))
     need(not low < response < high)
-    sign = 1 if response >= high else -1
-    if kind == "logistic":
-        low, high, wrong = -100 - eps, Decimal(100), off / 4 + 10 * UNIT
-    elif kind == "probit":
-        low, high, wrong = Decimal(-18), Decimal(18), off * 2 / 5 + 514 * UNIT
-    else:
-        need(kind in ("linear", "duchi"))
-        kind, wrong = "linear", off / (high - low) + 5 * UNIT
-        low, high = (low, high) if sign > 0 else (high.copy_negate(), low.copy_negate())
     # A share that is wrong by so much makes a weight wrong by so much of the smallest one. The rest
     # is for weights that are integers.
-    error = (eps.exp() - 1) * wrong + min(ONE, eps) * TWO**-39
-    return sign, Curve(kind, epsilon, eps.exp() - 1, low, high, error)
+    size = rounded(epsilon).exp() - 1
+    error = size * wrong + min(ONE, rounded(epsilon)) * TWO**-39
+    return 1 if response >= high else -1, Curve(kind, epsilon, size, *span, error)
+
+
+def linear_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    low, high = map(double, query["range"]) if "range" in query else outward(ends)
+    need(low < high)
+    sides, wrong = (low, high), off / (high - low) + 5 * UNIT
+    sign, curve = one_bit_curve("linear", query, response, sides, sides, wrong)
+    mirrored = replace(curve, low=high.copy_negate(), high=low.copy_negate())
+    return sign, curve if sign > 0 else mirrored
+
+
+def logistic_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    span = -100 - rounded(exact(query["epsilon"])), Decimal(100)
+    return one_bit_curve("logistic", query, response, (NO, ONE), span, off / 4 + 10 * UNIT)
+
+
+def probit_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    span, wrong = (Decimal(-18), Decimal(18)), off * 2 / 5 + 514 * UNIT
+    return one_bit_curve("probit", query, response, (NO, ONE), span, wrong)
 
 
 def outward(ends: Range) -> Range:
@@ -887,32 +914,45 @@ def outward(ends: Range) -> Range:
     return Decimal(low), Decimal(high)
 
 
-def noise(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
-    """The same for a score that is rounded to a grid."""
-    low, high, first, cells = Grid.of(query)
-    epsilon, k, width = exact(query["epsilon"]), integer(response), high - low
-    (heavy, light), eps, step = two_weights(epsilon), rounded(epsilon), width / cells
-    if query["kind"] == "laplace":
-        # A score may leave its range by a rounding, and is moved back then.
-        forgiven = Decimal("1e-12")
-        need(min(ends[0] - low, high - ends[1]) >= -forgiven * width)
-        top = low + step * min(cells, max(0, k - first))
-        error = eps * ((off + step / 2) / width + forgiven + 8 * UNIT + TWO**-40)
-        return 1, Curve("laplace", epsilon, eps / width, top, top, error)
-    window = integer(query["window"])
+def laplace_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    (low, high, first, cells), epsilon = Grid.of(query), exact(query["epsilon"])
+    need(0 < epsilon <= 500)
+    eps, width, forgiven = rounded(epsilon), high - low, Decimal("1e-12")
+    # A score may leave its range by a rounding, and is moved back then.
+    need(min(ends[0] - low, high - ends[1]) >= -forgiven * width)
+    step = width / cells
+    top = low + step * min(cells, max(0, integer(response) - first))
+    error = eps * ((off + step / 2) / width + forgiven + 8 * UNIT + TWO**-40)
+    return 1, Curve("laplace", epsilon, eps / width, top, top, error)
+
+
+def piecewise_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    (low, high, _, cells), epsilon = Grid.of(query), exact(query["epsilon"])
+    k, window, (heavy, light) = integer(response), integer(query["window"]), two_weights(epsilon)
     need(window >= 1 and 0 <= k < cells + window)
+    step = (high - low) / cells
     start = low + step * (k - window + ONE / 2) if k >= window else -ENDLESS
     end = low + step * (k + ONE / 2) if k < cells else ENDLESS
     # Within this of them, doubles may round a score to either side.
     blur = step * TWO**-24
-    error = NO if off + 8 * UNIT * width < blur else eps
+    error = NO if off + 8 * UNIT * (high - low) < blur else rounded(epsilon)
     return 1, Curve("piecewise", epsilon, (Decimal(heavy) / light).ln(), start, end, error, blur)
+
+
+CURVES = {
+    "linear": linear_curve,
+    "duchi": linear_curve,
+    "logistic": logistic_curve,
+    "probit": probit_curve,
+    "laplace": laplace_curve,
+    "piecewise": piecewise_curve,
+}
+"""The curve of a response, and whether it is one of the score (1) or of its negative (-1)."""
 
 
 # -- proofs over a box -----------------------------------------------------------------------------
 
 Choices = list[list[tuple[int, Decimal]]]
-Range = tuple[Decimal, Decimal]
 Counted = list[tuple[Term, int]]
 
 
