@@ -21,11 +21,10 @@ def load_answers(data: Any, queries: Path_, *, complete: bool = True) -> Answers
     """Read the answers of many subjects from a table of responses and a file of queries.
 
     ``data`` is a file (CSV, JSON Lines or Parquet) or a table in memory, as for :class:`Answers`.
-    It has the columns ``subject``, ``query`` and ``response``; others are ignored. ``queries`` is
-    JSON: ``{"version": 1, "domain": …,
-    "queries": {"id": {…}, …}}``. An error names the row, counted from 1 below the header.
-    ``complete`` says whether these are all the answers of their subjects, as for
-    :class:`Answers`.
+    It has the columns ``subject``, ``query`` and ``response``; others are ignored. ``queries`` is a
+    JSON file: ``{"version": 1, "domain": …, "queries": {"id": {…}, …}}``. An error names the row,
+    counted from 1 below the header. ``complete`` says whether these are all the answers of their
+    subjects, as for :class:`Answers`.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -51,8 +50,8 @@ def load_answers(data: Any, queries: Path_, *, complete: bool = True) -> Answers
 def save_losses(losses: Losses, path: Path_) -> None:
     """Write a table of losses with a row per subject: subject, lower, upper, exchanges, basic.
 
-    In CSV, a text that a spreadsheet would take for a formula, such as ``=1+1``, gets an
-    apostrophe in front.
+    The suffix of the file gives the format: .csv, .jsonl or .parquet. In CSV, a text that a
+    spreadsheet would take for a formula, such as ``=1+1``, gets an apostrophe in front.
     """
     with at(os.fspath(path), ": "):
         write_table(losses.lists(), Path(path))

@@ -1,4 +1,4 @@
-"""``expost check-client``: does somebody's client do what it claims?"""
+"""``expost check-client``: does a client do what it claims?"""
 
 from __future__ import annotations
 

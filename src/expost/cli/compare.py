@@ -1,4 +1,4 @@
-"""``expost compare``: what different accountings say of a transcript, and how far each goes on."""
+"""``expost compare``: what different accountings say about a transcript, and accept next."""
 
 from __future__ import annotations
 

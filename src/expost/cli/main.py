@@ -33,11 +33,11 @@ COMMANDS = {
     "certify": "Write a proof of an upper bound on the realized loss.",
     "verify": "Check a proof of what the loss is at most at the end of a transcript.",
 }
-"""What ``--help`` says of each, in the order of the list."""
+"""What ``--help`` says about each, in the order of the list."""
 
 
 class _Lazily(click.Group):
-    """Commands that are imported when they are called, and not to be listed."""
+    """Commands that are imported when they are called, not when they are listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -45,7 +45,7 @@ class _Lazily(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        gc.disable()  # modules are no garbage, and looking for some among them takes its time
+        gc.disable()  # modules are not garbage, and looking for garbage among them takes time
         try:
             module = import_module(f"expost.cli.{cmd_name.replace('-', '_')}")
         finally:
@@ -65,7 +65,7 @@ def group() -> None:
 
 
 class _Patient(io.FileIO):
-    """An output that somebody may stop reading (``| head -1``): the exit code stays what it is."""
+    """An output whose reader may stop (``| head -1``): the exit code stays what it is."""
 
     lost = False
 
@@ -74,7 +74,7 @@ class _Patient(io.FileIO):
             try:
                 return super().write(data)
             except OSError as error:
-                # What is still in buffers comes here again when the program ends.
+                # What is still buffered comes here again when the program ends.
                 self.lost = True
                 if not isinstance(error, BrokenPipeError):
                     raise
@@ -114,9 +114,9 @@ def main() -> None:
 
 
 def _of_ours(error: Exception) -> str:
-    """What to say of a mistake in this program: its kind and its place.
+    """The message about a bug in this program: its kind and its place.
 
-    Never its message, in which anything may be, and no local variables.
+    It never includes the error's own message, which may contain anything, or local variables.
     """
     import os
     import traceback

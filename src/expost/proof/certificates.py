@@ -37,7 +37,7 @@ _LITTLE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A proof of an upper bound on a realized loss."""
+    """A proof of an upper bound on a realized loss; :func:`certificate` returns it."""
 
     loss: Decimal
     """The bound that is proved, in nats."""
@@ -55,7 +55,7 @@ class Certificate:
 
     @property
     def leaves(self) -> int:
-        """In how many parts the domain is looked at."""
+        """Into how many parts the proof cuts the domain."""
         return len(_leaves(self.document.get("groups", [])))
 
     def tree(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Certificate:
         return self.verdict.tree()
 
     def save(self, path: str | os.PathLike[str]) -> int:
-        """Write the file, and say how many bytes it has."""
+        """Write the proof as a file, and return its size in bytes."""
         return Path(path).write_bytes(self.encode())
 
 
@@ -83,12 +83,20 @@ def certificate(
     nodes: int = NODES,
     progress: Callable[[int], None] | None = None,
 ) -> Certificate:
-    """A proof that the realized loss of a transcript is at most a number.
+    """Prove an upper bound on the realized loss of a transcript, for others to check.
 
-    Over a box the number is within ``gap`` of the loss, or further if that takes more than
-    ``nodes`` nodes. Where the transcript names a budget of the loss that a smaller gap may show to
-    be enough, the search goes on. ``progress`` is called with the number of leaves so far. Why such
-    a proof proves it: docs/theory/certificates.md.
+    ``verify.py`` checks the proof without this package. Over a box the bound is within ``gap`` of
+    the loss, or further away if that takes more than ``nodes`` nodes. The search continues if a
+    smaller gap may show that the transcript's budget is enough. ``progress`` is called with the
+    number of leaves so far. Why such a proof is valid: docs/theory/certificates.md.
+
+    >>> import expost as xp
+    >>> from expost.proof import certificate, verify
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes")
+    >>> proof = certificate(transcript)
+    >>> proof, verify.verify(transcript.to_json(), proof.encode().decode()).loss <= 1
+    (Certificate(loss at most 1.000000000), True)
     """
     expect(transcript, Transcript, "a transcript")
     effort = Effort(gap, nodes)

@@ -43,7 +43,7 @@ def from_sklearn(
     range: Sequence[float] | None = None,
     clip: bool = False,
 ) -> Linear | Logistic:
-    r"""The query that asks for one bit about what a fitted model predicts of the subject.
+    r"""A query for one bit about what a fitted scikit-learn model predicts for the subject.
 
     A regression becomes :func:`linear`, with ``range`` and ``clip`` as there; a binary
     ``LogisticRegression`` becomes :func:`logistic`, and response 1 stands for ``classes_[1]``. A
@@ -57,7 +57,8 @@ def from_sklearn(
     ``region_north`` if the domain has a coordinate ``region`` with a category ``north``.
 
     A model that was fitted on a frame is matched with the domain by name. One that was fitted on
-    an array goes by position in a plain box, and elsewhere needs the names of its ``features``.
+    an array is matched by position in a plain box, and otherwise needs the names of its
+    ``features``.
     """
     expect(domain, Domain, "a FiniteSet or a Box")
     with at("model"):
@@ -81,18 +82,18 @@ def from_sklearn(
         raise InvalidInput("is for regressions, and this model is a LogisticRegression", place)
     else:
         query = logistic(named, intercept=intercept, epsilon=epsilon)
-    query.on(domain)  # what does not fit the domain is said now
+    query.on(domain)  # report now what does not fit the domain
     return query
 
 
 def _is(thing: Any, module: str, *names: str) -> bool:
-    """Whether this is an instance of such a class itself; a subclass may predict otherwise."""
+    """Whether this is an instance of the class itself; a subclass may predict something else."""
     home = sys.modules.get(module)
     return any(type(thing) is getattr(home, name, None) for name in names)
 
 
 def _steps(model: Any) -> tuple[list[Any], list[Any], Any]:
-    """What splits columns, if anything does, the scalers, first to last, and the model."""
+    """The step that splits columns, if any, the scalers in order, and the model."""
     steps = [model]
     if _is(model, "sklearn.pipeline", "Pipeline") and model.steps:
         steps = [step for _, step in model.steps if step != "passthrough"]
@@ -152,7 +153,7 @@ def _affine(model: Any) -> _Affine:
 
 
 def _behind(scaler: Any, score: _Affine) -> _Affine:
-    """The score as a function of what goes into the scaler."""
+    """The score as a function of the input of the scaler."""
     weights, intercept = score.weights, score.intercept
     # The scaler does what its flags say, whatever else it has worked out.
     if scaler.with_std:
@@ -167,7 +168,7 @@ def _behind(scaler: Any, score: _Affine) -> _Affine:
 
 
 def _behind_columns(front: Any, score: _Affine) -> tuple[list[Input], _Affine]:
-    """The score as a function of what goes into an encoder or a transformer of columns."""
+    """The score as a function of the input of an encoder or a column transformer."""
     everything = [("", front, slice(None))]
     parts = front.transformers_ if _is_columns(front) else everything
     inputs: list[Input] = []
@@ -219,7 +220,7 @@ def _chosen(front: Any, chosen: Any) -> list[int]:
 
 
 def _encoded(encoder: Any, places: list[int]) -> Iterator[tuple[int, list[str], int | None]]:
-    """Features, their categories, and which of these has no column."""
+    """Features, their categories, and the category without a column."""
     if any(rare is not None for rare in getattr(encoder, "infrequent_categories_", [])):
         raise InvalidInput("its OneHotEncoder puts rare categories together")
     dropped = [None] * len(places) if encoder.drop_idx_ is None else encoder.drop_idx_
@@ -232,7 +233,7 @@ def _exact(numbers: Any, place: str) -> tuple[Fraction, ...]:
 
 
 def _merged(inputs: Sequence[Input], weights: Sequence[Fraction]) -> dict[Input, Fraction]:
-    """A column may go into a model in several ways."""
+    """The sum of weights by column, which may enter a model in several ways."""
     result: dict[Input, Fraction] = {}
     for key, weight in zip(inputs, weights, strict=True):
         result[key] = result.get(key, Fraction(0)) + weight
@@ -251,7 +252,7 @@ def _rounded(
 def _by_coordinate(
     weights: dict[Input, float], names: list[str] | None, width: int, domain: Domain
 ) -> Any:
-    """Weights as a query has them: of coordinates, and of the categories of a coordinate."""
+    """Weights as a query takes them: of coordinates, and of the categories of a coordinate."""
     result: dict[Any, Any] = {}
     for (place, label), weight in weights.items():
         key: Any = place if names is None else names[place]
@@ -307,7 +308,7 @@ def _known_features(first: Any) -> list[str] | None:
 def _names(
     known: list[str] | None, given: Sequence[str] | None, domain: Domain, size: int
 ) -> list[str] | None:
-    """The coordinate of each feature; None where positions say it."""
+    """The coordinate of each feature; None if positions say it."""
     plain = bool(domain.sides) and domain.names is None
     with at("features"):
         if given is None:

@@ -1,4 +1,4 @@
-"""What happened to a subject, in plain words: what was asked, what it did, what it means now."""
+"""What happened to a subject, in plain words: what was asked, and what it means now."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from expost.transcript import Exchange
 __all__ = ["Explanation", "Told", "explain"]
 
 _SHOWN = 5
-"""How many exchanges at either end of a long transcript are told of."""
+"""How many exchanges at either end of a long transcript are shown."""
 
 Change = Literal["up", "down", "same"]
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One exchange that is told of, and what it did to the odometer."""
+    """One exchange of an explanation, and what it did to the loss."""
 
     number: int
     asked: str
@@ -47,7 +47,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A transcript, told."""
+    """A transcript explained: its exchanges, its loss and its budget; from :func:`explain`."""
 
     domain: str
     exchanges: int
@@ -91,7 +91,15 @@ class Explanation:
 
 
 def explain(replay: Replay) -> Explanation:
-    """Tell what a transcript holds. Over a box this searches for a loss per step that is told."""
+    """Explain a transcript. Over a box this searches for the loss after each step that is shown.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon="1/2")
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
+    >>> found = xp.report.explain(xp.replay(transcript))
+    >>> [(step.asked, step.change) for step in found.steps]
+    [('the value itself, at epsilon 0.5', 'up'), ('the value itself, at epsilon 0.5', 'down')]
+    """
     guard, odometer = replay.guard, replay.odometer
     transcript, exchanges = odometer.transcript, len(odometer)
     # Where the budget was kept no loss on the way exceeded it, wherever the searches stop.

@@ -21,10 +21,10 @@ from expost.sampling import Pmf
 __all__ = ["MOST_STEPS", "ROUNDING", "GaussianNoise"]
 
 MOST_STEPS = 200_000
-"""Between a value and the response that is farthest from it."""
+"""The most steps between a value and the response that is farthest from it."""
 
 ROUNDING = Fraction(1, 2**40)
-"""How far the logarithm of a probability is, at most, from that of a real discrete Gaussian."""
+"""How far the logarithm of a probability can be from that of a real discrete Gaussian."""
 
 # Noise beyond this many deviations, of a probability below 1e-18, counts as the last step.
 _DEVIATIONS = 9
@@ -46,12 +46,12 @@ class GaussianNoise:
     @classmethod
     @lru_cache(maxsize=4)
     def of(cls, first: int, last: int, deviation: Fraction) -> GaussianNoise:
-        """Kept for a while: equal queries, and those of other scores, have equal noise."""
+        """Cached: equal queries, and queries about other scores, have equal noise."""
         return cls(first, last, deviation)
 
     @cached_property
     def beyond(self) -> int:
-        """By how many steps responses may leave the values."""
+        """How many steps responses may lie beyond the values."""
         return math.ceil(_DEVIATIONS * self.deviation)
 
     @property
@@ -64,12 +64,12 @@ class GaussianNoise:
 
     @property
     def reach(self) -> int:
-        """From a value to the response that is farthest from it, at most."""
+        """The most steps from a value to the response that is farthest from it."""
         return self.last - self.first + self.beyond
 
     @cached_property
     def bits(self) -> int:
-        """T, such that weights up to the reach are at least 2^64, less one."""
+        """T, such that weights up to the reach are at least 2^64 - 1."""
         # 1.4427 is above 1/ln 2.
         return _BITS + math.ceil((self.reach / self.deviation) ** 2 * Fraction("1.4427") / 2)
 
@@ -109,7 +109,7 @@ class GaussianNoise:
     def least_ratio(self, delta: Fraction) -> Fraction:
         """The least e^ε at which any two values are within (ε, δ) of each other; at least 1.
 
-        By events "at least k" of the two values that are farthest apart, which are the worst.
+        From the events "at least k" of the two values that are farthest apart, which are the worst.
         """
         top, bottom = delta.as_integer_ratio()
         apart, spared = self.last - self.first, top * self.total
@@ -122,7 +122,7 @@ class GaussianNoise:
         return Fraction(best, over)
 
     def _telling(self, delta: Fraction) -> list[int]:
-        """The events, by their k, that can be the worst one as far as doubles tell.
+        """The events, by their k, that can be the worst one as far as doubles can tell.
 
         Doubles hold the tails to a unit of roundoff; a few more are allowed for what is done with
         them. Where tails are too large for doubles there are few of them.
@@ -144,8 +144,8 @@ class GaussianNoise:
 def _weights(variance: Fraction, bits: int) -> list[int]:
     """⌊2^bits e^(-z²/2 variance)⌋ for z = 0, 1, … while that is positive.
 
-    From one to the next by products that are rounded down. Those before z take less than (z + 1)²
-    units of the last place off; where that leaves the floor open, it is worked out by itself.
+    Each follows from the one before by products that are rounded down. Up to z they lose less than
+    (z + 1)² units in the last place. If that leaves the floor open, it is worked out separately.
     """
     scale = bits + _GUARD
     weight = 1 << scale

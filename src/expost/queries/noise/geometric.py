@@ -20,7 +20,7 @@ from expost.sampling import Pmf, digits
 
 __all__ = ["ClampedNoise", "Geometric", "NoisyInteger", "geometric"]
 
-# Weights are powers as high as the way from a value to the far end of the range.
+# Weights are powers up to the distance from a value to the far end of the range.
 _MOST_STEPS = 1000
 _MOST_BITS = 1 << 16
 
@@ -32,8 +32,8 @@ class Geometric(Query):
     .. math:: P[z] = \frac{1 - \alpha}{1 + \alpha}\, \alpha^{|z|}, \quad
               \alpha = e^{-\varepsilon/\Delta}
 
-    Values are integers no two of which are further apart than the sensitivity Δ. They may lie
-    outside of the range; then a larger epsilon may tell some of them apart less.
+    Values are integers that differ by at most the sensitivity Δ. They may lie outside the range;
+    then a larger epsilon may tell some of them apart less.
     """
 
     kind: ClassVar[str] = "geometric"
@@ -93,7 +93,7 @@ class Geometric(Query):
         return NoisyLikelihood(domain, values, ClampedNoise(low, high, reach, heavy, light))
 
     def _reach(self, smallest: int, largest: int) -> int:
-        """The largest distance of a value between these from an end of the range."""
+        """The largest distance between such a value and an end of the range."""
         excess = largest - smallest - self.sensitivity
         if excess > 0:
             raise InvalidInput(
@@ -113,7 +113,7 @@ class Geometric(Query):
 
 
 class PowersOf(dict[int, int]):
-    """Powers of a number, each worked out when it is first needed, from the one before or after."""
+    """Powers of a number, each worked out from a neighbour when it is first needed."""
 
     def __init__(self, base: int) -> None:
         self._base = base
@@ -160,7 +160,7 @@ class ClampedNoise:
         return self.heavy, self.light
 
     def falls(self, response: int, lowest: int, highest: int) -> bool:
-        """They do, but for an end of the range and values beyond it."""
+        """They do, except at an end of the range with values beyond it."""
         return self.low < response < self.high or (
             lowest >= self.low if response == self.low else highest <= self.high
         )
@@ -196,7 +196,7 @@ class NoisyInteger(Pmf):
         noise = self._noise
         rest, first = divmod(uniform, noise.heavy + noise.light)
         sign = (first >= noise.heavy - noise.light) - 2 * (first >= noise.heavy)
-        # Every further step is taken with probability α; all of them are looked at.
+        # Each further step is taken with probability α; all are evaluated.
         size = going = 1
         for share in digits(rest, noise.heavy, noise.reach - 1):
             going *= share < noise.light
@@ -209,7 +209,7 @@ class NoisyInteger(Pmf):
 
 
 def geometric(*, range: Sequence[int], sensitivity: ExactLike, epsilon: ExactLike) -> Geometric:
-    """The value, an integer, with two-sided geometric noise and clamped to a range.
+    """The value, an integer, with two-sided geometric noise, clamped to a range.
 
     >>> geometric(range=(0, 10), sensitivity=10, epsilon="1")
     Geometric([0, 10], sensitivity=10, epsilon=1)

@@ -40,11 +40,11 @@ class IntegerNoise(Protocol):
 
     @property
     def fall(self) -> tuple[int, int]:
-        """By which factor, heavy/light, weights fall from one step to the next."""
+        """The factor, heavy/light, by which weights fall from one step to the next."""
         ...
 
     def falls(self, response: int, lowest: int, highest: int) -> bool:
-        """Whether the weights of a response fall by that factor, at all values between these."""
+        """Whether the weights of a response fall by that factor at all values between these."""
         ...
 
     def weight(self, value: int, response: int) -> int:
@@ -57,7 +57,7 @@ class IntegerNoise(Protocol):
 
 
 class NoisyLikelihood(BySufficientTerms):
-    """Responses are the integers of the range. Their likelihood ratios are monotone in them."""
+    """Responses are the integers of the range; likelihood ratios are monotone in the response."""
 
     def __init__(
         self, domain: FiniteSet, values: Sequence[int] | NDArray[np.int64], noise: IntegerNoise
@@ -73,7 +73,7 @@ class NoisyLikelihood(BySufficientTerms):
 
     @cached_property
     def least_loss(self) -> Nats:
-        # Between the ends, the response nearest to the middle of the values tells least.
+        # Between the ends, the response nearest to the middle of the values reveals least.
         last = len(self.responses) - 1
         middles = _middles(*self._extremes, self._noise.low)
         inner = {max(1, min(last - 1, middle)) for middle in middles} if last > 1 else set()
@@ -106,7 +106,7 @@ class NoisyLikelihood(BySufficientTerms):
         return [((heavy, -distance), (light, distance)) for distance in distances[places].tolist()]
 
     def _distances(self, position: int) -> NDArray[np.int64] | None:
-        """How far the values are from a response, where their weights are powers of that."""
+        """How far the values are from a response, if weights are powers of that distance."""
         response = self._noise.low + position
         if not self._noise.falls(response, *self._extremes):
             return None
@@ -172,7 +172,7 @@ class NoisyOnBox(BoxLikelihood):
 
 
 def noisy_on_set(domain: FiniteSet, query: OnGrid, noise: IntegerNoise) -> FiniteLikelihood:
-    """The likelihood of a score on a grid, of finitely many values."""
+    """The likelihood of a score on a grid, over finitely many values."""
     score = query.score.on_set(domain)
     check_within(score, query.range)
     return NoisyLikelihood(domain, query.first + query.steps(score.values), noise)
