@@ -16,7 +16,6 @@ from itertools import accumulate
 import numpy as np
 
 from expost.numbers import UNIT, scaled_exp
-from expost.sampling import Pmf
 
 __all__ = ["MOST_STEPS", "ROUNDING", "GaussianNoise"]
 
@@ -137,8 +136,11 @@ class GaussianNoise:
         least = (more * (1 - slack) - spared * (1 + slack)) / (less * (1 + slack))
         return (np.flatnonzero(most >= least.max()) + 1 - self.reach).tolist()
 
-    def pmf(self, value: int) -> Pmf:
-        return ShiftedNoise(self, value)
+    def draw(self, uniform: int) -> int:
+        # The lowest integers are for the lowest noise, the highest ones for the highest. No early
+        # exit: the number of comparisons must not tell which noise it was.
+        above = self.total - uniform
+        return sum(t >= above for t in self.tails[1:]) - sum(t > uniform for t in self.tails[1:])
 
 
 def _weights(variance: Fraction, bits: int) -> list[int]:
@@ -161,25 +163,3 @@ def _weights(variance: Fraction, bits: int) -> list[int]:
             return result
         result.append(floor)
         weight, factor = weight * factor >> scale, factor * shrink >> scale
-
-
-class ShiftedNoise(Pmf):
-    """A value with clamped noise. A position counts from the lowest response."""
-
-    __slots__ = ("_noise", "_value", "total")
-
-    def __init__(self, noise: GaussianNoise, value: int) -> None:
-        self._noise = noise
-        self._value = value
-        self.total = noise.total
-
-    def pick(self, uniform: int) -> int:
-        noise = self._noise
-        # The lowest integers are for the lowest noise, the highest ones for the highest. No early
-        # exit: the number of comparisons must not tell which noise it was.
-        above, tails = self.total - uniform, noise.tails
-        size = sum(tail >= above for tail in tails[1:]) - sum(tail > uniform for tail in tails[1:])
-        return max(noise.low, min(noise.high, self._value + size)) - noise.low
-
-    def weight(self, position: int) -> int:
-        return self._noise.weight(self._value, self._noise.low + position)

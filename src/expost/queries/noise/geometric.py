@@ -16,9 +16,9 @@ from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.noise.integer import NoisyLikelihood
 from expost.queries.query import Query, read_epsilon
 from expost.queries.values.pairwise import two_weights
-from expost.sampling import Pmf, digits
+from expost.sampling import digits
 
-__all__ = ["ClampedNoise", "Geometric", "NoisyInteger", "geometric"]
+__all__ = ["ClampedNoise", "Geometric", "geometric"]
 
 # Weights are powers up to the distance from a value to the far end of the range.
 _MOST_STEPS = 1000
@@ -175,37 +175,18 @@ class ClampedNoise:
             return self.total - self._mixed(distance + 1, self.reach - 1 - distance)
         return self._mixed(distance, self.reach - distance)
 
-    def pmf(self, value: int) -> Pmf:
-        return NoisyInteger(self, value)
+    def draw(self, uniform: int) -> int:
+        rest, first = divmod(uniform, self.heavy + self.light)
+        sign = (first >= self.heavy - self.light) - 2 * (first >= self.heavy)
+        # Each further step is taken with probability α; all are evaluated.
+        size = going = 1
+        for share in digits(rest, self.heavy, self.reach - 1):
+            going *= share < self.light
+            size += going
+        return sign * size
 
     def _mixed(self, light: int, heavy: int) -> int:
         return self._light[light] * self._heavy[heavy]
-
-
-class NoisyInteger(Pmf):
-    """A value with clamped noise. A position counts from the lower end of the range."""
-
-    __slots__ = ("_noise", "_value", "total")
-
-    def __init__(self, noise: ClampedNoise, value: int) -> None:
-        self._noise = noise
-        self._value = value
-        self.total = noise.total
-
-    def pick(self, uniform: int) -> int:
-        noise = self._noise
-        rest, first = divmod(uniform, noise.heavy + noise.light)
-        sign = (first >= noise.heavy - noise.light) - 2 * (first >= noise.heavy)
-        # Each further step is taken with probability α; all are evaluated.
-        size = going = 1
-        for share in digits(rest, noise.heavy, noise.reach - 1):
-            going *= share < noise.light
-            size += going
-        response = max(noise.low, min(noise.high, self._value + sign * size))
-        return response - noise.low
-
-    def weight(self, position: int) -> int:
-        return self._noise.weight(self._value, self._noise.low + position)
 
 
 def geometric(*, range: Sequence[int], sensitivity: ExactLike, epsilon: ExactLike) -> Geometric:

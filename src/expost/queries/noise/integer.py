@@ -20,7 +20,7 @@ from expost.queries.scores.aligned import check_within
 from expost.sampling import Pmf
 from expost.terms.on_set import Powers, Term, Weights, as_weights
 
-__all__ = ["IntegerNoise", "NoisyLikelihood", "NoisyOnBox", "noisy_on_set"]
+__all__ = ["IntegerNoise", "NoisyInteger", "NoisyLikelihood", "NoisyOnBox", "noisy_on_set"]
 
 _MOST_BITS = 1 << 26
 
@@ -51,9 +51,27 @@ class IntegerNoise(Protocol):
         """The weight of a response: its likelihood ratios are monotone in it."""
         ...
 
-    def pmf(self, value: int) -> Pmf:
-        """The same as a distribution."""
+    def draw(self, uniform: int) -> int:
+        """The noise for a uniform integer below ``total``, before it is clamped."""
         ...
+
+
+class NoisyInteger(Pmf):
+    """A value with clamped noise. A position counts from the lowest response."""
+
+    __slots__ = ("_noise", "_value", "total")
+
+    def __init__(self, noise: IntegerNoise, value: int) -> None:
+        self._noise = noise
+        self._value = value
+        self.total = noise.total
+
+    def pick(self, uniform: int) -> int:
+        low, high = self._noise.low, self._noise.high
+        return max(low, min(high, self._value + self._noise.draw(uniform))) - low
+
+    def weight(self, position: int) -> int:
+        return self._noise.weight(self._value, self._noise.low + position)
 
 
 class NoisyLikelihood(BySufficientTerms):
@@ -83,7 +101,7 @@ class NoisyLikelihood(BySufficientTerms):
         return integer_position(self.responses, response)
 
     def pmf(self, place: int) -> Pmf:
-        return self._noise.pmf(int(self._values[place]))
+        return NoisyInteger(self._noise, int(self._values[place]))
 
     def weights(self, position: int) -> Weights:
         return _weights(self._noise, self._values, position)
@@ -152,7 +170,7 @@ class NoisyOnBox(BoxLikelihood):
         return self.query.first + int(self.query.steps(np.array([self.score.at(place)]))[0])
 
     def pmf(self, place: Point) -> Pmf:
-        return self.noise.pmf(self._value(place))
+        return NoisyInteger(self.noise, self._value(place))
 
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
         return _weights(self.noise, self._values(columns), position)
