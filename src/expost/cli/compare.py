@@ -39,7 +39,7 @@ Row = tuple[str, str, str, str]
 def command(
     file: Path, delta: str | None, epsilon_budget: str | None, effort: Effort, as_json: bool
 ) -> None:
-    """What every accounting says of a transcript, and how many more queries it would accept."""
+    """What every accounting says about a transcript, and how many more queries it would accept."""
     transcript = load_transcript(file)
     if transcript.filter is None and epsilon_budget is None:
         reason = "the transcript names no filter, so there is no budget; give --epsilon-budget"

@@ -22,16 +22,16 @@ __all__ = ["COMMANDS", "group", "main"]
 
 COMMANDS = {
     "demo": "The idea in a minute: an example of the paper, then what a budget tells.",
-    "loss": "What somebody who sees all responses of a subject, or of many, has learned at most.",
+    "loss": "The most that anybody who sees all responses of a subject, or of many, has learned.",
     "decide": "Whether the filter of a transcript would accept one more query.",
     "ask": "Ask one query of the subject of a transcript, and record it.",
     "explain": "What was asked and answered, what it did to the loss and what it means.",
     "plot": "The loss after each response as a picture.",
-    "compare": "What every accounting says of a transcript.",
+    "compare": "What every accounting says about a transcript.",
     "check-client": "Whether a client has the probabilities that it claims.",
     "reproduce": "Run the experiments of the paper, and write a report.",
     "certify": "Write a proof of an upper bound on the realized loss.",
-    "verify": "Check a proof of what the loss is at most at the end of a transcript.",
+    "verify": "Check a proof of an upper bound on the realized loss.",
 }
 """What ``--help`` says about each, in the order of the list."""
 

@@ -7,8 +7,7 @@ loss, whatever the belief and the statement; a :func:`witness` shows that the lo
 On a box, :class:`Samples` take the place of a belief.
 
 >>> import expost as xp
->>> from expost.knowledge import Statement, confidence
->>> from expost.knowledge.belief import Belief
+>>> from expost.knowledge import Belief, Statement, confidence
 >>> ages = xp.FiniteSet([20, 40, 60, 80])
 >>> before, old = Belief.uniform(ages), Statement(ages, "value >= 60")
 >>> question = xp.perturbation([20, 40, 60, 80], range=(20, 80), epsilon=1)

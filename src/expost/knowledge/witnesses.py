@@ -42,7 +42,7 @@ class Witness:
     before: Fraction
     after: Fraction
     loss: Nats
-    """The exact realized loss; on a box what the two points show of it, exactly."""
+    """The exact realized loss; on a box, the exact lower bound that the two points prove."""
     response: Value | None = None
     """The response that breaks the limit, from :func:`broken_limit`."""
 
@@ -52,9 +52,7 @@ class Witness:
         return nats_of(self.after / self.before)
 
     def tree(self) -> dict[str, Any]:
-        """The witness as JSON; the belief and the statement are about ``likeliest`` and
-        ``unlikeliest``, and follow from what is here.
-        """
+        """The witness as JSON; belief and statement follow from the two values."""
         return plain(
             {
                 "likeliest": self.likeliest,
@@ -71,21 +69,21 @@ class Witness:
 def witness(transcript: Transcript, delta: ExactLike) -> Witness:
     r"""Find a belief and a statement whose gain is within ``delta`` nats of the realized loss.
 
-    It proves that somebody may really have learned as much as the loss says. The belief gives the
-    likeliest value a probability p and the unlikeliest one the rest, and the statement is that it
-    is the likeliest. With r the ratio of their likelihoods,
+    It proves that the loss is no overestimate. The belief gives the likeliest value a probability p
+    and the unlikeliest one the rest; the statement says that the value is the likeliest one. With r
+    the ratio of their likelihoods,
 
     .. math:: \log r - \text{gain} = \log(1 + p(r - 1)) \le \delta
               \quad\text{for}\quad p \le \delta / (r - 1) ,
 
     and p is the largest of 1/2, 1/3, … that is small enough.
 
-    On a box the two values are the best points that the search finds, and the belief is over them
-    alone, by columns. Their exact ratio takes the place of the realized loss, which is no less.
+    On a box the two values are the best points that a search finds, and the belief is over them
+    alone. Their exact ratio takes the place of the realized loss, which is at least as large.
 
-    If the loss is infinite, the statement is that it is the unlikeliest value: the responses rule
-    it out, and the gain is minus infinity. (Paper, Lemma 3.2, where delta is about the ratio and p
-    can be above one.) Proof: docs/theory/knowledge.md.
+    If the loss is infinite, the statement is about the unlikeliest value instead: the responses
+    rule it out, and the gain is minus infinity. (Paper, Lemma 3.2, where delta is about the ratio
+    and p can be above one.) Proof: docs/theory/knowledge.md.
 
     >>> import expost as xp
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])

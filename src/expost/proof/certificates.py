@@ -1,6 +1,6 @@
-"""What proves that a realized loss is at most a number, for anybody to check.
+"""Proofs of upper bounds on realized losses, for anybody to check.
 
-``verify.py`` is the checker; it stands alone and believes nothing that is said here.
+``verify.py`` is the checker; it stands alone and trusts nothing that is done here.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def certificate(
 
 
 def _finer(draft: _Draft, verdict: verify.Verdict, effort: Effort) -> Effort | None:
-    """A smaller gap, if the loss is not known to be above the budget and may be shown not to be."""
+    """A smaller gap, if the loss may be shown to be within the budget; None otherwise."""
     if verdict.budget is None or verdict.shows_end_within_budget or draft.box is None:
         return None
     lower = realized_loss(draft.transcript, gap=effort.gap, nodes=effort.most).lower
@@ -139,7 +139,7 @@ class _Draft:
 
     transcript: Transcript
     box: Box | None
-    """What there is to search, if anything."""
+    """What to search, if anything."""
     tree: dict[str, Any]
     text: str
     statement: Any
@@ -154,7 +154,7 @@ class _Draft:
         return cls(transcript, box, tree, text, verify.read_transcript(text), progress)
 
     def proof(self, effort: Effort) -> Certificate:
-        loss, _ = self._checked([])  # so that nothing is searched for what cannot be checked
+        loss, _ = self._checked([])  # no search for what cannot be checked
         groups: list[dict[str, Any]] = []
         if self.box is not None:
             found = _Blocks.of(self.transcript, self.box, self.statement, effort)
@@ -181,7 +181,7 @@ class _Draft:
         return Certificate(stated, document, verify.judged(stated, self.statement, leaves, work))
 
     def _checked(self, groups: list[dict[str, Any]]) -> tuple[Decimal, list[Decimal]]:
-        """The loss that they prove, and the bounds of their leaves, as the checker finds them."""
+        """The loss that the groups prove, and the bounds of leaves, as the checker finds them."""
         bounds: list[Decimal] = []
 
         def note(_leaf: Any, bound: Decimal, _place: str) -> None:
@@ -208,7 +208,7 @@ class _Blocks:
     box: Box
     found: list[Block]
     indices: list[list[int]]
-    """The exchanges of every term; those that are alike are one."""
+    """The exchanges of every term; equal exchanges share one."""
     known: list[_Known]
 
     @classmethod
@@ -249,7 +249,7 @@ class _Blocks:
                     "smallest": _nodes(block.smallest, own_terms, self.box, -1, curved=curved),
                 }
             )
-        # What varies by as much as its epsilon is charged that in no group as well.
+        # A term that varies by as much as its epsilon is charged the same without a group.
         constant = [term for term in sorted(left) if self.known[term].is_certain]
         if constant:
             leaf = {"multipliers": [0] * len(constant), "tangents": [[]] * len(constant)}
@@ -270,7 +270,7 @@ class _Known:
     scale: float
     shift: float
     weights: list[float]
-    """Those of the checker's score, as doubles."""
+    """The weights of the checker's score, as doubles."""
 
     @classmethod
     def of(cls, own: verify.Term, times: int, term: ScoreTerm, box: Box) -> _Known:
@@ -289,7 +289,7 @@ class _Known:
 
 
 def _unclipped(term: verify.Term, columns: Any) -> bool:
-    """Whether a term is linear in what the checker makes of the whole box."""
+    """Whether the checker finds a term linear on the whole box."""
     low, high = verify.score_range(term.a, term.c, verify.everywhere(columns))
     return term.curve.kind == "linear" and term.curve.low <= low <= high <= term.curve.high
 
@@ -314,7 +314,7 @@ def _nodes(
 
 
 def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool) -> dict[str, Any]:
-    """A leaf in the units of the checker, with the points where tangents will do best."""
+    """A leaf in the units of the checker, with the best points for tangents."""
     lam = _short(own.scale * y for own, y in zip(known, step.multipliers.tolist(), strict=True))
     pairs = list(zip(known, step.curvatures.tolist(), strict=True))
     q = [_curvature(own.term.curve, own.scale * (own.scale * y)) for own, y in pairs]
@@ -342,7 +342,7 @@ def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool)
 
 
 def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list[float]:
-    """A little more than the solver's; at columns that are fixed a lot, which costs nothing."""
+    """A little more than the solver's diagonal; much more at fixed columns, which costs nothing."""
     result = []
     for place, column in enumerate(box.order):
         least = step.diagonal.get(column, 0.0)
@@ -357,7 +357,7 @@ def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list
 
 
 def _short(numbers: Iterable[float]) -> list[float]:
-    """A few digits: any multipliers will do, and the bound hardly changes."""
+    """A few digits: any multipliers are valid, and the bound hardly changes."""
     return [float(f"{x:.{_DIGITS}g}") for x in numbers]
 
 

@@ -5,16 +5,15 @@
 This file is a program of its own. It needs Python 3.11 or later and nothing else, and shares no
 code with the solver whose work it checks. It works out every likelihood from the queries, and takes
 from the proof only how to cut the domain into parts, and which multipliers and tangents to use in
-each. Whatever those are, the bound that they give holds; the proof is good if it is as stated.
+each. Whatever those are, the bound that they give is valid. The proof holds if that is as stated.
 
-What is proved is about the end of a transcript. Whether a budget was kept on the way is another
-question. Exit codes: 0 the proof holds, 1 it fails, 2 a file cannot be read, 3 it holds and does
-not show that the loss at the end is within the budget of the transcript's filter, 70 this program
-is broken.
+The proof is about the end of a transcript, not about whether a budget was kept on the way. Exit
+codes: 0 the proof holds, 1 it fails, 2 a file cannot be read, 3 it holds but does not show that the
+loss at the end is within the budget of the transcript's filter, 70 this program is broken.
 
 Sums and products are exact here. Quotients, exponentials and logarithms have 40 digits, and every
-bound is lifted by 1e-27 of what it is made of, which is far more than those can lose. A loss that
-may be all of its budget is compared with it in integers.
+bound is raised by 1e-27 of what it is made of, which is far more than those can lose. A loss that
+may equal its budget is compared with it in integers.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ from typing import Any, NamedTuple
 __all__ = ["Failed", "Verdict", "verify"]
 
 EXACT = Context(prec=20_000)
-EXACT.traps[Inexact] = True  # what would have to be rounded is an error
+EXACT.traps[Inexact] = True  # rounding is an error
 ROUNDED = Context(prec=40)
 UP = Context(prec=40, rounding=ROUND_CEILING)
 DOWN = Context(prec=40, rounding=ROUND_FLOOR)
-TINY = Decimal("1e-27")  # what a bound is lifted by, in proportion to what it is made of
+TINY = Decimal("1e-27")  # what a bound is raised by, relative to what it is made of
 AGREE = Decimal("1e-9")  # how far a bound may be below what the proof says it is
 LARGEST = 1 << 26  # bytes of a file
-VALUES = 1 << 23  # of lists, dictionaries and numbers in a file
+VALUES = 1 << 23  # lists, dictionaries and numbers in a file
 ROOM = 300_000  # units of work, of some 12 microseconds, for every megabyte of both files
 LONGEST = 1 << 18  # bits of a likelihood that is written out
 NOT_SHOWN = 3  # the exit code
@@ -67,7 +66,7 @@ class Failed(Exception):
 
 
 class Work:
-    """What may still be done: no small files shall keep anybody busy for long."""
+    """How much work is left: small files must not keep the checker busy for long."""
 
     def __init__(self, *texts: str) -> None:
         self.room = ROOM * max(1.0, sum(map(len, texts)) / 2**20)
@@ -77,7 +76,7 @@ class Work:
         need(self.room >= 0, "its length: to check it is too much work for files of this size")
 
     def spare(self, units: float) -> bool:
-        """Whether there is room for what need not be done; then it is begun."""
+        """Whether there is room for optional work; if so, it is begun."""
         enough = units <= self.room
         self.room -= units * enough
         return enough
@@ -86,8 +85,9 @@ class Work:
 class Verdict(NamedTuple):
     """What was proved: at the end of the transcript the realized loss is at most ``loss``.
 
-    ``budget`` is that of the filter, rounded down: None without one, or if it has a delta and so
-    does not limit the loss. ``exactly`` says that the loss is within it, without any rounding.
+    ``budget`` is that of the filter, rounded down. It is None if there is no filter, or one with a
+    delta, which does not limit the loss. ``exactly`` says that an exact comparison showed the loss
+    to be within the budget.
     """
 
     loss: Decimal
@@ -97,11 +97,11 @@ class Verdict(NamedTuple):
 
     @property
     def shows_end_within_budget(self) -> bool | None:
-        """True or False: this proof shows it or does not. None: there is no such budget."""
+        """Whether this proof shows it; None if there is no such budget."""
         return None if self.budget is None else self.exactly or self.loss <= self.budget
 
     def tree(self) -> dict[str, Any]:
-        """What was proved, as JSON, which has no infinity."""
+        """What was proved, as JSON; infinity is ``"inf"``."""
         loss = float(rounded_up(self.loss))
         return {
             "loss": loss if math.isfinite(loss) else str(loss),
@@ -111,7 +111,7 @@ class Verdict(NamedTuple):
 
     @property
     def about_budget(self) -> str:
-        """The same in words; none if there is no such budget."""
+        """The same in words; empty if there is no such budget."""
         if self.budget is None:
             return ""
         if self.shows_end_within_budget:
@@ -156,7 +156,7 @@ def agree(found: Decimal, stated: str, place: str) -> None:
 
 
 def judged(loss: Decimal, transcript: Any, leaves: int, work: Work) -> Verdict:
-    """A loss beside the budget; exactly, where it is above it by no more than rounding may do."""
+    """Compare a loss with the budget; exactly, if it is above by no more than a rounding."""
     named, budget = read_filter(transcript.get("filter"))
     if budget is None or not budget < loss <= budget + AGREE:
         return Verdict(loss, budget, leaves)
@@ -165,11 +165,11 @@ def judged(loss: Decimal, transcript: Any, leaves: int, work: Work) -> Verdict:
 
 
 def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
-    """Whether the loss is surely at most a budget, which may be all of it to the last digit.
+    """Whether the loss is certainly at most a budget, which it may equal to the last digit.
 
-    An epsilon is rational, and no loss over a finite domain is, which is the logarithm of a
-    rational (Lindemann). But a sum of epsilons is, and no loss is above that. A ratio is compared
-    with that of the largest and the smallest likelihood, in integers.
+    An epsilon is rational. A positive loss over a finite domain is not, being the logarithm of a
+    rational (Lindemann), but the sum of the epsilons is, and no loss exceeds that. A ratio is
+    compared with that of the largest and the smallest likelihood, in integers.
     """
     domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
     asked = [exchange["query"] for exchange in exchanges]
@@ -211,9 +211,9 @@ def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
 
 
 def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
-    """The largest log-likelihood less the smallest one, or a bound on that."""
+    """The largest minus the smallest log-likelihood, or a bound on that."""
     domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
-    names = names_of(exchanges)  # what is equal is worked out once
+    names = names_of(exchanges)  # equal exchanges are worked out once
     different = dict(zip(names, exchanges, strict=True)).values()
     work.begin(sum(work_on_query(exchange["query"], domain) for exchange in different))
     meaning: Any = logs_on_values if isinstance(domain, Values) else read_term
@@ -240,14 +240,14 @@ def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
 
 
 def names_of(exchanges: Any) -> list[tuple[str, str]]:
-    """Equal for equal exchanges. What is named by an id is one object, and is looked at once."""
+    """Names that are equal for equal exchanges; a query given by its id is shown once."""
     queries = {id(query := exchange["query"]): query for exchange in exchanges}
     shown = {which: repr(query) for which, query in queries.items()}
     return [(shown[id(each["query"])], repr(each["response"])) for each in exchanges]
 
 
 def work_on_query(query: Any, domain: Values | list[Column]) -> float:
-    """About how much there is to do for a query, by the size of what is given."""
+    """About how much work a query is, by its size."""
     if not isinstance(domain, Values):
         return 10 + len(domain) / 2
     kind = kind_of(query)
@@ -269,7 +269,7 @@ def read(text: str, what: str) -> Any:
             raise Failed(f"{what}: a field is given twice")
         return dict(pairs)
 
-    # Of what a proof has, any number will do, and short ones do well.
+    # In a proof any number will do, and short ones are enough.
     parse = partial(number, longest=40) if what == "proof" else number
     hooks: Any = dict.fromkeys(("parse_float", "parse_int", "parse_constant"), parse)
     try:
@@ -279,7 +279,7 @@ def read(text: str, what: str) -> Any:
 
 
 def read_transcript(text: str) -> Any:
-    """A transcript with every query in its place, where an exchange may have the id of one."""
+    """A transcript in which every exchange has its query, in place of the id of one."""
     transcript = read(text, "transcript")
     table = transcript.get("queries", {})
     need(isinstance(table, dict), "queries: not an object")
@@ -322,7 +322,7 @@ def need_size(text: str, what: str) -> None:
 
 
 def number(text: str, longest: int = 2000) -> Decimal:
-    """A number exactly as it is written, unless working with it would take for ever."""
+    """A number exactly as written, unless working with it would take for ever."""
     value = Decimal(text[:longest])
     if len(text) > longest or not value.is_finite() or abs(value.adjusted()) > 600:
         raise Failed(f"a number that is not finite, or has too many digits: {text[:40]!a}")
@@ -338,7 +338,7 @@ def exact(value: Any) -> Fraction:
 
 
 def sum_of(fractions: list[Fraction]) -> Fraction:
-    """Their sum, unless it has so many digits that to work it out would take for ever."""
+    """Their sum, unless it has too many digits to work out."""
     bottom = 1
     for fraction in fractions:
         bottom = math.lcm(bottom, fraction.denominator)
@@ -356,7 +356,7 @@ def epsilon_above(epsilon: Fraction) -> Decimal:
 
 
 def double(value: Any) -> Decimal:
-    """The double that is nearest to what was written; it is a decimal, exactly."""
+    """The double nearest to what was written, exactly, as a decimal."""
     need(isinstance(value, Decimal) and math.isfinite(float(value)), "not a number")
     return Decimal(float(value))
 
@@ -380,7 +380,7 @@ def need(condition: bool, what: str = "no such query here, or no such response")
 
 
 def read_filter(given: Any) -> tuple[Any, Decimal | None]:
-    """What it is, and its budget, rounded down; with a delta, no budget of the loss alone."""
+    """What it is, and its budget, rounded down; None with a delta, which limits no loss."""
     if given is None:
         return None, None
     kind, (name,) = given["kind"], [name for name in ("epsilon", "ratio") if name in given]
@@ -401,7 +401,7 @@ class Values(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A coordinate of a box, or one category of it: exactly one of its columns is 1 then."""
+    """A coordinate of a box, or one of its categories: of those exactly one column is 1."""
 
     name: Any
     label: str | None
@@ -416,7 +416,7 @@ def read_domain(domain: Any) -> Values | list[Column]:
         need(len(points["rows"]) > 0)
         return Values([plain(row) for row in points["rows"]], points["names"])
     box, columns = domain["box"], []
-    # In the order of their names, for that in which they are written means nothing.
+    # Sorted by name, because the order in which they are written means nothing.
     for name, side in sorted(box.items()) if isinstance(box, dict) else enumerate(box):
         if isinstance(side, dict) and "categories" in side:
             labels = side["categories"]
@@ -432,7 +432,7 @@ def read_domain(domain: Any) -> Values | list[Column]:
 
 
 def aligned(weights: Any, columns: list[Column]) -> list[Decimal]:
-    """The weight of every column; one that is not named has weight 0, and so has a plain 0."""
+    """The weight of every column; 0 for one that is not named, or whose coordinate has weight 0."""
     given: dict[tuple[Any, str | None], Any] = {}
     for name, weight in enumerate(weights) if isinstance(weights, list) else weights.items():
         labelled = weight if isinstance(weight, dict) else {None: weight}
@@ -455,7 +455,7 @@ def two_weights(epsilon: Fraction) -> tuple[int, int]:
 
 @cache
 def scaled_exp(exponent: Fraction, bits: int) -> int:
-    """⌊2^bits e^exponent⌋, with as many digits as it takes to tell it from an integer."""
+    """⌊2^bits e^exponent⌋, with as many digits as it takes to be sure of the floor."""
     digits = 40 + max(0, bits + math.ceil(exponent * Fraction(3, 2))) // 3
     while True:
         with localcontext(Context(prec=digits)):
@@ -471,7 +471,7 @@ def logs_on_values(
 ) -> tuple[list[Decimal], Decimal, Decimal]:
     """The logarithm of the weight of a response at every value, and how far off it can be.
 
-    Then how far apart two of them can be, where that is known whatever the error: by epsilon.
+    Also how far apart two of them can be whatever the error, if an epsilon says so.
     """
     kind, error, most = KINDS[query["kind"]], NO, ENDLESS
     with localcontext(ROUNDED):
@@ -488,14 +488,14 @@ def logs_on_values(
 
 
 Weights = list[tuple[Exact, int]]
-"""The weight of a response at every value, exactly, as a power; up to a common factor."""
+"""The exact weight of a response at every value, as a base and a power; up to a common factor."""
 
 Logs = tuple[list[Decimal], Decimal, Decimal]
 """Its logarithm, how far off that can be, and how far apart two of them can be."""
 
 
 class Kind(NamedTuple):
-    """What there is to know of a kind of query on a finite domain: exact weights, or logarithms.
+    """A kind of query on a finite domain: it has exact weights, or their logarithms.
 
     And about how much work it is: by its own cells, or by row and for each weight of a score.
     """
@@ -522,7 +522,7 @@ def channel(query: Any, response: Any, values: Values) -> Weights:
 
 
 def speaking(query: Any, speaks: list[bool], bits: int = 1) -> Weights:
-    """Where a response speaks for a value it is e^epsilon times as likely, in so many factors."""
+    """A response is e^epsilon times as likely for the values it speaks for, in ``bits`` factors."""
     heavy, light = two_weights(exact(query["epsilon"]) / bits)
     return [(heavy if yes else light, bits) for yes in speaks]
 
@@ -604,7 +604,7 @@ def two_sided(
     need(max(map(abs, numbers)) <= 2**53, "a grid that is too fine")
     heavy, light = two_weights(exact(query["epsilon"]) / width)
     logs = []
-    with localcontext(Context(prec=60)):  # a can be next to 1, and its power large
+    with localcontext(Context(prec=60)):  # a can be close to 1, and its power large
         a = Decimal(light) / heavy
         fall, inside = a.ln(), (1 - a).ln() if low < y < high else NO
         for x in numbers:
@@ -633,7 +633,7 @@ def exponential_work(query: Any) -> float:
 
 
 def exponential(query: Any, response: Any, values: Values) -> Weights:
-    """Rounded powers of e in every row, and one small weight more for all of them."""
+    """Rounded powers of e in every row, each plus the same small weight."""
     epsilon, rows = exact(query["epsilon"]), exponents(query)
     column, width = column_of(query, response), len(query["responses"])
     spread = max(max(row) - min(row) for row in rows)
@@ -701,7 +701,7 @@ class Grid(NamedTuple):
         return cls(low, high, int(first), int(last - first))
 
     def steps(self, query: Any, values: Values) -> list[int]:
-        """How many steps up the score of every value is, in doubles."""
+        """How many steps above the lower end the score of every value is, in doubles."""
         given, low, high = query["weights"], float(self.low), float(self.high)
         need(set(given) <= set(values.names))
         found = []
@@ -732,7 +732,7 @@ class Curve:
     low: Decimal
     high: Decimal
     error: Decimal
-    """How far the logarithm of a sampled weight can be from ψ and a constant."""
+    """How far the logarithm of a sampled weight can be from ψ plus a constant."""
     blur: Decimal = NO
 
     def at(self, t: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
@@ -841,7 +841,7 @@ def normal(t: Decimal) -> tuple[Decimal, Decimal]:
 
 
 class Term(NamedTuple):
-    """A curve of the score a·x + c; for a low response that is the negative of the query's."""
+    """A curve of the score a·x + c, which for a low response is the negative of the query's."""
 
     a: tuple[Decimal, ...]
     c: Decimal
@@ -852,7 +852,7 @@ class Term(NamedTuple):
 
 
 def read_term(query: Any, response: Any, box: list[Column], points: Any = None) -> Term:
-    """On finitely many points the range of a score is that on those, else that on the box."""
+    """The term of an exchange; its score ranges over the points, if given, or over the box."""
     w, c = tuple(aligned(query["weights"], box)), double(query.get("intercept", NO))
     ends = score_range(w, c, everywhere(box))
     if points:
@@ -875,7 +875,7 @@ def read_term(query: Any, response: Any, box: list[Column], points: Any = None) 
 def one_bit_curve(
     kind: str, query: Any, response: Any, ends: Range, span: Range, wrong: Decimal
 ) -> tuple[int, Curve]:
-    """That of a share which rises over a span, and which doubles have to within ``wrong``."""
+    """The curve of a share that rises over a span, and is within ``wrong`` in doubles."""
     epsilon, (low, high) = exact(query["epsilon"]), ends
     # Duchi's responses are beyond the ends of the range.
     need(0 < epsilon <= 500 and (response in ends or query["kind"] == "duchi"))
@@ -918,7 +918,7 @@ def laplace_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple
     (low, high, first, cells), epsilon = Grid.of(query), exact(query["epsilon"])
     need(0 < epsilon <= 500)
     eps, width, forgiven = rounded(epsilon), high - low, Decimal("1e-12")
-    # A score may leave its range by a rounding, and is moved back then.
+    # A score that leaves its range by a rounding is moved back.
     need(min(ends[0] - low, high - ends[1]) >= -forgiven * width)
     step = width / cells
     top = low + step * min(cells, max(0, integer(response) - first))
@@ -959,7 +959,7 @@ Counted = list[tuple[Term, int]]
 def choices(box: list[Column], lower: Numbers, upper: Numbers) -> Choices:
     """For every coordinate, where a convex function of it can be largest: a column and its value.
 
-    A number is at an end. Of categories one is 1 that is not ruled out, and all others are 0.
+    A number is at an end. Of the categories that are not ruled out one is 1, and all others are 0.
     """
     found = []
     for _, columns in groupby(range(len(box)), lambda j: box[j].name):
@@ -1013,7 +1013,7 @@ def loss_on_box(
 
 
 def work_on_group(box: list[Column], terms: Counted, group: Any) -> float:
-    """About how much there is to do for two trees, by their size."""
+    """About how much work two trees are, by their size."""
     nodes = [node for side in ("largest", "smallest") for node in group[side]]
     leaves = [node for node in nodes if "at" not in node]
     curved = sum("curvatures" in leaf for leaf in leaves)
@@ -1035,9 +1035,9 @@ def work_on_group(box: list[Column], terms: Counted, group: Any) -> float:
 def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen: Seen) -> Decimal:
     """The largest bound of a leaf, if the leaves cover the box.
 
-    Nodes come parent first, then all that is below its cut, then all that is above. What lies on a
-    cut is in both, or is an integer. A part has an interval for every column and for every score.
-    Where the sum is convex, only the two ends of a number count.
+    A node comes before everything below its cut, and that before everything above it. Points on a
+    cut are in both parts, unless they are integers. A part has an interval for every column and
+    every score. If the sum is convex, only the two ends of a number count.
     """
     endless, best = [ENDLESS] * len(terms), -ENDLESS
     whole = [column.whole for column in box] + [False] * len(terms)
@@ -1076,7 +1076,7 @@ def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen
 
 
 def is_convex(box: list[Column], terms: Counted) -> bool:
-    """Whether a sum is convex on the box, as that of linear queries is which are subtracted."""
+    """Whether a sum is convex on the box, as minus a sum of linear queries is."""
     options = everywhere(box)
     for term, m in terms:
         (low, high), curve = score_range(term.a, term.c, options), term.curve
@@ -1120,9 +1120,9 @@ def bound_of_leaf(
 
 
 def check_diagonal(diagonal: Numbers, q: Numbers, terms: list[Term]) -> None:
-    """D - Σ q a aᵀ is positive semidefinite, by elimination above its diagonal.
+    """Check that D - Σ q a aᵀ is positive semidefinite, by elimination above its diagonal.
 
-    1e-15 of D + Σ |q| a² is taken off beforehand, and that is far more than rounding can lose.
+    1e-15 of D + Σ |q| a² is subtracted first, which is far more than rounding can lose.
     """
     curved = [(c, term) for c, term in zip(q, terms, strict=True) if c]
     known = all(term.curve.kind in ("logistic", "linear") for _, term in curved)
@@ -1194,8 +1194,8 @@ def top(
 
 
 def top_of_window(curve: Curve, m: int, lam: Decimal, low: Decimal, high: Decimal) -> Decimal:
-    """The largest m ψ(t) - λt: it is straight but where the window begins and ends."""
-    # A window that raises the sum is as wide as it may be, and one that lowers it as narrow.
+    """The largest m ψ(t) - λt, which is straight except where the window begins and ends."""
+    # A window that raises the sum counts as wide as it may be, one that lowers it as narrow.
     wide = curve.blur.copy_sign(m)
     first, last = curve.low - wide, curve.high + wide
     best = -ENDLESS
@@ -1210,7 +1210,7 @@ def top_of_window(curve: Curve, m: int, lam: Decimal, low: Decimal, high: Decima
 
 
 def rounded_up(loss: Decimal) -> str:
-    """For people, with nine digits behind the point."""
+    """For people, with nine digits after the point."""
     return f"{loss.quantize(AGREE, ROUND_CEILING):f}" if loss.is_finite() else "inf"
 
 
@@ -1246,7 +1246,7 @@ def main(arguments: list[str]) -> int:
     except Failed as error:
         print(f"verify: the proof fails at {error}", file=sys.stderr)
         return 1
-    except Exception as error:  # an error of ours is no failure of the proof
+    except Exception as error:  # our own error is not a failure of the proof
         print(f"verify: broken: {type(error).__name__}", file=sys.stderr)
         return 70
     print(f"proved: the realized loss is at most {rounded_up(verdict.loss)}")
