@@ -117,7 +117,7 @@ def realized_losses(
     subjects done and their total.
 
     It warns if the answers are incomplete: what was asked may depend on responses that are not in
-    the table, and then the loss of a part does not bound what somebody learns from that part.
+    the table, and then the loss of a part does not bound what that part reveals.
 
     >>> import expost as xp
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
@@ -182,7 +182,7 @@ def _on_set(
 def _by_pattern(
     answers: Answers, box: Box, effort: Effort, tell: Callable[[int], None]
 ) -> tuple[Floats, Floats]:
-    """Losses by pattern of responses, whoever gave them and in whatever order."""
+    """Losses by pattern of responses, whatever their order and subject."""
     pattern_of, patterns = answers.patterns()
     sizes = np.bincount(pattern_of)
     number = {key: place for place, key in enumerate(answers.queries)}
@@ -209,12 +209,12 @@ def _by_pattern(
 
 
 def _together(answers: Answers, box: Box, patterns: list[Codes], gap: float) -> Floats | None:
-    """Lower and upper ends for patterns of the same queries, if there is a way for all at once."""
+    """Lower and upper ends for patterns of the same queries, if they can be done all at once."""
     if len(patterns) < _ENOUGH:
         return None
     queries = [answers.queries[answers.given[code][0]] for code in patterns[0]]
     given = [[answers.given[code][1] for code in codes] for codes in patterns]
-    from expost.loss.many_concave import concave_spreads  # which brings a compiler along
+    from expost.loss.many_concave import concave_spreads  # brings a compiler along
 
     return concave_spreads(box, queries, np.array(given), gap)
 

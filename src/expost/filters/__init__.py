@@ -64,6 +64,10 @@ FILTERS: dict[str, type[Filter]] = {
 
 
 def filter_from_json(value: Any) -> Filter:
-    """Read the filter of a transcript file, by its ``kind``."""
+    """Read the filter of a transcript file, by its ``kind``; an error names the field.
+
+    >>> filter_from_json({"kind": "bayesian", "epsilon": "1"})
+    BayesianFilter(epsilon=1)
+    """
     kind, fields = of_kind(value, FILTERS, "filter")
     return kind.from_json(fields)

@@ -1,6 +1,6 @@
-"""What somebody can know after the responses: beliefs, statements, gains and witnesses.
+"""What an observer can know after the responses: beliefs, statements, gains and witnesses.
 
-A :class:`Belief` says what somebody considers likely, and a :class:`Statement` what they want to
+A :class:`Belief` says what an observer considers likely, and a :class:`Statement` what they want to
 know. :func:`confidence` is how sure the belief makes them of the statement, and
 :func:`knowledge_gain` how much the responses changed that, in nats. It never exceeds the realized
 loss, whatever the belief and the statement; a :func:`witness` shows that the loss can be attained.

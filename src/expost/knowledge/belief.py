@@ -35,7 +35,7 @@ _MOST_MEMORY = 1 << 33
 
 @dataclass(frozen=True, init=False, repr=False)
 class Belief:
-    """What somebody believes about a subject: an exact prior over a finite domain.
+    """What an observer believes about a subject: an exact prior over a finite domain.
 
     ``probabilities`` is a mapping from values to probabilities, in which missing values have
     probability 0; or a list in the order of the domain. Decimals and fractions are exact as

@@ -1,4 +1,4 @@
-"""Knowledge gain: how much the responses change somebody's confidence in a statement."""
+"""Knowledge gain: how much the responses change the confidence in a statement."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Samples:
 class GainEstimate:
     """What samples say about a statement before and after some responses.
 
-    For somebody who believes in exactly these points, ``before`` is exact, and ``after`` and
+    If these points are the belief itself, ``before`` is exact, and ``after`` and
     ``gain`` are exact up to the rounding of doubles. For the distribution that the points were
     drawn from, all three are estimates. :func:`estimated_gain` returns it, and has an example.
     """

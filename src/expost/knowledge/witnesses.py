@@ -142,7 +142,7 @@ def _between(
 
 
 def broken_limit(query: Query, domain: FiniteSet, epsilon: ExactLike) -> Witness | None:
-    """Find somebody who learns more than ``epsilon`` from a response; None if nobody can.
+    """Find a belief and a statement that gain more than ``epsilon`` from a response, if any do.
 
     The ``response`` of the result changes the confidence in its ``statement`` by more than a
     factor of e^epsilon. Such a witness exists if and only if the query is not epsilon-LDP.

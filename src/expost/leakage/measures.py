@@ -205,7 +205,7 @@ def capacity(
     .. math:: \sup_Q \log V_g(Q \mid y) - \log V_g(Q)
 
     For a transcript, y are its responses. For a query on a ``domain``, y is the worst of its
-    responses. It never exceeds the loss, and bounds what somebody with this goal can gain.
+    responses. It never exceeds the loss, and bounds what an adversary with this goal can gain.
 
     The result is within the nearest doubles for :class:`Identity` and :class:`Property`. For
     other gains its width is at most ``gap``, unless the search reaches its limit of ``nodes``.

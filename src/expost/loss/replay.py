@@ -134,7 +134,7 @@ def replayed(
             first_refused = number if accepted is False else None
             kept = kept and accepted is True
         odometer = odometer.answered(exchange.query, exchange.position)
-    odometer = odometer.with_effort(effort)  # which shares its nodes with nobody
+    odometer = odometer.with_effort(effort)  # with nodes of its own
     loss = odometer.closest
     if guard is not None and odometer.searched:
         loss = guard.realized(odometer)

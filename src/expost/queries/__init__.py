@@ -126,6 +126,10 @@ def _name(family: type[Query]) -> tuple[str, str]:
 
 
 def query_from_json(value: Any) -> Query:
-    """Read the query of a file, by its ``kind``."""
+    """Read the query of a file, by its ``kind``; an error names the field.
+
+    >>> query_from_json({"kind": "randomized_response", "epsilon": "1"})
+    RandomizedResponse(epsilon=1)
+    """
     kind, fields = of_kind(value, FAMILIES, "query")
     return kind.from_json(fields)

@@ -35,8 +35,14 @@ Place = TypeVar("Place")
 class Likelihood(ABC, Generic[Place]):
     """Pr(response | value) of one query on one domain, exactly.
 
-    Responses are addressed by position, so that a family with astronomically many of them never
-    has to list them.
+    ``query.on(domain)`` gives it. Responses are addressed by position, so that a family with
+    astronomically many of them never has to list them.
+
+    >>> import expost as xp
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> likelihood = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]).on(smokes)
+    >>> likelihood.pmf(smokes.locate("yes")).probability(likelihood.position(1))
+    Fraction(3, 4)
     """
 
     domain: Domain

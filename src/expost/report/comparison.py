@@ -106,9 +106,16 @@ def compare(
 ) -> Comparison:
     """Compare what every accounting says about a transcript and a budget.
 
-    Without ``epsilon`` or ``delta``, those of the transcript's filter; if it has no delta, 1e-6.
-    ``stage`` is told which accounting is next. Proofs: docs/theory/approximate.md,
-    docs/theory/filters.md.
+    ``epsilon`` and ``delta`` are by default those of the transcript's filter; a missing delta is
+    1e-6. ``stage`` is called with the name of the next accounting. Proofs:
+    docs/theory/approximate.md, docs/theory/filters.md.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon="0.5")
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
+    >>> found = compare(xp.Odometer(transcript), epsilon=2)
+    >>> found.standings["basic"].more.count, found.standings["bayesian"].more.count
+    (2, 4)
     """
     expect(odometer, Odometer, "an odometer: Odometer(transcript)")
     transcript = odometer.transcript
