@@ -139,9 +139,16 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The exchanges with one subject, in order. Immutable; the only state there is.
+    """The exchanges with one subject, in order: the only state, from which all else follows.
 
-    Domain and filter are set once, for the guarantee is void if either changes after a response.
+    It is immutable: :meth:`add` returns a longer one. Domain and filter are set once, because the
+    guarantee is void if either changes after a response.
+
+    >>> import expost as xp
+    >>> start = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
+    >>> transcript = start.add(xp.randomized_response(epsilon="0.5"), "yes")
+    >>> transcript, xp.Transcript.from_json(transcript.to_json()) == transcript
+    (Transcript(FiniteSet(2 values), 1 exchanges), True)
     """
 
     domain: Domain
@@ -149,7 +156,7 @@ class Transcript:
     exchanges: Chain[Exchange] = field(default_factory=Chain, init=False)
     _tally: Tally | None = field(default=None, init=False, repr=False, compare=False)
     _work: int = field(default=0, init=False, repr=False, compare=False)
-    """What its queries take to set up whenever it is read, in microseconds, about."""
+    """About how long its queries take to set up when it is read, in microseconds."""
 
     def __post_init__(self) -> None:
         with at("domain"):
@@ -159,13 +166,13 @@ class Transcript:
 
     @property
     def guard(self) -> Filter:
-        """The filter under which it goes on, which it has to name."""
+        """The filter that it names, or an error if it names none."""
         if self.filter is None:
             raise InvalidInput("the transcript names no filter, so there is no budget")
         return self.filter
 
     def add(self, query: Query, response: Any) -> Transcript:
-        """The transcript with one more exchange; the response must be one that the query has."""
+        """The transcript with one more exchange; the query must have the response."""
         check_query(query)
         likelihood = query.on(self.domain)
         position = likelihood.position(response)
@@ -197,11 +204,11 @@ class Transcript:
         return self._tally
 
     def first(self, count: int) -> Transcript:
-        """The transcript as it was after the first so many exchanges."""
+        """The transcript as it was after its first ``count`` exchanges."""
         return self._with(self.exchanges.first(count), self._work)
 
     def _work_with(self, query: Query) -> int:
-        """The work after one more query; what was asked lately takes no more."""
+        """The work after one more query; one that was asked recently adds none."""
         more = query.work(self.domain)
         lately = self.exchanges[-_LATELY:] if more else ()
         if not more or any(step.query.content_id == query.content_id for step in lately):
@@ -209,7 +216,7 @@ class Transcript:
         return self._work + more
 
     def check_work(self, query: Query, length: int) -> None:
-        """Refuse a query that would make too much work of reading a file of this length."""
+        """Refuse a query that would make reading a file of this length too much work."""
         work, most = self._work_with(query), int(_WORK_PER_MEGABYTE * max(1.0, length / 2**20))
         if work > most:
             raise InvalidInput(
@@ -247,7 +254,7 @@ class Transcript:
         return tree
 
     def _fixed_tree(self) -> dict[str, Any]:
-        """All that is the same for every transcript that grows from this one."""
+        """What every transcript that grows from this one has in common."""
         tree: dict[str, Any] = {"version": VERSION, "domain": self.domain.tree()}
         if self.filter is not None:
             tree["filter"] = {"kind": self.filter.kind, **self.filter.tree()}
@@ -259,27 +266,27 @@ class Transcript:
         return hashlib.sha256(canonical(self.tree())).hexdigest()
 
     def to_json(self) -> str:
-        """The text of its file; a query that is asked again and again is written once."""
+        """The text of its file; a query that is asked repeatedly is written once."""
         return self.growing().text()
 
     def growing(self) -> Growing:
-        """The same, to be gone on with by :func:`write`."""
+        """The same, which :func:`write` can continue."""
         growing = Growing(readable(self._fixed_tree()))
         for exchange in self.exchanges:
             write(exchange, growing)
         return growing
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, durably; a crash leaves the old file or the new one, never half of one.
+        """Write the file durably; a crash leaves the old file or the new one, never half of one.
 
-        For a file that several processes go on with there is :class:`FileSession`.
+        If several processes continue one file, use :class:`FileSession`.
         """
         target = Path(path)
         replace(target, self.to_json, target.with_name(f".{target.name}.{uuid.uuid4().hex}"))
 
     @classmethod
     def from_json(cls, document: str) -> Transcript:
-        """Read a file's text, strictly; an error names the place."""
+        """Read the text of a file, strictly; an error names the place."""
         expect(document, str, "the text of a file")
         fields = members(
             parse(document),
@@ -314,7 +321,7 @@ class Transcript:
 class _Asked:
     """The queries of a file: those of its table, by their ids, and those in exchanges.
 
-    One that is written again is read, and its likelihood worked out, once.
+    A query that is written several times is read once.
     """
 
     def __init__(self, table: Any) -> None:
@@ -339,7 +346,7 @@ class _Asked:
         return query
 
     def query(self, value: Any) -> Query:
-        """What an exchange has: a query, or the id of one."""
+        """The query of an exchange, which is written out or given by its id."""
         if not isinstance(value, str) or isinstance(value, NumberText):
             return self._read(value)
         if value not in self._listed:
@@ -348,7 +355,7 @@ class _Asked:
         return self._listed[value]
 
     def check_all_used(self) -> None:
-        """Refuse a table with more than was asked: nobody knows what it is there for."""
+        """Refuse a table with queries that were not asked."""
         for name in sorted(self._unused):
             raise InvalidInput("no exchange names this query", f"queries.{name}")
 
@@ -364,7 +371,7 @@ def write(exchange: Exchange, growing: Growing) -> None:
 
 
 def no_such_response(likelihood: Likelihood[Any]) -> str:
-    """What to say of a response that a query does not have."""
+    """The message about a response that a query does not have."""
     # There can be more responses than can be counted, and long ones.
     known = [reprlib.repr(known) for known in islice(likelihood.responses, 7)]
     shown = ", ".join([*known[:6], "…"] if len(known) > 6 else known)
@@ -372,13 +379,22 @@ def no_such_response(likelihood: Likelihood[Any]) -> str:
 
 
 def check_version(version: Any) -> None:
-    """Refuse a file of a version that is not known here."""
+    """Refuse a file of an unknown version."""
     if not isinstance(version, NumberText) or version != str(VERSION):
         raise InvalidInput(f"unknown version; this is version {VERSION}", "version")
 
 
 def load_transcript(path: str | os.PathLike[str]) -> Transcript:
-    """Read a transcript file, strictly."""
+    """Read a transcript file, strictly: unknown fields and duplicate keys are errors.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import expost as xp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     xp.Transcript(xp.FiniteSet(["no", "yes"])).save(Path(folder) / "ann.json")
+    ...     xp.load_transcript(Path(folder) / "ann.json")
+    Transcript(FiniteSet(2 values), 0 exchanges)
+    """
     expect(path, (str, os.PathLike), "the name of a file")
     with at(os.fspath(path), ": "):
         return Transcript.from_json(read_text(path))

@@ -1,6 +1,17 @@
-"""Filters: a budget and its rule, as a transcript file names them.
+"""Filters: they accept queries until a budget is spent, each by its own rule.
 
-A filter asks an :class:`Account` of what was answered, and knows nothing else of it.
+========================================  ==========================================================
+filter                                    accepts a query if
+========================================  ==========================================================
+:class:`BasicFilter`                      the sum of the epsilons is within the budget
+:class:`SimplifiedFilter`                 the realized loss plus the query's epsilon is
+:class:`BayesianFilter`                   the realized loss after any of its responses is
+:class:`CompositionFilter`                a composition rule allows it, at a delta
+:class:`ApproximateFilter`                a composition rule or the Bayesian filter does
+========================================  ==========================================================
+
+A filter is a frozen description, as a query is. It asks an :class:`Account`, such as an
+:class:`~expost.loss.Odometer`, what was answered so far.
 """
 
 from __future__ import annotations
@@ -54,6 +65,10 @@ FILTERS: dict[str, type[Filter]] = {
 
 
 def filter_from_json(value: Any) -> Filter:
-    """The filter of a file, by its kind."""
+    """Read the filter of a transcript file, by its ``kind``; an error names the field.
+
+    >>> filter_from_json({"kind": "bayesian", "epsilon": "1"})
+    BayesianFilter(epsilon=1)
+    """
     kind, fields = of_kind(value, FILTERS, "filter")
     return kind.from_json(fields)

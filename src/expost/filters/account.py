@@ -1,4 +1,4 @@
-"""What a filter asks: an account of all that was answered so far."""
+"""What a filter asks: an account of what was answered so far."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["OVER_ANY_BUDGET", "Account", "WorstCase"]
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The loss that a filter fears from a query: in doubles, and exactly where that is needed.
+    """The loss that a query can lead to: in doubles, and exactly if that is needed.
 
-    Over a box there is nothing exact, and a loss that is not known to be within the budget is
-    taken to be above it.
+    Over a box nothing is exact, and a loss that is not known to be within the budget counts as
+    above it.
     """
 
     loss: Enclosure
@@ -62,10 +62,10 @@ OVER_ANY_BUDGET = WorstCase(NEVER, exact=lambda: INFINITE)
 
 
 class Account(ABC):
-    """What was answered so far, as far as a filter has to know it. Immutable.
+    """What a filter needs to know of what was answered so far. Immutable.
 
-    A class and not a structural protocol, so that a filter can tell an account from what was passed
-    by mistake without looking at its properties, each of which may be a search.
+    It is a class and not a structural protocol, so that a filter can reject other objects without
+    looking at their properties, each of which may be a search.
     """
 
     __slots__ = ()
@@ -82,7 +82,7 @@ class Account(ABC):
     @property
     @abstractmethod
     def effort(self) -> Effort:
-        """How hard to search where there is something to search for."""
+        """How hard to search, if losses are searched for."""
 
     @property
     @abstractmethod
@@ -97,7 +97,7 @@ class Account(ABC):
     @property
     @abstractmethod
     def exact_loss(self) -> Nats:
-        """The same, exactly, where it is not searched for."""
+        """The same, exactly, unless it is searched for."""
 
     @property
     @abstractmethod
@@ -117,7 +117,7 @@ class Account(ABC):
     @property
     @abstractmethod
     def different(self) -> int:
-        """How many different responses of different queries an exact loss goes through."""
+        """How many different exchanges an exact loss goes through."""
 
     @abstractmethod
     def total(self, rule: Rule) -> Total:
@@ -135,7 +135,7 @@ class Account(ABC):
     def worst_after(self, query: Query, times: int, budget: Nats) -> WorstCase:
         """The realized loss after some more queries, at worst over responses.
 
-        What is searched for is so until it is on one side of the budget.
+        A search ends when it is on one side of the budget.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""A filter that goes by a composition rule alone, and never looks at a response."""
+"""A filter that follows a composition rule alone, and never looks at a response."""
 
 from __future__ import annotations
 
@@ -21,10 +21,17 @@ __all__ = ["CompositionFilter"]
 
 @dataclass(frozen=True, init=False, repr=False)
 class CompositionFilter(Filter):
-    """Accept while a composition rule says that an (epsilon, delta) budget is kept.
+    """Accept a query while a composition rule says that an (epsilon, delta) budget is kept.
 
-    ``loss`` and ``loss_at_worst`` are the least epsilon on which the rule would have accepted all
-    of it, at this delta. Proof: docs/theory/approximate.md.
+    ``loss`` and ``loss_at_worst`` are the least epsilon at which the rule accepts all queries, at
+    this delta. Proof: docs/theory/approximate.md.
+
+    >>> import expost as xp
+    >>> rule = xp.filters.rules.Renyi(order=8)
+    >>> guard = xp.CompositionFilter(epsilon=1, delta="1e-6", rule=rule)
+    >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
+    >>> bool(guard.decide(start, xp.randomized_response(epsilon="0.1")))
+    True
     """
 
     kind: ClassVar[str] = "composition"

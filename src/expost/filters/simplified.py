@@ -13,9 +13,17 @@ __all__ = ["SimplifiedFilter"]
 
 @final
 class SimplifiedFilter(Filter):
-    """Accept while loss + epsilon is within the budget (paper, Algorithm 3).
+    r"""Accept a query while loss + epsilon is within the budget (paper, Algorithm 3).
 
-    Proof: docs/theory/filters.md.
+    .. math:: \max_x \ell(x) - \min_x \ell(x) + \varepsilon \le \varepsilon_g
+
+    It is cheaper than :class:`BayesianFilter` and accepts no more. Proof: docs/theory/filters.md.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
+    >>> bool(xp.SimplifiedFilter(epsilon=2).decide(xp.Odometer(transcript), query))
+    True
     """
 
     kind: ClassVar[str] = "simplified"

@@ -43,7 +43,7 @@ class BoxLogLikelihood(Tallied[Box]):
     searched: ClassVar[bool] = True
     different: ClassVar[int] = 0  # nothing but epsilons is summed exactly
     _ordered: list[Entry] | None = field(default=None, repr=False)
-    """The terms by content id and position, as far as they are known already."""
+    """The terms by content id and position, if they are known already."""
 
     @classmethod
     def flat(cls, domain: Box) -> BoxLogLikelihood:
@@ -63,7 +63,7 @@ class BoxLogLikelihood(Tallied[Box]):
 
     @property
     def terms(self) -> Counter[ScoreTerm]:
-        """How often each term is there, in the order of content ids and positions."""
+        """How often each term occurs, in the order of content ids and positions."""
         return _counted(self._in_order())
 
     def _in_order(self) -> list[Entry]:
@@ -104,7 +104,7 @@ class BoxLogLikelihood(Tallied[Box]):
         return self._capped(loss)
 
     def _capped(self, loss: Enclosure) -> Enclosure:
-        """A loss that is far below the sum of the epsilons needs no exact sum to say so."""
+        """A loss far below the sum of the epsilons needs no exact sum to say so."""
         about = math.fsum(term.epsilon * times for _, term, times in self._in_order())
         if self._charged is None and loss.upper < 0.999 * about:
             return loss
@@ -131,9 +131,9 @@ class BoxLogLikelihood(Tallied[Box]):
         return WorstCase(self._after(query, times - 1, limit, effort).loss + epsilon)
 
     def _sum_of_epsilons(self, query: Query, times: int, budget: Nats) -> WorstCase | None:
-        """What basic composition says, if that is enough; it costs no search."""
+        """The bound of basic composition, if that is enough; it costs no search."""
         charge = query.ceiling(self.domain)
-        # An exact sum goes through all of the tally, and is seldom needed.
+        # An exact sum goes through the whole tally, and is seldom needed.
         sums = WorstCase(
             (self.charged + Added.of(charge) * times).enclosure,
             exact=lambda: self.exact_spent + charge * times,
@@ -144,8 +144,8 @@ class BoxLogLikelihood(Tallied[Box]):
         return replace(sums, loss=Enclosure(0.0, min(sums.loss.upper, most.upper)))
 
     def _after(self, query: Query, times: int, limit: float, effort: Effort) -> WorstCase:
-        """The realized loss after so many responses, at worst, against a limit."""
-        # No response adds more than epsilon, and that is often enough.
+        """The realized loss after several more queries, at worst, against a limit."""
+        # No response adds more than epsilon, and that often decides.
         glance = replace(effort, nodes=min(_GLANCE, effort.most))
         simple = self._at_most_epsilons(query, times, limit, glance)
         if simple.upper <= limit:
@@ -160,7 +160,7 @@ class BoxLogLikelihood(Tallied[Box]):
     def _at_most_epsilons(
         self, query: Query, times: int, limit: float, effort: Effort
     ) -> Enclosure:
-        """The realized loss after some queries, at worst, by the loss now and their epsilons.
+        """Bounds on the worst loss after some queries, from the loss now and their epsilons.
 
         It is at most the sum of the two, and at least their difference, whichever is larger.
         """
@@ -170,9 +170,9 @@ class BoxLogLikelihood(Tallied[Box]):
         return Enclosure(lower, (loss + epsilons).upper)
 
     def _after_some(self, query: Query, times: int, limit: float, effort: Effort) -> WorstCase:
-        """The realized loss after one of the sufficient responses, given so many times.
+        """The worst realized loss over the sufficient responses, each repeated ``times`` times.
 
-        Where it would take too many of them, after a loud one: then there is no upper end.
+        If there are too many of them, after a loud one: then there is no upper end.
         """
         likelihood = query.on(self.domain)
         most = self.spent + query.ceiling(self.domain).enclosure * times
@@ -183,7 +183,7 @@ class BoxLogLikelihood(Tallied[Box]):
         losses = [capped(loss, most) for loss in found]
         for position, loss in zip(tried, losses, strict=True):
             if loss.lower > limit:
-                # One response that breaks the budget is enough; the others may be worse still.
+                # One response that breaks the budget is enough; others may be even worse.
                 response = likelihood.responses[position]
                 return WorstCase(Enclosure(loss.lower, math.inf), response=response)
         lower = max(loss.lower for loss in losses)
@@ -194,7 +194,7 @@ class BoxLogLikelihood(Tallied[Box]):
         return WorstCase(Enclosure(lower, upper), response=likelihood.responses[worst])
 
     def found(self, effort: Effort) -> tuple[Point, Point]:
-        """The likeliest point and the unlikeliest that a search of one decision finds."""
+        """The likeliest and the unlikeliest point that a search within one decision finds."""
         return found_points(self.terms, self.domain, effort.deciding())
 
     def most_apart(self, effort: Effort) -> Apart | None:
@@ -214,7 +214,7 @@ class BoxLogLikelihood(Tallied[Box]):
 
 
 def _counted(entries: Iterable[Entry]) -> Counter[ScoreTerm]:
-    """How often each term is there; different queries may have equal ones."""
+    """How often each term occurs; different queries may have equal ones."""
     terms: Counter[ScoreTerm] = Counter()
     for _, term, times in entries:
         terms[term] += times

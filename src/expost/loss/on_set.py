@@ -1,6 +1,6 @@
 """ℓ over a finite set: one double per value, up to a common constant, with one bound on all errors.
 
-What was summed is tallied, so that the exact likelihood ratio of two values can be had where
+What was summed is tallied, so that the likelihood ratio of two values can be worked out exactly if
 doubles are too coarse. Proof: docs/theory/realized_loss.md.
 """
 
@@ -129,7 +129,7 @@ class SetLogLikelihood(Tallied[FiniteSet]):
         return ExactSums(self.domain, sums, error, [*self.tally, extra]).spread
 
     def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
-        # D of several responses is the sum of theirs, so the worst that can happen is one response
+        # D of several responses is the sum of theirs, so the worst case is one response
         # over and over.
         likelihood = query.on(self.domain)
         if isinstance(likelihood, Pairwise):
@@ -140,7 +140,7 @@ class SetLogLikelihood(Tallied[FiniteSet]):
     def _worst_pair(self, likelihood: Pairwise, times: int) -> WorstCase:
         # D is epsilon for values that can be told apart, and zero for others.
         high, low = widest_pair(self.values, likelihood.told_from)
-        # Their difference is not negative, for of a pair and its reverse one is not.
+        # The difference is not negative: of a pair and its reverse, one is not.
         widest = enclose(float(self.values[high]), float(self.values[low]), self.error)
         now, epsilon = self._loss, likelihood.epsilon
         apart = capped(widest, now) + epsilon.enclosure * times
@@ -156,7 +156,7 @@ class SetLogLikelihood(Tallied[FiniteSet]):
         upper = max(loss.upper for loss in losses.values())
 
         def exact() -> Nats:
-            # A response whose loss is surely below that of another one need not be looked at.
+            # Skip responses whose loss is surely below that of another one.
             candidates = [i for i, loss in losses.items() if loss.upper >= lower]
             return max(self.exact_spread_with(Summand(query, i, times)) for i in candidates)
 
@@ -196,7 +196,7 @@ class SetLogLikelihood(Tallied[FiniteSet]):
 
 
 def rounded_sum_error(first: float, second: float, highest: float, lowest: float) -> float:
-    """The error of sums between these extremes whose parts have these errors."""
+    """The error of sums between these extremes, given the errors of their parts."""
     magnitude = max((abs(x) for x in (highest, lowest) if math.isfinite(x)), default=0.0)
     return 0.0 if first == second == magnitude == 0 else up(up(first + second) + UNIT * magnitude)
 
@@ -213,7 +213,7 @@ def enclose(highest: float, lowest: float, error: float) -> Enclosure:
 
 
 def _repeated(term: Term, times: int) -> tuple[Floats, float]:
-    """The logarithms of a response that is given so many times, and their error."""
+    """The logarithms of a response that is given ``times`` times, and their error."""
     if times == 1 or term.error == 0:  # without an error all logarithms are zero, or none
         return term.logs, term.error
     logs = term.logs * times

@@ -85,7 +85,7 @@ class Columns(NamedTuple):
 
     @property
     def exponents(self) -> Ints:
-        """Of the powers of two by which coordinates are of size 1; integers stay as they are.
+        """The powers of two that bring coordinates to size 1; integers stay as they are.
 
         Nothing is rounded by them, and no width is too small.
         """
@@ -97,7 +97,7 @@ class Columns(NamedTuple):
 def both_directions(terms: TermArrays, columns: Columns) -> tuple[PackedProblem, PackedProblem]:
     """The largest sum of the terms over a box, and the largest of its negative.
 
-    After the terms come what is FLAT, one for each group.
+    After the terms come FLAT ones, one for each group.
     """
     groups, exponents = len(columns.groups), columns.exponents
     lo, hi = np.ldexp(columns.lo, -exponents), np.ldexp(columns.hi, -exponents)
@@ -169,7 +169,7 @@ def _constants(kind: int, epsilon: float, lo: float, hi: float) -> tuple[float, 
         steepest = max(abs(lo), abs(hi))
         h = steepest**2 / 4  # the largest value is twice that, as it is of a tent
         return h, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, steepest, -math.inf, 32 + 24 * h
-    # A jump may be anywhere within the blur: outward where that makes more, inward to be sure.
+    # A jump may be anywhere within the blur: outward for a bound, inward for a certain value.
     out = BLUR if kind == WINDOW else -BLUR
     jumps = lo - out, hi + out, lo + out, hi - out
     return h, *jumps, 0.0, 0.0, 4 * h, -math.inf, 8 * h
@@ -231,7 +231,7 @@ def _straight(kind: int, epsilon: float, lo: float, hi: float) -> tuple[Floats, 
         return points, -points * points / 2
     if kind not in (WINDOW, HOLE):
         return np.empty(0), np.empty(0)
-    # Where it is surely high, so that points which are found there count.
+    # Where it is certainly high, so that points found there count.
     out = 4 * BLUR if kind == HOLE else -4 * BLUR
     points = np.array([x for x in (lo - out, hi + out) if math.isfinite(x)])
     return points, np.full(len(points), epsilon / 2)

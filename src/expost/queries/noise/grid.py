@@ -58,13 +58,13 @@ class OnGrid(Query):
         return int(exact(self.range[1]) / self.grid) - self.first
 
     def steps(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """How many steps above the lower end the grid points next to scores are."""
+        """How many steps above the lower end the grid points nearest to scores are."""
         return np.rint(shares(scores, self.range) * self.cells).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GridQuery(OnGrid):
-    """One that has an epsilon."""
+    """A query on a grid that has an epsilon."""
 
     epsilon: Fraction
 
@@ -80,7 +80,7 @@ class GridQuery(OnGrid):
 
 
 def read_grid(fields: dict[str, Any]) -> tuple[Score, Ends, Any]:
-    """Score, range and grid of a file; the last one is yet to be read."""
+    """Score, range and grid from a file; the grid is not read yet."""
     with at("range"):
         ends = array(fields["range"])
     score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))

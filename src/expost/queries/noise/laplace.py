@@ -90,7 +90,7 @@ class _LaplaceOnBox(NoisyOnBox):
         query, score = self.query, self.score
         epsilon, cells = query.epsilon, query.cells
         low, high = map(Fraction, query.range)
-        # Beyond the range every response is like the end.
+        # Every response beyond the range has the same term as the end.
         cell = min(cells, max(0, self.noise.low + position - query.first))
         scale = epsilon / (high - low)
         shift = -scale * low - epsilon * cell / cells
@@ -101,9 +101,9 @@ class _LaplaceOnBox(NoisyOnBox):
             return flat
         error = (
             form.moved
-            # Half a step for the grid, and a share that is off by some roundings.
+            # Half a step of the grid, and a share that is off by a few roundings.
             + epsilon * (Fraction(1, 2 * cells) + 8 * UNIT)
-            # What the range forgives, and heavy/light, which is just below e^(epsilon/cells).
+            # The tolerance at the ends, and heavy/light, which is just below e^(epsilon/cells).
             + epsilon * (FORGIVEN + Fraction(1, 2**40))
         )
         if error >= epsilon / 2:
@@ -121,7 +121,7 @@ def laplace(
 ) -> Laplace:
     """A weighted sum of coordinates with Laplace noise; the response is a multiple of the grid.
 
-    No score may leave the range, whose ends are multiples of the grid.
+    All scores must be in the range, whose ends are multiples of the grid.
 
     >>> laplace({"age": 1}, range=(0, 120), grid=1, epsilon="1")
     Laplace(1 weight in [0, 120], grid=1, epsilon=1)

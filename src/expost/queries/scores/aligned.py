@@ -41,28 +41,28 @@ SMALLEST = Fraction(1, 2**1074)
 # Below this no sum of products can overflow on the way, rounding included.
 _LARGEST = 2**1023
 
-# What decimals lose on their way to doubles is not worth an error: 0.1 times 100 is 5.6e-16 above
-# 10. Scores are clipped to the range in any case, and accounted as such.
+# What decimals lose as doubles is not worth an error: 0.1 times 100 is 5.6e-16 above 10. Scores are
+# clipped to the range in any case, and accounted for as such.
 FORGIVEN = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The exact value of an extreme score, and the words for where it is."""
+    """The exact value of an extreme score, and where it is, in words."""
 
     value: Fraction
     words: Callable[[], str]
 
     @property
     def where(self) -> str:
-        """For messages: most scores keep to their range, and nobody asks."""
+        """For messages only, so it is worked out when needed."""
         return self.words()
 
 
 class Form(NamedTuple):
     """An affine form on a box, in doubles.
 
-    In real numbers it is within ``top / under`` of the form of the score that is sampled by.
+    In real numbers it is within ``top / under`` of the score that is sampled.
     """
 
     weights: tuple[float, ...]
@@ -122,7 +122,7 @@ class AlignedScore(ABC):
 
     @cached_property
     def rounding(self) -> Fraction:
-        """How far the doubles are from the real score, at most, anywhere on the domain.
+        """How far the doubles can be from the real score, anywhere on the domain.
 
         A product goes through at most n + 1 roundings, n the number of weights that are not zero;
         and it loses up to half of the smallest double where it is below normal ones.
@@ -136,12 +136,12 @@ class AlignedScore(ABC):
 
     @property
     def magnitude(self) -> Fraction:
-        """The largest that the sum of the sizes of its parts can be."""
+        """The largest possible sum of the absolute values of its parts."""
         return Fraction(*self._magnitude)
 
     @abstractmethod
     def extreme(self, sign: int) -> Extreme:
-        """The largest score for sign 1, the smallest one for sign -1."""
+        """The largest score (sign 1) or the smallest one (sign -1)."""
 
     @property
     def ends(self) -> tuple[int, int, int]:
@@ -193,7 +193,7 @@ class BoxScore(AlignedScore):
 
     @property
     def _width(self) -> int:
-        """By how much the score changes on a box without categories, times its denominator."""
+        """How much the score varies on a box without categories, times its denominator."""
         return sum(map(mul, map(abs, self.tops), self._box.integers[1]))
 
     @property
@@ -208,7 +208,7 @@ class BoxScore(AlignedScore):
         return middle - width, middle + width, 2 * self.bottom * under
 
     def corner(self, sign: int) -> tuple[float, ...]:
-        """Where the score is extreme: every coordinate on the side that its weight says.
+        """Where the score is extreme: every coordinate at the end that its weight selects.
 
         So are the doubles, for products and sums are monotone in each coordinate when rounded, and
         in the weight of a category.
@@ -297,8 +297,8 @@ def check_within(score: AlignedScore, ends: Ends) -> None:
 
 
 def shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
-    """How far up a range scores are, from 0 to 1."""
+    """Where scores are in a range, from 0 to 1."""
     low, high = map(float, ends)
-    # What overflows is beyond the range by far, and clipped like the rest.
+    # What overflows is far beyond the range, and clipped like the rest.
     with np.errstate(over="ignore"):
         return np.clip((scores - low) / (high - low), 0.0, 1.0)

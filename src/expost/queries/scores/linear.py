@@ -37,7 +37,7 @@ class Linear(Query):
     kind: ClassVar[str] = "linear"
     score: Score
     range: Ends | None
-    """None stands for the exact range of the score on the domain, rounded outward."""
+    """None means the exact range of the score on the domain, rounded outward."""
     clip: bool
     epsilon: Fraction
 
@@ -154,9 +154,9 @@ def linear(
 ) -> Linear:
     """A one-bit query about a weighted sum of coordinates; the response is an end of its range.
 
-    ``weights`` go by name where the coordinates have names, and by position in a plain box.
-    Without ``range`` it is the exact range of the score on the domain. With ``clip`` scores beyond
-    the range count as its nearest end; otherwise there must be none.
+    ``weights`` go by name if the coordinates have names, and by position in a plain box. ``range``
+    is by default the exact range of the score on the domain. With ``clip``, scores beyond the range
+    count as its nearest end; otherwise there must be none.
 
     >>> linear({"age": 0.0855, "sex": 0.4617}, range=(0, 12), clip=True, epsilon="1")
     Linear(2 weights clipped to [0, 12], epsilon=1)

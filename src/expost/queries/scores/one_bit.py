@@ -41,9 +41,9 @@ class Grid:
         return cls(light, heavy, int(double_below(Fraction(heavy - light))))
 
     def means(self, ends: Ends) -> tuple[Fraction, Fraction]:
-        """What the low and the high response have to stand for to be right on average.
+        """What the low and the high response must stand for to be unbiased.
 
-        By the weights that are sampled: the high one has light + share · span of their total.
+        From the sampled weights: the high one has light + share · span of their total.
         """
         low, high = map(Fraction, ends)
         step = (high - low) / self.span
@@ -66,13 +66,13 @@ def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weig
 
 
 def one_bit_meaning(ends: Ends, responses: Ends, epsilon: Fraction) -> Unbiased:
-    """What two responses say of a score that are sampled by the weights of :class:`Grid`."""
+    """What two responses say about a score, if they are sampled by the weights of :class:`Grid`."""
     means = dict(zip(responses, Grid.at(epsilon).means(ends), strict=True))
     return Unbiased(ends, means.__getitem__)
 
 
 def read_range(range: Sequence[float]) -> Ends:
-    """The two ends of a range as a person writes them."""
+    """Read the two ends of a range as they were written."""
     ends = each(range, number, "range")
     if len(ends) != 2 or not ends[0] < ends[1] or not math.isfinite(float(ends[1]) - ends[0]):
         raise InvalidInput("must be two ends, the lower one first", "range")

@@ -27,7 +27,7 @@ __all__ = ["ScoreLikelihood", "relative_share"]
 
 
 class ScoreLikelihood(BoxLikelihood):
-    """Two responses, the higher one the more likely the higher the score."""
+    """Two responses; the high one is likelier the higher the score."""
 
     link: ClassVar[Link]
 
@@ -40,16 +40,16 @@ class ScoreLikelihood(BoxLikelihood):
 
     @abstractmethod
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How far up scores are, between 0 and 1, as it is sampled."""
+        """The share of each score, between 0 and 1, as it is sampled."""
 
     @staticmethod
     @abstractmethod
     def share_error(position: int, growth: Fraction) -> Fraction:
-        """What the rounding of a share can change in the logarithm of a response's weight."""
+        """How much the rounding of a share can change the logarithm of a response's weight."""
 
     @abstractmethod
     def _form(self, sign: int, epsilon: float) -> tuple[int, int, int]:
-        """Scale and shift that make z of a score, for the high (1) or the low response (-1).
+        """Scale and shift from a score to z, for the high (1) or the low response (-1).
 
         As integers over a third one, which is positive.
         """
@@ -72,7 +72,7 @@ class ScoreLikelihood(BoxLikelihood):
         return share + Fraction(1, 2 * grid.light)
 
     def position(self, response: Any) -> int | None:
-        # An exchange holds the very object.
+        # An exchange holds the same object.
         for place, own in enumerate(self.responses):
             if own is response:
                 return place
@@ -111,7 +111,7 @@ class ScoreLikelihood(BoxLikelihood):
         return ScoreTerm(self.link, known.epsilon, form.weights, form.offset, above(error, under))
 
     def _flat(self, error: Fraction) -> ScoreTerm:
-        """A constant. All logarithms are within epsilon of each other, so half of it from one."""
+        """A constant: all logarithms are within epsilon of each other, so within half of it."""
         zeros = (0.0,) * len(self._score.weights)
         return ScoreTerm(self.link, float(self._epsilon), zeros, 0.0, double_above(error))
 
@@ -142,8 +142,8 @@ def _known(kind: type[ScoreLikelihood], epsilon: Fraction, position: int) -> _Kn
 
 
 def relative_share(error: Fraction, position: int, growth: Fraction) -> Fraction:
-    """The change if a share, times a double, has a relative error where it matters.
+    """The change if the product of a share and a double has a relative error.
 
-    It is relative to the high weight then, but not to what it leaves for the low one.
+    The error is then relative to the high weight, but not to what is left for the low one.
     """
     return error * (min(growth, Fraction(1)) if position else growth)

@@ -1,4 +1,4 @@
-"""An affine score, as it is written: weights by name or by position, and an intercept."""
+"""An affine score as it is written: weights by name or by position, and an intercept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from expost.queries.words import listed
 __all__ = ["Score", "WeightsLike", "read_score", "weights_from_json"]
 
 Weight = float | dict[str, float]
-"""Of a coordinate, or of each of its categories."""
+"""The weight of a coordinate, or of each of its categories."""
 
 WeightLike = float | Mapping[str, float]
 WeightsLike = Mapping[str, WeightLike] | Mapping[str, float] | Sequence[WeightLike]
@@ -37,7 +37,7 @@ class Score:
 
     @property
     def coordinates(self) -> str:
-        """Those that it depends on, in words."""
+        """The coordinates that it depends on, in words."""
         used = [j for j, weight in enumerate(self.weights) if weight not in (0.0, {})]
         if self.names is None:
             return f"{len(used)} of {len(self.weights)} coordinates"
@@ -136,7 +136,7 @@ def _weight(weight: Any) -> Weight:
 
 
 def read_score(weights: WeightsLike, intercept: float) -> Score:
-    """A score as a person writes it."""
+    """Read a score as it was written."""
     names: tuple[str, ...] | None = None
     values: list[Weight] = []
     if (plain := doubles(weights)) is not None:

@@ -24,7 +24,7 @@ class Columns(BySufficientTerms):
         self, domain: FiniteSet, responses: Sequence[Value], columns: Sequence[Weights]
     ) -> None:
         self.domain = domain
-        # What no value can give is not in the range of the query.
+        # A response that no value can give is not one of the query.
         possible = [i for i, column in enumerate(columns) if column.any()]
         self.responses = tuple(responses[i] for i in possible)
         self._columns = [columns[i] for i in possible]
@@ -51,7 +51,7 @@ class Columns(BySufficientTerms):
         return self._columns[position]
 
     def term(self, position: int) -> Term:
-        # All of them are kept, for the filter goes through all of them every time.
+        # All are kept, because the filter goes through all of them every time.
         if position not in self._terms:
             self._terms[position] = Term(self.weights(position))
         return self._terms[position]

@@ -33,7 +33,7 @@ def read_table(probabilities: Any) -> tuple[Weights, int]:
         raise InvalidInput("must be rows of numbers, one row per value")
     read = _from_exact if entries.dtype == object else _from_floats
     weights, denominator = read(entries)
-    # Lowest terms and one type of array: equal channels have equal weights, however given.
+    # Lowest terms and one array type, so that equal channels have equal weights.
     common = math.gcd(denominator, int(np.gcd.reduce(weights, axis=None)))
     weights = as_weights(weights // common, denominator // common)
     weights.setflags(write=False)
@@ -69,7 +69,7 @@ def _entry(entry: Any) -> Any:
 
 
 def _doubles(entries: NDArray[Any]) -> NDArray[np.float64]:
-    # A narrow float means its own shortest decimal, not that of the wider one.
+    # A narrow float stands for its own shortest decimal, not for that of a double.
     texts = entries if entries.dtype == np.float64 else entries.astype("U")
     return texts.astype(np.float64)
 

@@ -1,4 +1,4 @@
-"""Likelihoods that tell two values apart fully, or not at all."""
+"""Likelihoods under which two values are told apart fully or not at all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def two_weights(epsilon: Fraction) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """How likely bits are: the same for all inputs, for values are alike."""
+    """How likely bits are; the same for all inputs, because values are alike."""
 
     own: Fraction
     """The bit of the input."""
@@ -68,20 +68,20 @@ class Pairwise(FiniteLikelihood):
 
     @abstractmethod
     def telling(self, value: int, other: int) -> int:
-        """A response that speaks for a value, and against another one that can be told from it."""
+        """A response that speaks for a value, and against another that is told apart from it."""
 
     @property
     def chances(self) -> tuple[Fraction, Fraction] | None:
-        """How likely a response speaks for the true value, and for one that it is told from.
+        """How likely a response speaks for the true value, and for a value told apart from it.
 
-        None where that is not the same for all values.
+        None if that is not the same for all values.
         """
         return None
 
     def bits(self, place: int) -> Bits | None:
         """How likely the bits of a response are, for the value at this place.
 
-        None where responses are few, and not made of a bit for each value.
+        None if responses do not consist of a bit for each value.
         """
         return None
 
