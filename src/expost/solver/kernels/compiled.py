@@ -12,16 +12,14 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from expost.errors import InvalidInput
 
-__all__ = ["INSTALL", "Code", "Kernel", "compiled", "kept", "load", "machine_code", "places"]
-
-INSTALL = "pip install --upgrade numba llvmlite"
+__all__ = ["Code", "Kernel", "compiled", "disabled", "kept", "load", "machine_code", "places"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -101,7 +99,7 @@ def target_machine() -> Any:
 @cache
 def machine_code() -> Code | None:
     """The code, from the disk or compiled; None if NUMBA_DISABLE_JIT says so."""
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    if disabled():
         return None
     try:
         return Code(load(list(places()), _compiler))
@@ -109,11 +107,16 @@ def machine_code() -> Code | None:
         raise InvalidInput(_missing(error)) from None
 
 
+def disabled() -> bool:
+    """Whether kernels run as plain Python, because NUMBA_DISABLE_JIT says so."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
 def _missing(error: ImportError) -> str:
     why = " ".join(str(error).split())
     return (
-        f"a search over a box needs numba, which cannot be imported ({why}): {INSTALL}, "
-        "or set NUMBA_DISABLE_JIT=1 to search slowly without it"
+        f"a search over a box needs numba, which cannot be imported ({why}): pip install --upgrade "
+        "numba llvmlite, or set NUMBA_DISABLE_JIT=1 to search slowly without it"
     )
 
 
@@ -132,7 +135,7 @@ def load(directories: list[Path], compiler: Callable[[], Callable[[], bytes]]) -
     return image
 
 
-def kept(directories: list[Path]) -> tuple[Path, bytes] | None:
+def kept(directories: Iterable[Path]) -> tuple[Path, bytes] | None:
     """Where the code for this computer is, in the first of some directories that has it whole."""
     name = _name()
     for directory in directories:
