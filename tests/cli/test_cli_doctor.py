@@ -160,3 +160,22 @@ def test_files_that_cannot_be_used_are_wrong(doctor: Doctor, tmp_path: Path) -> 
     assert code == 1
     assert "bad.json: 'domain' is missing" in wrong(told)
     assert "cannot be read" in wrong(doctor("--secret", tmp_path / "nowhere.json")[1])
+
+
+def test_the_page_about_installation_shows_what_it_prints(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but the versions and places of a computer."""
+    page = (PROJECT.parent / "docs" / "guide" / "install.md").read_text(encoding="utf-8")
+    shown = page.partition("```text\n")[2].partition("```")[0]
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    Path("secret.json").write_text('"yes"')
+    Path("secret.json").chmod(0o644)
+    code, out, _ = run("doctor", "--secret", "secret.json")
+    assert code == 1
+    assert [line[:13] for line in shown.splitlines()] == [line[:13] for line in out.splitlines()]
+    assert shown.splitlines()[-2:] == out.splitlines()[-2:]
+    for extra, purpose in EXTRAS.items():
+        assert f"| `{extra}` |" in page
+        assert f"(for {purpose})" in shown
