@@ -63,6 +63,7 @@ def test_commands_on_a_finite_domain_need_no_numba(finite: Path, tmp_path: Path)
         ["compare", finite],
         ["certify", finite, "--out", proof],
         ["verify", finite, proof],
+        ["reproduce", "examples", "--quick", "--out", tmp_path / "reproduced"],
     )
     program = (
         "import json\n"
