@@ -91,6 +91,18 @@ def test_it_works_where_numpy_is_missing(tmp_path: Path) -> None:
     assert "pip install --upgrade 'numpy>=" in result.stdout
 
 
+def test_a_package_that_is_too_old_is_wrong(
+    doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = tmp_path / "numpy-1.26.4.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.26.4\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    code, told = doctor()
+    assert code == 1
+    assert wrong(told).startswith("numpy 1.26.4 is older than 2.")
+
+
 def test_a_cache_that_cannot_be_written_is_wrong_until_kernels_are_there(
     doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

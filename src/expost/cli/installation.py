@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ EXTRAS = {
 """What each extra is for."""
 
 _MODULES = {"scikit-learn": "sklearn"}  # all others are imported by the name of their package
+_COMPILER = ("llvmlite", "numba")
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)>=(?P<least>[\d.]+)(?P<marker>.*)")
 _EXTRA = re.compile(r"extra == '(?P<extra>[\w-]+)'")
 
@@ -81,7 +83,7 @@ class Kernels:
         for part in (self.kept, *self.kept.parents) if self.kept is not None else ():
             if others_may_write(part.stat()):
                 what = f"others may write to {part}, and so change the kernels that are run"
-                yield Problem(what, f"chmod go-w {part}")
+                yield Problem(what, f"chmod go-w {shlex.quote(str(part))}")
 
 
 def packages() -> Iterator[Package]:
@@ -105,10 +107,8 @@ def _package(name: str, least: str, extra: str | None) -> Package:
         import_module(_MODULES.get(name, name))
     except Exception as error:  # whatever a broken package raises
         why = f"{name} cannot be imported: {error or type(error).__name__}"
-        boxes = "; finite domains work without it, boxes do not"
-        if name in ("numba", "llvmlite"):
-            why += boxes
-        return Package(name, extra, version, Problem(why, mend))
+        boxes = "; finite domains work without it, boxes do not" if name in _COMPILER else ""
+        return Package(name, extra, version, Problem(why + boxes, mend))
     if version is not None and _numbers(version) < _numbers(least):
         why = f"{name} {version} is older than {least}, which expost needs"
         return Package(name, extra, version, Problem(why, mend))
@@ -149,7 +149,7 @@ def transcript_problems(path: Path) -> Iterator[Problem]:
     for part in (path, directory):
         if others_may_write(part.stat()):
             what = f"others may write to {part}, and so give back a budget that was spent"
-            yield Problem(what, f"chmod go-w {part}")
+            yield Problem(what, f"chmod go-w {shlex.quote(str(part))}")
     if not can_be_written(directory):
         what = f"{path} cannot be replaced, so nothing can be asked: {directory} is not writable"
         yield Problem(what, "make its directory writable for you")
@@ -164,4 +164,4 @@ def secret_problems(path: Path) -> Iterator[Problem]:
         yield Problem(f"{path}: {error}", "name a file that has the subject's value")
         return
     if others_may_read(status):
-        yield Problem(f"others may read {path}", f"chmod 600 {path}")
+        yield Problem(f"others may read {path}", f"chmod 600 {shlex.quote(str(path))}")
