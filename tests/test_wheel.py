@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
@@ -32,9 +33,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(built: Path) -> ZipFile:
+def wheel(built: Path) -> Iterator[ZipFile]:
     (path,) = built.glob("*.whl")
-    return ZipFile(path)
+    with ZipFile(path) as archive:
+        yield archive
 
 
 @pytest.fixture(scope="module")
