@@ -32,6 +32,7 @@ COMMANDS = {
     "reproduce": "Run the experiments of the paper, and write a report.",
     "certify": "Write a proof of an upper bound on the realized loss.",
     "verify": "Check a proof of an upper bound on the realized loss.",
+    "doctor": "What is installed here, what of it does not work, and how to mend it.",
 }
 """What ``--help`` says about each, in the order of the list."""
 
