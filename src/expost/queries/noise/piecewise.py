@@ -242,8 +242,8 @@ class _PiecewiseOnBox(BoxLikelihood):
             form.weights,
             form.offset,
             error,
-            # All that a step depends on.
-            ruler=(self._score.weights, self._score.intercept, query.range, query.cells),
+            # All that a step depends on; the weights by name, as equal boxes have them.
+            ruler=(self._score.by_name, self._score.intercept, query.range, query.cells),
         )
 
     def term(self, position: int) -> ScoreTerm:

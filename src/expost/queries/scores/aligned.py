@@ -192,6 +192,11 @@ class BoxScore(AlignedScore):
         return Form(weights, offset, (units << 1021) + smallest, common * under << 1074)
 
     @property
+    def by_name(self) -> tuple[float, ...]:
+        """The weights in the order of :attr:`Box.order`."""
+        return tuple(self.weights[j] for j in self._box.order)
+
+    @property
     def _width(self) -> int:
         """By how much the score changes on a box without categories, times its denominator."""
         return sum(map(mul, map(abs, self.tops), self._box.integers[1]))
