@@ -10,18 +10,18 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import nullcontext
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
 from expost.errors import InvalidInput, at
 
 __all__ = [
+    "AsWritten",
     "NumberText",
     "array",
-    "as_written",
     "double",
     "doubles",
     "each",
@@ -38,6 +38,7 @@ __all__ = [
 T = TypeVar("T")
 
 LARGEST_INTEGER = 2**53
+_SHORT = 16  # characters: what has fewer is below the largest integer
 _INTEGER = re.compile(r"-?\d+")
 
 
@@ -91,23 +92,34 @@ def _too_deep(document: str) -> NoReturn:
     raise InvalidInput("nested too deep", f"line {line} column {column}") from None
 
 
-def as_written(tree: Any) -> Hashable:
-    """What was parsed, as a key: equal for what is written alike, but for the order of members."""
-    try:
-        return _key(tree)
-    except RecursionError:  # nothing that a reader takes is nested that deep
-        return object()
+class AsWritten(Generic[T]):
+    """What was made of parts of a document, by how these are written."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Any, T]] = {}
+
+    def get(self, tree: Any, make: Callable[[Any], T]) -> T:
+        """What was made of a tree that is written alike; else it is made now."""
+        try:
+            # It tells all apart but the label "1" and the number 1, and takes little time.
+            text = repr(tree)
+        except RecursionError:  # nothing that a reader takes is nested that deep
+            return make(tree)
+        known = self._known.get(text)
+        if known is not None and _alike(known[0], tree):
+            return known[1]
+        result = make(tree)
+        self._known.setdefault(text, (tree, result))
+        return result
 
 
-def _key(tree: Any) -> Hashable:
-    if isinstance(tree, _Repeated):
-        return object()  # like no other: what is wrong with it is to be found again
-    if isinstance(tree, dict):
-        return tuple([(name, _key(tree[name])) for name in sorted(tree)])
-    if isinstance(tree, list):
-        return tuple([x if type(x) is str else _key(x) for x in tree])
-    # The label "1" and the number 1 are equal texts.
-    return (tree,) if isinstance(tree, NumberText) else tree
+def _alike(one: Any, other: Any) -> bool:
+    """Whether labels are labels and numbers numbers in both of two trees of equal texts."""
+    if type(one) is not type(other) or isinstance(one, _Repeated):
+        return False  # what is wrong with a member that is given twice is to be found again
+    if isinstance(one, dict):
+        return all(map(_alike, one.values(), other.values()))
+    return not isinstance(one, list) or all(map(_alike, one, other))
 
 
 def members(
@@ -131,13 +143,13 @@ def members(
 
 def of_kind(value: Any, kinds: Mapping[str, T], what: str) -> tuple[T, dict[str, Any]]:
     """What an object names as its kind, and its other members."""
-    fields = members(value, required=("kind",), optional=None)
-    with at("kind"):
-        kind = kinds.get(text(fields["kind"]))
-        if kind is None:
+    others = members(value, required=("kind",), optional=None).copy()
+    name = others.pop("kind")
+    kind = kinds.get(name) if type(name) is str else None
+    if kind is None:
+        with at("kind"):
+            text(name)
             raise InvalidInput(f"unknown {what}; known: {', '.join(kinds)}")
-    others = fields.copy()
-    del others["kind"]
     return kind, others
 
 
@@ -180,9 +192,9 @@ def _items_at(values: Any, place: str) -> list[Any]:
 
 def doubles(values: Any) -> list[float] | None:
     """The numbers of a file's list as doubles, all at once; None where one has to be looked at."""
-    if type(values) is not list or any(type(value) is not NumberText for value in values):
+    if type(values) is not list or set(map(type, values)) != {NumberText}:
         return None
-    result = [float(value) for value in values]
+    result = list(map(float, values))
     return result if all(map(math.isfinite, result)) else None
 
 
@@ -206,8 +218,11 @@ def scalar(value: Any) -> int | float | str:
 
 def number(value: Any, what: str = "a number") -> int | float:
     """A finite number, as an integer if it is one that a double can hold."""
-    if isinstance(value, NumberText) and _INTEGER.fullmatch(value):
-        value = int(value[:30])  # absurdly long ones are too large all the same
+    if isinstance(value, NumberText):
+        if len(value) < _SHORT and value.isdecimal():
+            return int(value)
+        if _INTEGER.fullmatch(value):
+            value = int(value[:30])  # absurdly long ones are too large all the same
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         integer = int(value)
         if abs(integer) > LARGEST_INTEGER:
