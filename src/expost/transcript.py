@@ -26,7 +26,7 @@ from expost.files.regular import read_text
 from expost.filters import Filter, filter_from_json
 from expost.numbers import decimal_text
 from expost.queries import Likelihood, Query, check_query, query_from_json
-from expost.queries.work import LATELY, Work, check_work, most_work
+from expost.queries.work import LATELY, Work, most_work, too_much
 
 __all__ = [
     "Exchange",
@@ -214,7 +214,9 @@ class Transcript:
 
     def check_work(self, query: Query, length: int) -> None:
         """Refuse a query that would make too much work of reading a file of this length."""
-        check_work(query, self._work_with(query), length)
+        work, most = self._work_with(query), most_work(length)
+        if work > most:
+            raise too_much(query, work, most)
 
     def __len__(self) -> int:
         return len(self.exchanges)
@@ -304,17 +306,18 @@ class Transcript:
         Places are added to errors where they come up: a file has a dozen places to each exchange.
         """
         exchanges: list[Exchange] = []
-        domain, work = self.domain, Work(self.domain)
+        domain, work, most = self.domain, Work(self.domain), most_work(length)
         try:
             for entry in entries:
                 fields = members(entry, required=("query", "response"))
                 try:
                     query = asked.query(fields["query"])
-                    if work.plus(query) > most_work(length) and not work.closely:
+                    if work.plus(query) > most and not work.closely:
                         # Equal queries may be written in several ways, and then it is less.
                         before = (exchange.query for exchange in exchanges)
                         work = Work.by_content(domain, chain(before, [query]))
-                    check_work(query, work.total, length)
+                    if work.total > most:
+                        raise too_much(query, work.total, most)
                     likelihood = query.on(domain)
                 except InvalidInput as error:
                     raise error.within("query") from None

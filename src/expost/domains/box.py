@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from expost.domains.coordinates import Categories, Integers, Real, Side
 from expost.domains.finite import Point, Scalar, Value, coordinates_of, names_of
 from expost.errors import InvalidInput, at
 from expost.files.reading import items
-from expost.numbers import over_one
+from expost.numbers import double_above, over_one
 
 __all__ = ["Box", "by_name"]
 
@@ -93,8 +94,18 @@ class Box:
         return tuple(max(abs(column.lower), abs(column.upper)) for column in self.columns)
 
     @cached_property
-    def integers(self) -> tuple[list[int], list[int], list[int], int]:
-        """Of the columns, exactly: lower + upper, upper - lower, and the reach.
+    def grain(self) -> float:
+        """By how much a form changes at most if every coefficient is off by the smallest double."""
+        return double_above(sum(map(Fraction, self.reach), Fraction(1)) / 2**1074)
+
+    @cached_property
+    def halves(self) -> tuple[float, ...]:
+        """Half of the length of each column, rounded; the whole may be too large for a double."""
+        return tuple(column.upper / 2 - column.lower / 2 for column in self.columns)
+
+    @cached_property
+    def integers(self) -> tuple[list[int], list[int], int]:
+        """Of the columns, exactly: lower + upper, and upper - lower.
 
         They are integers over a power of two, the last one here.
         """
@@ -102,8 +113,7 @@ class Box:
         ends = [column.lower for column in self.columns] + [column.upper for column in self.columns]
         tops, under = over_one(ends)
         pairs = list(zip(tops[:size], tops[size:], strict=True))
-        sums, widths = [low + high for low, high in pairs], [high - low for low, high in pairs]
-        return sums, widths, [max(abs(low), abs(high)) for low, high in pairs], under
+        return [low + high for low, high in pairs], [high - low for low, high in pairs], under
 
     @cached_property
     def places(self) -> tuple[range, ...]:

@@ -132,9 +132,9 @@ def members(
         raise InvalidInput("is given twice", value.key)
     if optional is not None:
         allowed = (*required, *optional)
-        for key in value:
-            if key not in allowed:
-                raise InvalidInput(f"unknown field; known here: {', '.join(allowed)}", key[:60])
+        if not value.keys() <= set(allowed):
+            key = next(key for key in value if key not in allowed)
+            raise InvalidInput(f"unknown field; known here: {', '.join(allowed)}", key[:60])
     for key in required:
         if key not in value:
             raise InvalidInput(f"{key!r} is missing")
@@ -180,8 +180,7 @@ def each(values: Any, read: Callable[[Any], T], place: str = "") -> list[T]:
         for entry in entries:
             result.append(read(entry))
     except InvalidInput as error:
-        with at(f"{place}[{len(result)}]"):
-            raise error from None
+        raise error.within(f"{place}[{len(result)}]") from None
     return result
 
 
@@ -218,7 +217,10 @@ def scalar(value: Any) -> int | float | str:
 
 def number(value: Any, what: str = "a number") -> int | float:
     """A finite number, as an integer if it is one that a double can hold."""
-    if isinstance(value, NumberText):
+    kind = type(value)
+    if kind is int and -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
+        return int(value)
+    if kind is NumberText:
         if len(value) < _SHORT and value.isdecimal():
             return int(value)
         if _INTEGER.fullmatch(value):
@@ -242,13 +244,14 @@ def whole(value: Any, *, at_least: int | None = None) -> int:
     return result
 
 
+_NUMBERS = (NumberText, float)
 # float() would take these, but none of them is a number that a person wrote.
 _NOT_NUMBERS = (str, bool, np.bool_, np.ndarray, np.complexfloating, bytes)
 
 
 def double(value: Any, what: str = "a number") -> float:
     """A number that is used as the nearest double: a weight, a bound, a score."""
-    if type(value) is not NumberText and isinstance(value, _NOT_NUMBERS):
+    if type(value) not in _NUMBERS and isinstance(value, _NOT_NUMBERS):
         raise InvalidInput(f"must be {what}")
     try:
         result = float(value)

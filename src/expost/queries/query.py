@@ -156,8 +156,10 @@ def check_query(query: object) -> None:
 
 def read_epsilon(epsilon: ExactLike) -> Fraction:
     """A query's epsilon as a person writes it, exactly."""
-    with at("epsilon"):
+    try:
         return positive(epsilon, at_most=LARGEST_EPSILON)
+    except InvalidInput as error:
+        raise error.within("epsilon") from None
 
 
 def read_delta(delta: ExactLike, place: str = "delta") -> Fraction:

@@ -8,7 +8,7 @@ from expost.domains import Domain
 from expost.errors import InvalidInput
 from expost.queries.query import Query
 
-__all__ = ["LATELY", "Work", "check_work", "most_work"]
+__all__ = ["LATELY", "Work", "most_work", "too_much"]
 
 LATELY = 1000
 """So many exchanges later a query is still remembered, and takes no more."""
@@ -52,11 +52,9 @@ def most_work(length: int) -> int:
     return int(_PER_MEGABYTE * max(1.0, length / 2**20))
 
 
-def check_work(query: Query, work: int, length: int) -> None:
-    """Refuse the query with which it is more than a file of this length may take."""
-    most = most_work(length)
-    if work > most:
-        raise InvalidInput(
-            f"its {query.kind} queries take {work:,} steps to set up, and at most {most:,} are "
-            "taken for a file of this size; queries that were asked before take no more"
-        )
+def too_much(query: Query, work: int, most: int) -> InvalidInput:
+    """What to raise at the query with which it is more than that."""
+    return InvalidInput(
+        f"its {query.kind} queries take {work:,} steps to set up, and at most {most:,} are taken "
+        "for a file of this size; queries that were asked before take no more"
+    )

@@ -100,7 +100,7 @@ class _LaplaceOnBox(NoisyOnBox):
         if form is None:
             return flat
         error = (
-            form.moved
+            Fraction(form.moved)
             # Half a step for the grid, and a share that is off by some roundings.
             + epsilon * (Fraction(1, 2 * cells) + 8 * UNIT)
             # What the range forgives, and heavy/light, which is just below e^(epsilon/cells).
