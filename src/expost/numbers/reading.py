@@ -30,9 +30,10 @@ def exact(number: ExactLike) -> Fraction:
     >>> exact(0.3), exact("0.3"), exact("1/3")
     (Fraction(3, 10), Fraction(3, 10), Fraction(1, 3))
     """
-    if type(number) is Fraction:  # asking whether it is one takes longer than all else
+    # Asking whether something is a Fraction, or supports float, takes longer than all else.
+    if type(number) is Fraction:
         return _modest(number)
-    if isinstance(number, bool) or not isinstance(number, (str, SupportsFloat)):
+    if isinstance(number, bool) or not isinstance(number, (str, float, int, SupportsFloat)):
         raise InvalidInput("must be a number")
     if isinstance(number, int):
         return _modest(Fraction(number))

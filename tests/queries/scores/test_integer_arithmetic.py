@@ -65,7 +65,7 @@ def test_a_form_in_doubles_is_off_by_what_the_theory_says(
         + unit * abs(added)
         + smallest * (1 + sum(map(Fraction, score.reach)))
     )
-    assert least <= form.moved <= least * (1 + Fraction(1, 2**38)) + Fraction(1, 2**1050)
+    assert least <= form.moved <= least * (1 + Fraction(1, 2**28)) + Fraction(1, 2**1048)
 
 
 @pytest.mark.parametrize("position", [0, 1])
@@ -88,7 +88,7 @@ def test_the_error_of_a_linear_term_is_the_sum_of_its_parts(position: int, clip:
         + abs(Fraction(0.3) - epsilon)
     )
     found = likelihood.term(position).error
-    assert error <= found <= error * (1 + Fraction(1, 2**38))
+    assert error <= found <= error * (1 + Fraction(1, 2**28))
 
 
 def _weights(epsilon: Fraction) -> tuple[int, int]:

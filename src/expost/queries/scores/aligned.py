@@ -18,9 +18,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, by_name
+from expost.domains import Box, FiniteSet, by_name
 from expost.errors import InvalidInput
-from expost.numbers import double_above, over_one, up
+from expost.numbers import over_one, up
 from expost.queries.scores.one_bit import Ends
 
 __all__ = [
@@ -42,9 +42,9 @@ SMALLEST = Fraction(1, 2**1074)
 # Below this no sum of products can overflow on the way, rounding included.
 _LARGEST = 2**1023
 _LARGE = 2.0**1022
-# The same two as doubles, and what is above anything that a few hundred products lose below them.
-_UNIT, _SMALLEST, _FEW = 2.0**-53, 2.0**-1074, 2.0**-1060
-_MORE = 1 + 2.0**-40
+# The same two as doubles, and what is above all that a million products lose below normal ones.
+_UNIT, _SMALLEST, _FEW = 2.0**-53, 2.0**-1074, 2.0**-1050
+_MORE = 1 + 2.0**-30
 
 # What decimals lose on their way to doubles is not worth an error: 0.1 times 100 is 5.6e-16 above
 # 10. Scores are clipped to the range in any case, and accounted as such.
@@ -85,7 +85,7 @@ def exact_sum(
 
 
 def enlarged(total: float) -> float:
-    """A bound on a sum of a few hundred products that are not negative, from its double.
+    """A bound on a sum of up to a million products that are not negative, from its double.
 
     Each rounding is off by a unit of its result, or by the smallest double; this is more than all
     of them together.
@@ -273,18 +273,10 @@ class BoxScore(AlignedScore):
 class SetScore(AlignedScore):
     """A score on finitely many points, given by the columns of their coordinates."""
 
-    def __init__(
-        self,
-        weights: tuple[float, ...],
-        intercept: float,
-        columns: NDArray[np.float64],
-        names: Sequence[str],
-        kind: str,
-    ) -> None:
-        self._columns = columns
-        self._kind = kind
-        order = sorted(range(len(weights)), key=names.__getitem__)
-        super().__init__(weights, intercept, np.abs(columns).max(axis=1).tolist(), order)
+    def __init__(self, weights: tuple[float, ...], intercept: float, domain: FiniteSet) -> None:
+        self._columns = domain.columns
+        self._kind = "values" if domain.names is None else "rows"
+        super().__init__(weights, intercept, domain.reach, domain.order)
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -295,10 +287,12 @@ class SetScore(AlignedScore):
         # Doubles narrow down where it is. Only those within their rounding are worked out exactly,
         # each combination of coordinates that matter once.
         signed = sign * self.values
-        near = np.flatnonzero(signed >= signed.max() - 3 * double_above(self.rounding))
-        matter = self._columns[np.array(self.weights) != 0][:, near]
-        _, first = np.unique(matter, axis=1, return_index=True)
-        rows = near[first].tolist()
+        rounding = (len(self.weights) + 3) * (_UNIT * self._at_most) + _FEW
+        rows = np.flatnonzero(signed >= np.maximum.reduce(signed) - 3 * rounding).tolist()
+        if len(rows) > 1:
+            matter = self._columns[np.array(self.weights) != 0][:, rows]
+            _, first = np.unique(matter, axis=1, return_index=True)
+            rows = [rows[place] for place in first.tolist()]
         scores = {row: self.exactly_at(self._columns[:, row].tolist()) for row in rows}
         row = max(rows, key=lambda row: (sign * scores[row], -row))
         return Extreme(scores[row], lambda: f"{self._kind}[{row}]")
@@ -324,4 +318,4 @@ def shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
     low, high = map(float, ends)
     # What overflows is beyond the range by far, and clipped like the rest.
     with np.errstate(over="ignore"):
-        return np.clip((scores - low) / (high - low), 0.0, 1.0)
+        return np.minimum(np.maximum((scores - low) / (high - low), 0.0), 1.0)

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-
 from expost.domains import Box, Categories, FiniteSet, some
 from expost.errors import InvalidInput, at
 from expost.files.reading import double, doubles, each, members, text
@@ -67,17 +65,11 @@ class Score:
     def on_set(self, domain: FiniteSet) -> SetScore:
         names = domain.names or ("value",)
         aligned = self._aligned(names, len(names))
-        weights = []
-        for name, weight in zip(names, aligned, strict=True):
-            with at(_below("weights", name)):
-                weights.append(_of_number(weight))
-        for index, value in enumerate(domain.values):
-            if isinstance(value, str):
-                raise InvalidInput(f"a score needs numbers, and values[{index}] is a label")
-        rows = np.array(domain.values, dtype=np.float64).reshape(len(domain), len(names))
-        kind = "values" if domain.names is None else "rows"
-        columns = np.ascontiguousarray(rows.T)
-        return SetScore(tuple(weights), self.intercept, columns, names, kind)
+        if set(map(type, aligned)) != {float}:
+            for name, weight in zip(names, aligned, strict=True):
+                with at(_below("weights", name)):
+                    _of_number(weight)
+        return SetScore(cast("tuple[float, ...]", aligned), self.intercept, domain)
 
     def _aligned(self, names: tuple[str, ...] | None, size: int) -> tuple[Weight, ...]:
         if self.names is None and names is None and len(self.weights) == size:
