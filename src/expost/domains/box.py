@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from expost.domains.coordinates import Categories, Integers, Real, Side
 from expost.domains.finite import Point, Scalar, Value, coordinates_of, names_of
 from expost.errors import InvalidInput, at
 from expost.files.reading import items
-from expost.numbers import double_above, over_one
+from expost.numbers import over_one, up
 
 __all__ = ["Box", "by_name"]
 
@@ -96,7 +96,8 @@ class Box:
     @cached_property
     def grain(self) -> float:
         """By how much a form changes at most if every coefficient is off by the smallest double."""
-        return double_above(sum(map(Fraction, self.reach), Fraction(1)) / 2**1074)
+        # 2^-1074 (1 + Σ reach); the sum itself may be too large for a double.
+        return up(up(math.fsum([x / 1024 for x in (1, *self.reach)])) * 2.0**-1064)
 
     @cached_property
     def halves(self) -> tuple[float, ...]:

@@ -32,6 +32,8 @@ __all__ = ["BoxLogLikelihood"]
 
 # Enough to see that a budget is far away.
 _GLANCE = 16
+# What doubles lose of a sum of epsilons is far less.
+_SURELY = 1 - 1e-9
 
 Entry = tuple[tuple[object, ...], ScoreTerm, int]
 """What a term is sorted by, the term, and how often it is there."""
@@ -117,9 +119,9 @@ class BoxLogLikelihood(Tallied[Box]):
         return self._capped(loss)
 
     def _capped(self, loss: Enclosure) -> Enclosure:
-        """A loss that is far below the sum of the epsilons needs no exact sum to say so."""
-        about = math.fsum(term.epsilon * times for _, term, times in self._in_order())
-        if self._charged is None and loss.upper < 0.999 * about:
+        """A loss that is surely below the sum of the epsilons needs no exact sum to say so."""
+        about = math.fsum([term.epsilon * times for _, term, times in self._in_order()])
+        if self._charged is None and loss.upper < _SURELY * about:
             return loss
         return capped(loss, self.spent)
 
