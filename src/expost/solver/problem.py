@@ -55,10 +55,13 @@ class TermArrays(NamedTuple):
     def of(cls, counted: Sequence[tuple[ScoreTerm, int]], columns: Sequence[int]) -> TermArrays:
         """The terms and how often each counts, in some of the coordinates."""
         terms = [term for term, _ in counted]
+        rows: Floats = np.array([term.weights for term in terms], dtype=np.float64)
+        if list(columns) != list(range(rows.shape[1])):
+            rows = rows[:, columns]
         return cls(
             shapes=tuple([(term.link, term.epsilon, term.window) for term in terms]),
             m=np.array([times for _, times in counted], dtype=np.float64),
-            A=np.array([term.weights for term in terms], dtype=np.float64)[:, columns],
+            A=rows,
             c=np.array([term.offset for term in terms], dtype=np.float64),
         )
 

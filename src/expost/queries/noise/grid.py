@@ -58,9 +58,10 @@ class OnGrid(Query):
         return np.rint(shares(scores, self.range) * self.cells).astype(np.int64)
 
 
-def _step(end: float, grid: Fraction) -> int:
+def _step(end: int | float, grid: Fraction) -> int:
     """The number of an end of a range, which has to be on the grid."""
-    (top, bottom), (step, under) = exact(end).as_integer_ratio(), grid.as_integer_ratio()
+    top, bottom = (end if isinstance(end, int) else exact(end)).as_integer_ratio()
+    step, under = grid.as_integer_ratio()
     number, rest = divmod(top * under, bottom * step)
     if rest:
         raise InvalidInput(f"the end {end:g} of the range is not on the grid")
