@@ -9,6 +9,9 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from expost.domains.coordinates import Categories, Integers, Real, Side
 from expost.domains.finite import Point, Scalar, Value, coordinates_of, names_of
 from expost.errors import InvalidInput, at
@@ -92,6 +95,18 @@ class Box:
     def reach(self) -> tuple[float, ...]:
         """The largest absolute value of each column."""
         return tuple(max(abs(column.lower), abs(column.upper)) for column in self.columns)
+
+    @cached_property
+    def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Of the columns, as arrays: lower and upper bounds, and which are integers."""
+        result = (
+            np.array([column.lower for column in self.columns], dtype=np.float64),
+            np.array([column.upper for column in self.columns], dtype=np.float64),
+            np.array([isinstance(column, Integers) for column in self.columns], dtype=np.int64),
+        )
+        for part in result:
+            part.setflags(write=False)
+        return result
 
     @cached_property
     def grain(self) -> float:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expost.domains import Box, Integers
+from expost.domains import Box
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import FACTS, Floats, Ints, PackedProblem, Problem, layout
 from expost.solver.kernels.links import (
@@ -77,13 +77,14 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, box: Box, columns: Sequence[int]) -> Columns:
-        used = [box.columns[j] for j in columns]
+        lo, hi, integer = box.bounds
+        if list(columns) != list(range(len(lo))):
+            lo, hi, integer = lo[columns], hi[columns], integer[columns]
         groups = [group for group in box.groups if group[0] in columns]
+        if not groups:
+            return cls(lo, hi, integer)
         return cls(
-            lo=np.array([column.lower for column in used], dtype=np.float64),
-            hi=np.array([column.upper for column in used], dtype=np.float64),
-            integer=np.array([isinstance(column, Integers) for column in used], dtype=np.int64),
-            groups=np.array([[float(j in group) for j in columns] for group in groups]),
+            lo, hi, integer, np.array([[float(j in group) for j in columns] for group in groups])
         )
 
     @property
