@@ -7,10 +7,10 @@ import os
 import reprlib
 import uuid
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,12 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import canonical, map_leaves, value_tree
 from expost.files.durable import replace
 from expost.files.growing import Growing
-from expost.files.reading import NumberText, array, as_written, members, number, parse, scalar
+from expost.files.reading import AsWritten, NumberText, array, members, number, parse, scalar
 from expost.files.regular import read_text
 from expost.filters import Filter, filter_from_json
 from expost.numbers import decimal_text
 from expost.queries import Likelihood, Query, check_query, query_from_json
+from expost.queries.work import LATELY, Work, most_work, too_much
 
 __all__ = [
     "Exchange",
@@ -44,8 +45,6 @@ __all__ = [
 
 VERSION = 1
 
-_WORK_PER_MEGABYTE = 1 << 22
-_LATELY = 1000
 _RECENT = 64
 _ID = 64  # characters of a content id
 
@@ -155,8 +154,8 @@ class Transcript:
     filter: Filter | None = None
     exchanges: Chain[Exchange] = field(default_factory=Chain, init=False)
     _tally: Tally | None = field(default=None, init=False, repr=False, compare=False)
-    _work: int = field(default=0, init=False, repr=False, compare=False)
-    """About how long its queries take to set up when it is read, in microseconds."""
+    _work: int | None = field(default=None, init=False, repr=False, compare=False)
+    """What its queries take to set up whenever it is read, in microseconds, once it was counted."""
 
     def __post_init__(self) -> None:
         with at("domain"):
@@ -175,17 +174,18 @@ class Transcript:
         """The transcript with one more exchange; the query must have the response."""
         check_query(query)
         likelihood = query.on(self.domain)
-        position = likelihood.position(response)
-        if position is None:
-            raise InvalidInput(no_such_response(likelihood), "response")
-        return self.answered(query, position)
+        return self._plus(query, likelihood, _position(likelihood, response))
 
     def answered(self, query: Query, position: int) -> Transcript:
         """The same by the position of the response."""
-        exchange = Exchange(query, query.on(self.domain).responses[position], position)
-        return self._with(self.exchanges.plus(exchange), self._work_with(query))
+        return self._plus(query, query.on(self.domain), position)
 
-    def _with(self, exchanges: Chain[Exchange], work: int) -> Transcript:
+    def _plus(self, query: Query, likelihood: Likelihood[Any], position: int) -> Transcript:
+        exchange = Exchange(query, likelihood.responses[position], position)
+        work = None if self._work is None else self._work_with(query)
+        return self._with(self.exchanges.plus(exchange), work)
+
+    def _with(self, exchanges: Chain[Exchange], work: int | None = None) -> Transcript:
         """The same with other exchanges; domain and filter have been looked at."""
         other = object.__new__(Transcript)
         object.__setattr__(other, "domain", self.domain)
@@ -204,25 +204,26 @@ class Transcript:
         return self._tally
 
     def first(self, count: int) -> Transcript:
-        """The transcript as it was after its first ``count`` exchanges."""
-        return self._with(self.exchanges.first(count), self._work)
+        """The transcript as it was after the first so many exchanges."""
+        return self._with(self.exchanges.first(count))
 
     def _work_with(self, query: Query) -> int:
-        """The work after one more query; one that was asked recently adds none."""
+        """The work after one more query; what was asked lately takes no more."""
+        if self._work is None:
+            asked = (exchange.query for exchange in self.exchanges)
+            object.__setattr__(self, "_work", Work.by_content(self.domain, asked).total)
+        assert self._work is not None
         more = query.work(self.domain)
-        lately = self.exchanges[-_LATELY:] if more else ()
+        lately = self.exchanges[-LATELY:] if more else ()
         if not more or any(step.query.content_id == query.content_id for step in lately):
             return self._work
         return self._work + more
 
     def check_work(self, query: Query, length: int) -> None:
-        """Refuse a query that would make reading a file of this length too much work."""
-        work, most = self._work_with(query), int(_WORK_PER_MEGABYTE * max(1.0, length / 2**20))
+        """Refuse a query that would make too much work of reading a file of this length."""
+        work, most = self._work_with(query), most_work(length)
         if work > most:
-            raise InvalidInput(
-                f"its {query.kind} queries take {work:,} steps to set up, and at most {most:,} are "
-                "taken for a file of this size; queries that were asked before take no more"
-            )
+            raise too_much(query, work, most)
 
     def __len__(self) -> int:
         return len(self.exchanges)
@@ -300,22 +301,45 @@ class Transcript:
         if "filter" in fields:
             with at("filter"):
                 guard = filter_from_json(fields["filter"])
-        transcript = cls(domain, guard)
-        asked = _Asked(fields.get("queries", {}))
+        empty, asked = cls(domain, guard), _Asked(fields.get("queries", {}))
         with at("exchanges"):
-            for index, entry in enumerate(array(fields["exchanges"])):
-                with at(f"[{index}]"):
-                    transcript = transcript._add_from_json(entry, asked, len(document))
+            exchanges = empty._read(array(fields["exchanges"]), asked, len(document))
         asked.check_all_used()
-        return transcript
+        return empty._with(Chain(exchanges))
 
-    def _add_from_json(self, entry: Any, asked: _Asked, length: int) -> Transcript:
-        fields = members(entry, required=("query", "response"))
-        with at("query"):
-            query = asked.query(fields["query"])
-            self.check_work(query, length)
-            query.on(self.domain)
-        return self.add(query, _response_from_json(fields["response"]))
+    def _read(self, entries: list[Any], asked: _Asked, length: int) -> list[Exchange]:
+        """The exchanges of a file of some length.
+
+        Places are added to errors where they come up: a file has a dozen places to each exchange.
+        """
+        exchanges: list[Exchange] = []
+        domain, work, most = self.domain, Work(self.domain), most_work(length)
+        try:
+            for entry in entries:
+                fields = members(entry, required=("query", "response"))
+                try:
+                    query = asked.query(fields["query"])
+                    if work.plus(query) > most and not work.closely:
+                        # Equal queries may be written in several ways, and then it is less.
+                        before = (exchange.query for exchange in exchanges)
+                        work = Work.by_content(domain, chain(before, [query]))
+                    if work.total > most:
+                        raise too_much(query, work.total, most)
+                    likelihood = query.on(domain)
+                except InvalidInput as error:
+                    raise error.within("query") from None
+                position = _position(likelihood, _response_from_json(fields["response"]))
+                exchanges.append(Exchange(query, likelihood.responses[position], position))
+        except InvalidInput as error:
+            raise error.within(f"[{len(exchanges)}]") from None
+        return exchanges
+
+
+def _position(likelihood: Likelihood[Any], response: Any) -> int:
+    position = likelihood.position(response)
+    if position is None:
+        raise InvalidInput(no_such_response(likelihood), "response")
+    return position
 
 
 class _Asked:
@@ -325,12 +349,12 @@ class _Asked:
     """
 
     def __init__(self, table: Any) -> None:
-        self._known: dict[Hashable, Query] = {}
+        self._known: AsWritten[Query] = AsWritten()
         self._listed: dict[str, Query] = {}
         with at("queries"):
             for name, entry in members(table, optional=None).items():
                 with at(name[:_ID]):
-                    query = self._read(entry)
+                    query = self._known.get(entry, query_from_json)
                     if query.content_id != name:
                         raise InvalidInput(
                             f"is not the id of its query, which is {query.content_id}"
@@ -338,17 +362,10 @@ class _Asked:
                     self._listed[name] = query
         self._unused = set(self._listed)
 
-    def _read(self, value: Any) -> Query:
-        written = as_written(value)
-        query = self._known.get(written)
-        if query is None:
-            query = self._known[written] = query_from_json(value)
-        return query
-
     def query(self, value: Any) -> Query:
         """The query of an exchange, which is written out or given by its id."""
         if not isinstance(value, str) or isinstance(value, NumberText):
-            return self._read(value)
+            return self._known.get(value, query_from_json)
         if value not in self._listed:
             raise InvalidInput(f'no query in "queries" has the id {value[:_ID]}')
         self._unused.discard(value)
@@ -401,10 +418,10 @@ def load_transcript(path: str | os.PathLike[str]) -> Transcript:
 
 
 def _response_from_json(value: Any) -> Any:
-    with at("response"):
-        if isinstance(value, list):
-            return [scalar(entry) for entry in value]
-        return scalar(value)
+    try:
+        return [scalar(entry) for entry in value] if isinstance(value, list) else scalar(value)
+    except InvalidInput as error:
+        raise error.within("response") from None
 
 
 def readable(tree: Any) -> Any:

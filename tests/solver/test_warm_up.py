@@ -55,6 +55,19 @@ def test_code_that_was_written_in_part_is_made_anew(
     assert load([tmp_path], lambda: lambda: b"") == image
 
 
+def test_code_of_another_numba_is_not_taken(
+    tmp_path: Path, image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    load([kept], lambda: lambda: image)
+    other = tmp_path / "installed" / "numba-0.1.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: numba\nVersion: 0.1\n")
+    monkeypatch.syspath_prepend(other.parent)
+    assert load([kept], lambda: lambda: b"made anew") == b"made anew"
+    assert len(list(kept.iterdir())) == 2
+
+
 def test_where_nothing_can_be_written_the_next_place_is_taken_or_none(
     tmp_path: Path, image: bytes
 ) -> None:

@@ -7,7 +7,6 @@ the same name, imported when it is called, so that ``--help`` is instant.
 
 from __future__ import annotations
 
-import gc
 import io
 import sys
 from importlib import import_module
@@ -46,11 +45,7 @@ class _Lazily(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        gc.disable()  # modules are not garbage, and looking for garbage among them takes time
-        try:
-            module = import_module(f"expost.cli.{cmd_name.replace('-', '_')}")
-        finally:
-            gc.enable()
+        module = import_module(f"expost.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 

@@ -1,8 +1,8 @@
 """ℓ over a box: a sum of functions of affine scores, whose extremes are searched for.
 
 A search stops as soon as the budget is known to be kept or broken. What is found depends on the
-tally, the query, the budget and the effort alone: terms go to the solver in the order of content
-ids and positions. Proof: docs/theory/filters.md.
+tally, the query, the budget and the effort alone: terms go to the solver in an order of their own,
+whatever the order of the responses. Proof: docs/theory/filters.md.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import itemgetter
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from expost.domains import Box, Point
 from expost.filters import WorstCase
@@ -31,9 +32,11 @@ __all__ = ["BoxLogLikelihood"]
 
 # Enough to see that a budget is far away.
 _GLANCE = 16
+# What doubles lose of a sum of epsilons is far less.
+_SURELY = 1 - 1e-9
 
-Entry = tuple[tuple[str, int], ScoreTerm, int]
-"""A response by the content id of its query and its position, its term, and how often."""
+Entry = tuple[tuple[object, ...], ScoreTerm, int]
+"""What a term is sorted by, the term, and how often it is there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,7 @@ class BoxLogLikelihood(Tallied[Box]):
     searched: ClassVar[bool] = True
     different: ClassVar[int] = 0  # nothing but epsilons is summed exactly
     _ordered: list[Entry] | None = field(default=None, repr=False)
-    """The terms by content id and position, if they are known already."""
+    """The terms in order, as far as they are known already."""
 
     @classmethod
     def flat(cls, domain: Box) -> BoxLogLikelihood:
@@ -63,29 +66,41 @@ class BoxLogLikelihood(Tallied[Box]):
 
     @property
     def terms(self) -> Counter[ScoreTerm]:
-        """How often each term occurs, in the order of content ids and positions."""
+        """How often each term is there, in an order that depends on nothing but what they are."""
         return _counted(self._in_order())
 
     def _in_order(self) -> list[Entry]:
         if self._ordered is None:
-            entries = [
-                ((part.query.content_id, part.position), self._term(part.query, part.position),
-                 part.times)
-                for part in self.tally.summands
-            ]  # fmt: skip
+            terms: Counter[ScoreTerm] = Counter()
+            for part in self.tally:
+                terms[self._term(part.query, part.position)] += part.times
+            entries = [(self._key(term), term, times) for term, times in terms.items()]
+            entries.sort(key=itemgetter(0))
             object.__setattr__(self, "_ordered", entries)
             return entries
         return self._ordered
 
     def _ordered_with(self, query: Query, position: int, times: int) -> list[Entry]:
-        entries, key = self._in_order().copy(), (query.content_id, position)
+        entries, term = self._in_order().copy(), self._term(query, position)
+        key = self._key(term)
         place = bisect_left(entries, key, key=itemgetter(0))
         if place < len(entries) and entries[place][0] == key:
-            _, term, before = entries[place]
-            entries[place] = key, term, before + times
-        else:
-            entries.insert(place, (key, self._term(query, position), times))
+            times += entries.pop(place)[2]
+        entries.insert(place, (key, term, times))
         return entries
+
+    def _key(self, term: ScoreTerm) -> tuple[object, ...]:
+        """All that a term is, so that only equal ones tie; what tells most of them apart is first.
+
+        Equal boxes may have their names in another order.
+        """
+        weights = self._by_name(term.weights)
+        shape = term.epsilon, term.link, term.error, term.window, term.ruler
+        return term.offset, weights, *shape
+
+    @cached_property
+    def _by_name(self) -> itemgetter[Any]:
+        return itemgetter(*self.domain.order)
 
     def _term(self, query: Query, position: int) -> ScoreTerm:
         return query.on(self.domain).term(position)
@@ -104,9 +119,9 @@ class BoxLogLikelihood(Tallied[Box]):
         return self._capped(loss)
 
     def _capped(self, loss: Enclosure) -> Enclosure:
-        """A loss far below the sum of the epsilons needs no exact sum to say so."""
-        about = math.fsum(term.epsilon * times for _, term, times in self._in_order())
-        if self._charged is None and loss.upper < 0.999 * about:
+        """A loss that is surely below the sum of the epsilons needs no exact sum to say so."""
+        about = math.fsum([term.epsilon * times for _, term, times in self._in_order()])
+        if self._charged is None and loss.upper < _SURELY * about:
             return loss
         return capped(loss, self.spent)
 
@@ -214,8 +229,4 @@ class BoxLogLikelihood(Tallied[Box]):
 
 
 def _counted(entries: Iterable[Entry]) -> Counter[ScoreTerm]:
-    """How often each term occurs; different queries may have equal ones."""
-    terms: Counter[ScoreTerm] = Counter()
-    for _, term, times in entries:
-        terms[term] += times
-    return terms
+    return Counter({term: times for _, term, times in entries})

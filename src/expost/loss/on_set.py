@@ -22,7 +22,7 @@ from expost.loss.extremes import Apart
 from expost.loss.pairs import exact_spread_apart, widest_pair
 from expost.loss.shares import capped, share_of
 from expost.loss.tallied import Tallied
-from expost.numbers import UNIT, Added, Enclosure, Nats, down, up
+from expost.numbers import UNIT, Enclosure, Nats, down, up
 from expost.queries import Query
 from expost.queries.likelihood import BySufficientTerms
 from expost.queries.values.pairwise import Pairwise
@@ -60,27 +60,20 @@ class SetLogLikelihood(Tallied[FiniteSet]):
     @classmethod
     def of(cls, domain: FiniteSet, exchanges: Iterable[Exchange]) -> SetLogLikelihood:
         """ℓ of some exchanges."""
-        total = cls.flat(domain)
-        for exchange in exchanges:
-            total = total._plus(exchange.query, exchange.position, None)
-        return total
+        kept = list(exchanges)
+        start = cls.flat(domain)
+        values, error, highest, lowest = start.values, 0.0, 0.0, 0.0
+        for exchange in kept:
+            term = exchange.query.on(domain).term(exchange.position)
+            values, error, highest, lowest = _sum(values, error, term)
+        values.setflags(write=False)
+        return cls(domain, Tally.of(kept), None, values, error, highest, lowest)
 
     def add(self, query: Query, position: int) -> SetLogLikelihood:
-        return self._plus(query, position, self._charged_with(query))
-
-    def _plus(self, query: Query, position: int, charged: Added | None) -> SetLogLikelihood:
         term = query.on(self.domain).term(position)
-        values = self.values + term.logs
-        highest, lowest = float(values.max()), float(values.min())
-        error = rounded_sum_error(self.error, term.error, highest, lowest)
-        middle = (highest + lowest) / 2
-        if math.isfinite(middle) and abs(middle) > 1 + highest - lowest:
-            # A common constant says nothing; without it the sums, and so their errors, stay small.
-            # Every value is between middle/2 and 2·middle: the differences are exact (Sterbenz).
-            values -= middle
-            highest, lowest = highest - middle, lowest - middle
+        values, error, highest, lowest = _sum(self.values, self.error, term)
         values.setflags(write=False)
-        tally = self.tally.plus(query, position)
+        tally, charged = self.tally.plus(query, position), self._charged_with(query)
         return SetLogLikelihood(self.domain, tally, charged, values, error, highest, lowest)
 
     @property
@@ -195,9 +188,25 @@ class SetLogLikelihood(Tallied[FiniteSet]):
         return share_of(likelihood.least_loss, likelihood.epsilon)
 
 
+def _sum(values: Floats, error: float, term: Term) -> tuple[Floats, float, float, float]:
+    """ℓ with one more term: its values, their error, and the largest and the smallest of them."""
+    values = values + term.logs
+    highest, lowest = float(np.maximum.reduce(values)), float(np.minimum.reduce(values))
+    error = rounded_sum_error(error, term.error, highest, lowest)
+    middle = (highest + lowest) / 2
+    if math.isfinite(middle) and abs(middle) > 1 + highest - lowest:
+        # A common constant says nothing; without it the sums, and so their errors, stay small.
+        # Every value is between middle/2 and 2·middle: the differences are exact (Sterbenz).
+        values -= middle
+        highest, lowest = highest - middle, lowest - middle
+    return values, error, highest, lowest
+
+
 def rounded_sum_error(first: float, second: float, highest: float, lowest: float) -> float:
-    """The error of sums between these extremes, given the errors of their parts."""
-    magnitude = max((abs(x) for x in (highest, lowest) if math.isfinite(x)), default=0.0)
+    """The error of sums between these extremes whose parts have these errors."""
+    magnitude = max(abs(highest), abs(lowest))
+    if magnitude == math.inf:
+        magnitude = abs(highest) if math.isfinite(highest) else 0.0
     return 0.0 if first == second == magnitude == 0 else up(up(first + second) + UNIT * magnitude)
 
 

@@ -159,9 +159,11 @@ def check_query(query: object) -> None:
 
 
 def read_epsilon(epsilon: ExactLike) -> Fraction:
-    """Read an epsilon exactly as it was written."""
-    with at("epsilon"):
+    """A query's epsilon as a person writes it, exactly."""
+    try:
         return positive(epsilon, at_most=LARGEST_EPSILON)
+    except InvalidInput as error:
+        raise error.within("epsilon") from None
 
 
 def read_delta(delta: ExactLike, place: str = "delta") -> Fraction:

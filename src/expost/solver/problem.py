@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expost.domains import Box, Integers
+from expost.domains import Box
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import FACTS, Floats, Ints, PackedProblem, Problem, layout
 from expost.solver.kernels.links import (
@@ -55,10 +55,13 @@ class TermArrays(NamedTuple):
     def of(cls, counted: Sequence[tuple[ScoreTerm, int]], columns: Sequence[int]) -> TermArrays:
         """The terms and how often each counts, in some of the coordinates."""
         terms = [term for term, _ in counted]
+        rows: Floats = np.array([term.weights for term in terms], dtype=np.float64)
+        if list(columns) != list(range(rows.shape[1])):
+            rows = rows[:, columns]
         return cls(
             shapes=tuple([(term.link, term.epsilon, term.window) for term in terms]),
             m=np.array([times for _, times in counted], dtype=np.float64),
-            A=np.array([term.weights for term in terms], dtype=np.float64)[:, columns],
+            A=rows,
             c=np.array([term.offset for term in terms], dtype=np.float64),
         )
 
@@ -74,13 +77,14 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, box: Box, columns: Sequence[int]) -> Columns:
-        used = [box.columns[j] for j in columns]
+        lo, hi, integer = box.bounds
+        if list(columns) != list(range(len(lo))):
+            lo, hi, integer = lo[columns], hi[columns], integer[columns]
         groups = [group for group in box.groups if group[0] in columns]
+        if not groups:
+            return cls(lo, hi, integer)
         return cls(
-            lo=np.array([column.lower for column in used], dtype=np.float64),
-            hi=np.array([column.upper for column in used], dtype=np.float64),
-            integer=np.array([isinstance(column, Integers) for column in used], dtype=np.int64),
-            groups=np.array([[float(j in group) for j in columns] for group in groups]),
+            lo, hi, integer, np.array([[float(j in group) for j in columns] for group in groups])
         )
 
     @property

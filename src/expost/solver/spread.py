@@ -56,9 +56,11 @@ class BoxSpread:
     def __init__(self, given: Iterable[ScoreTerm], box: Box) -> None:
         counted = Counter(given)
         # Each weight that is sampled is within its error of its term, at both ends of the spread.
-        self.error = up(2 * math.fsum(up(term.error * n) for term, n in counted.items()))
+        self.error = up(2 * math.fsum([up(term.error * n) for term, n in counted.items()]))
         together, constant = joined(counted)
-        self._constants = double_above(constant), double_above(-constant)
+        self._constants = (0.0, 0.0)
+        if constant:
+            self._constants = double_above(constant), double_above(-constant)
         terms = list(together.items())
         self._box = box
         self._blocks = [
@@ -204,9 +206,10 @@ def blocks(
     free = [side.lower < side.upper for side in box.columns]
     # Not as they come: equal boxes have equal enclosures.
     moving = [j for j in box.order if free[j]]
-    if any(all(term.weights[j] for j in moving) for term, _ in terms):
+    used_by = [[term.weights[j] for j in moving] for term, _ in terms]
+    if any(map(all, used_by)):
         # One term with all coordinates links all others, but for those that are constant.
-        linked = [i for i, (term, _) in enumerate(terms) if any(term.weights[j] for j in moving)]
+        linked = [i for i, used in enumerate(used_by) if any(used)]
         if linked:
             yield list(box.order), linked
         return

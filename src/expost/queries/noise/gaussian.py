@@ -175,7 +175,7 @@ class _GaussianOnBox(NoisyOnBox):
         # From the form to the grid: half a step, a share that is off by a few roundings, and the
         # tolerance at the ends of the range.
         cells, step = query.cells, query.grid / query.sigma
-        moved = form.moved + step * (Fraction(1, 2) + cells * (8 * UNIT + FORGIVEN))
+        moved = Fraction(form.moved) + step * (Fraction(1, 2) + cells * (8 * UNIT + FORGIVEN))
         error = moved * (step * far + moved / 2) + ROUNDING
         if clamped is noise.tails:
             # The ratio of a tail to its first weight falls with the distance.

@@ -232,7 +232,7 @@ class _PiecewiseOnBox(BoxLikelihood):
         epsilon = Nats(ratio=Fraction(*query.two_weights)).enclosure
         form = affine_form(self._score, self._scale, -self._scale * Fraction(query.range[0]))
         # The share of a score in doubles, times the steps, is off by some roundings.
-        if form is None or form.moved + 8 * UNIT * query.cells >= Fraction(BLUR):
+        if form is None or Fraction(form.moved) + 8 * UNIT * query.cells >= BLUR:
             zeros = (0.0,) * len(self._score.weights)
             return ScoreTerm(Link.WINDOW, epsilon.upper, zeros, 0.0, up(epsilon.upper / 2))
         error = up(epsilon.width / 2)
@@ -242,8 +242,8 @@ class _PiecewiseOnBox(BoxLikelihood):
             form.weights,
             form.offset,
             error,
-            # Everything that a step depends on.
-            ruler=(self._score.weights, self._score.intercept, query.range, query.cells),
+            # All that a step depends on; the weights by name, as equal boxes have them.
+            ruler=(self._score.by_name, self._score.intercept, query.range, query.cells),
         )
 
     def term(self, position: int) -> ScoreTerm:

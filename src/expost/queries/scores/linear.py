@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet
-from expost.errors import InvalidInput, at
-from expost.files.reading import array, members, number
+from expost.errors import InvalidInput
+from expost.files.reading import members, number
 from expost.numbers import ExactLike, above, below, decimal_text, over_one
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
 from expost.queries.query import Query, Unbiased, read_epsilon
@@ -66,10 +66,9 @@ class Linear(Query):
         fields = members(
             fields, required=("weights", "epsilon"), optional=("intercept", "range", "clip")
         )
-        ends = None
-        if "range" in fields:
-            with at("range"):
-                ends = array(fields["range"])
+        ends = fields.get("range")
+        if "range" in fields and not isinstance(ends, list):
+            raise InvalidInput("must be a list", "range")
         return linear(
             weights_from_json(fields["weights"]),
             intercept=fields.get("intercept", 0),

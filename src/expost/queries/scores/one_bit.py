@@ -33,12 +33,8 @@ class Grid:
     span: int
 
     @classmethod
-    @lru_cache(maxsize=256)
     def at(cls, epsilon: Fraction) -> Grid:
-        heavy, light = two_weights(epsilon)
-        # Rounded down to a double, so that share 1 gives exactly light + span; less span, less
-        # loss.
-        return cls(light, heavy, int(double_below(Fraction(heavy - light))))
+        return _grid(*two_weights(epsilon))
 
     def means(self, ends: Ends) -> tuple[Fraction, Fraction]:
         """What the low and the high response must stand for to be unbiased.
@@ -48,6 +44,12 @@ class Grid:
         low, high = map(Fraction, ends)
         step = (high - low) / self.span
         return low - self.light * step, high + self.light * step
+
+
+@lru_cache(maxsize=256)
+def _grid(heavy: int, light: int) -> Grid:
+    # Rounded down to a double, so that share 1 gives exactly light + span; less span, less loss.
+    return Grid(light, heavy, int(double_below(Fraction(heavy - light))))
 
 
 def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weights, Weights]:

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-
 from expost.domains import Box, Categories, FiniteSet, some
 from expost.errors import InvalidInput, at
-from expost.files.reading import array, double, doubles, each, members, text
+from expost.files.reading import double, doubles, each, members, text
 from expost.queries.scores.aligned import BoxScore, SetScore
 from expost.queries.words import listed
 
@@ -53,7 +51,7 @@ class Score:
     def on_box(self, box: Box) -> BoxScore:
         columns: list[float] = []
         aligned = self._aligned(box.names, len(box.sides))
-        if not box.groups and all(isinstance(weight, float) for weight in aligned):
+        if not box.groups and set(map(type, aligned)) == {float}:
             return BoxScore(cast("tuple[float, ...]", aligned), self.intercept, box)
         names = box.names or [f"[{index}]" for index in range(len(box.sides))]
         for name, side, weight in zip(names, box.sides, aligned, strict=True):
@@ -67,35 +65,28 @@ class Score:
     def on_set(self, domain: FiniteSet) -> SetScore:
         names = domain.names or ("value",)
         aligned = self._aligned(names, len(names))
-        weights = []
-        for name, weight in zip(names, aligned, strict=True):
-            with at(_below("weights", name)):
-                weights.append(_of_number(weight))
-        for index, value in enumerate(domain.values):
-            if isinstance(value, str):
-                raise InvalidInput(f"a score needs numbers, and values[{index}] is a label")
-        rows = np.array(domain.values, dtype=np.float64).reshape(len(domain), len(names))
-        kind = "values" if domain.names is None else "rows"
-        columns = np.ascontiguousarray(rows.T)
-        return SetScore(tuple(weights), self.intercept, columns, names, kind)
+        if set(map(type, aligned)) != {float}:
+            for name, weight in zip(names, aligned, strict=True):
+                with at(_below("weights", name)):
+                    _of_number(weight)
+        return SetScore(cast("tuple[float, ...]", aligned), self.intercept, domain)
 
     def _aligned(self, names: tuple[str, ...] | None, size: int) -> tuple[Weight, ...]:
+        if self.names is None and names is None and len(self.weights) == size:
+            return self.weights
         with at("weights"):
             if self.names is None:
                 if names is not None:
                     raise InvalidInput(f"must name the coordinates: {some(names)}")
-                if len(self.weights) != size:
-                    raise InvalidInput(f"{len(self.weights)} weights for {size} coordinates")
-                return self.weights
+                raise InvalidInput(f"{len(self.weights)} weights for {size} coordinates")
             if names is None:
                 raise InvalidInput("must be a list: the coordinates of this box have no names")
-            known = set(names)
-            for name in self.names:
-                if name not in known:
-                    shown = some(names)
-                    raise InvalidInput(f"the domain has no such coordinate; it has {shown}", name)
             by_name = dict(zip(self.names, self.weights, strict=True))
-            return tuple(by_name.get(name, 0.0) for name in names)
+            if not by_name.keys() <= set(names):
+                name = next(name for name in self.names if name not in names)
+                shown = some(names)
+                raise InvalidInput(f"the domain has no such coordinate; it has {shown}", name)
+            return tuple([by_name.get(name, 0.0) for name in names])
 
 
 def _below(place: str, name: str) -> str:
@@ -142,20 +133,28 @@ def read_score(weights: WeightsLike, intercept: float) -> Score:
     if (plain := doubles(weights)) is not None:
         values += plain
     elif isinstance(weights, Mapping):
-        with at("weights"):
-            names = tuple(text(name) for name in weights)
+        try:
+            names = tuple([text(name) for name in weights])
+        except InvalidInput as error:
+            raise error.within("weights") from None
         for name, weight in weights.items():
-            with at(f"weights.{name}"):
+            try:
                 values.append(_weight(weight))
+            except InvalidInput as error:
+                raise error.within(f"weights.{name}") from None
     else:
         values = each(weights, _weight, "weights")
     if not values:
         raise InvalidInput("must not be empty", "weights")
-    with at("intercept"):
+    try:
         return Score(names, tuple(values), double(intercept))
+    except InvalidInput as error:
+        raise error.within("intercept") from None
 
 
 def weights_from_json(value: Any) -> Any:
     """The weights of a file: an object or a list, whose entries are read later."""
+    if isinstance(value, list):
+        return value
     with at("weights"):
-        return array(value) if isinstance(value, list) else members(value, optional=None)
+        return members(value, optional=None)

@@ -20,17 +20,22 @@ from expost.terms.on_set import Powers, Term, Weights, as_weights
 __all__ = ["Bits", "Pairwise", "two_weights"]
 
 
-@lru_cache(maxsize=1 << 14)
 def two_weights(epsilon: Fraction) -> tuple[int, int]:
     """Weights (heavy, light) with heavy/light just below e^epsilon.
 
     light = 2^B and heavy = ⌊2^B e^epsilon⌋ with B = 40 + max(0, ⌈log₂ 1/epsilon⌉): the loss
     log(heavy/light) is at most epsilon, exactly, and misses it by less than 2^-40 of itself.
     """
+    return _two_weights(*epsilon.as_integer_ratio())
+
+
+@lru_cache(maxsize=1 << 14)
+def _two_weights(top: int, bottom: int) -> tuple[int, int]:
+    # Epsilon is given by its parts, for the hash of a fraction takes long.
     bits = 40
-    while epsilon.numerator << (bits - 40) < epsilon.denominator:
+    while top << (bits - 40) < bottom:
         bits += 1
-    return scaled_exp(epsilon, bits), 1 << bits
+    return scaled_exp(Fraction(top, bottom), bits), 1 << bits
 
 
 @dataclass(frozen=True, slots=True)

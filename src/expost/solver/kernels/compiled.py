@@ -161,11 +161,14 @@ def places() -> Iterator[Path]:
 
 
 def _name() -> str:
-    """Code is made for a processor, by a version of llvm."""
+    """Code is made for a processor, by a version of numba and one of llvm."""
+    from importlib.metadata import version
+
     import llvmlite
     import llvmlite.binding as llvm
 
     made_for = (
+        version("numba"),  # which need not be imported for that
         llvmlite.__version__,
         llvm.get_process_triple(),
         llvm.get_host_cpu_name(),
