@@ -17,7 +17,11 @@ DOCS = ROOT / "docs"
 TEXTS = sorted(
     [
         *ROOT.glob("*.md"),
-        *(page for part in ("docs", "examples") for page in (ROOT / part).rglob("*.md")),
+        *(
+            page
+            for part in ("benchmarks", "docs", "examples")
+            for page in (ROOT / part).rglob("*.md")
+        ),
     ]
 )
 CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
