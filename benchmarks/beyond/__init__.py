@@ -1,6 +1,6 @@
 """When is realized accounting worth it? Queries that a budget of 1 lasts for, in many settings.
 
-The tables and pictures of docs/guide/when.md:
+The tables and pictures of docs/explanation/when.md:
 
     python -m benchmarks.beyond docs/_static
 """

@@ -1,4 +1,4 @@
-"""The pictures of docs/guide/when.md."""
+"""The pictures of docs/explanation/when.md."""
 
 from __future__ import annotations
 

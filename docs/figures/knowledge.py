@@ -1,4 +1,4 @@
-"""The pictures of docs/guide/knowledge.md: ``python docs/figures/knowledge.py``."""
+"""The pictures of docs/explanation/knowledge.md: ``python docs/figures/knowledge.py``."""
 
 from __future__ import annotations
 

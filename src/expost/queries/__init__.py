@@ -104,7 +104,7 @@ def register(family: type[Family]) -> type[Family]:
 
     Sessions, losses and reports then work with it, and transcripts are saved and read again. The
     checker of proofs shares no code with this package, so it rejects the family as "unknown kind".
-    Import the module of the family before reading such a file. docs/guide/families.md walks
+    Import the module of the family before reading such a file. docs/how-to/families.md walks
     through an example.
     """
     kind = getattr(family, "kind", None)

@@ -36,7 +36,7 @@ class Query(ABC):
     """What is asked, and with which noise: frozen and public, without knowledge of the subject.
 
     Construct one with a function such as :func:`randomized_response`. A family of your own extends
-    this class (docs/guide/families.md).
+    this class (docs/how-to/families.md).
     """
 
     kind: ClassVar[str]
