@@ -178,7 +178,7 @@ def test_the_page_about_installation_shows_what_it_prints(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All but the versions and places of a computer."""
-    page = (PROJECT.parent / "docs" / "guide" / "install.md").read_text(encoding="utf-8")
+    page = (PROJECT.parent / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
     shown = page.partition("```text\n")[2].partition("```")[0]
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.chdir(tmp_path)

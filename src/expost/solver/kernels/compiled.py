@@ -162,13 +162,14 @@ def places() -> Iterator[Path]:
 
 def _name() -> str:
     """Code is made for a processor, by a version of numba and one of llvm."""
-    from importlib.metadata import version
+    from importlib.metadata import distributions
 
     import llvmlite
     import llvmlite.binding as llvm
 
     made_for = (
-        version("numba"),  # which need not be imported for that
+        # Which need not be imported for that; where it is missing, nothing is made.
+        [numba.version for numba in distributions(name="numba")][:1],
         llvmlite.__version__,
         llvm.get_process_triple(),
         llvm.get_host_cpu_name(),
