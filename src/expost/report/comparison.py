@@ -111,6 +111,7 @@ def compare(
     docs/theory/filters.md.
     """
     expect(odometer, Odometer, "an odometer: Odometer(transcript)")
+    odometer = odometer.with_effort(odometer.effort.bounded()).knowing(odometer)
     transcript = odometer.transcript
     budget, spared = limits(transcript, epsilon, delta)
     if not transcript.exchanges:

@@ -21,6 +21,9 @@ __all__ = ["Explanation", "Told", "explain", "in_words"]
 _SHOWN = 5
 """How many exchanges at either end of a long transcript are told of."""
 
+_EACH = 0.25
+"""What the loss after one of them may take of the work that is left."""
+
 Change = Literal["up", "down", "same"]
 
 
@@ -94,7 +97,8 @@ class Explanation:
 
 def explain(replay: Replay) -> Explanation:
     """Tell what a transcript holds. Over a box this searches for a loss per step that is told."""
-    guard, odometer = replay.guard, replay.odometer
+    guard, known = replay.guard, replay.odometer
+    odometer = known.with_effort(known.effort.bounded()).knowing(known)
     transcript, exchanges = odometer.transcript, len(odometer)
     # Where the budget was kept no loss on the way exceeded it, wherever the searches stop.
     kept = guard is not None and guard.pure and replay.kept
@@ -105,7 +109,7 @@ def explain(replay: Replay) -> Explanation:
     for number in told:
         for count in (number - 1, number):
             if count not in losses:
-                loss = odometer.loss_after(count)
+                loss = odometer.with_effort(odometer.effort.part(_EACH)).loss_after(count)
                 losses[count] = guard.capped(loss) if guard is not None and kept else loss
     held = replay.loss if guard is None else guard.loss(odometer)
     share = part_of if replay.kept else share_between
