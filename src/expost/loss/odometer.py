@@ -19,11 +19,13 @@ from expost.queries import Query
 from expost.solver import Effort
 from expost.transcript import Exchange, Transcript
 
-__all__ = ["Odometer"]
+__all__ = ["EXCHANGE", "Odometer"]
 
 _ZERO = Enclosure(0.0, 0.0)
+EXCHANGE = 10
+"""How much work it is to go through an exchange, in small nodes, besides what is searched for."""
 _AGAIN = 4
-"""How much work it is to add up one exchange again, in small nodes."""
+"""How much it is to add it up again."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -53,6 +55,7 @@ class Odometer(Account):
         self._set("basic_history", Chain([_ZERO]))
         self._set("_passes", Chain([_ZERO]))
         self._set("_totals", {})
+        self._effort.set_up(EXCHANGE * len(transcript))
         for exchange in transcript.exchanges:
             self._absorb(exchange)
 
@@ -142,7 +145,7 @@ class Odometer(Account):
         """The realized loss after the first so many exchanges."""
         if not self.searched:
             return self._passes[count]
-        if self.effort.used_up:
+        if not self.effort.limit(0, max(1, _AGAIN * count)):
             return Enclosure(0.0, self.basic_history[count].upper)
         return self._after(count).loss(self.effort)
 

@@ -11,7 +11,7 @@ from expost.errors import expect
 from expost.files.canonical import plain
 from expost.filters import Filter
 from expost.loss.headroom import Headroom
-from expost.loss.odometer import Odometer
+from expost.loss.odometer import EXCHANGE, Odometer
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query
 from expost.solver import GAP, Effort
@@ -21,8 +21,6 @@ __all__ = ["Replay", "replay", "replayed"]
 
 # Of the work that is left: so much for the decisions, then for the loss, then for the peak.
 _DECIDING, _LOSS, _PEAK = 0.4, 0.6, 0.6
-_EXCHANGE = 10
-"""How much work it is to go through an exchange, in small nodes, besides what is searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ def replayed(
     deciding = bounded.part(_DECIDING)
     shared = deciding.within(deciding.most)
     odometer = Odometer(transcript.first(0), effort=shared)
-    bounded.set_up(_EXCHANGE * len(transcript))
+    bounded.set_up(EXCHANGE * len(transcript))
     kept, first_refused = True, None
     decide = None if guard is None else _decider(guard, searched=odometer.searched)
     for number, exchange in enumerate(transcript.exchanges, start=1):
