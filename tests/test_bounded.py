@@ -138,6 +138,17 @@ def test_a_few_queries_with_thousands_of_answers_each_are_searched_once_each() -
     assert 0 < loss.lower < loss.upper <= 800
 
 
+def test_an_explanation_of_hundreds_of_queries_about_hundreds_of_coordinates() -> None:
+    draw, box = random.Random(3), xp.Box([(-1, 1)] * 300)
+    transcript = xp.Transcript(box)
+    for _ in range(400):
+        weights = [round(draw.uniform(-0.1, 0.1), 3) for _ in range(300)]
+        transcript = transcript.add(xp.logistic(weights, epsilon="0.1"), draw.randrange(2))
+    odometer = xp.Odometer(transcript)
+    with quickly():
+        assert odometer.log_likelihood.most_apart(odometer.effort) is not None
+
+
 def test_more_different_answers_on_a_box_than_can_be_proved_are_refused_by_a_line() -> None:
     queries = [exchange("logistic", 1, weights=[i / 1000], epsilon="0.1") for i in range(3001)]
     transcript = xp.Transcript.from_json(text({"box": [[-1, 1]]}, queries))

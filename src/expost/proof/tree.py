@@ -138,7 +138,8 @@ def _tree(side: PackedProblem, rules: list[int], tolerance: float, effort: Effor
     effort.charge(search.nodes, search.size)
     tree = _ProofTree(side, search.rule)
     tree.offer(search.reached, search.point)
-    size = search.size + _WRITTEN * side.shape[0]
+    terms, coordinates = side.shape
+    size = search.size + terms * (_WRITTEN + coordinates / 10)
     tree.pursue(tolerance, effort.limit(0, size), math.inf, None)
     effort.charge(tree.nodes, size)
     return tree
