@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import expost as xp
+from expost.cli.loss_of_many import show_losses
 
 BUDGET = {"kind": "bayesian", "epsilon": "1"}
 
@@ -104,6 +107,56 @@ def test_thousands_of_answers_on_a_box_are_replayed() -> None:
         assert xp.replay(xp.Transcript.from_json(document)).kept
 
 
+def test_thousands_of_queries_on_a_box_that_all_differ_are_replayed_by_few_searches() -> None:
+    draw = random.Random(1)
+    exchanges = [
+        exchange("logistic", draw.randrange(2), weights=[draw.uniform(-9, 9)], epsilon="0.1")
+        for _ in range(2500)
+    ]
+    document = text({"box": [[-1, 1]]}, exchanges, {**BUDGET, "epsilon": "180"})
+    transcript = xp.Transcript.from_json(document)
+    with quickly():
+        found = xp.replay(transcript)
+        told = xp.report.explain(found)
+    assert found.kept
+    assert found.loss.upper <= found.peak.upper <= 180
+    assert told.loss == found.loss
+    with quickly():
+        decision = transcript.guard.decide(xp.Odometer(transcript), transcript.exchanges[0].query)
+        assert decision.accepted
+
+
+def test_a_few_queries_with_thousands_of_answers_each_are_searched_once_each() -> None:
+    draw, box = random.Random(2), xp.Box([(-1, 1)] * 100)
+    transcript = xp.Transcript(box)
+    for _ in range(20):
+        query = xp.logistic([round(draw.uniform(-1, 1), 3) for _ in range(100)], epsilon="0.1")
+        for _ in range(400):
+            transcript = transcript.add(query, draw.randrange(2))
+    with quickly():
+        loss = xp.realized_loss(transcript)
+    assert 0 < loss.lower < loss.upper <= 800
+
+
+def test_an_explanation_of_hundreds_of_queries_about_hundreds_of_coordinates() -> None:
+    draw, box = random.Random(3), xp.Box([(-1, 1)] * 300)
+    transcript = xp.Transcript(box)
+    for _ in range(400):
+        weights = [round(draw.uniform(-0.1, 0.1), 3) for _ in range(300)]
+        transcript = transcript.add(xp.logistic(weights, epsilon="0.1"), draw.randrange(2))
+    odometer = xp.Odometer(transcript)
+    with quickly():
+        assert odometer.log_likelihood.most_apart(odometer.effort) is not None
+
+
+def test_more_different_answers_on_a_box_than_can_be_proved_are_refused_by_a_line() -> None:
+    queries = [exchange("logistic", 1, weights=[i / 1000], epsilon="0.1") for i in range(3001)]
+    transcript = xp.Transcript.from_json(text({"box": [[-1, 1]]}, queries))
+    message = "^exchanges: there are 3,001 different responses on a box; at most 3,000 are proved"
+    with quickly(), pytest.raises(xp.InvalidInput, match=message):
+        xp.proof.certificate(transcript)
+
+
 def test_weights_of_hundreds_of_bits_are_not_looked_at_value_by_value() -> None:
     domain = {"values": list(range(40_000))}
     exchanges = [
@@ -129,6 +182,19 @@ def test_more_different_answers_than_a_table_has_room_for_are_worked_out_part_by
         exact = xp.realized_loss(answers.transcript(f"s{place}"))
         assert losses.lower[place] <= exact.lower
         assert exact.upper <= losses.upper[place] < exact.upper + 1e-13
+
+
+def test_many_responses_over_many_values_are_limited_by_the_size_of_their_files(
+    tmp_path: Path,
+) -> None:
+    queries, data = tmp_path / "queries.json", tmp_path / "data.csv"
+    asked = {"q": {"kind": "randomized_response", "epsilon": "1"}}
+    domain = {"values": list(range(75_000))}
+    queries.write_text(json.dumps({"version": 1, "domain": domain, "queries": asked}))
+    rows = "".join(f"{i},q,{i}\n" for i in range(35_000))
+    data.write_text(f"subject,query,response\n{rows}")
+    with quickly(), pytest.raises(xp.InvalidInput, match="35,000 responses over 75,000 values are"):
+        show_losses(data, queries, None, None, xp.Effort(), as_json=True)
 
 
 def test_fractions_with_hundreds_of_digits_add_up_exactly() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -12,7 +13,9 @@ import expost as xp
 from expost.loss import box_spreads
 from expost.loss.box_spreads import all_compared
 from expost.loss.on_box import BoxLogLikelihood
+from expost.solver.effort import WORK, Allowance
 from expost.solver.spread import BoxSpread
+from expost.solver.work import of_node
 from support.boxes import complaints, some_case
 
 
@@ -55,7 +58,7 @@ def test_groups_are_left_out_only_where_they_do_not_help() -> None:
         if together.called or total.terms.total() <= 10 or not joint.enclosure.upper > limit:
             continue
         groups = box_spreads._in_groups(total.terms, case.box, 10, effort)
-        assert loss.upper <= box_spreads._together([[joint], groups]).upper
+        assert loss.upper <= box_spreads._together([[(joint, 1)], groups]).upper
         skipped += joint.enclosure.lower <= limit
     assert skipped > 1
 
@@ -102,7 +105,7 @@ def test_searches_that_share_nodes_stop_when_these_are_used_up() -> None:
 
 def test_a_search_that_goes_on_does_not_begin_anew() -> None:
     total = smooth(60)
-    at_once, in_stages = (box_spreads._start(total.terms, total.domain) for _ in range(2))
+    at_once, in_stages = (BoxSpread(total.terms, total.domain) for _ in range(2))
     at_once.compare(1.15, xp.Effort(nodes=200))
     for nodes in (16, 128, 200):
         in_stages.compare(1.15, xp.Effort(nodes=nodes))
@@ -110,6 +113,43 @@ def test_a_search_that_goes_on_does_not_begin_anew() -> None:
 
 
 def test_all_searches_of_a_decision_share_some_nodes_unless_a_limit_is_given() -> None:
-    assert xp.Effort().deciding().limit(10) == 2_010
-    assert xp.Effort(nodes=7).deciding().limit(0) == 7
-    assert xp.Effort().within(5).deciding().limit(0) == 5
+    assert xp.Effort().deciding().limit(10, 1.0) == 2_010
+    assert xp.Effort(nodes=7).deciding().limit(0, 1.0) == 7
+    assert xp.Effort().within(5).deciding().limit(0, 1.0) == 5
+
+
+def test_all_that_a_call_does_shares_some_work_unless_a_limit_is_given() -> None:
+    bounded = xp.Effort().bounded()
+    assert bounded.bounded() is bounded
+    assert xp.Effort(nodes=7).bounded().work is None
+    assert bounded.limit(0, of_node(5, 3)) == 100_000
+    assert bounded.limit(10, of_node(10_000, 1)) < 50
+    bounded.part(0.5).set_up(WORK)
+    assert bounded.used_up
+    assert bounded.limit(3, 1.0) == 3
+    total = smooth(60)
+    assert total.loss(bounded).upper == total.spent.upper
+
+
+def test_two_threads_find_the_same_where_the_work_is_used_up() -> None:
+    total = smooth(60)
+    losses, left = [], []
+    for threads in (1, 2):
+        effort = replace(xp.Effort(gap=1e-6, threads=threads), work=Allowance(1_500))
+        losses.append(total.loss(effort))
+        left.append(effort.work.left if effort.work else None)
+    assert losses[0] == losses[1]
+    assert left[0] == left[1]
+    assert losses[0].width > 1e-6
+
+
+def test_groups_of_equal_answers_are_searched_once() -> None:
+    box = xp.Box([(-1, 1)] * 2)
+    query = xp.logistic([3, -2], epsilon=1)
+    terms = BoxLogLikelihood.flat(box).add(query, 1, 400).terms
+    groups = box_spreads._in_groups(terms, box, 10, xp.Effort())
+    assert [times for _, times in groups] == [40]
+    single = BoxSpread({query.on(box).term(1): 1}, box)
+    single.narrow(xp.Effort(gap=1e-6))
+    found = box_spreads._together([groups])
+    assert 400 * single.enclosure.lower <= found.upper <= 400 * single.enclosure.upper + 0.01

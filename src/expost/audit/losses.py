@@ -19,7 +19,7 @@ from expost.files.frames import as_lists
 from expost.loss.many_sets import finite_spreads
 from expost.loss.realized import realized_loss, total_charge
 from expost.numbers import Nats
-from expost.solver import GAP, NODES, Effort
+from expost.solver import GAP, Effort
 from expost.terms.on_set import Term
 
 __all__ = ["Losses", "realized_losses"]
@@ -104,7 +104,7 @@ def realized_losses(
     answers: Answers,
     *,
     gap: float = GAP,
-    nodes: int = NODES,
+    nodes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Losses:
     """The realized loss of every subject in a table of answers.
@@ -200,7 +200,7 @@ def _by_pattern(
             continue
         for place in places:
             transcript = answers.transcript_of(patterns[place])
-            loss = realized_loss(transcript, gap=effort.gap, nodes=effort.most)
+            loss = realized_loss(transcript, gap=effort.gap, nodes=effort.nodes)
             ends[:, place] = loss.lower, loss.upper
             done += int(sizes[place])
             tell(done)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from expost.cli.decide import read_question
 from expost.cli.options import as_json, next_query, path, searching, transcript_file
-from expost.cli.progress import watched
+from expost.cli.progress import progress_line
 from expost.cli.secret import read_value
 from expost.cli.show import show_json, show_lines
 from expost.errors import BudgetExceeded
@@ -34,11 +35,11 @@ __all__ = ["command"]
 def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_json: bool) -> None:
     """Ask one query of the subject of a transcript, and record it before the response is shown."""
     transcript, _, asked = read_question(file, query)
-    with watched(effort) as (watched_effort, line):
+    with progress_line() as line:
         session = FileSession(
             file,
             read_value(secret),
-            effort=watched_effort,
+            effort=replace(effort, progress=line),
             waiting=lambda: line.say(f"waiting for another process to let go of {file}"),
         )
         try:

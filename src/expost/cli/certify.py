@@ -12,11 +12,14 @@ from expost.cli.show import show_json, show_lines
 from expost.cli.verify import proved
 from expost.files.regular import check_apart
 from expost.loss.replay import replayed
-from expost.proof.certificates import certificate
+from expost.proof.certificates import certified
 from expost.solver import Effort
 from expost.transcript import load_transcript
 
 __all__ = ["command"]
+
+_PROOF = 0.7
+"""What the proof may take of all the work; the rest is for what happened on the way."""
 
 
 @click.command("certify")
@@ -29,11 +32,10 @@ def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
     check_apart(out, file)
     transcript = load_transcript(file)
     with watched(effort) as (watched_effort, line):
-        proof = certificate(
+        proof = certified(
             transcript,
-            gap=effort.gap,
-            nodes=effort.most,
-            progress=lambda leaves: line.stage(f"leaves: {leaves:,}"),
+            watched_effort.part(_PROOF),
+            lambda leaves: line.stage(f"leaves: {leaves:,}"),
         )
         way = replayed(transcript, watched_effort, line.exchanges)
     size = proof.save(out)

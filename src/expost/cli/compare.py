@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from expost.cli.options import as_json, composition_delta, searching, transcript_file
-from expost.cli.progress import progress_line
+from expost.cli.progress import watched
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
 from expost.filters.by_rule import CompositionFilter
@@ -44,8 +43,8 @@ def command(
     if transcript.filter is None and epsilon_budget is None:
         reason = "the transcript names no filter, so there is no budget; give --epsilon-budget"
         raise InvalidInput(reason, str(file))
-    with progress_line() as line:
-        odometer = Odometer(transcript, effort=replace(effort, progress=line))
+    with watched(effort) as (watched_effort, line):
+        odometer = Odometer(transcript, effort=watched_effort)
         result = compare(
             odometer, epsilon_budget, delta, stage=lambda name: line.stage(f"accounting: {name}")
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from expost.answers import Answers
 from expost.audit.losses import Losses, realized_losses
 from expost.audit.tables import load_answers, save_losses
 from expost.cli.progress import progress_line
@@ -18,6 +19,9 @@ from expost.report.words import shown
 from expost.solver import Effort
 
 __all__ = ["show_losses"]
+
+# Of one response over one value, for each megabyte: a few seconds.
+_MOST_PASSED = 400_000_000
 
 
 def show_losses(
@@ -37,11 +41,12 @@ def show_losses(
         with at(str(out), ": "):
             table_format(out)  # before the work, not after it
     answers = load_answers(data, queries)
+    _check_work(answers, data, queries)
     with progress_line() as line:
         losses = realized_losses(
             answers,
             gap=effort.gap,
-            nodes=effort.most,
+            nodes=effort.nodes,
             progress=lambda done, total: line.count(done, total, "subjects"),
         )
     if out is not None:
@@ -67,6 +72,17 @@ def show_losses(
     if wide:
         lines.append(("wider than the gap", f"{wide:,} subjects; more nodes may narrow that"))
     show_lines(lines)
+
+
+def _check_work(answers: Answers, *files: Path) -> None:
+    """Refuse what small files must not ask for: a pass over all values for each response."""
+    megabytes = max(1.0, sum(file.stat().st_size for file in files) / 1e6)
+    values, responses = len(answers.domain.values or ()), len(answers.codes)
+    if values * responses > _MOST_PASSED * megabytes:
+        most = int(_MOST_PASSED * megabytes)
+        reason = f"{responses:,} responses over {values:,} values are too much work"
+        reason += f"; files of this size may ask for {most:,} in all, xp.realized_losses for more"
+        raise InvalidInput(reason, str(files[0]))
 
 
 def _range(numbers: Any) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from expost.cli.options import as_json, composition_delta, path, searching, transcript_file
-from expost.cli.progress import Line, progress_line
+from expost.cli.progress import Line, watched
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
 from expost.files.canonical import plain
@@ -48,8 +47,8 @@ def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: b
     answered, guard = len(transcript), transcript.filter
     budget = None if guard is None else guard.budget
     losses, rules = [], None
-    with progress_line() as line:
-        odometer = Odometer(transcript, effort=replace(effort, progress=line))
+    with watched(effort) as (watched_effort, line):
+        odometer = Odometer(transcript, effort=watched_effort)
         if delta is not None or (guard is not None and not guard.pure):
             rules = _costs(odometer, delta, line)
         for count in range(answered + 1):

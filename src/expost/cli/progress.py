@@ -18,9 +18,9 @@ _BAR = 30
 
 @contextmanager
 def watched(effort: Effort) -> Iterator[tuple[Effort, Line]]:
-    """The effort with a progress line, and that line."""
+    """The effort of a command with a progress line, and that line."""
     with progress_line() as line:
-        yield replace(effort, progress=line), line
+        yield replace(effort.bounded(), progress=line), line
 
 
 @contextmanager

@@ -23,25 +23,33 @@ __all__ = ["all_compared", "spread"]
 
 _GROUP = 10
 _STAGES = (16, 128)
+_MOST_AT_ONCE = 0.8
+"""Of the work that is left, for all terms together; the rest is for groups, if they help."""
+_ANYTHING = Enclosure(0.0, math.inf)
 
 Terms = Counter[ScoreTerm]
 """How often each term occurs, in a canonical order: within its gap, a search depends on it."""
 
+Parts = list[tuple["BoxSpread", int]]
+"""A partition of terms: the spread of each group, and how often it is there."""
+
 
 def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
     """An enclosure of max ℓ - min ℓ."""
+    if effort.used_up:
+        return _ANYTHING
     if effort.group is not None:
         return _together([_in_groups(terms, box, effort.group, effort)])
-    joint = _start(terms, box)
-    joint.narrow(effort)
+    joint = _start(terms, box, effort)
+    joint.narrow(effort.part(_MOST_AT_ONCE))
     if joint.unsettled > effort.gap and terms.total() > _GROUP:
-        return _together([[joint], _in_groups(terms, box, _GROUP, effort)])
+        return _together([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])
     return joint.enclosure
 
 
 def found_points(terms: Terms, box: Box, effort: Effort) -> tuple[Point, Point]:
     """The points with the largest and the smallest value that a search finds, by columns."""
-    joint = _start(terms, box)
+    joint = _start(terms, box, effort)
     joint.narrow(effort)
     return joint.highest_at, joint.lowest_at
 
@@ -54,7 +62,9 @@ def all_compared(
     One good point shows that a loss is above the limit, but many nodes are needed to show that it
     is within. So each gets a short look before much is spent on any.
     """
-    joints = [_start(terms, box) for terms in several]
+    if effort.used_up:
+        return [_ANYTHING for _ in several]
+    joints = [_start(terms, box, effort) for terms in several]
     for nodes in (*_STAGES, effort.most):
         for joint in joints:
             joint.compare(limit, replace(effort, nodes=min(nodes, effort.most)))
@@ -72,41 +82,59 @@ def _with_groups(
     if open_still and terms.total() > _GROUP:
         # Usually a look at the groups shows that they cannot help, whatever is spent on them.
         glance = _in_groups(terms, box, _GROUP, replace(effort, nodes=1))
-        sums = [math.fsum(part.lowers[side] for part in glance) for side in (0, 1)]
+        sums = [math.fsum(n * part.lowers[side] for part, n in glance) for side in (0, 1)]
         if any(low < high for low, high in zip(sums, joint.uppers, strict=True)):
-            return _together([[joint], _in_groups(terms, box, _GROUP, effort)])
+            return _together([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])
     return loss
 
 
-def _start(terms: Iterable[ScoreTerm], box: Box) -> BoxSpread:
+def _start(terms: Iterable[ScoreTerm], box: Box, effort: Effort) -> BoxSpread:
     from expost.solver.spread import BoxSpread
     from expost.solver.warm_up import ready
 
     ready()
-    return BoxSpread(terms, box)
+    begun = BoxSpread(terms, box)
+    effort.set_up(begun.set_up)
+    return begun
 
 
-def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> list[BoxSpread]:
-    """Groups of terms that follow each other, each searched on its own."""
+def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> Parts:
+    """Groups of terms that follow each other, each searched on its own.
+
+    None at all if the work is used up before all of them are known.
+    """
     each = list(terms.elements())
-    groups = [each[start : start + size] for start in range(0, len(each), size)]
-    spreads = [_start(group, box) for group in groups]
-    for spread_of_group in spreads:
-        spread_of_group.narrow(effort.shared(len(groups)))
-    return spreads
+    # What was answered very often fills many groups, which are all alike.
+    groups = Counter(tuple(each[start : start + size]) for start in range(0, len(each), size))
+    shared, parts = effort.shared(groups.total()), []
+    for group, times in groups.items():
+        if effort.used_up:
+            return []
+        part = _start(group, box, effort)
+        part.narrow(shared)
+        parts.append((part, times))
+    return parts
 
 
-def _together(partitions: Sequence[Sequence[BoxSpread]]) -> Enclosure:
+def _together(partitions: Sequence[Parts]) -> Enclosure:
     """What several partitions of the same terms say about their sum.
 
     The largest sum is at most the sum of the largest parts, and likewise for its negative: for each
     of the two, the best partition counts. Only a partition into one part gives a lower bound.
     """
+    known = [parts for parts in partitions if parts]
+    if not known:
+        return _ANYTHING
     uppers = [
-        min(up(math.fsum(part.uppers[side] for part in parts)) for parts in partitions)
+        min(up(math.fsum(_times(n, part.uppers[side]) for part, n in parts)) for parts in known)
         for side in (0, 1)
     ]
-    upper = up(up(math.fsum(uppers)) + up(math.fsum(part.error for part in partitions[0])))
-    whole = [parts[0].enclosure.lower for parts in partitions if len(parts) == 1]
+    error = up(math.fsum(_times(n, part.error) for part, n in known[0]))
+    upper = up(up(math.fsum(uppers)) + error)
+    whole = [parts[0][0].enclosure.lower for parts in known if [n for _, n in parts] == [1]]
     lower = max(whole, default=0.0)
     return Enclosure(lower, max(lower, upper))
+
+
+def _times(n: int, number: float) -> float:
+    return number if n == 1 else up(n * number)

@@ -19,6 +19,10 @@ from expost.transcript import Tally
 
 __all__ = ["Apart", "apart_on_box", "exact_ratio"]
 
+# It is a courtesy, and takes a pass over all terms for each coordinate.
+_MOST_WORK = 1_000_000
+_ANY = 10
+
 Given = list[tuple[BoxLikelihood, int, int]]
 """Responses by their positions, and how often each was given."""
 
@@ -50,7 +54,8 @@ def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> Apart | 
     high, low = _logs(given, above), _logs(given, below)
     if not high > low:
         return None
-    for place in box.places:
+    work = len(given) * (_ANY + len(box.columns))
+    for place in box.places[: _MOST_WORK // max(1, work)]:
         # Coordinates that make no difference get the same value in both.
         closer = tuple(above[j] if j in place else x for j, x in enumerate(below))
         if _logs(given, closer) <= low:

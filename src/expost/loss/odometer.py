@@ -19,9 +19,13 @@ from expost.queries import Query
 from expost.solver import Effort
 from expost.transcript import Exchange, Transcript
 
-__all__ = ["Odometer"]
+__all__ = ["EXCHANGE", "Odometer"]
 
 _ZERO = Enclosure(0.0, 0.0)
+EXCHANGE = 10
+"""How much work it is to go through an exchange, in small nodes, besides what is searched for."""
+_AGAIN = 4
+"""How much it is to add it up again."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -59,6 +63,7 @@ class Odometer(Account):
         self._set("basic_history", Chain([_ZERO]))
         self._set("_passes", Chain([_ZERO]))
         self._set("_totals", {})
+        self._effort.set_up(EXCHANGE * len(transcript))
         for exchange in transcript.exchanges:
             self._absorb(exchange)
 
@@ -141,11 +146,16 @@ class Odometer(Account):
         """The realized loss at the start and after each exchange."""
         if not self.searched:
             return self._passes
-        return Chain(self.loss_after(count) for count in range(len(self) + 1))
+        shared = self.with_effort(self.effort.bounded())
+        return Chain(shared.loss_after(count) for count in range(len(self) + 1))
 
     def loss_after(self, count: int) -> Enclosure:
         """The realized loss after the first ``count`` exchanges."""
-        return self._after(count).loss(self.effort) if self.searched else self._passes[count]
+        if not self.searched:
+            return self._passes[count]
+        if not self.effort.limit(0, max(1, _AGAIN * count)):
+            return Enclosure(0.0, self.basic_history[count].upper)
+        return self._after(count).loss(self.effort)
 
     def loss_against(self, limit: float, count: int | None = None) -> Enclosure:
         """The same, by default now, searched for until it is on one side of a limit.
@@ -160,6 +170,7 @@ class Odometer(Account):
     def _after(self, count: int) -> LogLikelihood:
         if count == len(self):
             return self.log_likelihood
+        self.effort.set_up(_AGAIN * count)
         return log_likelihood(self.domain, self.transcript.exchanges.first(count))
 
     @cached_property
@@ -172,7 +183,8 @@ class Odometer(Account):
             lower = max(loss.lower for loss in self._passes)
             return Enclosure(lower, max(loss.upper for loss in self._passes))
         # All these searches share the limit of one.
-        shared = self.prefix(len(self), self.effort.within(self.effort.most))
+        effort = self.effort.bounded()
+        shared = self.prefix(len(self), effort.within(effort.most))
         return largest_on_the_way(
             self.basic_history, self.loss, shared.loss_after, shared.loss_against,
             self.effort.gap, lambda: shared.effort.used_up,
@@ -217,6 +229,13 @@ class Odometer(Account):
 
     def with_effort(self, effort: Effort) -> Odometer:
         return self.prefix(len(self), effort)
+
+    def knowing(self, other: Odometer) -> Odometer:
+        """The same, where another one of the same transcript has found its loss and its peak."""
+        same = self.prefix(len(self))
+        for name in {"loss", "peak"} & other.__dict__.keys():
+            same._set(name, getattr(other, name))
+        return same
 
     def __len__(self) -> int:
         return len(self.transcript)

@@ -109,13 +109,13 @@ class BoxLogLikelihood(Tallied[Box]):
         return capped(query.on(self.domain).epsilon, query.ceiling(self.domain).enclosure)
 
     def loss(self, effort: Effort) -> Enclosure:
-        return self._capped(spread(self.terms, self.domain, effort))
+        return self._capped(spread(self.terms, self.domain, effort.bounded()))
 
     def closest(self, effort: Effort) -> Enclosure:
         return self.loss(effort)
 
     def loss_against(self, limit: float, effort: Effort) -> Enclosure:
-        (loss,) = all_compared([self.terms], self.domain, limit, effort)
+        (loss,) = all_compared([self.terms], self.domain, limit, effort.bounded())
         return self._capped(loss)
 
     def _capped(self, loss: Enclosure) -> Enclosure:

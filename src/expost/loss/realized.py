@@ -10,7 +10,7 @@ from expost.errors import InvalidInput, expect
 from expost.loss.log_likelihood import flat, log_likelihood
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query, check_query
-from expost.solver import GAP, NODES, Effort, Progress
+from expost.solver import GAP, Effort, Progress
 from expost.transcript import Transcript
 
 __all__ = [
@@ -26,7 +26,7 @@ def realized_loss(
     transcript: Transcript,
     *,
     gap: float = GAP,
-    nodes: int = NODES,
+    nodes: int | None = None,
     threads: int = 1,
     group: int | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -37,8 +37,9 @@ def realized_loss(
 
     It is infinite if the responses rule a value out. Over a finite domain the enclosure is the
     nearest doubles around the exact value. Over a box it is as wide as ``gap``, or wider if that
-    takes more than ``nodes`` nodes; the other options are those of :class:`Effort`. Act on
-    ``upper``. Proofs: docs/theory/realized_loss.md, docs/theory/extrema.md.
+    takes more than ``nodes`` nodes, by default a few seconds of work; the other options are those
+    of :class:`Effort`. Act on ``upper``. Proofs: docs/theory/realized_loss.md,
+    docs/theory/extrema.md.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)

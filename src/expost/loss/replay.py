@@ -10,12 +10,17 @@ from expost.cards import card, nats
 from expost.errors import expect
 from expost.files.canonical import plain
 from expost.filters import Filter
-from expost.loss.odometer import Odometer
+from expost.loss.headroom import Headroom
+from expost.loss.odometer import EXCHANGE, Odometer
 from expost.numbers import Enclosure, Nats
-from expost.solver import GAP, NODES, Effort
+from expost.queries import Query
+from expost.solver import GAP, Effort
 from expost.transcript import Transcript
 
 __all__ = ["Replay", "replay", "replayed"]
+
+# Of the work that is left: so much for the decisions, then for the loss, then for the peak.
+_DECIDING, _LOSS, _PEAK = 0.4, 0.6, 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ def replay(
     transcript: Transcript,
     *,
     gap: float = GAP,
-    nodes: int = NODES,
+    nodes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
     """Check whether a transcript kept its budget, by deciding every exchange again.
@@ -122,25 +127,30 @@ def replayed(
     transcript: Transcript, effort: Effort, progress: Callable[[int, int], None] | None = None
 ) -> Replay:
     """The same, with an :class:`Effort`."""
-    guard = transcript.filter
-    shared = effort.within(effort.most)
+    guard, bounded = transcript.filter, effort.bounded()
+    deciding = bounded.part(_DECIDING)
+    shared = deciding.within(deciding.most)
     odometer = Odometer(transcript.first(0), effort=shared)
+    bounded.set_up(EXCHANGE * len(transcript))
     kept, first_refused = True, None
+    decide = None if guard is None else _decider(guard, searched=odometer.searched)
     for number, exchange in enumerate(transcript.exchanges, start=1):
         if progress is not None:
             progress(number, len(transcript))
-        if guard is not None and first_refused is None:
-            accepted = None if shared.used_up else guard.verdict(odometer, exchange.query)
+        if decide is not None and first_refused is None:
+            accepted = decide(odometer, exchange.query)
             first_refused = number if accepted is False else None
             kept = kept and accepted is True
         odometer = odometer.answered(exchange.query, exchange.position)
-    odometer = odometer.with_effort(effort)  # with nodes of its own
+    # The loss shares its nodes with nobody, and leaves some of the work.
+    odometer = odometer.with_effort(bounded.part(_LOSS))
     loss = odometer.closest
     if guard is not None and odometer.searched:
         loss = guard.realized(odometer)
+    peak = odometer.with_effort(bounded.part(_PEAK)).knowing(odometer).peak
+    odometer = odometer.with_effort(effort).knowing(odometer)
     if guard is None:
-        return Replay(None, None, loss, odometer.peak, None, odometer)
-    peak = odometer.peak
+        return Replay(None, None, loss, peak, None, odometer)
     if kept and guard.pure:
         # What was accepted ended within the budget, wherever the searches for a report stop.
         loss, peak = guard.capped(loss), guard.capped(peak)
@@ -149,3 +159,19 @@ def replayed(
     above = guard.pure and peak.lower > guard.budget.enclosure.upper
     verdict = False if first_refused is not None or above else kept or None
     return Replay(verdict, first_refused, loss, peak, guard, odometer)
+
+
+def _decider(guard: Filter, *, searched: bool) -> Callable[[Odometer, Query], bool | None]:
+    """Whether a filter accepts the exchanges of a replay, one after the other."""
+    room = Headroom(guard) if guard.pure and guard.by_loss and searched else None
+
+    def decide(odometer: Odometer, query: Query) -> bool | None:
+        if room is None or query.approximate:
+            return None if odometer.effort.used_up else guard.verdict(odometer, query)
+        accepted: bool | None = room.fits(odometer, query)
+        if not accepted:
+            accepted = None if odometer.effort.used_up else guard.verdict(odometer, query)
+        room.answered(query, odometer, accepted=accepted is True)
+        return accepted
+
+    return decide

@@ -17,20 +17,22 @@ from typing import TYPE_CHECKING, Any
 from expost.domains import Box
 from expost.errors import InvalidInput, expect
 from expost.files.canonical import canonical
-from expost.loss.realized import realized_loss
+from expost.loss.log_likelihood import log_likelihood
 from expost.proof import verify
 from expost.proof.tangents import tangents
 from expost.queries.noise.gaussian import Gaussian
-from expost.solver import GAP, NODES, Effort
+from expost.solver import GAP, Effort
 from expost.solver.effort import SMALLEST_GAP
 from expost.terms.on_box import ScoreTerm
-from expost.transcript import Transcript, readable
+from expost.transcript import Tally, Transcript, readable
 
 if TYPE_CHECKING:
     from expost.proof.tree import Block, Leaf, Proof
 
-__all__ = ["Certificate", "certificate"]
+__all__ = ["Certificate", "certificate", "certified"]
 
+# The checker goes through all of them, to many digits, however short the proof is.
+_MOST_DIFFERENT = 3_000
 _DIGITS = 7
 _LITTLE = 1e-9
 
@@ -80,13 +82,13 @@ def certificate(
     transcript: Transcript,
     *,
     gap: float = GAP,
-    nodes: int = NODES,
+    nodes: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Certificate:
     """Prove an upper bound on the realized loss of a transcript, for others to check.
 
     ``verify.py`` checks the proof without this package. Over a box the bound is within ``gap`` of
-    the loss, or further away if that takes more than ``nodes`` nodes. The search continues if a
+    the loss, or further away if that takes more than ``nodes`` nodes, by default a few seconds of work. The search continues if a
     smaller gap may show that the transcript's budget is enough. ``progress`` is called with the
     number of leaves so far. Why such a proof is valid: docs/theory/certificates.md.
 
@@ -99,11 +101,22 @@ def certificate(
     (Certificate(loss at most 1.000000000), True)
     """
     expect(transcript, Transcript, "a transcript")
-    effort = Effort(gap, nodes)
+    return certified(transcript, Effort(gap, nodes), progress)
+
+
+def certified(
+    transcript: Transcript, effort: Effort, progress: Callable[[int], None] | None = None
+) -> Certificate:
+    """The same by an effort."""
+    effort = effort.bounded()
     for index, exchange in enumerate(transcript.exchanges):
         if isinstance(exchange.query, Gaussian):
             reason = "there are no certificates for gaussian noise; expost loss has the loss"
             raise InvalidInput(reason, f"exchanges[{index}].query")
+    different = len(Tally.of(transcript.exchanges))
+    if isinstance(transcript.domain, Box) and different > _MOST_DIFFERENT:
+        reason = f"there are {different:,} different responses on a box"
+        raise InvalidInput(f"{reason}; at most {_MOST_DIFFERENT:,} are proved", "exchanges")
     with localcontext(verify.EXACT):
         try:
             draft = _Draft.of(transcript, progress)
@@ -125,7 +138,10 @@ def _finer(draft: _Draft, verdict: verify.Verdict, effort: Effort) -> Effort | N
     """A smaller gap, if the loss may be shown to be within the budget; None otherwise."""
     if verdict.budget is None or verdict.shows_end_within_budget or draft.box is None:
         return None
-    lower = realized_loss(draft.transcript, gap=effort.gap, nodes=effort.most).lower
+    if effort.used_up:
+        return None
+    total = log_likelihood(draft.transcript.domain, draft.transcript.exchanges)
+    lower = total.loss(effort.part(0.5)).lower
     gap = max(SMALLEST_GAP, min(effort.gap / 2, 0.8 * (float(verdict.budget) - lower)))
     # If not even this gap was reached, the nodes were used up.
     was_reached = float(verdict.loss) <= lower + 2 * effort.gap

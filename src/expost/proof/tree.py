@@ -26,6 +26,10 @@ from expost.terms.on_box import ScoreTerm
 __all__ = ["Block", "CoordinateSplit", "EndsSplit", "Leaf", "Proof", "ScoreSplit", "prove"]
 
 
+_WRITTEN = 5
+"""How much work a term of a node is to write down and to check, in small nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreSplit:
     """A cut at a value of the affine form of a term."""
@@ -87,14 +91,15 @@ def prove(
     ready()
     found = list(blocks(terms, box))
     tolerance = 0.49 * effort.gap / max(1, len(found))
-    result = []
+    result, sides_left = [], 2 * len(found)
     for columns, block in found:
         pairs = [terms[index] for index in block]
         sides = both_directions(TermArrays.of(pairs, columns), Columns.of(box, columns))
         proofs = []
         for side, sign in zip(sides, (1, -1), strict=True):
             rules = suitable_rules(side, corners=all(unclipped[index] for index in block))
-            tree = _tree(side, rules, tolerance, effort.most)
+            sides_left -= 1
+            tree = _tree(side, rules, tolerance, effort.part(1 / (1 + sides_left)))
             proofs.append(list(tree.steps(_Frame.of(box, columns, len(pairs), sign))))
         result.append(Block(tuple(block), *proofs))
     return result
@@ -127,12 +132,16 @@ class _Frame:
         return dict(zip(self.columns, sizes.tolist(), strict=True))
 
 
-def _tree(side: PackedProblem, rules: list[int], tolerance: float, nodes: int) -> _ProofTree:
+def _tree(side: PackedProblem, rules: list[int], tolerance: float, effort: Effort) -> _ProofTree:
     search = Search(side, rules)
-    search.pursue(tolerance, nodes)
+    search.pursue(tolerance, effort.part(0.5).limit(0, search.size))
+    effort.charge(search.nodes, search.size)
     tree = _ProofTree(side, search.rule)
     tree.offer(search.reached, search.point)
-    tree.pursue(tolerance, nodes, math.inf, None)
+    terms, coordinates = side.shape
+    size = search.size + terms * (_WRITTEN + coordinates / 10)
+    tree.pursue(tolerance, effort.limit(0, size), math.inf, None)
+    effort.charge(tree.nodes, size)
     return tree
 
 

@@ -118,6 +118,7 @@ def compare(
     (2, 4)
     """
     expect(odometer, Odometer, "an odometer: Odometer(transcript)")
+    odometer = odometer.with_effort(odometer.effort.bounded()).knowing(odometer)
     transcript = odometer.transcript
     budget, spared = limits(transcript, epsilon, delta)
     if not transcript.exchanges:

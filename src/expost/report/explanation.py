@@ -19,6 +19,9 @@ __all__ = ["Explanation", "Told", "explain"]
 _SHOWN = 5
 """How many exchanges at either end of a long transcript are shown."""
 
+_EACH = 0.25
+"""What the loss after one of them may take of the work that is left."""
+
 Change = Literal["up", "down", "same"]
 
 
@@ -100,7 +103,8 @@ def explain(replay: Replay) -> Explanation:
     >>> [(step.asked, step.change) for step in found.steps]
     [('the value itself, at epsilon 0.5', 'up'), ('the value itself, at epsilon 0.5', 'down')]
     """
-    guard, odometer = replay.guard, replay.odometer
+    guard, known = replay.guard, replay.odometer
+    odometer = known.with_effort(known.effort.bounded()).knowing(known)
     transcript, exchanges = odometer.transcript, len(odometer)
     # Where the budget was kept no loss on the way exceeded it, wherever the searches stop.
     kept = guard is not None and guard.pure and replay.kept
@@ -111,7 +115,7 @@ def explain(replay: Replay) -> Explanation:
     for number in told:
         for count in (number - 1, number):
             if count not in losses:
-                loss = odometer.loss_after(count)
+                loss = odometer.with_effort(odometer.effort.part(_EACH)).loss_after(count)
                 losses[count] = guard.capped(loss) if guard is not None and kept else loss
     held = replay.loss if guard is None else guard.loss(odometer)
     share = part_of if replay.kept else share_between

@@ -20,6 +20,7 @@ from expost.solver.kernels.layout import (
     Pool,
     new_work,
 )
+from expost.solver.work import of_node
 
 __all__ = ["ROUNDING_ALONE", "Search", "Tick", "Tree", "suitable_rules"]
 
@@ -161,6 +162,8 @@ class Search:
 
     def __init__(self, problem: PackedProblem, rules: Sequence[int] = ()) -> None:
         self._problem = problem
+        self.size = of_node(*problem.shape)
+        """How much work a node is."""
         first, *others = rules or suitable_rules(problem)
         self._trees = [Tree(problem, first)]
         self._others = others

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 
 from expost.solver.branch_and_bound import ROUNDING_ALONE, Search, Tick
-from expost.solver.corners import Corners
+from expost.solver.corners import CORNERS_PER_NODE, Corners
 from expost.solver.kernels.branching import CORNERS
 from expost.solver.kernels.layout import Floats, PackedProblem
 
 __all__ = ["Convex"]
 
 _MOST_COORDINATES = 20
-_CORNERS_PER_NODE = 1 << 10
 
 
 class Convex:
@@ -35,11 +34,15 @@ class Convex:
         clipped = problem.clipped_falling
         if clipped >= ROUNDING_ALONE or problem.free > _MOST_COORDINATES:
             return None
-        return cls(problem, clipped, (1 << problem.free) // _CORNERS_PER_NODE)
+        return cls(problem, clipped, (1 << problem.free) // CORNERS_PER_NODE)
 
     @property
     def nodes(self) -> int:
         return self._search.nodes + (self._corners is not None)
+
+    @property
+    def size(self) -> float:
+        return self._search.size
 
     @property
     def lower(self) -> float:

@@ -10,10 +10,13 @@ import math
 from expost.solver.branch_and_bound import ROUNDING_ALONE, Tick
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import PackedProblem
+from expost.solver.work import of_node
 
-__all__ = ["Corners"]
+__all__ = ["CORNERS_PER_NODE", "Corners"]
 
 _MOST_COORDINATES = 12
+CORNERS_PER_NODE = 1 << 10
+"""How many take as long as a node of a search."""
 
 
 class Corners:
@@ -26,6 +29,8 @@ class Corners:
         # Products of many factors, and logarithms that are shifted in the end.
         error = 4 * problem.total_error + clipped
         self.lower, self.upper = best - error, best + error
+        self.size = of_node(*problem.shape)
+        self.work = self.size * (1 << problem.free) / CORNERS_PER_NODE
 
     @classmethod
     def of(cls, problem: PackedProblem) -> Corners | None:

@@ -10,12 +10,14 @@ from expost.errors import InvalidInput, at
 from expost.files.reading import double, number
 from expost.numbers import Enclosure
 
-__all__ = ["GAP", "NODES", "NODES_OF_DECISION", "Allowance", "Effort", "Progress"]
+__all__ = ["GAP", "NODES", "NODES_OF_DECISION", "WORK", "Allowance", "Effort", "Progress"]
 
 GAP = 0.01
 SMALLEST_GAP = 1e-6
 NODES = 100_000
 NODES_OF_DECISION = 2_000
+WORK = 150_000
+"""What a command or a call may do in all, in small nodes (``solver/work.py``): a few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +30,16 @@ class Progress:
 
 @dataclass(slots=True)
 class Allowance:
-    """Nodes that several searches share, one after the other."""
+    """What several searches share, one after the other; it gets less as it is used."""
 
-    left: int
+    left: float
+    whole: Allowance | None = None
+    """What it is a part of."""
+
+    def take(self, amount: float) -> None:
+        self.left -= amount
+        if self.whole is not None:
+            self.whole.take(amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,9 @@ class Effort:
 
     ``gap`` is the wanted width of the loss, in nats. ``nodes`` limits each search (one for the
     largest and one for the smallest log-likelihood of each block of queries). By default that is
-    100,000, but all searches of one decision share 2,000, because somebody is waiting. ``threads``
+    100,000, but all searches of one decision share 2,000, because somebody is waiting. Everything
+    that a command or a call does shares 150,000 units of work: one for a small node, more for one
+    with many queries or coordinates; if ``nodes`` is given, there is no such limit. ``threads``
     may be 2, one per side, with the same result. ``group`` bounds the loss by a sum over groups of
     that many queries (paper, appendix C), which is looser. ``progress`` is called during a search.
 
@@ -56,7 +67,9 @@ class Effort:
     group: int | None = None
     progress: Callable[[Progress], None] | None = None
     allowance: Allowance | None = field(default=None, repr=False, compare=False)
-    """What all searches together have left; None if each has only its own limit."""
+    """Nodes that are left for all searches together; None where each has its own limit alone."""
+    work: Allowance | None = field(default=None, repr=False, compare=False)
+    """Work that is left for all that is done; None where there is no such limit, or not yet."""
 
     def __post_init__(self) -> None:
         with at("gap"):
@@ -81,7 +94,31 @@ class Effort:
     def deciding(self) -> Effort:
         """The effort for one decision."""
         given = self.nodes is not None or self.allowance is not None
-        return self if given else self.within(NODES_OF_DECISION)
+        return self if given else self.bounded().within(NODES_OF_DECISION)
+
+    def bounded(self) -> Effort:
+        """The same for all that a command or a call does, unless it is for a part of one."""
+        given = self.nodes is not None or self.work is not None
+        return self if given else replace(self, work=Allowance(WORK))
+
+    def part(self, share: float) -> Effort:
+        """The same for what may take so much of the work that is left, and leaves the rest."""
+        if self.work is None:
+            return self
+        return replace(self, work=Allowance(share * self.work.left, self.work))
+
+    def halves(self) -> tuple[Effort, Effort]:
+        """The same twice, each for half of the work that is left; then :meth:`join` them."""
+        if self.work is None:
+            return self, self
+        first, second = (replace(self, work=Allowance(self.work.left / 2)) for _ in range(2))
+        return first, second
+
+    def join(self, halves: tuple[Effort, Effort]) -> None:
+        """Take what was used of two halves."""
+        if self.work is not None:
+            used = self.work.left - sum(half.work.left for half in halves if half.work is not None)
+            self.work.take(used)
 
     @property
     def most(self) -> int:
@@ -90,16 +127,22 @@ class Effort:
 
     @property
     def used_up(self) -> bool:
-        """Whether the shared nodes are used up."""
-        return self.allowance is not None and self.allowance.left <= 0
+        """Whether nothing is left of what searches share."""
+        return any(shared.left <= 0 for shared in (self.allowance, self.work) if shared is not None)
 
-    def limit(self, used: int) -> int:
-        """The total up to which a search may go on that has used this many nodes."""
-        if self.allowance is None:
-            return self.most
-        return min(self.most, used + max(0, self.allowance.left))
+    def limit(self, used: int, size: float) -> int:
+        """Up to how many nodes a search may go that has used so many, each so much work."""
+        nodes = math.inf if self.allowance is None else self.allowance.left
+        work = math.inf if self.work is None else self.work.left / size
+        return int(min(self.most, used + max(0, min(nodes, work))))
 
-    def charge(self, nodes: int) -> None:
-        """Take nodes from the shared ones."""
+    def charge(self, nodes: int, size: float = 0.0) -> None:
+        """Take nodes from what is shared, and their work."""
         if self.allowance is not None:
-            self.allowance.left -= nodes
+            self.allowance.take(nodes)
+        self.set_up(nodes * size)
+
+    def set_up(self, work: float) -> None:
+        """Take work that is not that of nodes."""
+        if self.work is not None:
+            self.work.take(work)

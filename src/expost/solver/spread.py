@@ -26,6 +26,7 @@ from expost.solver.kernels.layout import Floats, PackedProblem
 from expost.solver.problem import Columns, TermArrays, both_directions
 from expost.solver.summit import Summit
 from expost.solver.windows import joined
+from expost.solver.work import of_set_up
 from expost.terms.on_box import ScoreTerm
 
 __all__ = ["BoxSpread", "blocks"]
@@ -45,6 +46,8 @@ class Maximum(Protocol):
     def point(self) -> Floats | None: ...
     @property
     def nodes(self) -> int: ...
+    @property
+    def size(self) -> float: ...
     def pursue(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
     ) -> None: ...
@@ -72,6 +75,9 @@ class BoxSpread:
             for columns, ends, block in self._blocks
         ]
         self._sides: list[list[Maximum]] = [[_maximum(pair[k]) for pair in pairs] for k in (0, 1)]
+        looked = [search for side in self._sides for search in side if isinstance(search, Corners)]
+        self.set_up = of_set_up(len(terms), len(box.columns)) + sum(look.work for look in looked)
+        """How much work it was to begin."""
 
     @property
     def enclosure(self) -> Enclosure:
@@ -135,21 +141,24 @@ class BoxSpread:
     def narrow(self, effort: Effort) -> None:
         """Search until the gap is reached or the nodes are used up."""
 
-        def one(side: list[Maximum]) -> None:
-            # A little less than half of it, because errors are added at the end; but if they are
-            # as large as the gap, no search can make up for them.
+        def one(side: list[Maximum], effort: Effort) -> None:
+            # A little less than half of it, for the errors that are added in the end; but where
+            # they are as large as the gap, no search can make up for them.
             left = max(0.1 * effort.gap, 0.4995 * effort.gap - self.error)
             for place, search in enumerate(side):
                 tolerance = left / (len(side) - place)
                 self._pursue(search, tolerance, effort)
                 left -= min(tolerance, search.upper - search.lower)
 
+        # Neither side knows how much the other one takes, so that two threads find the same.
+        halves = effort.halves()
         if effort.threads > 1:
             with ThreadPoolExecutor(2) as pool:
-                list(pool.map(one, self._sides))
+                list(pool.map(one, self._sides, halves))
         else:
-            for side in self._sides:
-                one(side)
+            for side, half in zip(self._sides, halves, strict=True):
+                one(side, half)
+        effort.join(halves)
 
     def compare(self, limit: float, effort: Effort) -> None:
         """Search until the spread is known to be within the limit, or above it."""
@@ -181,8 +190,8 @@ class BoxSpread:
         self, search: Maximum, tolerance: float, effort: Effort, enough: float = math.inf
     ) -> None:
         before = search.nodes
-        search.pursue(tolerance, effort.limit(before), enough, self._tick(effort))
-        effort.charge(search.nodes - before)
+        search.pursue(tolerance, effort.limit(before, search.size), enough, self._tick(effort))
+        effort.charge(search.nodes - before, search.size)
 
     def _tick(self, effort: Effort) -> Tick | None:
         report = effort.progress

@@ -12,6 +12,7 @@ import numpy as np
 from expost.solver.branch_and_bound import ROUNDING_ALONE, Search, Tick
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import Floats, PackedProblem
+from expost.solver.work import of_node
 
 __all__ = ["Summit"]
 
@@ -21,6 +22,7 @@ class Summit:
 
     def __init__(self, problem: PackedProblem, clipped: float) -> None:
         self._problem = problem
+        self.size = of_node(*problem.shape)
         self._error = 4 * problem.total_error + clipped
         self._climbs = 0
         self._found, self._gap = -math.inf, math.inf
