@@ -88,9 +88,10 @@ def certificate(
     """Prove an upper bound on the realized loss of a transcript, for others to check.
 
     ``verify.py`` checks the proof without this package. Over a box the bound is within ``gap`` of
-    the loss, or further away if that takes more than ``nodes`` nodes, by default a few seconds of work. The search continues if a
-    smaller gap may show that the transcript's budget is enough. ``progress`` is called with the
-    number of leaves so far. Why such a proof is valid: docs/theory/certificates.md.
+    the loss, or further away if that takes more than ``nodes`` nodes, by default a few seconds of
+    work. The search continues if a smaller gap may show that the transcript's budget is enough.
+    ``progress`` is called with the number of leaves so far. Why such a proof is valid:
+    docs/theory/certificates.md.
 
     >>> import expost as xp
     >>> from expost.proof import certificate, verify
