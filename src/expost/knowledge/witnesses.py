@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from expost.domains import Box, FiniteSet, Value
 from expost.errors import InvalidInput, at, expect
+from expost.files.canonical import plain
 from expost.knowledge.belief import Belief, confidence, exact_likelihoods
 from expost.knowledge.gain import nats_of
 from expost.knowledge.statement import Statement
@@ -48,6 +50,22 @@ class Witness:
     def gain(self) -> Enclosure:
         """The knowledge gain in nats; minus infinity if the loss is infinite."""
         return nats_of(self.after / self.before)
+
+    def tree(self) -> dict[str, Any]:
+        """The witness as JSON; the belief and the statement are about ``likeliest`` and
+        ``unlikeliest``, and follow from what is here.
+        """
+        return plain(
+            {
+                "likeliest": self.likeliest,
+                "unlikeliest": self.unlikeliest,
+                "before": float(self.before),
+                "after": float(self.after),
+                "gain": self.gain,
+                "loss": self.loss.enclosure,
+                "response": self.response,
+            }
+        )
 
 
 def witness(transcript: Transcript, delta: ExactLike) -> Witness:
