@@ -22,6 +22,7 @@ __all__ = ["COMMANDS", "group", "main"]
 
 COMMANDS = {
     "demo": "The idea in a minute: an example of the paper, then what a budget tells.",
+    "new": "Write the first transcript of a subject: a domain, a budget, nothing asked so far.",
     "loss": "What somebody who sees all responses of a subject, or of many, has learned at most.",
     "decide": "Whether the filter of a transcript would accept one more query.",
     "ask": "Ask one query of the subject of a transcript, and record it.",
