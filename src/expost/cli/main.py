@@ -23,6 +23,7 @@ __all__ = ["COMMANDS", "group", "main"]
 COMMANDS = {
     "demo": "The idea in a minute: an example of the paper, then what a budget tells.",
     "new": "Write the first transcript of a subject: a domain, a budget, nothing asked so far.",
+    "query": "Write a query as JSON, from options.",
     "loss": "What somebody who sees all responses of a subject, or of many, has learned at most.",
     "decide": "Whether the filter of a transcript would accept one more query.",
     "ask": "Ask one query of the subject of a transcript, and record it.",
@@ -33,6 +34,7 @@ COMMANDS = {
     "reproduce": "Run the experiments of the paper, and write a report.",
     "certify": "Write a proof of an upper bound on the realized loss.",
     "verify": "Check a proof of what the loss is at most at the end of a transcript.",
+    "completion": "Print the script that lets a shell complete commands and file names.",
 }
 """What ``--help`` says of each, in the order of the list."""
 
