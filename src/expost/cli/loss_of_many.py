@@ -52,8 +52,10 @@ def show_losses(
             progress=lambda done, total: line.count(done, total, "subjects"),
         )
         guard = guard or study.filter
-        against = guard and against_budget(answers, losses, guard, effort=effort)
-    found = against or losses
+        against = None
+        if guard is not None:
+            against = against_budget(answers, losses, guard, effort=effort)
+    found = losses if against is None else against
     if out is not None:
         save_losses(found, out)
     if picture is not None:
