@@ -139,6 +139,10 @@ class Odometer(Account):
         """The realized loss after the first so many exchanges."""
         return self._after(count).loss(self.effort) if self.searched else self._passes[count]
 
+    def exact_loss_after(self, count: int) -> Nats:
+        """The same over a finite domain, exactly."""
+        return self._after(count).exact_loss
+
     def loss_against(self, limit: float, count: int | None = None) -> Enclosure:
         """The same, by default now, searched for until it is on one side of a limit.
 

@@ -12,7 +12,7 @@ from expost.report.words import basic_text, response_text, shown, value_text
 
 __all__ = ["sentences"]
 
-_CHANGES = {"up": "up", "down": "down", "same": "as before"}
+_CHANGES = {"up": "up", "down": "down", "same": "as before", "unknown": "not told apart"}
 
 
 def sentences(found: Explanation) -> Iterator[str]:
@@ -53,7 +53,13 @@ def _table(found: Explanation, domain: Domain) -> Iterator[str]:
 
 def _row(step: Told, domain: Domain) -> tuple[str, str, str, str, str]:
     response = response_text(step.exchange.response, step.exchange.query, domain)
-    return f"{step.number}.", step.asked, response, shown(step.loss), _CHANGES[step.change]
+    return f"{step.number}.", step.asked, response, shown(step.loss), change_text(step)
+
+
+def change_text(step: Told) -> str:
+    """Which way the loss went, and that it did where the digits do not show it."""
+    hidden = step.change in ("up", "down") and shown(step.before) == shown(step.loss)
+    return _CHANGES[step.change] + (", by less than is shown" if hidden else "")
 
 
 def _budget(found: Explanation) -> Iterator[str]:
