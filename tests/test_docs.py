@@ -122,5 +122,32 @@ def test_the_example_of_many_subjects_prints_what_it_says(
         assert ends == pytest.approx(page_ends, abs=1e-9)
 
 
+def test_the_commands_of_a_section_print_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    """Of sections whose commands go together; where none is shown, no output is compared."""
+    page = (ROOT / "docs" / "guide" / "command_line.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for shown in SHOWN.finditer(page):
+        Path(shown["name"]).write_text(shown["body"], encoding="utf-8")
+    for name in (
+        "## new",
+        "## query",
+        "### Many subjects and a budget",
+        "## estimate",
+        "## The page of a transcript",
+        "## completion",
+    ):
+        section = re.split(r"^##+ ", page.partition(f"\n{name}\n")[2], flags=re.MULTILINE)[0]
+        console = "".join(m["body"] for m in FENCE.finditer(section) if m["language"] == "console")
+        assert console, name
+        for command in COMMAND.finditer(console):
+            code, out, err = run(*shlex.split(command["line"])[1:])
+            if command["output"]:
+                assert out + err == command["output"], command["line"]
+            else:
+                assert (code, err) == (0, ""), command["line"]
+
+
 def test_there_are_examples() -> None:
     assert sum(len(blocks(page, "pycon")) for page in PAGES) > 10

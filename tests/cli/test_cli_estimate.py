@@ -159,7 +159,18 @@ def test_what_answers_do_not_determine_is_said(run: Run, tmp_path: Path, queries
     assert code == 0
     assert "never (not determined)" in out
     assert "0 to 1" in out
-    assert "warning   the responses do not determine" in out
+    assert "warning   The responses do not determine 3 of 3 numbers." in out
+
+
+def test_intervals_at_an_end_of_what_is_possible_are_said_to_be_too_narrow(
+    run: Run, tmp_path: Path, queries: Path
+) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("subject,query,response\na,habit,never\nb,habit,never\n")
+    tree = json.loads(run("estimate", data, "--queries", queries, "--repetitions", 5, "--json")[1])
+    assert tree["warning"].startswith("3 of 3 estimates are at an end of what is possible, where")
+    for row in tree["estimates"]:
+        assert row["lower"] <= row["estimate"] <= row["upper"]
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])

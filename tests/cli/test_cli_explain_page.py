@@ -80,7 +80,7 @@ def test_the_page_of_a_transcript_has_all_that_it_is_about(run: Run, file: Path)
         "kept": "at every exchange",
         "left": "1",
     }
-    asked = "a score from 0 to 10: never 0, sometimes 3 and often 10, at epsilon 1"
+    asked = "a score from 0 to 10: 0 for never, 3 for sometimes and 10 for often, at epsilon 1"
     assert ["3", asked, "0", "1.5", "up"] in found.rows
     assert ["2", "the value itself, at epsilon 0.5", "never", "0.5", "as before"] in found.rows
     assert found.alts == [
@@ -132,7 +132,7 @@ def test_on_a_box_the_peak_is_never_below_the_loss(run: Run, tmp_path: Path) -> 
     found = Cells(page.read_text(encoding="utf-8"))
     loss, peak = (found.facts[name] for name in ("realized loss", "at its peak"))
     assert float(peak.partition(",")[0]) >= float(loss)
-    assert "a score from 0 to 1 of region (north 1), at epsilon 0.5" in found.rows[11 + 1]
+    assert "a score from 0 to 1 of region (1 for north), at epsilon 0.5" in found.rows[11 + 1]
 
 
 def test_a_label_is_text_and_not_part_of_the_page(run: Run, tmp_path: Path) -> None:
@@ -146,11 +146,12 @@ def test_a_label_is_text_and_not_part_of_the_page(run: Run, tmp_path: Path) -> N
 
 def test_bad_input_is_one_line_and_nothing_is_lost(run: Run, file: Path) -> None:
     before = file.read_bytes()
-    for arguments, message in [
+    cases: list[tuple[list[object], str]] = [
         (["--html", file], "would be written over"),
         (["--date", "today"], "--date: goes with --html, without --prior"),
         (["--html", file.with_name("no") / "page.html"], "cannot write: No such file or directory"),
-    ]:
+    ]
+    for arguments, message in cases:
         code, out, err = run("explain", file, *arguments)
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert message in err

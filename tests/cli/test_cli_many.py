@@ -188,7 +188,7 @@ def test_subjects_over_a_budget_are_counted_by_the_end(
     assert (code, err) == (0, "")
     assert out.splitlines()[-3:] == [
         "budget              0.4 (bayesian filter)",
-        "over it at the end  1 subjects",
+        "over it at the end  1 subject",
         "on the way there    not looked at here; expost loss FILE replays a transcript",
     ]
     with saved.open(newline="") as file:
@@ -215,7 +215,7 @@ def test_a_folder_of_transcripts_needs_no_queries_and_has_its_own_budget(
     code, out, err = run("loss", "--many", folder, "-o", saved)
     assert (code, err) == (0, "")
     assert out.splitlines()[0].endswith("  2, and 1 who were asked nothing")
-    assert "budget              0.5 (basic filter)\nover it at the end  1 subjects\n" in out
+    assert "budget              0.5 (basic filter)\nover it at the end  1 subject\n" in out
     assert "eve,0.0," in saved.read_text()
     out = run("loss", "--many", folder, "--budget", "0.5")[1]
     assert "budget              0.5 (bayesian filter)\nover it at the end  0 subjects\n" in out

@@ -38,7 +38,7 @@ def told(
         (xp.channel([["1/3", "2/3"], ["2/3", "1/3"]], responses=["n", "y"]), DOMAIN,
          "a channel to n or y, at epsilon 0.693147"),
         (xp.perturbation([0, 12], range=(0, 12), epsilon=1), DOMAIN,
-         "a score from 0 to 12: no 0 and yes 12, at epsilon 1"),
+         "a score from 0 to 12: 0 for no and 12 for yes, at epsilon 1"),
         (xp.linear({"age": 1, "bmi": -2}, epsilon="1/3"), BOX,
          "a score of age (1) and bmi (-2), at epsilon 1/3"),
         (xp.linear({"age": 1, "sex": 0}, range=(0, 5), clip=True, epsilon=1), BOX,
@@ -52,9 +52,9 @@ def told(
         (xp.piecewise({"age": 1}, range=(0, 100), grid=1, epsilon=1), BOX,
          "a score from 0 to 100 of age (1), with noise, at epsilon 1"),
         (xp.linear({"region": {"n": 1}}, range=(0, 1), epsilon=1), PLACES,
-         "a score from 0 to 1 of region (n 1), at epsilon 1"),
+         "a score from 0 to 1 of region (1 for n), at epsilon 1"),
         (xp.linear({"region": {"s": 1, "w": -0.12345}}, epsilon=1), PLACES,
-         "a score of region (s 1, w -0.1235), at epsilon 1"),
+         "a score of region (1 for s, -0.1235 for w), at epsilon 1"),
         (xp.logistic({"region": {"n": 2, "s": 2, "w": 2}, "age": 1}, epsilon=1), PLACES,
          "a yes-or-no prediction from age (1), at epsilon 1"),
         (xp.linear({"a": 1, "b": -3}, epsilon=1),
@@ -99,6 +99,7 @@ def exact_ratio(transcript: xp.Transcript, count: int) -> float | Fraction:
     """e^loss after the first exchanges: the largest over the smallest product of probabilities."""
     products = [Fraction(1)] * len(transcript.domain.values)
     for exchange in transcript.exchanges[:count]:
+        assert isinstance(transcript.domain, xp.FiniteSet)
         weights = exchange.query.on(transcript.domain).weights(exchange.position)
         products = [p * int(w) for p, w in zip(products, weights, strict=True)]
     return math.inf if min(products) == 0 else max(products) / min(products)

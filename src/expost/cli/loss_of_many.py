@@ -99,7 +99,8 @@ def _unasked(count: int) -> str:
 def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
     """A verdict about the end, which says that it is none about the way there."""
     yield "budget", f"{against.guard.limit} ({against.guard.kind} filter)"
-    yield "over it at the end", f"{against.over_budget:,} subjects"
+    over = against.over_budget
+    yield "over it at the end", f"{over:,} subject{'' if over == 1 else 's'}"
     if against.undecided:
         yield "undecided", f"{against.undecided:,} subjects; more nodes (--nodes) may tell"
     yield "on the way there", "not looked at here; expost loss FILE replays a transcript"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,9 @@ _ALWAYS = (
     "subjects are drawn independently from the population that this is about",
 )
 _NAIVE = "who was asked, and how often, does not depend on earlier responses"
+# A search from the inside leaves less than this where the true maximum is at an end.
+_EDGE = 1e-5
+
 _LIKELIHOOD = "nothing about who was asked: it is valid under a filter too"
 
 
@@ -202,13 +205,25 @@ def _by_likelihood(
     confidence: float,
     ends: tuple[float, float],
 ) -> Estimated:
+    warnings, (low, high) = [], ends
     unknown = sum(not row.identified for row in rows)
-    warning = None
     if unknown:
-        warning = f"the responses do not determine {unknown:,} of the {len(rows):,} numbers at all"
+        warnings.append(f"The responses do not determine {unknown:,} of {len(rows):,} numbers.")
+    near = _EDGE * (high - low)
+    edge = sum(row.identified and not low + near < row.estimate < high - near for row in rows)
+    if edge:
+        warnings.append(
+            f"{edge:,} of {len(rows):,} estimates are at an end of what is possible, where "
+            "intervals from resampled subjects are too narrow, the more so with few subjects."
+        )
+    # A replicate is searched for less closely, and may miss an end where the estimate is.
+    rows = tuple(
+        replace(row, lower=min(row.lower, row.estimate), upper=max(row.upper, row.estimate))
+        for row in rows
+    )
     return Estimated(
         what, rows, confidence, len(answers), 0, None, len(answers.codes), 0,
-        (*_ALWAYS, _LIKELIHOOD), warning, ends,
+        (*_ALWAYS, _LIKELIHOOD), " ".join(warnings) or None, ends,
     )  # fmt: skip
 
 

@@ -131,7 +131,7 @@ def _weight_text(weight: Weight) -> str:
         return f"{weight:.4g}"
     labels = sorted((label for label in weight if weight[label]), key=lambda k: -abs(weight[k]))
     more = ", …" if len(labels) > _CATEGORIES else ""
-    return ", ".join(f"{label} {weight[label]:.4g}" for label in labels[:_CATEGORIES]) + more
+    return ", ".join(f"{weight[label]:.4g} for {label}" for label in labels[:_CATEGORIES]) + more
 
 
 def _below(place: str, name: str) -> str:

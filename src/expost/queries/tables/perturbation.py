@@ -55,7 +55,7 @@ class Perturbation(Query):
         values, scores = domain.values, self.scores
         if len(values) <= _FEW:
             names = (_name(value, domain) for value in values)
-            told = [f"{name} {score:.4g}" for name, score in zip(names, scores, strict=True)]
+            told = [f"{score:.4g} for {name}" for name, score in zip(names, scores, strict=True)]
             return f"{self.asks}: {listed(told)}"
         low, high = (values[int(place)] for place in (scores.argmin(), scores.argmax()))
         return f"{self.asks}, lowest for {_name(low, domain)}, highest for {_name(high, domain)}"
