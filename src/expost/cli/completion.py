@@ -20,10 +20,11 @@ _SHELLS: dict[str, type[ShellComplete]] = {
 @as_json
 @click.pass_context
 def command(context: click.Context, shell: str, as_json: bool) -> None:
-    """Print the script that lets a shell complete commands, options and file names.
+    """Print the script that lets a shell complete commands.
 
-    For bash and zsh put eval "$(expost completion bash)" into ~/.bashrc, or zsh into ~/.zshrc. For
-    fish save what is printed as ~/.config/fish/completions/expost.fish.
+    And options and file names. For bash and zsh put eval "$(expost completion bash)" into
+    ~/.bashrc, or the same with zsh into ~/.zshrc. For fish save what is printed as
+    ~/.config/fish/completions/expost.fish.
     """
     group = context.find_root().command
     script = _SHELLS[shell](group, {}, "expost", "_EXPOST_COMPLETE").source().strip()

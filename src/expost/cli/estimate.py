@@ -56,9 +56,10 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """What the answers of many say of their group: by default, how its values are distributed.
+    """What the answers of many say of their group: means, frequencies, distributions.
 
-    DATA has the answers (CSV, JSONL, Parquet), or is a folder of transcripts.
+    By default it is how the values are distributed. DATA has the answers (CSV, JSONL, Parquet), or
+    is a folder of transcripts.
     """
     if (key is not None and naive) or (likelihood and key is None):
         raise InvalidInput("give --mean ID, perhaps with --likelihood, or --frequencies, or none")

@@ -22,12 +22,12 @@ __all__ = ["COMMANDS", "group", "main"]
 
 COMMANDS = {
     "demo": "The idea in a minute: an example of the paper, then what a budget tells.",
-    "new": "Write the first transcript of a subject: a domain, a budget, nothing asked so far.",
+    "new": "Write the first transcript of a subject.",
     "query": "Write a query as JSON, from options.",
     "loss": "What somebody who sees all responses of a subject, or of many, has learned at most.",
     "decide": "Whether the filter of a transcript would accept one more query.",
     "ask": "Ask one query of the subject of a transcript, and record it.",
-    "estimate": "Means, frequencies and distributions of a group, from the answers of many.",
+    "estimate": "What the answers of many say of their group: means, frequencies, distributions.",
     "explain": "What was asked and answered, what it did to the loss and what it means.",
     "plot": "The loss after each response as a picture.",
     "compare": "What every accounting says of a transcript.",
@@ -35,7 +35,7 @@ COMMANDS = {
     "reproduce": "Run the experiments of the paper, and write a report.",
     "certify": "Write a proof of an upper bound on the realized loss.",
     "verify": "Check a proof of what the loss is at most at the end of a transcript.",
-    "completion": "Print the script that lets a shell complete commands and file names.",
+    "completion": "Print the script that lets a shell complete commands.",
 }
 """What ``--help`` says of each, in the order of the list."""
 

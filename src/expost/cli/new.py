@@ -74,10 +74,11 @@ def command(
     delta: str | None,
     as_json: bool,
 ) -> None:
-    """Write the first transcript of a subject: a domain, a budget, and nothing asked so far.
+    """Write the first transcript of a subject.
 
-    What no option says is asked for. FILE must not be there yet: domain and budget are fixed before
-    the first response, and no file is ever written over.
+    It has a domain and a budget, and nothing was asked so far. What no option says is asked for.
+    FILE must not be there yet: domain and budget are fixed before the first response, and no file
+    is ever written over.
     """
     if file.exists() or file.is_symlink():
         raise InvalidInput("is there already, and is not written over", str(file))

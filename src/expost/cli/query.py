@@ -107,7 +107,7 @@ def command(
     rows: Sequence[str],
     **given: Any,
 ) -> None:
-    """Write a query as JSON, for decide, ask and files of queries.
+    """Write a query as JSON, from options.
 
     KIND is one of the kinds below.
     """
