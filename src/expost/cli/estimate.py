@@ -24,6 +24,7 @@ from expost.report.estimates import (
 __all__ = ["command"]
 
 _MOST = 40
+_DUST = 1e-5
 
 
 @click.command("estimate")
@@ -105,8 +106,10 @@ def _show_table(found: Estimated) -> None:
     cells = [("", "estimate", level, "standard error")]
     for row in rows:
         name = row.of if row.identified else f"{row.of} (not determined)"
-        between = f"{_short(row.lower)} to {_short(row.upper)}"
-        cells.append((name, _short(row.estimate), between, _short(row.standard_error)))
+        estimate, lower, upper = (
+            _short(each, found.ends) for each in (row.estimate, row.lower, row.upper)
+        )
+        cells.append((name, estimate, f"{lower} to {upper}", f"{row.standard_error:.4g}"))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for each in cells:
         line = "  ".join(f"{cell:<{width}}" for cell, width in zip(each, widths, strict=True))
@@ -116,8 +119,9 @@ def _show_table(found: Estimated) -> None:
     click.echo()
 
 
-def _short(number: float) -> str:
-    return f"{number:.4g}"
+def _short(number: float, ends: tuple[float, float]) -> str:
+    """Four digits; what a search leaves where the likeliest is zero is zero."""
+    return "0" if abs(number) < _DUST * (ends[1] - ends[0]) else f"{number:.4g}"
 
 
 def _lines(found: Estimated) -> Iterator[tuple[str, str]]:
