@@ -57,7 +57,7 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """What the answers of many say of their group: means, frequencies, distributions.
+    """What the answers of many say about a group: means, frequencies, distributions.
 
     By default it is how the values are distributed. DATA has the answers (CSV, JSONL, Parquet), or
     is a folder of transcripts.

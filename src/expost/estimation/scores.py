@@ -1,4 +1,4 @@
-"""The score of each value, from what the responses of a query say of it on average."""
+"""The score of each value, from what the responses of a query say about it on average."""
 
 from __future__ import annotations
 
