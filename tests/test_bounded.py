@@ -194,7 +194,7 @@ def test_many_responses_over_many_values_are_limited_by_the_size_of_their_files(
     rows = "".join(f"{i},q,{i}\n" for i in range(35_000))
     data.write_text(f"subject,query,response\n{rows}")
     with quickly(), pytest.raises(xp.InvalidInput, match="35,000 responses over 75,000 values are"):
-        show_losses(data, queries, None, None, xp.Effort(), as_json=True)
+        show_losses(data, queries, None, None, None, xp.Effort(), as_json=True)
 
 
 def test_fractions_with_hundreds_of_digits_add_up_exactly() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -112,12 +112,26 @@ class Answers:
             together = np.argsort(of_row, kind="stable")
             codes, of_row = codes[together], of_row[together]
         starts = np.searchsorted(of_row, np.arange(len(subjects) + 1))
+        self._fill(
+            domain, queries, subjects, [given[code] for code in order], codes, starts, complete
+        )
+
+    def _fill(
+        self,
+        domain: Domain,
+        queries: Mapping[str, Query],
+        subjects: Sequence[Subject],
+        given: Sequence[tuple[str, int]],
+        codes: Codes,
+        starts: Codes,
+        complete: bool,
+    ) -> None:
         for array in (codes, starts):
             array.setflags(write=False)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "queries", MappingProxyType(dict(queries)))
         object.__setattr__(self, "subjects", tuple(subjects))
-        object.__setattr__(self, "given", tuple(given[code] for code in order))
+        object.__setattr__(self, "given", tuple(given))
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "complete", complete)
@@ -137,6 +151,52 @@ class Answers:
             "response": [response for _, response in checked],
         }
         return cls(domain, {keys[identity]: query for identity, query in queries.items()}, table)
+
+    @classmethod
+    def of_transcripts(
+        cls,
+        transcripts: Mapping[str, Transcript],
+        queries: Mapping[str, Query] | None = None,
+        *,
+        complete: bool = True,
+    ) -> Answers:
+        """Answers from the transcripts of subjects, by their names, all on one domain.
+
+        ``queries`` gives queries their ids; others go by their content ids. Subjects who were asked
+        nothing are left out.
+
+        >>> import expost as xp
+        >>> query, values = xp.randomized_response(epsilon=1), xp.FiniteSet(["no", "yes"])
+        >>> ann, bob = xp.Transcript(values).add(query, "no"), xp.Transcript(values)
+        >>> Answers.of_transcripts({"ann": ann, "bob": bob})
+        Answers(1 subjects, 1 responses)
+        """
+        asked = {name: each for name, each in transcripts.items() if len(each)}
+        if not asked:
+            raise InvalidInput("nobody has answered anything")
+        domain = next(iter(asked.values())).domain
+        for name, transcript in asked.items():
+            if transcript.domain != domain:
+                raise InvalidInput("has another domain than those before it", name)
+        named = dict(queries or {})
+        if named:
+            _likelihoods(domain, named)
+        ids = {query.content_id: key for key, query in named.items()}
+        pairs: list[tuple[str, int]] = []
+        for transcript in asked.values():
+            for exchange in transcript.exchanges:
+                content = exchange.query.content_id
+                key = ids.setdefault(content, content)
+                named.setdefault(key, exchange.query)
+                pairs.append((key, exchange.position))
+        rank = {key: place for place, key in enumerate(named)}
+        given = sorted(set(pairs), key=lambda pair: (rank[pair[0]], pair[1]))
+        code = {pair: place for place, pair in enumerate(given)}
+        codes = np.array([code[pair] for pair in pairs], dtype=np.intp)
+        starts = np.cumsum([0, *map(len, asked.values())], dtype=np.intp)
+        answers = object.__new__(cls)
+        answers._fill(domain, named, list(asked), given, codes, starts, complete)
+        return answers
 
     def __len__(self) -> int:
         return len(self.subjects)

@@ -170,7 +170,6 @@ def test_the_drawing_says_allowed_only_of_a_budget_that_was_kept(
     [
         (["--prior", "PRIOR"], "give --prior PRIOR and --statement TEXT together"),
         (["--statement", "age > 1"], "give --prior PRIOR and --statement TEXT together"),
-        (["--html", "x.html"], "give --prior PRIOR and --statement TEXT together"),
         (["--prior", "PRIOR", "--statement", "agee > 1"],
          "statement column 1: unknown name 'agee'; known here: age"),
         (["--prior", "PRIOR", "--statement", "age >"],

@@ -177,3 +177,48 @@ def test_losses_are_not_written_over_answers(run: Run, data: Path, queries: Path
         assert (code, err.count("\n")) == (2, 1)
         assert "would be written over" in err
     assert data.read_bytes() == before
+
+
+def test_subjects_over_a_budget_are_counted_by_the_end(
+    run: Run, data: Path, queries: Path, tmp_path: Path
+) -> None:
+    saved = tmp_path / "losses.csv"
+    asked = ["loss", "--many", data, "--queries", queries, "--budget", "0.4"]
+    code, out, err = run(*asked, "-o", saved)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-3:] == [
+        "budget              0.4 (bayesian filter)",
+        "over it at the end  1 subject",
+        "on the way there    not looked at here; expost loss FILE replays a transcript",
+    ]
+    with saved.open(newline="") as file:
+        assert [(row["subject"], row["over"]) for row in csv.DictReader(file)] == [
+            ("ann", "no"), ("bob", "yes"),
+        ]  # fmt: skip
+    tree = json.loads(run(*asked, "--json")[1])
+    assert tree["at_the_end"] == {"budget": 0.4, "filter": "bayesian", "over": 1, "undecided": 0}
+    assert [row["over"] for row in tree["losses"]] == [False, True]
+    code, out, err = run(*asked[:-1], "none")
+    assert (code, out, err) == (2, "", 'expost: --budget: must be a decimal or "p/q"\n')
+
+
+def test_a_folder_of_transcripts_needs_no_queries_and_has_its_own_budget(
+    run: Run, tmp_path: Path
+) -> None:
+    folder, saved = tmp_path / "subjects", tmp_path / "losses.csv"
+    folder.mkdir()
+    half = xp.randomized_response("0.5")
+    start = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BasicFilter(epsilon="0.5"))
+    start.save(folder / "ann.json")
+    start.add(half, "no").save(folder / "bob.json")
+    start.add(half, "no").add(half, "yes").save(folder / "eve.json")
+    code, out, err = run("loss", "--many", folder, "-o", saved)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].endswith("  2, and 1 who were asked nothing")
+    assert "budget              0.5 (basic filter)\nover it at the end  1 subject\n" in out
+    assert "eve,0.0," in saved.read_text()
+    out = run("loss", "--many", folder, "--budget", "0.5")[1]
+    assert "budget              0.5 (bayesian filter)\nover it at the end  0 subjects\n" in out
+    xp.Transcript(start.domain).add(half, "no").save(folder / "zoe.json")
+    out = run("loss", "--many", folder)[1]
+    assert out.splitlines()[-1].endswith("name different ones; --budget gives one for all")

@@ -54,8 +54,10 @@ def _unfit(directory: Path, suffix: str) -> list[tuple[Path, str]]:
     return [
         (pipe, "cannot be read: not a regular file"),
         (device, "cannot be read: not a regular file"),
-        (folder, "cannot be read: Is a directory"),
-    ]
+        # A folder may be one of transcripts, where a table could be.
+        (folder, "cannot be read: Is a directory" if suffix == "json"
+         else "has no transcripts, whose names end in .json"),
+    ]  # fmt: skip
 
 
 def _too_large(directory: Path, suffix: str, size: int) -> Path:

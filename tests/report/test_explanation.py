@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -11,11 +12,13 @@ from hypothesis import given
 import expost as xp
 from expost.queries.words import listed
 from expost.report.explanation import explain
+from expost.report.sentences import sentences
 from expost.report.words import query_in_words
 from support.strategies import transcripts
 
 YES = xp.randomized_response(epsilon="0.5")
 DOMAIN = xp.FiniteSet(["no", "yes"])
+PLACES = xp.Box(region=xp.categories("n", "s", "w"), age=(0, 1))
 BOX = xp.Box(age=(10, 100), sex=xp.integers(0, 1), bmi=(10, 50))
 
 
@@ -35,19 +38,30 @@ def told(
         (xp.channel([["1/3", "2/3"], ["2/3", "1/3"]], responses=["n", "y"]), DOMAIN,
          "a channel to n or y, at epsilon 0.693147"),
         (xp.perturbation([0, 12], range=(0, 12), epsilon=1), DOMAIN,
-         "a score from 0 to 12, at epsilon 1"),
+         "a score from 0 to 12: 0 for no and 12 for yes, at epsilon 1"),
         (xp.linear({"age": 1, "bmi": -2}, epsilon="1/3"), BOX,
-         "a score of age and bmi, at epsilon 1/3"),
+         "a score of age (1) and bmi (-2), at epsilon 1/3"),
         (xp.linear({"age": 1, "sex": 0}, range=(0, 5), clip=True, epsilon=1), BOX,
-         "a score from 0 to 5 of age, at epsilon 1"),
+         "a score from 0 to 5 of age (1), at epsilon 1"),
         (xp.logistic({"age": 1, "sex": 1, "bmi": 1}, epsilon=1), BOX,
-         "a yes-or-no prediction from age, sex and bmi, at epsilon 1"),
+         "a yes-or-no prediction from age (1), bmi (1) and sex (1), at epsilon 1"),
         (xp.logistic([1, 0], epsilon=1), xp.Box([(0, 1), (0, 1)]),
-         "a yes-or-no prediction from 1 of 2 coordinates, at epsilon 1"),
+         "a yes-or-no prediction from [0] (1), at epsilon 1"),
         (xp.logistic({"age": 0}, epsilon=1), BOX,
          "a yes-or-no prediction from no coordinate, at epsilon 1"),
         (xp.piecewise({"age": 1}, range=(0, 100), grid=1, epsilon=1), BOX,
-         "a score from 0 to 100 of age, with noise, at epsilon 1"),
+         "a score from 0 to 100 of age (1), with noise, at epsilon 1"),
+        (xp.linear({"region": {"n": 1}}, range=(0, 1), epsilon=1), PLACES,
+         "a score from 0 to 1 of region (1 for n), at epsilon 1"),
+        (xp.linear({"region": {"s": 1, "w": -0.12345}}, epsilon=1), PLACES,
+         "a score of region (1 for s, -0.1235 for w), at epsilon 1"),
+        (xp.logistic({"region": {"n": 2, "s": 2, "w": 2}, "age": 1}, epsilon=1), PLACES,
+         "a yes-or-no prediction from age (1), at epsilon 1"),
+        (xp.linear({"a": 1, "b": -3}, epsilon=1),
+         xp.FiniteSet([{"a": 0, "b": 5}, {"a": 9, "b": 4}]),
+         "a score of a (1) and b (-3), at epsilon 1"),
+        (xp.perturbation([0, 3, 1, 1, 1, 1], range=(0, 3), epsilon=1), xp.FiniteSet(list("abcdef")),
+         "a score from 0 to 3, lowest for a, highest for b, at epsilon 1"),
         (xp.unary_encoding(epsilon=1), DOMAIN, "a noisy bit for each value, at epsilon 1"),
     ],
 )  # fmt: skip
@@ -81,6 +95,16 @@ def test_domains_in_words(domain: xp.FiniteSet | xp.Box, words: str) -> None:
     assert explain(xp.replay(xp.Transcript(domain))).domain == words
 
 
+def exact_ratio(transcript: xp.Transcript, count: int) -> float | Fraction:
+    """e^loss after the first exchanges: the largest over the smallest product of probabilities."""
+    products = [Fraction(1)] * len(transcript.domain.values)
+    for exchange in transcript.exchanges[:count]:
+        assert isinstance(transcript.domain, xp.FiniteSet)
+        weights = exchange.query.on(transcript.domain).weights(exchange.position)
+        products = [p * int(w) for p, w in zip(products, weights, strict=True)]
+    return math.inf if min(products) == 0 else max(products) / min(products)
+
+
 @given(transcripts(most=16))
 def test_every_step_that_is_told_has_the_loss_of_its_prefix(transcript: xp.Transcript) -> None:
     account = explain(xp.replay(transcript))
@@ -99,10 +123,10 @@ def test_every_step_that_is_told_has_the_loss_of_its_prefix(transcript: xp.Trans
         assert step.exchange == transcript.exchanges[step.number - 1]
         assert step.loss.lower <= after.upper
         assert after.lower <= step.loss.upper
-        if step.change != "same":
-            assert (step.change == "up") == (after.lower > before.upper)
-        else:
-            assert abs(after.upper - before.upper) < 1e-9
+        was = exact_ratio(transcript, step.number - 1)
+        became = exact_ratio(transcript, step.number)
+        assert step.change == ("same" if was == became else "up" if became > was else "down")
+        assert step.change != "up" or after.upper >= before.lower
     assert (account.guard, account.used, account.replay.kept) == (None, None, None)
 
 
@@ -115,6 +139,30 @@ def test_the_odometer_goes_up_and_down_in_words() -> None:
     assert account.basic == 1.5
     assert account.apart is not None
     assert (account.apart.likeliest, account.apart.unlikeliest) == ("no", "yes")
+
+
+def test_a_loss_that_is_nearly_the_same_is_not_as_before() -> None:
+    near = xp.channel([[Fraction(1, 2) + Fraction(1, 10**18), Fraction(1, 2) - Fraction(1, 10**18)],
+                       ["1/2", "1/2"]])  # fmt: skip
+    account = explain(xp.replay(told(DOMAIN, (YES, "no"), (near, 0), (near, 1), (near, 0))))
+    assert [step.change for step in account.steps] == ["up", "up", "down", "up"]
+    lines = "\n".join(sentences(account))
+    assert lines.count(", by less than is shown") == 3
+    assert "as before" not in lines
+
+
+def test_as_before_is_for_a_loss_that_is_exactly_what_it_was() -> None:
+    values = xp.FiniteSet(["a", "b", "c"])
+    account = explain(xp.replay(told(values, (YES, "a"), (YES, "b"), (YES, "c"))))
+    assert [step.change for step in account.steps] == ["up", "same", "down"]
+
+
+def test_on_a_box_enclosures_that_overlap_do_not_say_as_before() -> None:
+    query = xp.logistic({"age": 0.1}, epsilon="0.001")
+    blind = xp.linear({"age": 1e-9}, range=(0, 1000), epsilon="1")
+    account = explain(xp.replay(told(BOX, (query, 1), (blind, 0), (query, 0))))
+    assert [step.change for step in account.steps][1:] == ["unknown", "unknown"]
+    assert "not told apart" in "\n".join(sentences(account))
 
 
 def test_on_a_box_only_the_steps_that_are_told_are_searched_for() -> None:

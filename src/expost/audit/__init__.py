@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from expost.audit.budget import AgainstBudget, against_budget
+from expost.audit.folder import Study, load_folder
 from expost.audit.losses import Losses, realized_losses
 from expost.audit.tables import load_answers, save_losses
 
 __all__ = [
+    "AgainstBudget",
     "Losses",
+    "Study",
+    "against_budget",
     "load_answers",
+    "load_folder",
     "realized_losses",
     "save_losses",
 ]

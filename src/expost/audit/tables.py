@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from expost.answers import COLUMNS, Answers, queries_from_json
+from expost.audit.budget import AgainstBudget
+from expost.audit.folder import load_folder
 from expost.audit.losses import Losses
 from expost.errors import at, expect
 from expost.files.regular import read_text
@@ -17,7 +19,7 @@ __all__ = ["load_answers", "save_losses"]
 Path_ = str | os.PathLike[str]
 
 
-def load_answers(data: Any, queries: Path_, *, complete: bool = True) -> Answers:
+def load_answers(data: Any, queries: Path_ | None = None, *, complete: bool = True) -> Answers:
     """Read the answers of many subjects from a table of responses and a file of queries.
 
     ``data`` is a file (CSV, JSON Lines or Parquet) or a table in memory, as for :class:`Answers`.
@@ -25,6 +27,9 @@ def load_answers(data: Any, queries: Path_, *, complete: bool = True) -> Answers
     JSON file: ``{"version": 1, "domain": …, "queries": {"id": {…}, …}}``. An error names the row,
     counted from 1 below the header. ``complete`` says whether these are all the answers of their
     subjects, as for :class:`Answers`.
+
+    ``data`` may also be a folder of transcripts, see :func:`load_folder`, which says by itself what
+    was asked: ``queries`` may be left out there.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -38,7 +43,10 @@ def load_answers(data: Any, queries: Path_, *, complete: bool = True) -> Answers
     ...     xp.load_answers(data, file)
     Answers(2 subjects, 2 responses)
     """
-    expect(queries, (str, os.PathLike), "the name of a file")
+    if isinstance(data, (str, os.PathLike)) and os.path.isdir(data):
+        return load_folder(data, queries, complete=complete).answers
+    expect(queries, (str, os.PathLike), "the name of a file of queries")
+    assert queries is not None
     with at(os.fspath(queries), ": "):
         domain, by_id = queries_from_json(read_text(queries))
     if not isinstance(data, (str, os.PathLike)):
@@ -47,11 +55,13 @@ def load_answers(data: Any, queries: Path_, *, complete: bool = True) -> Answers
         return Answers(domain, by_id, read_table(Path(data), COLUMNS), complete=complete)
 
 
-def save_losses(losses: Losses, path: Path_) -> None:
+def save_losses(losses: Losses | AgainstBudget, path: Path_) -> None:
     """Write a table of losses with a row per subject: subject, lower, upper, exchanges, basic.
 
-    The suffix of the file gives the format: .csv, .jsonl or .parquet. In CSV, a text that a
-    spreadsheet would take for a formula, such as ``=1+1``, gets an apostrophe in front.
+    Losses against a budget have one more column, ``over``: yes, no or undecided. The suffix of the
+    file gives the format: .csv, .jsonl or .parquet. In CSV, a text that a spreadsheet would take
+    for a formula, such as ``=1+1``, gets an apostrophe in front.
     """
     with at(os.fspath(path), ": "):
-        write_table(losses.lists(), Path(path))
+        columns = losses.lists() if isinstance(losses, Losses) else losses.columns()
+        write_table(columns, Path(path))

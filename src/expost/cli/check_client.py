@@ -8,9 +8,10 @@ import click
 
 from expost.cli.options import as_json, path
 from expost.cli.show import show_json, show_lines
+from expost.cli.typed import read_domain
 from expost.clients import ClientCheck, Contradiction, check_client
 from expost.clients.reports import input_columns
-from expost.domains import Domain, domain_from_json
+from expost.domains import Domain
 from expost.errors import at
 from expost.files.reading import parse
 from expost.files.regular import read_text
@@ -50,7 +51,7 @@ def command(
     """
     level = read_confidence(confidence)
     with at(str(domain), ": "):
-        values = _read_domain(domain)
+        values = read_domain(domain)
     with at(str(query), ": "):
         claim = query_from_json(parse(read_text(query)))
         claim.on(values)
@@ -63,15 +64,6 @@ def command(
         show_lines(_lines(check, values))
     if check.refuted:
         raise click.exceptions.Exit(1)
-
-
-def _read_domain(path: Path) -> Domain:
-    """A domain, or that of a transcript or of a file of queries."""
-    tree = parse(read_text(path))
-    if isinstance(tree, dict) and "version" in tree and "domain" in tree:
-        with at("domain"):
-            return domain_from_json(tree["domain"])
-    return domain_from_json(tree)
 
 
 def _lines(check: ClientCheck, domain: Domain) -> list[tuple[str, str]]:

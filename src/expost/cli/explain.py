@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from expost.cli.options import as_json, path, searching, transcript_file
-from expost.cli.progress import watched
+from expost.cli.progress import Line, watched
 from expost.cli.show import show_json
 from expost.errors import InvalidInput, printable
 from expost.files.regular import check_apart
 from expost.knowledge.learned import learned
 from expost.knowledge.priors import load_prior
 from expost.loss.replay import replayed
-from expost.report.explanation import explain
+from expost.report.explanation import Explanation, explain
 from expost.report.learned_page import learned_page, learned_sentences
 from expost.report.sentences import sentences
 from expost.solver import Effort
@@ -27,7 +28,12 @@ __all__ = ["command"]
 @transcript_file
 @click.option("--prior", type=path, metavar="PRIOR", help="How likely each value was before (CSV).")
 @click.option("--statement", metavar="TEXT", help="With --prior: a statement, such as 'age >= 60'.")
-@click.option("--html", type=path, metavar="OUT", help="With --prior: where to save it as a page.")
+@click.option("--html", type=path, metavar="OUT", help="Where to save it as a page.")
+@click.option(
+    "--date",
+    metavar="DATE",
+    help="Of the page, without --prior; by default, when FILE was last written.",
+)
 @searching()
 @as_json
 def command(
@@ -35,6 +41,7 @@ def command(
     prior: Path | None,
     statement: str | None,
     html: Path | None,
+    date: str | None,
     effort: Effort,
     as_json: bool,
 ) -> None:
@@ -42,10 +49,12 @@ def command(
 
     With a prior and a statement: how much the answers change its probability.
     """
+    if date is not None and (html is None or prior is not None):
+        raise InvalidInput("goes with --html, without --prior", "--date")
     if prior is not None and statement is not None:
         _show_learned(file, prior, statement, html, effort, as_json=as_json)
-    elif prior is None and statement is None and html is None:
-        _show_explanation(file, effort, as_json=as_json)
+    elif prior is None and statement is None:
+        _show_explanation(file, html, date, effort, as_json=as_json)
     else:
         raise InvalidInput("give --prior PRIOR and --statement TEXT together")
 
@@ -67,11 +76,34 @@ def _show_learned(
         click.echo("\n".join(learned_sentences(found)))
 
 
-def _show_explanation(file: Path, effort: Effort, *, as_json: bool) -> None:
+def _show_explanation(
+    file: Path, html: Path | None, date: str | None, effort: Effort, *, as_json: bool
+) -> None:
+    if html is not None:
+        check_apart(html, file)
     transcript = load_transcript(file)
     with watched(effort) as (watched_effort, line):
         found = explain(replayed(transcript, watched_effort, line.exchanges))
+        if html is not None:
+            _draw(found, file, html, date, line)
     if as_json:
         show_json(found.tree())
         return
     click.echo("\n".join(map(printable, sentences(found))))
+
+
+def _draw(found: Explanation, file: Path, html: Path, date: str | None, line: Line) -> None:
+    odometer, losses = found.replay.odometer, []
+    for count in range(len(odometer) + 1):
+        line.stage(f"response {count:,} of {len(odometer):,}")
+        losses.append(odometer.loss_after(count))
+    if date is None:
+        written = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
+        date = f"{written:%Y-%m-%d}, when the file was last written"
+    try:
+        from expost.report.transcript_page import transcript_page
+
+        content = transcript_page(found, losses, name=file.name, date=date)
+    except ModuleNotFoundError:
+        raise InvalidInput("a page needs an extra: pip install 'expost[plot]'") from None
+    html.write_text(content, encoding="utf-8")

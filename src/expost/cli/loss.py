@@ -25,13 +25,19 @@ __all__ = ["command"]
     "--many",
     type=path,
     metavar="DATA",
-    help="Answers of many subjects (CSV, JSONL, Parquet), all about one value of each.",
+    help="Answers of many subjects (CSV, JSONL, Parquet), all about one value of each; or a "
+    "folder of their transcripts.",
 )
 @click.option(
     "--queries",
     type=path,
     metavar="QUERIES",
-    help="With --many: all queries about their value (JSON).",
+    help="With --many: all queries about their value (JSON); a folder needs none.",
+)
+@click.option(
+    "--budget",
+    metavar="E",
+    help="With --many: how many are over it at the end; in a folder, the filters' by default.",
 )
 @click.option(
     "--out", "-o", type=path, metavar="OUT", help="With --many: where to save the losses."
@@ -45,6 +51,7 @@ def command(
     file: Path | None,
     many: Path | None,
     queries: Path | None,
+    budget: str | None,
     out: Path | None,
     plot: Path | None,
     effort: Effort,
@@ -54,12 +61,12 @@ def command(
 
     FILE is a transcript (JSON).
     """
-    if file is not None and many is None and (queries or out or plot) is None:
+    if file is not None and many is None and (queries or budget or out or plot) is None:
         _show_loss(file, effort, as_json=as_json)
-    elif file is None and many is not None and queries is not None:
+    elif file is None and many is not None and (queries is not None or many.is_dir()):
         from expost.cli.loss_of_many import show_losses  # one subject needs none of it
 
-        show_losses(many, queries, out, plot, effort, as_json=as_json)
+        show_losses(many, queries, budget, out, plot, effort, as_json=as_json)
     else:
         raise InvalidInput("give either FILE, or --many DATA with --queries QUERIES")
 

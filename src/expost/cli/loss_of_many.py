@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from expost.answers import Answers
+from expost.audit.budget import AgainstBudget, against_budget
 from expost.audit.losses import Losses, realized_losses
-from expost.audit.tables import load_answers, save_losses
+from expost.audit.tables import save_losses
+from expost.cli.many import read_many
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, at
 from expost.files.regular import check_apart
 from expost.files.tables import table_format
+from expost.filters import BayesianFilter, Filter
 from expost.report.words import shown
 from expost.solver import Effort
 
@@ -26,7 +30,8 @@ _MOST_PASSED = 400_000_000
 
 def show_losses(
     data: Path,
-    queries: Path,
+    queries: Path | None,
+    budget: str | None,
     out: Path | None,
     picture: Path | None,
     effort: Effort,
@@ -34,31 +39,38 @@ def show_losses(
     as_json: bool,
 ) -> None:
     """Work out, save, draw and show the losses of all subjects."""
+    guard = None if budget is None else _filter(budget)
     for written in (out, picture):
         if written is not None:
-            check_apart(written, data, queries)
+            check_apart(written, data, *([] if queries is None else [queries]))
     if out is not None:
         with at(str(out), ": "):
             table_format(out)  # before the work, not after it
-    answers = load_answers(data, queries)
-    _check_work(answers, data, queries)
     with progress_line() as line:
+        study = read_many(data, queries, line)
+        answers = study.answers
+        _check_work(answers, data, queries)
         losses = realized_losses(
             answers,
             gap=effort.gap,
             nodes=effort.nodes,
             progress=lambda done, total: line.count(done, total, "subjects"),
         )
+        guard = guard or study.filter
+        against = None
+        if guard is not None:
+            against = against_budget(answers, losses, guard, effort=effort)
+    found = losses if against is None else against
     if out is not None:
-        save_losses(losses, out)
+        save_losses(found, out)
     if picture is not None:
         _draw(losses, picture)
     if as_json:
-        show_json(losses.tree() if out is None else losses.summary())
+        show_json(found.tree() if out is None else found.summary())
         return
     exchanges = int(losses.exchanges.sum())
     lines = [
-        ("subjects", f"{len(losses):,}"),
+        ("subjects", f"{len(losses):,}{_unasked(study.unasked)}"),
         ("exchanges", f"{exchanges:,}"),
         ("mean loss", shown(losses.upper.mean())),
         ("median loss", shown(np.median(losses.upper))),
@@ -71,18 +83,45 @@ def show_losses(
     wide = int((losses.upper > losses.lower + effort.gap).sum())
     if wide:
         lines.append(("wider than the gap", f"{wide:,} subjects; more nodes may narrow that"))
+    if against is not None:
+        lines += _budget(against)
+    elif any(study.filters):
+        lines.append(("budget", "the transcripts name different ones; --budget gives one for all"))
     show_lines(lines)
 
 
-def _check_work(answers: Answers, *files: Path) -> None:
+def _check_work(answers: Answers, data: Path, queries: Path | None) -> None:
     """Refuse what small files must not ask for: a pass over all values for each response."""
+    files = list(data.iterdir()) if data.is_dir() else [data]
+    files += [] if queries is None else [queries]
     megabytes = max(1.0, sum(file.stat().st_size for file in files) / 1e6)
     values, responses = len(answers.domain.values or ()), len(answers.codes)
     if values * responses > _MOST_PASSED * megabytes:
         most = int(_MOST_PASSED * megabytes)
         reason = f"{responses:,} responses over {values:,} values are too much work"
         reason += f"; files of this size may ask for {most:,} in all, xp.realized_losses for more"
-        raise InvalidInput(reason, str(files[0]))
+        raise InvalidInput(reason, str(data))
+
+
+def _filter(budget: str) -> Filter:
+    try:
+        return BayesianFilter(epsilon=budget)
+    except InvalidInput as error:
+        raise InvalidInput(error.reason, "--budget") from None
+
+
+def _unasked(count: int) -> str:
+    return f", and {count:,} who were asked nothing" if count else ""
+
+
+def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
+    """A verdict about the end, which says that it is none about the way there."""
+    yield "budget", f"{against.guard.limit} ({against.guard.kind} filter)"
+    over = against.over_budget
+    yield "over it at the end", f"{over:,} subject{'' if over == 1 else 's'}"
+    if against.undecided:
+        yield "undecided", f"{against.undecided:,} subjects; more nodes (--nodes) may tell"
+    yield "on the way there", "not looked at here; expost loss FILE replays a transcript"
 
 
 def _range(numbers: Any) -> str:

@@ -21,9 +21,12 @@ __all__ = ["COMMANDS", "group", "main"]
 
 COMMANDS = {
     "demo": "The idea in a minute: an example of the paper, then what a budget tells.",
+    "new": "Write the first transcript of a subject.",
+    "query": "Write a query as JSON, from options.",
     "loss": "The most that anybody who sees all responses of a subject, or of many, has learned.",
     "decide": "Whether the filter of a transcript would accept one more query.",
     "ask": "Ask one query of the subject of a transcript, and record it.",
+    "estimate": "What the answers of many say about a group: means, frequencies, distributions.",
     "explain": "What was asked and answered, what it did to the loss and what it means.",
     "plot": "The loss after each response as a picture.",
     "compare": "What every accounting says about a transcript.",
@@ -31,6 +34,7 @@ COMMANDS = {
     "reproduce": "Run the experiments of the paper, and write a report.",
     "certify": "Write a proof of an upper bound on the realized loss.",
     "verify": "Check a proof of an upper bound on the realized loss.",
+    "completion": "Print the script that lets a shell complete commands.",
     "doctor": "What is installed here, what of it does not work, and how to mend it.",
 }
 """What ``--help`` says about each, in the order of the list."""

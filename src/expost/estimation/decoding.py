@@ -18,7 +18,7 @@ from expost.errors import InvalidInput
 from expost.queries import FiniteLikelihood
 from expost.queries.values.pairwise import Pairwise
 
-__all__ = ["Decoder", "Inverse", "Noise", "SpokenFor", "decoder"]
+__all__ = ["Decoder", "Inverse", "Noise", "SpokenFor", "decoder", "probabilities"]
 
 Floats = NDArray[np.float64]
 
@@ -126,7 +126,7 @@ def _inverse(likelihood: FiniteLikelihood) -> Inverse:
         raise InvalidInput(f"has {count} responses: {values} values {reason}")
     if count * values > _LARGEST_TABLE:
         raise InvalidInput(f"has {count:,} responses, which is too many; see estimate_distribution")
-    channel = _probabilities(likelihood)
+    channel = probabilities(likelihood)
     scale = 1 / np.sqrt(channel.mean(axis=0))
     inverse: Floats = np.linalg.pinv((channel * scale).T) * scale
     bias = np.abs(inverse @ channel.T - np.eye(values)).max()
@@ -138,7 +138,7 @@ def _inverse(likelihood: FiniteLikelihood) -> Inverse:
     return Inverse(inverse, Noise(true, variance))
 
 
-def _probabilities(likelihood: FiniteLikelihood) -> Floats:
+def probabilities(likelihood: FiniteLikelihood) -> Floats:
     """Pr(response | value): a row per value, a column per response."""
     pmfs = [likelihood.pmf(place) for place in range(len(likelihood.domain))]
     count = len(likelihood.responses)

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from expost.errors import InvalidInput
 from expost.files.regular import LARGEST, open_regular
 
-__all__ = ["locked", "replace"]
+__all__ = ["create", "locked", "replace"]
 
 _PATIENCE = 1.0
 # Not for ever, in case that a disk numbers its files anew each time it is asked.
@@ -67,6 +67,31 @@ def replace(
         temporary.unlink(missing_ok=True)
 
 
+def create(target: Path, text: str) -> None:
+    """Write a new file, durably; one that is there already is left as it is, and refused."""
+    try:
+        with open(target, "x", encoding="utf-8", newline="\n") as file:
+            try:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError:
+                target.unlink(missing_ok=True)  # half a file would be in the way of the next try
+                raise
+    except FileExistsError:
+        raise InvalidInput("is there already, and is not written over") from None
+    if sys.platform != "win32":  # where a directory cannot be opened
+        _sync_directory(target.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
 def _put(
     descriptor: int,
     temporary: Path,
@@ -81,11 +106,7 @@ def _put(
     if old is not None:
         # By its descriptor: by now the name could lead to a file of somebody else.
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-    directory = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    _sync_directory(target.parent)
 
 
 def _check_size(descriptor: int, most: int) -> None:

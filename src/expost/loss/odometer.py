@@ -157,6 +157,10 @@ class Odometer(Account):
             return Enclosure(0.0, self.basic_history[count].upper)
         return self._after(count).loss(self.effort)
 
+    def exact_loss_after(self, count: int) -> Nats:
+        """The same over a finite domain, exactly."""
+        return self._after(count).exact_loss
+
     def loss_against(self, limit: float, count: int | None = None) -> Enclosure:
         """The same, by default now, searched for until it is on one side of a limit.
 

@@ -56,6 +56,10 @@ class Query(ABC):
         """What it asks, in words that follow "asked:"; ``explain`` adds the epsilon."""
         return self.kind.replace("_", " ")
 
+    def asks_on(self, domain: Domain) -> str:
+        """The same, with what counts on a domain: the weights that matter, or the scores."""
+        return self.asks
+
     @property
     def steepness(self) -> Fraction | None:
         """How fast D(x, x') can change with epsilon, at most; None if it never falls."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from expost.files.canonical import plain
 from expost.filters.filter import Filter
 from expost.loss.extremes import Apart
+from expost.loss.odometer import Odometer
 from expost.loss.replay import Replay
 from expost.loss.shares import part_of, share_between
 from expost.numbers import Enclosure
@@ -22,7 +23,7 @@ _SHOWN = 5
 _EACH = 0.25
 """What the loss after one of them may take of the work that is left."""
 
-Change = Literal["up", "down", "same"]
+Change = Literal["up", "down", "same", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,10 @@ class Told:
     number: int
     asked: str
     exchange: Exchange
+    before: Enclosure
     loss: Enclosure
     change: Change
+    """Unknown where enclosures overlap on a box: the loss may be what it was, or not."""
 
     def tree(self) -> dict[str, Any]:
         """The exchange as JSON."""
@@ -127,8 +130,9 @@ def explain(replay: Replay) -> Explanation:
                 number,
                 query_in_words(transcript.exchanges[number - 1].query, transcript.domain),
                 transcript.exchanges[number - 1],
+                losses[number - 1],
                 losses[number],
-                _change(losses[number - 1], losses[number]),
+                _change(odometer, number, losses[number - 1], losses[number]),
             )
             for number in told
         ),
@@ -141,8 +145,14 @@ def explain(replay: Replay) -> Explanation:
     )
 
 
-def _change(before: Enclosure, after: Enclosure) -> Change:
-    """Which way the loss surely went; enclosures that overlap do not tell."""
+def _change(odometer: Odometer, number: int, before: Enclosure, after: Enclosure) -> Change:
+    """Which way the loss really went at an exchange."""
     if after.lower > before.upper:
         return "up"
-    return "down" if after.upper < before.lower else "same"
+    if after.upper < before.lower:
+        return "down"
+    if odometer.searched:
+        # Two enclosures that overlap are no proof that nothing changed, unless both are one number.
+        return "same" if before.lower == before.upper == after.lower == after.upper else "unknown"
+    was, became = odometer.exact_loss_after(number - 1), odometer.exact_loss_after(number)
+    return "same" if was == became else "up" if became > was else "down"

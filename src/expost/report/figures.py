@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,16 @@ from expost.transcript import Transcript
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BASIC", "INK", "REALIZED", "basic_prefix", "losses_figure", "odometer_figure", "save"]
+__all__ = [
+    "BASIC",
+    "INK",
+    "REALIZED",
+    "basic_prefix",
+    "losses_figure",
+    "odometer_figure",
+    "save",
+    "svg",
+]
 
 # Colours mean the same in all figures.
 REALIZED, BASIC, INK = "#0b6e8a", "#b4552d", "#444444"
@@ -38,12 +48,16 @@ def odometer_figure(
     losses: Sequence[Enclosure],
     budget: Nats | None = None,
     costs: Mapping[str, Sequence[float]] | None = None,
+    *,
+    peak: int | None = None,
+    narrow: bool = False,
 ) -> Figure:
     """The realized loss after each response, beside what basic composition would charge.
 
     ``losses`` is the history of the odometer: a band from lower to upper ends, which over a finite
     domain is as thin as a line. Basic composition is drawn for as long as it is within the budget.
-    So are other composition rules, by name, whose ``costs`` are given for as long as that.
+    So are other composition rules, by name, whose ``costs`` are given for as long as that. The loss
+    after ``peak`` responses is marked. What is ``narrow`` can be read on a small screen.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -54,7 +68,7 @@ def odometer_figure(
     charged = {"basic": _charges(odometer, budget)} if costs is None else dict(costs)
     mark = "o" if answered <= _FEW else None
 
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    figure = Figure(figsize=(5.2, 3.6) if narrow else (8, 4.2), layout="constrained")
     axes = figure.subplots()
     for name, charges in charged.items():
         basic = name == "basic"
@@ -76,6 +90,11 @@ def odometer_figure(
         upper, color=REALIZED, linewidth=2, marker=mark, markersize=4, clip_on=False,
         label=f"realized loss: {answered:,} answered",
     )  # fmt: skip
+    if peak is not None and peak < len(finite):
+        axes.plot(
+            [peak], upper[peak : peak + 1], "o", markersize=11, markerfacecolor="none",
+            markeredgecolor=INK, clip_on=False, label=f"peak {upper[peak]:.3g}",
+        )  # fmt: skip
     top = max(*upper, *itertools.chain.from_iterable(charged.values()))
     if budget is not None:
         limit = budget.enclosure.upper
@@ -91,6 +110,7 @@ def odometer_figure(
     axes.spines[["top", "right"]].set_visible(False)
     # Above the axes it is in nobody's way, whichever way the lines go.
     columns, size = (4, "medium") if costs is None else (3, "small")
+    columns = 2 if narrow else columns
     figure.legend(loc="outside upper left", ncols=columns, fontsize=size, frameon=False)
     return figure
 
@@ -139,6 +159,16 @@ def losses_figure(losses: Losses) -> Figure:
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper left", ncols=3, frameon=False)
     return figure
+
+
+def svg(figure: Figure) -> str:
+    """A figure as SVG, with the same bytes every time."""
+    import matplotlib as mpl
+
+    text = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "expost"}):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
 
 
 def save(figure: Figure, path: Path) -> None:

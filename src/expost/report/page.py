@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["page", "picture", "table", "text"]
+__all__ = ["facts", "page", "picture", "table", "text"]
 
 _STYLE = """
 body { font-family: system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto;
@@ -26,7 +26,9 @@ svg, img { max-width: 100%; height: auto; } img { width: 36rem; } figure { margi
 table { border-collapse: collapse; margin: .4rem 0; }
 th, td { padding: .15rem .7rem .15rem 0; text-align: right; vertical-align: top; }
 th { border-bottom: 1px solid #999; font-weight: 600; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child, .words th, .words td, .facts th, .facts td { text-align: left; }
+.words td:nth-child(2) { min-width: 12rem; }
+.facts th { border: 0; white-space: nowrap; } .facts td { overflow-wrap: anywhere; }
 """
 
 
@@ -56,14 +58,29 @@ def picture(svg: str, *, alt: str, caption: str) -> str:
     )
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]], *, caption: str = "") -> str:
-    """A table of text; it scrolls on its own where it is wider than the screen."""
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    caption: str = "",
+    words: bool = False,
+) -> str:
+    """A table of numbers, or of ``words``; it scrolls on its own where it is too wide."""
+    kind = ' class="words"' if words else ""
     lines = "".join(f"<tr>{_cells(row, 'td')}</tr>" for row in rows)
     above = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     return (
-        f'<figure>{above}<div class="wide"><table><thead><tr>{_cells(head, "th")}</tr></thead>'
-        f"<tbody>{lines}</tbody></table></div></figure>"
+        f'<figure>{above}<div class="wide"><table{kind}>'
+        f"<thead><tr>{_cells(head, 'th')}</tr></thead><tbody>{lines}</tbody></table></div></figure>"
     )
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names and what they are, in two columns; a long word is broken where the screen ends."""
+    rows = (
+        f'<tr><th scope="row">{text(name)}</th><td>{text(what)}</td></tr>' for name, what in pairs
+    )
+    return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'
 
 
 def text(words: object) -> str:

@@ -10,15 +10,14 @@ from expost.loss.extremes import Apart
 from expost.report.explanation import Explanation, Told
 from expost.report.words import basic_text, response_text, shown, value_text
 
-__all__ = ["sentences"]
+__all__ = ["change_text", "closing", "sentences"]
 
-_CHANGES = {"up": "up", "down": "down", "same": "as before"}
+_CHANGES = {"up": "up", "down": "down", "same": "as before", "unknown": "not told apart"}
 
 
 def sentences(found: Explanation) -> Iterator[str]:
-    """What was asked, what somebody has learned, what is left, and which values are far apart."""
-    transcript = found.replay.odometer.transcript
-    n, domain = found.exchanges, transcript.domain
+    """What was asked, and what came of it."""
+    n, domain = found.exchanges, found.replay.odometer.domain
     yield f"The subject's value is {found.domain}."
     if not n:
         yield "Nothing was asked so far."
@@ -27,12 +26,21 @@ def sentences(found: Explanation) -> Iterator[str]:
         yield ""
         yield from _table(found, domain)
         yield ""
+    yield from closing(found)
+
+
+def closing(found: Explanation) -> Iterator[str]:
+    """What somebody has learned, what is left, and which values are far apart."""
+    transcript = found.replay.odometer.transcript
+    n, domain = found.exchanges, transcript.domain
+    if n:
         yield (
             f"Somebody who sees all of these responses has learned at most {shown(found.loss)}; "
             f"basic composition says {basic_text(found.basic, transcript)}."
         )
         peak = shown(found.replay.peak)
-        if peak != shown(found.loss):
+        # On a box the search for the peak may have gone further than the one for the loss.
+        if peak != shown(found.loss) and found.replay.peak.upper > found.loss.upper:
             yield f"Somebody who saw only the first ones has learned at most {peak}, the peak."
     yield from _budget(found)
     if n:
@@ -53,7 +61,13 @@ def _table(found: Explanation, domain: Domain) -> Iterator[str]:
 
 def _row(step: Told, domain: Domain) -> tuple[str, str, str, str, str]:
     response = response_text(step.exchange.response, step.exchange.query, domain)
-    return f"{step.number}.", step.asked, response, shown(step.loss), _CHANGES[step.change]
+    return f"{step.number}.", step.asked, response, shown(step.loss), change_text(step)
+
+
+def change_text(step: Told) -> str:
+    """Which way the loss went, and that it did where the digits do not show it."""
+    hidden = step.change in ("up", "down") and shown(step.before) == shown(step.loss)
+    return _CHANGES[step.change] + (", by less than is shown" if hidden else "")
 
 
 def _budget(found: Explanation) -> Iterator[str]:

@@ -53,7 +53,7 @@ def query_in_words(query: Query, domain: Domain) -> str:
     epsilon = query.charge(domain)
     amount = str(epsilon) if epsilon.ratio == 1 else f"{epsilon.nearest:.6g}"
     delta = f" and delta {float(query.delta):.6g}" if query.delta else ""
-    return f"{query.asks}, at epsilon {amount}{delta}"
+    return f"{query.asks_on(domain)}, at epsilon {amount}{delta}"
 
 
 def domain_in_words(domain: Domain) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Value
+from expost.domains import Domain, Value
 from expost.errors import InvalidInput
 from expost.files.reading import LARGEST_INTEGER, number
 from expost.numbers import exact, positive
@@ -46,8 +46,14 @@ class OnGrid(Query):
 
     @property
     def asks(self) -> str:
+        return self._asks(self.score.coordinates)
+
+    def asks_on(self, domain: Domain) -> str:
+        return self._asks(self.score.told(domain))
+
+    def _asks(self, coordinates: str) -> str:
         ends = f"from {self.range[0]:g} to {self.range[1]:g}"
-        return f"a score {ends} of {self.score.coordinates}, with noise"
+        return f"a score {ends} of {coordinates}, with noise"
 
     def tree(self) -> dict[str, Any]:
         ends = [float(end) for end in self.range]

@@ -52,8 +52,14 @@ class Linear(Query):
 
     @property
     def asks(self) -> str:
+        return self._asks(self.score.coordinates)
+
+    def asks_on(self, domain: Domain) -> str:
+        return self._asks(self.score.told(domain))
+
+    def _asks(self, coordinates: str) -> str:
         ends = "" if self.range is None else f" from {self.range[0]:g} to {self.range[1]:g}"
-        return f"a score{ends} of {self.score.coordinates}"
+        return f"a score{ends} of {coordinates}"
 
     def tree(self) -> dict[str, Any]:
         tree = {**self.score.tree(), "clip": self.clip, "epsilon": self.epsilon}

@@ -43,6 +43,9 @@ class Regression(Query):
     def asks(self) -> str:
         return f"a yes-or-no prediction from {self.score.coordinates}"
 
+    def asks_on(self, domain: Domain) -> str:
+        return f"a yes-or-no prediction from {self.score.told(domain)}"
+
     def tree(self) -> dict[str, Any]:
         return {**self.score.tree(), "epsilon": self.epsilon}
 

@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from expost.domains import Box, Categories, FiniteSet, some
+import numpy as np
+
+from expost.domains import Box, Categories, Domain, FiniteSet, Side, some
 from expost.errors import InvalidInput, at
 from expost.files.reading import double, doubles, each, members, text
 from expost.queries.scores.aligned import BoxScore, SetScore
 from expost.queries.words import listed
 
 __all__ = ["Score", "WeightsLike", "read_score", "weights_from_json"]
+
+_CATEGORIES = 4
 
 Weight = float | dict[str, float]
 """The weight of a coordinate, or of each of its categories."""
@@ -40,6 +44,21 @@ class Score:
         if self.names is None:
             return f"{len(used)} of {len(self.weights)} coordinates"
         return listed([self.names[j] for j in used]) or "no coordinate"
+
+    def told(self, domain: Domain) -> str:
+        """Those that it depends on, on a domain, with their weights; what changes it most first."""
+        if isinstance(domain, Box):
+            names = domain.names or tuple(f"[{j}]" for j in range(len(domain.sides)))
+            weights = self._aligned(domain.names, len(domain.sides))
+            effects = list(map(_effect, weights, domain.sides))
+        else:
+            names = domain.names or ("value",)
+            weights = self._aligned(names, len(names))
+            widths = np.ptp(domain.columns, axis=1).tolist()
+            effects = [abs(_of_number(w)) * width for w, width in zip(weights, widths, strict=True)]
+        order = sorted(range(len(names)), key=lambda j: -effects[j])
+        told = [f"{names[j]} ({_weight_text(weights[j])})" for j in order if effects[j] > 0]
+        return listed(told) or "no coordinate"
 
     def tree(self) -> dict[str, Any]:
         """The JSON shape, with numbers as doubles."""
@@ -87,6 +106,24 @@ class Score:
                 shown = some(names)
                 raise InvalidInput(f"the domain has no such coordinate; it has {shown}", name)
             return tuple([by_name.get(name, 0.0) for name in names])
+
+
+def _effect(weight: Weight, side: Side) -> float:
+    """How far a coordinate can move a score."""
+    if isinstance(side, Categories):
+        given = weight if isinstance(weight, dict) else {}
+        columns = [given.get(label, 0.0) for label in side.labels]
+        return max(columns) - min(columns)
+    return abs(_of_number(weight)) * (side.upper - side.lower)
+
+
+def _weight_text(weight: Weight) -> str:
+    """A weight, or those of the categories that count most."""
+    if not isinstance(weight, dict):
+        return f"{weight:.4g}"
+    labels = sorted((label for label in weight if weight[label]), key=lambda k: -abs(weight[k]))
+    more = ", …" if len(labels) > _CATEGORIES else ""
+    return ", ".join(f"{weight[label]:.4g} for {label}" for label in labels[:_CATEGORIES]) + more
 
 
 def _below(place: str, name: str) -> str:

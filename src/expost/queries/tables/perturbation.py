@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Domain, FiniteSet
+from expost.domains import Domain, FiniteSet, Value, by_name
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, double, each, members
 from expost.numbers import ExactLike, decimal_text
@@ -18,8 +18,12 @@ from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.query import Query, Unbiased, read_epsilon
 from expost.queries.scores.one_bit import Ends, one_bit_meaning, one_bit_weights, read_range
 from expost.queries.tables.columns import Columns
+from expost.queries.words import listed
 
 __all__ = ["Perturbation", "perturbation"]
+
+# So many scores are told one by one.
+_FEW = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,6 +50,15 @@ class Perturbation(Query):
     @property
     def asks(self) -> str:
         return f"a score from {self.range[0]:g} to {self.range[1]:g}"
+
+    def asks_on(self, domain: Domain) -> str:
+        values, scores = domain.values, self.scores
+        if len(values) <= _FEW:
+            names = (_name(value, domain) for value in values)
+            told = [f"{score:.4g} for {name}" for name, score in zip(names, scores, strict=True)]
+            return f"{self.asks}: {listed(told)}"
+        low, high = (values[int(place)] for place in (scores.argmin(), scores.argmax()))
+        return f"{self.asks}, lowest for {_name(low, domain)}, highest for {_name(high, domain)}"
 
     def tree(self) -> dict[str, Any]:
         low, high = self.range
@@ -81,6 +94,13 @@ class Perturbation(Query):
 
     def meaning(self, domain: Domain) -> Unbiased:
         return one_bit_meaning(self.range, self.range, self.epsilon)
+
+
+def _name(value: Value, domain: Domain) -> str:
+    text = str(value)
+    if isinstance(value, tuple) and domain.names is not None:
+        text = by_name(domain.names, value)
+    return listed([text])
 
 
 def perturbation(

@@ -1,0 +1,194 @@
+"""``expost query``: the file of a query, from options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+
+from expost import queries
+from expost.cli import typed
+from expost.cli.options import as_json, path
+from expost.cli.show import show_json
+from expost.errors import InvalidInput, at, printable
+from expost.files.canonical import json_text
+from expost.files.durable import create
+from expost.files.reading import NumberText
+from expost.queries import FAMILIES, Query
+from expost.queries.values.unary_encoding import VARIANTS
+from expost.report.words import query_in_words
+from expost.transcript import readable
+
+__all__ = ["command"]
+
+_KINDS = [kind for kind in FAMILIES if hasattr(queries, kind)]  # others may have been registered
+
+_OPTIONS = {"weights": "--weight", "probabilities": "--row", "utility": "--row"}
+"""What is typed again and again, by the parameter that it makes; others go by their names."""
+
+
+def _maker(kind: str) -> Callable[..., Query]:
+    maker: Callable[..., Query] = getattr(queries, kind)
+    return maker
+
+
+@cache
+def _parameters(kind: str) -> dict[str, bool]:
+    """What a family takes, and whether it has to be given: as its function in Python says."""
+    found = inspect.signature(_maker(kind)).parameters.values()
+    return {each.name: each.default is each.empty for each in found}
+
+
+def _option(parameter: str) -> str:
+    return _OPTIONS.get(parameter, f"--{parameter}")
+
+
+def _taken(kind: str) -> str:
+    parameters = _parameters(kind).items()
+    return ", ".join(
+        _option(name) if needed else f"[{_option(name)}]" for name, needed in parameters
+    )
+
+
+class _Listing(click.Command):
+    """Adds to the help what each kind of query takes."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Kinds, and what they take"):
+            formatter.write_dl([(kind, _taken(kind)) for kind in _KINDS])
+
+
+@click.command("query", cls=_Listing)
+@click.argument("kind", type=click.Choice(_KINDS), metavar="KIND")
+@click.option("--epsilon", metavar="E", help="What it may give away, in nats; exact as written.")
+@click.option(
+    "--weight",
+    "weights",
+    multiple=True,
+    metavar="NAME=W",
+    help="Of a coordinate: age=-0.059; of categories: region=north:1,south:2; or W alone.",
+)
+@click.option("--intercept", metavar="W", help="Added to the weighted sum; 0 by default.")
+@click.option("--range", metavar="A..B", help="The ends of a score, or of what is answered.")
+@click.option("--clip", is_flag=True, help="A score beyond its range counts as the nearest end.")
+@click.option("--grid", metavar="G", help="What answers are multiples of.")
+@click.option("--sigma", metavar="S", help="The deviation of Gaussian noise.")
+@click.option("--delta", metavar="D", help="Of an (epsilon, delta) guarantee.")
+@click.option("--window", metavar="N", help="Steps that are likelier; the paper's by default.")
+@click.option("--scores", metavar="LIST", help="A score for each value of the domain: 0,3,10.")
+@click.option("--responses", metavar="LIST", help="What may be answered: low,high.")
+@click.option(
+    "--row",
+    "rows",
+    multiple=True,
+    metavar="LIST",
+    help="For each value of the domain: probabilities or utilities of the responses, 3/4,1/4.",
+)
+@click.option("--sensitivity", metavar="S", help="How far apart two values can be at most.")
+@click.option("--variant", type=click.Choice(list(VARIANTS)), help="Of unary encoding.")
+@click.option("--size", metavar="N", help="Of a subset.")
+@click.option("--order", metavar="N", help="Of a Hadamard matrix: a power of 2 above the values.")
+@click.option("--buckets", metavar="N", help="Of a hash.")
+@click.option("--seed", metavar="HEX", help="Of a hash, another one for every subject.")
+@click.option(
+    "--for", "asked_of", type=path, metavar="FILE", help="A transcript or domain that it must fit."
+)
+@click.option("--out", "-o", type=path, metavar="OUT", help="Where to save it; not over a file.")
+@as_json
+def command(
+    kind: str,
+    asked_of: Path | None,
+    out: Path | None,
+    as_json: bool,
+    rows: Sequence[str],
+    **given: Any,
+) -> None:
+    """Write a query as JSON, from options.
+
+    KIND is one of the kinds below.
+    """
+    parameters = _parameters(kind)
+    if rows:
+        given["utility" if "utility" in parameters else "probabilities"] = rows
+    query = _made(kind, {name: value for name, value in given.items() if value or value == ""})
+    tree = readable({"kind": query.kind, **query.tree()})
+    fits = ""
+    if asked_of is not None:
+        with at(str(asked_of), ": "):
+            domain = typed.read_domain(asked_of)
+        query.on(domain)
+        fits = f": {query_in_words(query, domain)}"
+    if out is None:
+        show_json(tree)
+        return
+    with at(str(out), ": "):
+        create(out, json_text(tree, indent=2) + "\n")
+    if as_json:
+        show_json({"file": str(out), "query": tree, "content_id": query.content_id})
+    else:
+        click.echo(printable(f"The query is in {out}{fits}."))
+
+
+def _made(kind: str, given: dict[str, Any]) -> Query:
+    """The query of a kind, from what was typed."""
+    parameters = _parameters(kind)
+    for name in given:
+        if name not in parameters:
+            raise InvalidInput(f"{kind} does not take it; it takes {_taken(kind)}", _option(name))
+    for name, needed in parameters.items():
+        if needed and name not in given:
+            raise InvalidInput(f"{kind} needs it; it takes {_taken(kind)}", _option(name))
+    read = {}
+    for name, typed_ in given.items():
+        with at(_option(name), ": "):
+            read[name] = _READERS.get(name, lambda value: value)(typed_)
+    try:
+        return _maker(kind)(**read)
+    except InvalidInput as error:
+        name, dot, rest = error.place.partition(".")
+        base, bracket, index = name.partition("[")
+        place = _option(base) if base in parameters else base
+        raise InvalidInput(error.reason, f"{place}{bracket}{index}{dot}{rest}") from None
+
+
+def _weights(texts: Sequence[str]) -> Any:
+    """Weights by name, or by position if none has a name."""
+    if not any("=" in text for text in texts):
+        return [typed.number(text) for text in texts]
+    result: dict[str, Any] = {}
+    for text in texts:
+        name, what = typed.named(text, example="age=-0.059")
+        with at(name):
+            if name in result:
+                raise InvalidInput("is given twice")
+            result[name] = _by_category(what) if ":" in what else typed.number(what)
+    return result
+
+
+def _by_category(text: str) -> dict[str, NumberText]:
+    result: dict[str, NumberText] = {}
+    for entry in typed.entries(text):
+        label, colon, weight = entry.rpartition(":")
+        if not colon or not label or label in result:
+            raise InvalidInput("must have a weight for each category, such as north:1,south:2")
+        result[label] = typed.number(weight)
+    return result
+
+
+def _exact_rows(texts: Sequence[str]) -> list[list[str]]:
+    return [[str(entry) for entry in typed.entries(text)] for text in texts]
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "weights": _weights,
+    "probabilities": _exact_rows,
+    "utility": _exact_rows,
+    "range": typed.ends,
+    "scores": typed.entries,
+    "responses": typed.entries,
+    **dict.fromkeys(("intercept", "window", "size", "order", "buckets"), typed.number),
+}

@@ -1,0 +1,100 @@
+"""Domains, numbers and lists as people type them: ``no,yes``, ``0..10``, ``age=10..100``."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import Any
+
+from expost.domains import Domain, domain_from_json
+from expost.errors import InvalidInput, at
+from expost.files.reading import NumberText, parse
+from expost.files.regular import read_text
+
+__all__ = ["ends", "entries", "named", "number", "read_domain", "side", "values"]
+
+_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_INTEGERS = "integers:"
+
+# More than that nobody types as a range by mistake; a file may list them.
+_MOST = 1_000_000
+
+
+def read_domain(path: Path) -> Domain:
+    """The domain in a file: of a transcript, of a file of queries, or nothing else than one."""
+    tree = parse(read_text(path))
+    if isinstance(tree, dict) and "version" in tree and "domain" in tree:
+        with at("domain"):
+            return domain_from_json(tree["domain"])
+    return domain_from_json(tree)
+
+
+def values(text: str) -> dict[str, Any]:
+    """A finite domain in its JSON shape.
+
+    >>> values("no, yes"), values("1..3")
+    ({'values': ['no', 'yes']}, {'values': ['1', '2', '3']})
+    """
+    if ".." not in text:
+        return {"values": entries(text)}
+    lower, upper = (_whole(end) for end in ends(text))
+    if upper - lower >= _MOST:
+        raise InvalidInput(f"a range has at most {_MOST:,} values")
+    return {"values": [NumberText(value) for value in range(lower, upper + 1)]}
+
+
+def side(text: str) -> Any:
+    """A coordinate of a box in its JSON shape: real numbers, integers or categories.
+
+    >>> side("10..100"), side("integers:0..1"), side("n,s")
+    (['10', '100'], {'integers': ['0', '1']}, {'categories': ['n', 's']})
+    """
+    if text.startswith(_INTEGERS):
+        return {"integers": ends(text.removeprefix(_INTEGERS))}
+    return ends(text) if ".." in text else {"categories": _cells(text)}
+
+
+def named(text: str, *, example: str) -> tuple[str, str]:
+    """What a text says of what: ``age=10..100``."""
+    name, equals, what = text.partition("=")
+    if not (equals and name.strip() and what.strip()):
+        raise InvalidInput(f"must be a name and what it is, such as {example}")
+    return name.strip(), what.strip()
+
+
+def ends(text: str) -> list[NumberText]:
+    """The two ends of a range, ``0..12``."""
+    lower, dots, upper = text.partition("..")
+    if not dots:
+        raise InvalidInput("must be two numbers with two dots between them, such as 0..12")
+    return [number(lower), number(upper)]
+
+
+def number(text: str) -> NumberText:
+    """A number as it was typed, exact: the reader of a field says what it becomes."""
+    if not _NUMBER.fullmatch(text.strip()):
+        raise InvalidInput("must be a number")
+    return NumberText(text.strip())
+
+
+def entries(text: str) -> list[Any]:
+    """Labels and numbers between commas; what is to have a comma stands in quotes."""
+    return [NumberText(cell) if _NUMBER.fullmatch(cell) else cell for cell in _cells(text)]
+
+
+def _cells(text: str) -> list[str]:
+    try:
+        (cells,) = csv.reader([text], skipinitialspace=True, strict=True)
+    except (csv.Error, ValueError):
+        raise InvalidInput("must be a list such as never,sometimes,often") from None
+    cells = [cell.strip() for cell in cells]
+    if not all(cells):
+        raise InvalidInput("must be a list such as never,sometimes,often, with no empty entry")
+    return cells
+
+
+def _whole(text: str) -> int:
+    if not text.lstrip("-").isdecimal():
+        raise InvalidInput("the ends must be integers; list other numbers, such as 0.5,1.5")
+    return int(text)

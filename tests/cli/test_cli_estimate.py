@@ -1,0 +1,217 @@
+"""``expost estimate``: figures of a group, with what they are made from and what they assume."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import expost as xp
+from expost.estimation import estimate_distribution, estimate_frequencies, estimate_mean
+from expost.sampling import InsecureSource
+
+Run = Callable[..., tuple[int, str, str]]
+
+VALUES = xp.FiniteSet(["never", "sometimes", "often"])
+GUARD = xp.BayesianFilter(epsilon="1.2")
+HABIT = xp.randomized_response("0.5")
+AMOUNT = xp.perturbation([0, 3, 10], range=(0, 10), epsilon="1")
+QUERIES: dict[str, Any] = {
+    "version": 1,
+    "domain": {"values": list(VALUES.values)},
+    "queries": {
+        "habit": {"kind": "randomized_response", "epsilon": "0.5"},
+        "amount": {"kind": "perturbation", "scores": [0, 3, 10], "range": [0, 10], "epsilon": "1"},
+    },
+}
+
+
+@pytest.fixture
+def queries(tmp_path: Path) -> Path:
+    path = tmp_path / "queries.json"
+    path.write_text(json.dumps(QUERIES))
+    return path
+
+
+@pytest.fixture
+def habits(tmp_path: Path) -> Path:
+    """Everybody was asked once."""
+    path = tmp_path / "habits.csv"
+    rows = [f"{i},habit,{VALUES.values[i % 7 % 3]}\n" for i in range(60)]
+    path.write_text("subject,query,response\n" + "".join(rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty people whose filter refuses the last query to some."""
+    folder = tmp_path_factory.mktemp("subjects")
+    for number in range(40):
+        value, source = VALUES.values[number % 3], InsecureSource(number)
+        session = xp.Session(VALUES, value, filter=GUARD, source=source)
+        for query in (HABIT, HABIT, AMOUNT):
+            if session.decide(query).accepted:
+                session.ask(query)
+        session.transcript.save(folder / f"{number}.json")
+    return folder
+
+
+def test_a_distribution_for_people(run: Run, habits: Path, queries: Path) -> None:
+    asked = ["estimate", habits, "--queries", queries, "--repetitions", 20]
+    code, out, err = run(*asked)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].split() == ["estimate", "95", "%", "interval", "standard", "error"]
+    found = estimate_distribution(xp.load_answers(habits, queries))
+    assert [line.split()[0] for line in lines[1:4]] == list(VALUES.values)
+    assert [float(line.split()[1]) for line in lines[1:4]] == pytest.approx(
+        found.probabilities, rel=1e-3
+    )
+    assert lines[5:] == [
+        "what      the distribution, by maximum likelihood",
+        "subjects  60",
+        "answers   60",
+        "assumes   every response has the probabilities that its query states",
+        "          subjects are drawn independently from the population that this is about",
+        "          nothing about who was asked: it is valid under a filter too",
+    ]
+    assert run(*asked) == (0, out, "")  # the same seed draws the same subjects
+
+
+def test_a_distribution_for_programs(run: Run, habits: Path, queries: Path) -> None:
+    asked = ["estimate", habits, "--queries", queries, "--repetitions", 20, "--confidence", "0.9"]
+    tree = json.loads(run(*asked, "--seed", 7, "--json")[1])
+    found = estimate_distribution(xp.load_answers(habits, queries))
+    around = found.intervals(repetitions=20, seed=7, confidence="0.9")
+    rows = tree["estimates"]
+    assert [row["of"] for row in rows] == list(VALUES.values)
+    assert [row["estimate"] for row in rows] == found.probabilities.tolist()
+    assert [(row["lower"], row["upper"]) for row in rows] == list(
+        zip(around.lower, around.upper, strict=True)
+    )
+    assert (tree["confidence"], tree["subjects"], tree["answers"]) == (0.9, 60, 60)
+    assert (tree["left_out"], tree["refused"], tree["unused"]) == (0, None, 0)
+    assert tree["warning"] is None
+
+
+def test_frequencies_of_those_who_were_asked_alike_need_no_warning(
+    run: Run, habits: Path, queries: Path
+) -> None:
+    tree = json.loads(run("estimate", habits, "--queries", queries, "--frequencies", "--json")[1])
+    found = estimate_frequencies(xp.load_answers(habits, queries))
+    assert [row["estimate"] for row in tree["estimates"]] == found.frequency.tolist()
+    assert [row["upper"] for row in tree["estimates"]] == found.upper.tolist()
+    assert tree["assumes"][-1].startswith("who was asked, and how often, does not depend on")
+    assert tree["warning"] is None
+    with habits.open("a") as file:
+        file.write("1,habit,never\n")
+    tree = json.loads(run("estimate", habits, "--queries", queries, "--frequencies", "--json")[1])
+    assert "as it does under a filter, this estimate is biased" in tree["warning"]
+    assert "estimate_distribution" in tree["warning"]
+
+
+def test_a_mean_under_a_filter_warns_and_says_who_was_refused(
+    run: Run, folder: Path, queries: Path
+) -> None:
+    asked = ["estimate", folder, "--queries", queries, "--mean", "amount"]
+    tree = json.loads(run(*asked, "--json")[1])
+    transcripts = [xp.load_transcript(file) for file in folder.glob("*.json")]
+    answered = sum(len(transcript) == 3 for transcript in transcripts)
+    refused = [
+        not GUARD.decide(xp.Odometer(transcript), AMOUNT).accepted
+        for transcript in transcripts
+        if len(transcript) == 2
+    ]
+    assert 0 < answered < 40
+    assert (tree["subjects"], tree["left_out"]) == (answered, len(refused))
+    assert tree["refused"] == sum(refused) == len(refused)
+    assert (tree["answers"], tree["unused"]) == (answered, 80)
+    found = estimate_mean(xp.load_answers(folder, queries), "amount")
+    (row,) = tree["estimates"]
+    assert (row["estimate"], row["lower"], row["upper"]) == (found.mean, found.lower, found.upper)
+    assert "Under their filter that depends on their earlier responses" in tree["warning"]
+    assert "--likelihood" in tree["warning"]
+    out = run(*asked)[1]
+    assert f"who did not answer it (to {len(refused)} the filter refuses it now)" in out
+    assert "warning   Not all subjects answered equally often." in out
+
+
+def test_the_mean_by_likelihood_is_that_of_the_distribution(
+    run: Run, folder: Path, queries: Path
+) -> None:
+    asked = ["--mean", "amount", "--likelihood", "--repetitions", 20, "--json"]
+    tree = json.loads(run("estimate", folder, "--queries", queries, *asked)[1])
+    found = estimate_distribution(xp.load_answers(folder, queries))
+    (row,) = tree["estimates"]
+    assert row["estimate"] == pytest.approx(found.mean([0, 3, 10]), abs=1e-9)
+    around = found.intervals([0, 3, 10], repetitions=20)
+    assert row["lower"] == pytest.approx(around.lower[0], abs=1e-9)
+    assert (tree["subjects"], tree["warning"], tree["unused"]) == (40, None, 0)
+
+
+def test_what_answers_do_not_determine_is_said(run: Run, tmp_path: Path, queries: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("subject,query,response\na,amount,0\nb,amount,10\n")
+    code, out, _ = run("estimate", data, "--queries", queries, "--repetitions", 5)
+    assert code == 0
+    assert "never (not determined)" in out
+    assert "0 to 1" in out
+    assert "warning   The responses do not determine 3 of 3 numbers." in out
+
+
+def test_intervals_at_an_end_of_what_is_possible_are_said_to_be_too_narrow(
+    run: Run, tmp_path: Path, queries: Path
+) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("subject,query,response\na,habit,never\nb,habit,never\n")
+    tree = json.loads(run("estimate", data, "--queries", queries, "--repetitions", 5, "--json")[1])
+    assert tree["warning"].startswith("3 of 3 estimates are at an end of what is possible, where")
+    for row in tree["estimates"]:
+        assert row["lower"] <= row["estimate"] <= row["upper"]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_a_picture_is_drawn(
+    run: Run, habits: Path, queries: Path, tmp_path: Path, suffix: str
+) -> None:
+    picture = tmp_path / f"estimate.{suffix}"
+    asked = ["estimate", habits, "--queries", queries, "--frequencies", "-o", picture]
+    assert run(*asked)[0] == 0
+    content = picture.read_bytes()
+    assert content.lstrip()[:5] in (b"\x89PNG\r", b"<?xml")
+
+
+def test_on_a_box_there_are_means_only(run: Run, tmp_path: Path) -> None:
+    queries, data = tmp_path / "queries.json", tmp_path / "data.csv"
+    question = {"kind": "logistic", "weights": {"age": 1}, "epsilon": "1"}
+    box = {"version": 1, "domain": {"box": {"age": [0, 1]}}, "queries": {"ill": question}}
+    queries.write_text(json.dumps(box))
+    data.write_text("subject,query,response\n1,ill,0\n2,ill,1\n3,ill,1\n")
+    tree = json.loads(run("estimate", data, "--queries", queries, "--mean", "ill", "--json")[1])
+    assert tree["subjects"] == 3
+    for options in ([], ["--mean", "ill", "--likelihood"]):
+        code, out, err = run("estimate", data, "--queries", queries, *options)
+        assert (code, out) == (2, "")
+        assert "the domain is a box, which has means only: --mean ID, one of ill" in err
+
+
+def test_bad_input_is_one_line(run: Run, habits: Path, queries: Path, tmp_path: Path) -> None:
+    asked = ["estimate", habits, "--queries", queries]
+    together = "give --mean ID, perhaps with --likelihood, or --frequencies, or none"
+    for arguments, message in [
+        (["estimate", habits], "give --queries QUERIES too; only a folder of transcripts needs"),
+        ([*asked, "--mean", "age"], "mean: there is no query with this id; there are habit, amou"),
+        ([*asked, "--mean", "habit"], "query: randomized_response is not about a score"),
+        ([*asked, "--mean", "amount"], "query: nobody answered it"),
+        ([*asked, "--likelihood"], together),
+        ([*asked, "--mean", "amount", "--frequencies"], together),
+        ([*asked, "--confidence", "2"], "confidence: must be"),
+        ([*asked, "--frequencies", "-o", habits], f"{habits}: would be written over"),
+        ([*asked, "--frequencies", "-o", tmp_path / "x.exe"], f"{tmp_path / 'x.exe'}: the pict"),
+    ]:
+        code, out, err = run(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), arguments
+        assert err.startswith(f"expost: {message}"), err

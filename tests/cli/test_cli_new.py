@@ -1,0 +1,141 @@
+"""``expost new``: the first file of a subject."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import expost as xp
+from expost.files.durable import create
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "subject.json"
+
+
+def test_a_transcript_is_made_from_options(run: Run, file: Path) -> None:
+    code, out, err = run("new", file, "--values", "never,sometimes,often", "--budget", "0.3")
+    assert (code, err) == (0, "")
+    assert out == (
+        "The subject's value is one of 3: never, sometimes or often.\n"
+        "The budget is 0.3 (bayesian filter). Nothing was asked so far.\n"
+        f"The transcript is in {file}.\n"
+    )
+    values = xp.FiniteSet(["never", "sometimes", "often"])
+    assert xp.load_transcript(file) == xp.Transcript(values, xp.BayesianFilter(epsilon="0.3"))
+
+
+@pytest.mark.parametrize(
+    ("options", "domain"),
+    [
+        (["--values", "0..3"], xp.FiniteSet(range(4))),
+        (["--values", "-1, 0.5, yes"], xp.FiniteSet([-1, 0.5, "yes"])),
+        (["--values", '"a,b",c'], xp.FiniteSet(["a,b", "c"])),
+        (
+            ["--coordinate", "age=10..100", "--coordinate", "sex=integers:0..1",
+             "--coordinate", "region=north,south"],
+            xp.Box(age=(10, 100), sex=xp.integers(0, 1), region=xp.categories("north", "south")),
+        ),
+        (["--coordinate", "self=-.5..1e3"], xp.Box(self=(-0.5, 1000))),
+    ],
+)  # fmt: skip
+def test_domains_are_what_was_typed(
+    run: Run, file: Path, options: list[str], domain: xp.FiniteSet | xp.Box
+) -> None:
+    code, out, _ = run("new", file, *options, "--budget", "1", "--json")
+    transcript = xp.load_transcript(file)
+    assert code == 0
+    assert json.loads(out) == {"file": str(file), "content_id": transcript.content_id}
+    assert transcript.domain == domain
+
+
+@pytest.mark.parametrize(
+    ("options", "guard"),
+    [
+        (["--filter", "basic"], xp.BasicFilter(epsilon=2)),
+        (["--filter", "simplified"], xp.filters.SimplifiedFilter(epsilon=2)),
+        (["--delta", "1e-6"], xp.filters.ApproximateFilter("2", "1e-6")),
+    ],
+)
+def test_filters_are_what_was_named(
+    run: Run, file: Path, options: list[str], guard: xp.filters.Filter
+) -> None:
+    assert run("new", file, "--values", "0..1", "--budget", "2", *options)[0] == 0
+    assert xp.load_transcript(file).filter == guard
+
+
+def test_the_domain_of_another_file_is_taken(run: Run, file: Path, tmp_path: Path) -> None:
+    points = xp.FiniteSet([{"age": 34}, {"age": 52}])
+    other = tmp_path / "other.json"
+    xp.Transcript(points).save(other)
+    assert run("new", file, "--domain", other, "--budget", "1")[0] == 0
+    assert xp.load_transcript(file).domain == points
+
+
+def test_what_no_option_says_is_asked_for_until_it_can_be_read(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = "no,,yes\nage=10..100 region='north east',south\nmuch\n1/2\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    code, out, err = run("new", file, "--json")
+    assert code == 0
+    assert json.loads(out)["file"] == str(file)
+    assert err.count("Value: ") == 2
+    assert err.count("Budget, in nats") == 2
+    box = xp.Box(age=(10, 100), region=xp.categories("north east", "south"))
+    assert xp.load_transcript(file) == xp.Transcript(box, xp.BayesianFilter(epsilon="1/2"))
+
+
+def test_nobody_to_ask_is_bad_input(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    code, out, err = run("new", file, "--values", "no,yes")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1].startswith("expost: there is nobody to ask; give --values")
+    assert not file.exists()
+
+
+def test_no_file_is_written_over(run: Run, file: Path, tmp_path: Path) -> None:
+    file.write_text("what is known of a budget")
+    code, out, err = run("new", file, "--values", "no,yes", "--budget", "1")
+    assert (code, out) == (2, "")
+    assert err == f"expost: {file}: is there already, and is not written over\n"
+    assert file.read_text() == "what is known of a budget"
+    dangling = tmp_path / "link.json"
+    dangling.symlink_to(tmp_path / "elsewhere.json")
+    assert run("new", dangling, "--values", "no,yes", "--budget", "1")[0] == 2
+    assert not (tmp_path / "elsewhere.json").exists()
+    with pytest.raises(xp.InvalidInput, match="is there already"):
+        create(file, "somebody was quicker")  # between the look and the writing
+    assert file.read_text() == "what is known of a budget"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--values", "a,a", "--budget", "1"], "--values.values[1]: repeats an earlier value"),
+        (["--values", "a,", "--budget", "1"], "--values: must be a list such as never,sometimes"),
+        (["--values", "0..9999999999", "--budget", "1"], "--values: a range has at most 1,000,000"),
+        (["--values", "0.5..2", "--budget", "1"], "--values: the ends must be integers"),
+        (["--values", "a,b", "--budget", "-1"], "--budget: must be greater than 0"),
+        (["--values", "a,b", "--budget", "1", "--delta", "2"], "--delta: must be between 0 and 1"),
+        (["--values", "a,b", "--budget", "1", "--delta", "0.1", "--filter", "basic"],
+         "--delta: goes with the filter bayesian only"),
+        (["--values", "a,b", "--coordinate", "a=0..1"], "give one of --values, --coordinate and"),
+        (["--coordinate", "10..100"], "--coordinate: must be a name and what it is, such as age="),
+        (["--coordinate", "a=0..1", "--coordinate", "a=0..2"], "--coordinate.a: is given twice"),
+        (["--coordinate", "a=2..1"], "--coordinate.box.a: the lower bound is above the upper"),
+        (["--coordinate", "a=x..1"], "--coordinate.a: must be a number"),
+    ],
+)  # fmt: skip
+def test_bad_options_are_one_line(run: Run, file: Path, options: list[str], message: str) -> None:
+    code, out, err = run("new", file, *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"expost: {message}")
+    assert not file.exists()

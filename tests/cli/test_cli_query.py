@@ -1,0 +1,136 @@
+"""``expost query``: the file of a query, from options."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import expost as xp
+from expost.cli.query import _KINDS
+from expost.files.reading import parse
+from expost.queries import Query, query_from_json
+
+Run = Callable[..., tuple[int, str, str]]
+
+CASES: dict[str, tuple[str, Query]] = {
+    "channel": (
+        "--row 3/4,1/4 --row 0.25,0.75 --responses low,high",
+        xp.channel([["3/4", "1/4"], ["1/4", "3/4"]], responses=["low", "high"]),
+    ),
+    "randomized_response": ("--epsilon 0.1", xp.randomized_response("0.1")),
+    "unary_encoding": ("--epsilon 1", xp.unary_encoding(epsilon=1)),
+    "subset_selection": ("--size 2 --epsilon 1", xp.subset_selection(size=2, epsilon=1)),
+    "local_hashing": (
+        "--seed 5e10 --buckets 4 --epsilon 1",
+        xp.local_hashing(seed="5e10", buckets=4, epsilon=1),
+    ),
+    "hadamard_response": ("--order 8 --epsilon 1/3", xp.hadamard_response(order=8, epsilon="1/3")),
+    "geometric": (
+        "--range -3..10 --sensitivity 13 --epsilon 1",
+        xp.geometric(range=(-3, 10), sensitivity=13, epsilon=1),
+    ),
+    "exponential_mechanism": (
+        "--row 0,1 --row 1/2,0 --responses 7,b --sensitivity 1 --epsilon 1",
+        xp.exponential_mechanism(
+            [["0", "1"], ["1/2", "0"]], responses=[7, "b"], sensitivity=1, epsilon=1
+        ),
+    ),
+    "perturbation": ("--scores 0,.5,1 --epsilon 1", xp.perturbation([0, 0.5, 1], epsilon=1)),
+    "linear": (
+        "--weight age=0.0855 --weight region=north:1,south:-2 --intercept -3 --range 0..12 --clip "
+        "--epsilon 1",
+        xp.linear(
+            {"age": 0.0855, "region": {"north": 1, "south": -2}},
+            intercept=-3,
+            range=(0, 12),
+            clip=True,
+            epsilon=1,
+        ),
+    ),
+    "logistic": ("--weight 0.5 --weight -1 --epsilon 1", xp.logistic([0.5, -1], epsilon=1)),
+    "probit": ("--weight a=1e-3 --epsilon 1", xp.probit({"a": 1e-3}, epsilon=1)),
+    "duchi": (
+        "--weight a=1 --range -1..1 --epsilon 1",
+        xp.duchi({"a": 1}, range=(-1, 1), epsilon=1),
+    ),
+    "laplace": (
+        "--weight a=1 --range 0..100 --grid 0.5 --epsilon 1",
+        xp.laplace({"a": 1}, range=(0, 100), grid="0.5", epsilon=1),
+    ),
+    "gaussian": (
+        "--weight a=1 --range 0..10 --grid 1 --epsilon 1 --delta 1e-6",
+        xp.gaussian({"a": 1}, range=(0, 10), grid=1, epsilon=1, delta="1e-6"),
+    ),
+    "piecewise": (
+        "--weight a=1 --range 0..10 --grid 1 --epsilon 1",
+        xp.piecewise({"a": 1}, range=(0, 10), grid=1, epsilon=1),
+    ),
+}
+
+
+def test_every_family_has_a_case() -> None:
+    assert list(CASES) == _KINDS
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_what_is_printed_is_the_query(run: Run, kind: str) -> None:
+    options, query = CASES[kind]
+    code, out, err = run("query", kind, *shlex.split(options))
+    assert (code, err) == (0, "")
+    assert query_from_json(parse(out)) == query
+
+
+def test_a_query_is_saved_checked_and_not_written_over(run: Run, tmp_path: Path) -> None:
+    file, out = tmp_path / "subject.json", tmp_path / "query.json"
+    xp.Transcript(xp.FiniteSet(["no", "yes"])).save(file)
+    asked = ["query", "randomized_response", "--epsilon", "0.5", "--for", file, "-o", out]
+    line = f"The query is in {out}: the value itself, at epsilon 0.5.\n"
+    assert run(*asked) == (0, line, "")
+    query = xp.randomized_response("0.5")
+    assert query_from_json(parse(out.read_text())) == query
+    code, printed, err = run(*asked)
+    assert (code, printed) == (2, "")
+    assert err == f"expost: {out}: is there already, and is not written over\n"
+    out.unlink()
+    tree = json.loads(run(*asked, "--json")[1])
+    assert tree == {
+        "file": str(out),
+        "query": {"kind": "randomized_response", "epsilon": "0.5"},
+        "content_id": query.content_id,
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("linear --epsilon 1", "--weight: linear needs it; it takes --weight, [--intercept], [-"),
+        ("linear --epsilon 1 --weight a=1 --grid 2", "--grid: linear does not take it; it takes "),
+        ("linear --epsilon 0 --weight a=1", "--epsilon: must be greater than 0"),
+        ("linear --epsilon 1 --weight a=x", "--weight: a: must be a number"),
+        ("linear --epsilon 1 --weight a=1 --weight a=2", "--weight: a: is given twice"),
+        ("linear --epsilon 1 --weight a=n:1,s", "--weight: a: must have a weight for each categ"),
+        ("linear --epsilon 1 --weight a=1 --range 3", "--range: must be two numbers with two do"),
+        ("perturbation --epsilon 1 --scores 0,2", "--scores[1]: is outside the range [0, 1]"),
+        ("channel --row 1/2,1/3 --row 1,0", "--row[0]: the row sums to 5/6, not to 1"),
+        ("sorcery", "Invalid value for 'KIND': 'sorcery' is not one of 'channel', 'randomized_"),
+    ],
+)
+def test_bad_options_are_one_line(run: Run, asked: str, message: str) -> None:
+    code, out, err = run("query", *shlex.split(asked))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"expost: {message}")
+
+
+def test_a_query_that_does_not_fit_the_domain_is_refused(run: Run, tmp_path: Path) -> None:
+    file, out = tmp_path / "subject.json", tmp_path / "query.json"
+    xp.Transcript(xp.Box(age=(0, 1))).save(file)
+    options = ["--weight", "aeg=1", "--epsilon", "1", "--for", file, "-o", out]
+    code, _, err = run("query", "logistic", *options)
+    assert (code, err) == (
+        2, "expost: weights.aeg: the domain has no such coordinate; it has age\n",
+    )  # fmt: skip
+    assert not out.exists()
