@@ -30,6 +30,7 @@ from expost.proof.verify import (
     read_filter,
     verify,
 )  # fmt: skip
+from expost.solver import GAP
 from expost.transcript import readable
 from support.boxes import Examined, complaints, some_case
 from support.studies import some_study
@@ -328,7 +329,7 @@ def test_a_plain_zero_for_categories_is_a_weight_of_zero(named: bool) -> None:
     assert (
         loss.lower
         <= checked(transcript, xp.proof.certificate(transcript)).loss
-        <= loss.upper + 1e-9
+        <= loss.upper + GAP  # which is what a proof may leave open
     )
 
 

@@ -75,7 +75,7 @@ def the_trap(module: Any) -> None:
 def the_value_of_the_relaxed_point(module: Any) -> None:
     """A bound that is only the value at an approximate optimum."""
 
-    def value(side: Any, work: Any) -> float:
+    def value(side: Any, work: Any, touching: bool) -> float:
         x = np.clip(work.x, work.l, work.u)
         work.w[:] = work.weight[:] = 0.0
         return float(module.evaluate(side, x, work.grad))

@@ -156,7 +156,7 @@ def test_the_bound_at_a_corner_is_that_of_its_multipliers_and_above_all_corners(
         side = falling(generator, 3, 3, epsilon, kind).views
         work = corner_node(side, generator)
         kernels.bow(side, work)
-        bound = kernels.dual_bound(side, work)
+        bound = kernels.dual_bound(side, work, False)
         assert exact_dual(side, work) <= bound
         ends = [sorted(set(pair)) for pair in zip(work.l, work.u, strict=True)]
         for corner in itertools.product(*ends):
@@ -170,7 +170,7 @@ def test_what_is_fixed_loses_no_corner_above_the_cut() -> None:
         work = corner_node(side, generator)
         kernels.flip(side, work)
         kernels.bow(side, work)
-        bound = kernels.dual_bound(side, work)
+        bound = kernels.dual_bound(side, work, False)
         ends = [sorted(set(pair)) for pair in zip(work.l, work.u, strict=True)]
         corners = list(itertools.product(*ends))
         values = {corner: exact_sum(side, corner) for corner in corners}

@@ -132,10 +132,11 @@ def allowance(side: Problem, lam: float, lo: float, hi: float, q: float, mid: fl
     work.knot[0, 0] = lo
     if q == 0:
         return float(
-            kernels.dual_bound(side, work) - kernels.plain_bound(links_of(side), 0, lam, lo, hi)
+            kernels.dual_bound(side, work, False)
+            - kernels.plain_bound(links_of(side), 0, lam, lo, hi)
         )
     bound = kernels.curved_bound(links_of(side), 0, lam, q, mid, lo, hi, lo)
-    return float(kernels.dual_bound(side, work) - bound)
+    return float(kernels.dual_bound(side, work, False) - bound)
 
 
 def some_interval(generator: random.Random) -> tuple[float, float]:
@@ -243,7 +244,7 @@ def test_the_dual_bound_holds_for_any_multipliers(seed: int) -> None:
             work.q[:] = work.D[:] = 0.0
         relax(side, work)
         disturb(work, generator)
-        bound = float(kernels.dual_bound(side, work))
+        bound = float(kernels.dual_bound(side, work, False))
         assert bound >= exact_dual(side, work)
         for _ in range(4):
             assert bound >= exact_sum(side, some_point(work, side, generator))
@@ -287,7 +288,7 @@ def below_the_sum(dual_bound: Any, seeds: range) -> int:
         generator = random.Random(seed)
         side, point = exact_scores(generator)
         work = pinned(side, point, generator)
-        broken += float(dual_bound(side, work)) < exact_sum(side, point)
+        broken += float(dual_bound(side, work, False)) < exact_sum(side, point)
     return broken
 
 
@@ -437,7 +438,7 @@ def cut_off(tighten: Any, seeds: range) -> tuple[int, int]:
         relax(side, work)
         if generator.random() < 0.3:
             disturb(work, generator)
-        bound = float(kernels.dual_bound(side, work))
+        bound = float(kernels.dual_bound(side, work, False))
         points = [some_point(work, side, generator) for _ in range(12)]
         values = [exact_sum(side, point) for point in points]
         # Right below the best of them, or below some other one.
@@ -468,7 +469,7 @@ def test_tightening_drops_no_score_that_may_be_above_the_cut(kind: int, epsilon:
         work = make_node(side)
         work.L[0], work.U[0] = before = some_interval(generator)
         work.lam[0] = lam = some_multiplier(generator, side, *before)
-        bound = float(kernels.dual_bound(side, work))
+        bound = float(kernels.dual_bound(side, work, False))
         cut = bound - generator.choice([1e-3, 0.1, 1.0]) * generator.random() * epsilon
         best = work.part[0]
         kernels.tighten(side, work, bound, cut)

@@ -115,7 +115,7 @@ def certified(
             reason = "there are no certificates for gaussian noise; expost loss has the loss"
             raise InvalidInput(reason, f"exchanges[{index}].query")
     different = len(Tally.of(transcript.exchanges))
-    if isinstance(transcript.domain, Box) and different > _MOST_DIFFERENT:
+    if transcript.domain.sides and different > _MOST_DIFFERENT:
         reason = f"there are {different:,} different responses on a box"
         raise InvalidInput(f"{reason}; at most {_MOST_DIFFERENT:,} are proved", "exchanges")
     with localcontext(verify.EXACT):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Answers
-from expost.domains import Domain, FiniteSet
+from expost.domains import Domain, FiniteSet, finite
 from expost.errors import InvalidInput, at
 from expost.estimation import estimate_distribution, estimate_frequencies, estimate_mean
 from expost.estimation.scores import scores_of
@@ -239,10 +239,10 @@ def _by_value(
 
 
 def _finite(answers: Answers) -> FiniteSet:
-    if not isinstance(answers.domain, FiniteSet):
-        keys = ", ".join(list(answers.queries)[:6])
-        raise InvalidInput(f"the domain is a box, which has means only: --mean ID, one of {keys}")
-    return answers.domain
+    keys = ", ".join(list(answers.queries)[:6])
+    return finite(
+        answers.domain, f"the domain is a box, which has means only: --mean ID, one of {keys}"
+    )
 
 
 def _times(answers: Answers, key: str) -> NDArray[np.intp]:

@@ -15,7 +15,7 @@ __all__ = ["GAP", "NODES", "NODES_OF_DECISION", "WORK", "Allowance", "Effort", "
 GAP = 0.01
 SMALLEST_GAP = 1e-6
 NODES = 100_000
-NODES_OF_DECISION = 2_000
+NODES_OF_DECISION = 1_200
 WORK = 150_000
 """What a command or a call may do in all, in small nodes (``solver/work.py``): a few seconds."""
 
@@ -48,7 +48,7 @@ class Effort:
 
     ``gap`` is the wanted width of the loss, in nats. ``nodes`` limits each search (one for the
     largest and one for the smallest log-likelihood of each block of queries). By default that is
-    100,000, but all searches of one decision share 2,000, because somebody is waiting. Everything
+    100,000, but all searches of one decision share 1,200, because somebody is waiting. Everything
     that a command or a call does shares 150,000 units of work: one for a small node, more for one
     with many queries or coordinates; if ``nodes`` is given, there is no such limit. ``threads``
     may be 2, one per side, with the same result. ``group`` bounds the loss by a sum over groups of

@@ -33,7 +33,7 @@ from expost.solver.kernels.links import (
     value,
 )
 
-__all__ = ["chord_bound", "crest", "curved_bound", "dual_bound", "plain_bound"]
+__all__ = ["chord_bound", "crest", "curved_bound", "dual_bound", "plain_bound", "touching_bound"]
 
 
 @compiled
@@ -165,6 +165,57 @@ def curved_bound(
 
 
 @compiled
+def touching_bound(
+    links: Links, i: int, lam: float, q: float, mid: float, lo: float, hi: float, aside: float
+) -> float:
+    """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - mid)² over [lo, hi], for a logistic term.
+
+    Good where λ is the slope in the middle and q such that f is largest there. If q > 0, f is
+    concave, convex around the peak of ψ'', and concave again; the second hill is near ``aside``.
+    If q < 0 it is convex, concave and convex. The tangent at any point of a concave part bounds
+    that part; a convex part is bounded by its ends, each of them an end of [lo, hi] or below a
+    tangent.
+    """
+    link, par, m = links.link, links.par, links.m[i]
+    tiny = 1e-14 * (m * par[i, H] + abs(q))
+    peak = min(hi, max(lo, -par[i, PEAK]))
+    t = min(hi, max(lo, mid))
+    if m * bend(par, i, t) - q > -tiny and not (q > 0.0 and t >= 0.0):
+        return math.inf
+    best = height(links, i, lam, lo) - 0.5 * q * (lo - mid) ** 2
+    best = max(best, height(links, i, lam, hi) - 0.5 * q * (hi - mid) ** 2)
+    left, right = lo, hi
+    two = q > 0.0 and m * bend(par, i, peak) - q > -tiny
+    if two:
+        left, right = (peak, hi) if t >= peak else (lo, peak)
+    most = m * par[i, H] + abs(lam) + abs(q) * (hi - lo)
+    tilt = m * slope(link, par, i, t) - lam - q * (t - mid)
+    away = (right - t) * max(tilt, 0.0) + (t - left) * max(-tilt, 0.0)
+    away += 32.0 * UNIT * (most + abs(q * (t - mid))) * (right - left)
+    best = max(best, height(links, i, lam, t) - 0.5 * q * (t - mid) ** 2 + away)
+    left, right = (lo, peak) if t >= peak else (peak, hi)
+    outer = lo if t >= peak else hi
+    if not two or left == right:
+        return best
+    if outer <= 0.0 and m * bend(par, i, outer) - q > -tiny:
+        return best + tiny * (hi - lo) ** 2  # convex, but for what rounding may hide
+    t = min(right, max(left, aside))
+    bound = math.inf
+    for turn in range(6):
+        if m * bend(par, i, t) - q > -tiny and t < 0.0:
+            t = outer
+        tilt = m * slope(link, par, i, t) - lam - q * (t - mid)
+        away = (right - t) * max(tilt, 0.0) + (t - left) * max(-tilt, 0.0)
+        away += 32.0 * UNIT * (most + abs(q * (t - mid))) * (right - left)
+        f = height(links, i, lam, t) - 0.5 * q * (t - mid) ** 2 + away
+        bound = min(bound, f)
+        if bound <= best or turn == 5:
+            break
+        t = min(right, max(left, t - tilt / (m * bend(par, i, t) - q)))
+    return max(best, bound)
+
+
+@compiled
 def chord_bound(
     links: Links, i: int, lam: float, q: float, mid: float, lo: float, hi: float
 ) -> float:
@@ -200,9 +251,10 @@ def chord_bound(
 
 
 @compiled
-def dual_bound(problem: Problem, work: Work) -> float:
+def dual_bound(problem: Problem, work: Work, touching: bool) -> float:
     """The bound of the node for the λ, q, x̂ and D in ``work``, rounded up.
 
+    ``touching`` if curvatures are those of parabolas that touch their terms in the middle.
     Leaves Aᵀλ in ``w`` and Σ|λ_i a_ij| in ``weight``.
     """
     A, lam, w, weight = problem.A, work.lam, work.w, work.weight
@@ -221,6 +273,8 @@ def dual_bound(problem: Problem, work: Work) -> float:
             mid = work.middle[i]
             if problem.link[i] == FALLING:
                 work.part[i] = chord_bound(links, i, y, q, mid, lo, hi)
+            elif touching:
+                work.part[i] = touching_bound(links, i, y, q, mid, lo, hi, work.aside[i])
             else:
                 k = 0
                 while k < work.knots[i] - 1 and work.rise[i, k] > y:

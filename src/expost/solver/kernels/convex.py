@@ -166,7 +166,7 @@ def grow_corner(
             for j in range(d):
                 work.trial[j] = work.centre[j]
         bow(problem, work)
-        bound = dual_bound(problem, work) + clipped
+        bound = dual_bound(problem, work, False) + clipped
         bound += UNIT * abs(bound)
         if bound < best and not cutting:
             note(work)

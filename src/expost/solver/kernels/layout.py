@@ -122,6 +122,8 @@ class Work(NamedTuple):
     beta: PerTerm
     centre: PerCoordinate
     middle: PerTerm
+    aside: PerTerm
+    """Where a parabola that touches a term in its middle is nearest to it elsewhere."""
     D: PerCoordinate
     M: Annotated[Floats, "d", "d"]
     F: Annotated[Floats, "d", "d"]
@@ -166,6 +168,7 @@ class Node(NamedTuple):
     u: PerCoordinate
     values: PerCoordinate
     centre: PerCoordinate
+    D: PerCoordinate
     L: PerTerm
     U: PerTerm
     beta: PerTerm

@@ -11,7 +11,7 @@ from expost.solver.kernels.links import FLAT
 __all__ = ["load", "note", "plant", "store"]
 
 
-PLAIN, CURVED = 0, 1  # how the bound of a node was made
+PLAIN, CURVED, TOUCHING = 0, 1, 2  # how the bound of a node was made
 
 
 @compiled
@@ -45,6 +45,7 @@ def load(problem: Problem, work: Work, node: Node, half: int) -> int:
         work.u[j] = node.u[j]
         work.values[j] = node.values[j]
         work.centre[j] = node.centre[j]
+        work.D[j] = node.D[j]
         work.labels[j] = node.labels[j]
     for i in range(n):
         work.L[i] = node.L[i]
@@ -74,6 +75,7 @@ def store(problem: Problem, work: Work, node: Node, mode: int) -> None:
         node.u[j] = work.u[j]
         node.values[j] = work.values[j]
         node.centre[j] = work.centre[j]
+        node.D[j] = work.D[j]
         node.labels[j] = work.labels[j]
     for i in range(n):
         node.L[i] = work.L[i]
