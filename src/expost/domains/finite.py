@@ -44,7 +44,7 @@ class FiniteSet:
 
     sides: ClassVar[tuple[Side, ...]] = ()
     """Coordinates between bounds; here the values say it all."""
-    values: tuple[Value, ...]
+    values: Sequence[Value]
     names: tuple[str, ...] | None
 
     def __init__(self, values: Any, *, names: Sequence[str] | None = None) -> None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, Self
 
-from expost.domains import Domain, FiniteSet
+from expost.domains import Attributes, Domain, FiniteSet
 from expost.filters import WorstCase
 from expost.loss.extremes import Apart
+from expost.loss.on_attributes import AttributesLogLikelihood
 from expost.loss.on_box import BoxLogLikelihood
 from expost.loss.on_set import SetLogLikelihood
 from expost.numbers import Added, Enclosure, Nats
@@ -112,4 +113,6 @@ def log_likelihood(domain: Domain, exchanges: Iterable[Exchange]) -> LogLikeliho
     """ℓ of some exchanges."""
     if isinstance(domain, FiniteSet):
         return SetLogLikelihood.of(domain, exchanges)
+    if isinstance(domain, Attributes):
+        return AttributesLogLikelihood.of(domain, exchanges)
     return BoxLogLikelihood.of(domain, exchanges)

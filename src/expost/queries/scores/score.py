@@ -65,7 +65,7 @@ class Score:
         return BoxScore(tuple(columns), self.intercept, box)
 
     def on_set(self, domain: FiniteSet) -> SetScore:
-        names = domain.names or ("value",)
+        names = domain.called("value")
         aligned = self._aligned(names, len(names))
         weights = []
         for name, weight in zip(names, aligned, strict=True):
@@ -74,6 +74,10 @@ class Score:
         for index, value in enumerate(domain.values):
             if isinstance(value, str):
                 raise InvalidInput(f"a score needs numbers, and values[{index}] is a label")
+            if isinstance(value, tuple) and any(isinstance(x, str) for x in value):
+                raise InvalidInput(
+                    f"a score needs numbers, and there are labels among {some(names)}"
+                )
         rows = np.array(domain.values, dtype=np.float64).reshape(len(domain), len(names))
         kind = "values" if domain.names is None else "rows"
         columns = np.ascontiguousarray(rows.T)
