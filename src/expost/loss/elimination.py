@@ -9,7 +9,7 @@ is about. Proof: docs/theory/attributes.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -104,47 +104,90 @@ def plan(
     """How to eliminate all variables but those of the target.
 
     ``sizes`` lists the variables in their order, ``scopes`` what each table depends on; the target
-    is in that order, too, and one of the scopes. Always the variable next whose table is smallest,
-    and the first one of several.
+    is in that order, too, and one of the scopes.
     """
     size, rank = dict(sizes), {variable: n for n, (variable, _) in enumerate(sizes)}
     waiting = {number: frozenset(scope) for number, scope in enumerate(scopes)}
-    left = sorted(set(size) - set(target), key=rank.__getitem__)
     steps: list[Step] = []
 
-    def together(variable: Variable) -> frozenset[Variable]:
-        return frozenset().union(*(scope for scope in waiting.values() if variable in scope))
-
-    def take(numbers: Iterable[int], axes: list[Variable], out: Variable | None) -> None:
+    def take(numbers: Sequence[int], axes: Sequence[Variable], out: Variable | None) -> None:
         operands = []
         for number in numbers:
             scope = waiting.pop(number)
             places = tuple(k for k, variable in enumerate(axes) if variable in scope)
-            shape = tuple(size[v] if v in scope else 1 for v in axes)
-            operands.append(Operand(number, places, shape))
+            operands.append(
+                Operand(number, places, tuple(size[v] if v in scope else 1 for v in axes))
+            )
         axis = None if out is None else axes.index(out)
         steps.append(Step(tuple(operands), tuple(size[v] for v in axes), axis))
 
-    tied = {variable: together(variable) for variable in left}
-    weight = {variable: math.prod(size[v] for v in tied[variable]) for variable in left}
-    while left:
-        variable = min(left, key=weight.__getitem__)
-        _check(tied[variable], weight[variable])
-        left.remove(variable)
-        axes = sorted(tied[variable], key=rank.__getitem__)
-        numbers = [n for n, scope in waiting.items() if variable in scope]
-        take(numbers, axes, variable)
-        waiting[len(scopes) + len(steps) - 1] = frozenset(axes) - {variable}
-        for other in axes:
-            if other in tied and other != variable:
-                tied[other] = together(other)
-                weight[other] = math.prod(size[v] for v in tied[other])
-    _check(frozenset(target), math.prod(size[v] for v in target))
-    take(list(waiting), list(target), None)
+    for variable in _order(size, scopes, target):
+        numbers = [number for number, scope in waiting.items() if variable in scope]
+        together = frozenset[Variable]().union(*(waiting[number] for number in numbers))
+        take(numbers, sorted(together, key=rank.__getitem__), variable)
+        waiting[len(scopes) + len(steps) - 1] = together - {variable}
+    take(list(waiting), target, None)
     return Plan(tuple(steps), len(scopes))
 
 
-def _check(tied: frozenset[Variable], combinations: int) -> None:
+def _order(
+    size: dict[Variable, int], scopes: Sequence[Sequence[Variable]], target: Sequence[Variable]
+) -> list[Variable]:
+    """In which order to eliminate, so that no sum is over more than the tied variables.
+
+    Whatever the target, the sums are over the same sets of variables. These are found without it,
+    and then the graph in which they are cliques is searched from the target outwards: backwards,
+    that is a perfect elimination order (Tarjan and Yannakakis 1984).
+    """
+    tied = _tied(size, scopes)
+    reached = dict.fromkeys(target)
+    seen = {variable: len(tied[variable] & reached.keys()) for variable in size}
+    outwards: list[Variable] = []
+    while len(reached) < len(size):
+        following = max((v for v in size if v not in reached), key=seen.__getitem__)
+        outwards.append(following)
+        reached[following] = None
+        for other in tied[following]:
+            seen[other] += 1
+    return outwards[::-1]
+
+
+def _tied(
+    size: dict[Variable, int], scopes: Sequence[Sequence[Variable]]
+) -> dict[Variable, set[Variable]]:
+    """For each variable those with which it is ever in one sum.
+
+    Always the variable is eliminated next that ties the fewest others together anew.
+    """
+    near: dict[Variable, set[Variable]] = {variable: set() for variable in size}
+    for scope in scopes:
+        for variable in scope:
+            near[variable].update(scope)
+    for variable, others in near.items():
+        others.discard(variable)
+    tied = {variable: set(others) for variable, others in near.items()}
+    new = {variable: _missing(variable, near) for variable in size}
+    while near:
+        variable = min(near, key=new.__getitem__)
+        others = near.pop(variable)
+        _check({variable, *others}, math.prod(size[v] for v in (variable, *others)))
+        for other in others:
+            near[other].update(others)
+            near[other] -= {other, variable}
+            tied[other].update(others)
+            tied[other].discard(other)
+        for changed in others.union(*(near[other] for other in others)):
+            new[changed] = _missing(changed, near)
+    return tied
+
+
+def _missing(variable: Variable, near: dict[Variable, set[Variable]]) -> int:
+    """How many pairs of its neighbours are not neighbours yet (each of them counted twice)."""
+    others = near[variable]
+    return sum(len(others) - 1 - len(near[other] & others) for other in others)
+
+
+def _check(tied: set[Variable], combinations: int) -> None:
     if combinations > MOST_TIED:
         names = sorted({name for name, _ in tied})
         raise InvalidInput(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.loss.elimination import Sums
-from expost.loss.tables import Table, exponents
+from expost.loss.tables import Table
 from expost.numbers.exact_sum import ExactSum
 
 __all__ = ["Bases", "ExactElimination", "Rows", "winners"]
@@ -35,12 +35,8 @@ class Bases:
 
     def rows(self, table: Table, places: Places) -> Rows:
         """The exponents of the exact likelihoods of a table at some of its places."""
-        places, where = np.unique(places, return_inverse=True)
-        found = []
-        for summand in table.on_part.tally:
-            known, which = exponents(summand, table.part, places)
-            found.append(self.matrix(known)[which])
-        return self.total(found, len(places))[where]
+        different, which = table.powers(places.tolist())
+        return self.matrix(different)[which]
 
     def matrix(self, powers: Sequence[Counter[int]]) -> Rows:
         """These products of powers as rows."""

@@ -26,12 +26,13 @@ from expost.loss.exactly import ExactLogLikelihood
 from expost.loss.extremes import Apart
 from expost.loss.pairs import ToldFrom, exact_spread_apart
 from expost.loss.seen import Seen, enclose, repeated
-from expost.loss.tables import Table, exponents, rank
+from expost.loss.tables import Table, powers_of, rank
 from expost.loss.tied import Marginals, Tied, sum_error
 from expost.numbers import INFINITE, Added, Enclosure, Nats, down
 from expost.numbers.exact_sum import ExactSum
 from expost.queries import About, FiniteLikelihood, PartLikelihood, Query
 from expost.solver import Effort
+from expost.terms.on_set import Powers
 from expost.transcript import Exchange, Summand, Tally
 
 __all__ = ["AttributesLogLikelihood"]
@@ -146,6 +147,13 @@ def _asked(query: Query) -> Query:
     return query.query
 
 
+def _counted(powers: Powers) -> Counter[int]:
+    counter: Counter[int] = Counter()
+    for base, power in powers:
+        counter[base] += power
+    return counter
+
+
 def _spreads(components: Iterable[Tied]) -> Counter[int]:
     """The powers whose product has the logarithm max ℓ - min ℓ over all these together."""
     total: Counter[int] = Counter()
@@ -185,8 +193,9 @@ class _ExactSeen:
         band = np.flatnonzero(sums >= down(float(sums.max()) - 2 * (self.error + 2 * error)))
         bases, rows = self.marginals.bases, self.marginals.rows(sign, band)
         if self.extra is not None:
-            known, which = exponents(self.extra, self.part, band)
-            rows = bases.total([rows, bases.matrix(known)[which]], len(band))
+            powers = powers_of(self.extra, self.part, band.tolist())
+            more = bases.matrix([_counted(each) for each in powers]) * self.extra.times
+            rows = bases.total([rows, more], len(band))
         best = winners(rows, np.zeros(len(band), dtype=np.intp), sign, bases)[0]
         return Candidate(int(band[best]), bases.powers(rows[best]))
 

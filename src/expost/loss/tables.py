@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from expost.domains import Part, Variable
 from expost.loss.on_set import SetLogLikelihood
 from expost.queries import PartLikelihood, Query
+from expost.terms.on_set import Powers
 from expost.transcript import Summand
 
-__all__ = ["Table", "exponents", "rank"]
+__all__ = ["Table", "powers_of", "rank"]
+
+_FEW = 8
 
 
 def rank(variable: Variable) -> tuple[str, float]:
@@ -73,22 +76,54 @@ class Table:
             written[place] = axis
         return np.asarray(np.ravel_multi_index(written, self.part.sizes), dtype=np.intp)
 
+    @cached_property
+    def _known(self) -> _Known:
+        return _Known()
 
-def exponents(
-    summand: Summand, part: Part, places: NDArray[np.intp]
-) -> tuple[list[Counter[int]], NDArray[np.intp]]:
-    """Exact weights at some places as powers of integers: the different ones, and which is where.
+    def powers(self, places: Sequence[int]) -> tuple[list[Counter[int]], list[int]]:
+        """The exact likelihoods at some combinations, as exponents by their bases.
 
-    They are those of all the times that the response was given.
+        That is, all different ones that are known, and which one is where. They are kept: most
+        tables are the same before and after an exchange.
+        """
+        known = self._known
+        missing = [place for place in dict.fromkeys(places) if place not in known.where]
+        if missing:
+            total = [Counter[int]() for _ in missing]
+            for summand in self.on_part.tally:
+                found = powers_of(summand, self.part, missing)
+                for counter, powers in zip(total, found, strict=True):
+                    for base, power in powers:
+                        counter[base] += power * summand.times
+            for place, counter in zip(missing, total, strict=True):
+                known.add(place, counter)
+        return known.different, [known.where[place] for place in places]
+
+
+class _Known:
+    """The exact likelihoods of a table that were worked out so far."""
+
+    def __init__(self) -> None:
+        self.different: list[Counter[int]] = []
+        self.where: dict[int, int] = {}
+        self._numbers: dict[frozenset[tuple[int, int]], int] = {}
+
+    def add(self, place: int, powers: Counter[int]) -> None:
+        number = self._numbers.setdefault(frozenset(powers.items()), len(self.different))
+        if number == len(self.different):
+            self.different.append(powers)
+        self.where[place] = number
+
+
+def powers_of(summand: Summand, part: Part, places: Sequence[int]) -> list[Powers]:
+    """The exact weights of a response at some combinations, for one of the times it was given.
+
+    There can be many combinations, and few different weights.
     """
     likelihood = summand.query.on(part)
+    if len(places) <= _FEW:
+        return likelihood.powers(summand.position, places)
     alike = likelihood.alike(summand.position)[places]
     _, first, which = np.unique(alike, return_index=True, return_inverse=True)
-    known = []
-    for powers in likelihood.powers(summand.position, places[first].tolist()):
-        counter: Counter[int] = Counter()
-        for base, power in powers:
-            if base != 1:
-                counter[base] += power * summand.times
-        known.append(counter)
-    return known, which
+    known = likelihood.powers(summand.position, [places[k] for k in first])
+    return [known[k] for k in which]
