@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from expost.errors import InvalidInput, at
-from expost.files.reading import number, whole
+from expost.files.reading import whole
+from expost.numbers import ExactLike, decimal_text, exact
 
 __all__ = ["Change", "Changing", "changing"]
 
@@ -22,7 +24,7 @@ class Change:
     """
 
     times: int | None = None
-    step: int | float | None = None
+    step: Fraction | None = None
 
     def __post_init__(self) -> None:
         if self.times is not None and self.step is not None:
@@ -37,10 +39,15 @@ class Change:
                 object.__setattr__(self, "times", times)
         if self.step is not None:
             with at("step"):
-                step = number(self.step)
-                if not step >= 0:
+                step = exact(self.step)
+                if step < 0:
                     raise InvalidInput("must not be negative")
                 object.__setattr__(self, "step", step)
+
+    @classmethod
+    def read(cls, times: Any = None, step: Any = None) -> Change:
+        """The limits as a person writes them."""
+        return cls(times, step)
 
     def check(self, values: Sequence[Any]) -> None:
         """Refuse a largest step for values that are not ordered."""
@@ -55,12 +62,13 @@ class Change:
     def __str__(self) -> str:
         if self.times is not None:
             return f", times={self.times}"
-        return "" if self.step is None else f", step={self.step:g}"
+        return "" if self.step is None else f", step={decimal_text(self.step)}"
 
-    def tree(self) -> dict[str, float]:
+    def tree(self) -> dict[str, float | Fraction]:
         """The limits as they are in a transcript file."""
-        limits = {"times": self.times, "step": self.step}
-        return {name: float(limit) for name, limit in limits.items() if limit is not None}
+        if self.times is not None:
+            return {"times": float(self.times)}
+        return {} if self.step is None else {"step": self.step}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,7 @@ class Changing:
     change: Change
 
 
-def changing(values: Any, *, times: int | None = None, step: float | None = None) -> Changing:
+def changing(values: Any, *, times: int | None = None, step: ExactLike | None = None) -> Changing:
     """An attribute of :class:`Attributes` whose value may change from step to step.
 
     By default it may change at every step, and the losses of different steps add up: that is
@@ -84,4 +92,4 @@ def changing(values: Any, *, times: int | None = None, step: float | None = None
     >>> xp.Attributes(region=["north", "south"], smokes=xp.changing(["no", "yes"], times=2))
     Attributes(region=2 values, smokes=changing[2 values, times=2])
     """
-    return Changing(values, Change(times, step))
+    return Changing(values, Change.read(times, step))

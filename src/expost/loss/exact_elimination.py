@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.loss.elimination import Sums
-from expost.loss.tables import Table
 from expost.numbers.exact_sum import ExactSum
 
-__all__ = ["Bases", "ExactElimination", "Rows", "winners"]
+__all__ = ["Bases", "ExactElimination", "Exactly", "Places", "Rows", "winners"]
 
 Places = NDArray[np.intp]
 Rows = NDArray[np.int64]
@@ -32,11 +32,6 @@ class Bases:
 
     columns: dict[int, int] = field(default_factory=dict)
     _signs: dict[bytes, int] = field(default_factory=dict)
-
-    def rows(self, table: Table, places: Places) -> Rows:
-        """The exponents of the exact likelihoods of a table at some of its places."""
-        different, which = table.powers(places.tolist())
-        return self.matrix(different)[which]
 
     def matrix(self, powers: Sequence[Counter[int]]) -> Rows:
         """These products of powers as rows."""
@@ -69,6 +64,17 @@ class Bases:
         return self._signs[key]
 
 
+class Exactly(Protocol):
+    """What is known exactly at every combination of some variables."""
+
+    def rows(self, axes: Sequence[Places], sign: int, bases: Bases) -> Rows:
+        """The exponents at some combinations, which are given by their places on all axes.
+
+        Where a number is itself an extreme, the sign says which.
+        """
+        ...
+
+
 def winners(rows: Rows, groups: Places, sign: int, bases: Bases) -> Places:
     """For each group of rows, numbered from zero, one with the largest (or smallest) product."""
     order = np.argsort(groups, kind="stable")
@@ -86,11 +92,11 @@ class ExactElimination:
     """Exact winners of an elimination that was done with doubles.
 
     Every sum of doubles is within ``error`` of the exact one. The ``sign`` is 1 for largest and -1
-    for smallest sums. A target that no table depends on has None in the place of its table.
+    for smallest sums. What is zero everywhere has None in the place of its table.
     """
 
     def __init__(
-        self, sums: Sums, tables: Sequence[Table | None], error: float, sign: int, bases: Bases
+        self, sums: Sums, tables: Sequence[Exactly | None], error: float, sign: int, bases: Bases
     ) -> None:
         self._sums = sums
         self._tables = tables
@@ -148,8 +154,8 @@ class ExactElimination:
                 found = np.searchsorted(wanted, entries.flat(operand.axes, sizes))
                 parts.append(rows[found])
             elif (table := self._tables[operand.number]) is not None:
-                places = table.places([entries.axes[k] for k in operand.axes])
-                parts.append(self._bases.rows(table, places))
+                axes = [entries.axes[k] for k in operand.axes]
+                parts.append(table.rows(axes, self._sign, self._bases))
         return self._bases.total(parts, entries.count)
 
 

@@ -20,14 +20,16 @@ from numpy.typing import NDArray
 
 from expost.domains import Attributes, Part, Variable
 from expost.filters import WorstCase
+from expost.loss.chained import Chained
+from expost.loss.component import Component, Marginals, sum_error
 from expost.loss.exact import Candidate, signed
-from expost.loss.exact_elimination import winners
+from expost.loss.exact_elimination import Bases, winners
 from expost.loss.exactly import ExactLogLikelihood
 from expost.loss.extremes import Apart
 from expost.loss.pairs import ToldFrom, exact_spread_apart
 from expost.loss.seen import Seen, enclose, repeated
 from expost.loss.tables import Table, powers_of, rank
-from expost.loss.tied import Marginals, Tied, sum_error
+from expost.loss.tied import Tied
 from expost.numbers import INFINITE, Added, Enclosure, Nats, down
 from expost.numbers.exact_sum import ExactSum
 from expost.queries import About, FiniteLikelihood, PartLikelihood, Query
@@ -42,7 +44,7 @@ __all__ = ["AttributesLogLikelihood"]
 class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
     """ℓ over records, by components: attributes that joint questions tie together."""
 
-    components: tuple[Tied, ...]
+    components: tuple[Component, ...]
 
     @classmethod
     def of(cls, domain: Attributes, exchanges: Iterable[Exchange]) -> AttributesLogLikelihood:
@@ -62,19 +64,35 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         table = tables.get(likelihood.variables) or Table.flat(likelihood)
         tables[likelihood.variables] = table.add(_asked(query), position)
         ordered = sorted(tables.values(), key=lambda table: [rank(v) for v in table.variables])
-        component = Tied(tuple(ordered))
+        component = self._tied(ordered)
         component.check()
         tally = self.tally.plus(query, position)
         return AttributesLogLikelihood(self.domain, tally, charged, (*others, component))
 
-    def _split(self, variables: Iterable[Variable]) -> tuple[Tied, list[Tied]]:
+    def _split(self, variables: Iterable[Variable]) -> tuple[Component, list[Component]]:
         """All components that these variables are in as one, and the others."""
-        wanted = set(variables)
-        tied = [part for part in self.components if wanted & part.sizes.keys()]
-        others = [part for part in self.components if not wanted & part.sizes.keys()]
+        wanted = {self._link(variable) for variable in variables}
+        tied, others = [], []
+        for part in self.components:
+            known = any(self._link(variable) in wanted for variable in part.sizes)
+            (tied if known else others).append(part)
         if len(tied) == 1:
             return tied[0], others
-        return Tied(tuple(table for part in tied for table in part.tables)), others
+        tables = [table for part in tied for table in part.tables]
+        return self._tied(tables, variables), others
+
+    def _link(self, variable: Variable) -> Variable:
+        """What stands for a variable in its component: all steps of a limited change are one."""
+        name, _ = variable
+        change = self.domain[name].change
+        return variable if change is None or not change.limited else (name, None)
+
+    def _tied(self, tables: Iterable[Table], more: Iterable[Variable] = ()) -> Component:
+        tables = tuple(tables)
+        variables = [v for table in tables for v in table.variables] + list(more)
+        if any(self._link(variable) != variable for variable in variables):
+            return Chained(tables, self.domain)
+        return Tied(tables)
 
     @property
     def _tables(self) -> list[Table]:
@@ -154,7 +172,7 @@ def _counted(powers: Powers) -> Counter[int]:
     return counter
 
 
-def _spreads(components: Iterable[Tied]) -> Counter[int]:
+def _spreads(components: Iterable[Component]) -> Counter[int]:
     """The powers whose product has the logarithm max ℓ - min ℓ over all these together."""
     total: Counter[int] = Counter()
     for part in components:
@@ -175,6 +193,10 @@ class _ExactSeen:
     extra: Summand | None
 
     @cached_property
+    def _bases(self) -> Bases:
+        return Bases()
+
+    @cached_property
     def _more(self) -> tuple[NDArray[np.float64] | float, float]:
         if self.extra is None:
             return 0.0, 0.0
@@ -191,7 +213,8 @@ class _ExactSeen:
         )
         # One more addition rounds by less than what the error has to spare.
         band = np.flatnonzero(sums >= down(float(sums.max()) - 2 * (self.error + 2 * error)))
-        bases, rows = self.marginals.bases, self.marginals.rows(sign, band)
+        bases = self._bases
+        rows = self.marginals.rows(sign, band, bases)
         if self.extra is not None:
             powers = powers_of(self.extra, self.part, band.tolist())
             more = bases.matrix([_counted(each) for each in powers]) * self.extra.times

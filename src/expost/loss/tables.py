@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Part, Variable
+from expost.loss.exact_elimination import Bases, Places, Rows
 from expost.loss.on_set import SetLogLikelihood
 from expost.queries import PartLikelihood, Query
 from expost.terms.on_set import Powers
@@ -49,6 +50,11 @@ class Table:
         assert isinstance(self.on_part.domain, Part)
         return self.on_part.domain
 
+    @property
+    def step(self) -> int | None:
+        """The step that it is about, if any of the variables changes."""
+        return next((step for _, step in self.variables if step is not None), None)
+
     @cached_property
     def sorted(self) -> tuple[Variable, ...]:
         """The variables in the order of axes."""
@@ -69,9 +75,14 @@ class Table:
         """The largest absolute value."""
         return max(abs(self.on_part.highest), abs(self.on_part.lowest))
 
-    def places(self, axes: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    def rows(self, axes: Sequence[Places], sign: int, bases: Bases) -> Rows:
+        """The exponents of the exact likelihoods at some combinations."""
+        different, which = self.powers(self._places(axes).tolist())
+        return bases.matrix(different)[which]
+
+    def _places(self, axes: Sequence[Places]) -> Places:
         """Where combinations are in the part that are given by their places on sorted axes."""
-        written: list[NDArray[np.intp]] = [axes[0]] * len(axes)
+        written: list[Places] = [axes[0]] * len(axes)
         for place, axis in zip(self._axes, axes, strict=True):
             written[place] = axis
         return np.asarray(np.ravel_multi_index(written, self.part.sizes), dtype=np.intp)
