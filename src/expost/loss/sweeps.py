@@ -125,13 +125,13 @@ class Sweep:
 
     def _layers(self) -> Iterator[_Layer]:
         sums = np.zeros((2, *self.state.shape))
-        ends = [at.step for at in self.steps[1:]] + [self.here]
-        for at, following in zip(self.steps, ends, strict=True):
+        following = [*(at.step for at in self.steps), self.here][1:]
+        for at, step in zip(self.steps, following, strict=True):
             own = at.extremes.sums.sums[-1]
             added = sums + own.reshape(own.shape + (1,) * len(self.state.counters))
             yield _Layer(sums, added, None, at.extremes)
             sums = added
-            for move in self.state.moves(abs(following - at.step)):
+            for move in self.state.moves(abs(step - at.step)):
                 moved = move.apply(sums)
                 yield _Layer(sums, moved, move, None)
                 sums = moved
