@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, overload
 
+from expost.domains.asked import ByKind
 from expost.domains.changing import Change, Changing
 from expost.domains.coordinates import Categories, Integers, Side
 from expost.domains.finite import FiniteSet, Scalar, Value, coordinates_of, names_of, some
 from expost.errors import InvalidInput, at
+from expost.numbers import exact
 
 __all__ = ["MOST_COMBINATIONS", "Attribute", "Attributes", "Part", "Variable"]
 
@@ -58,6 +61,12 @@ class Attribute:
         shown = f"integers[{first}, {last}]" if self.integers else f"{len(self.values)} values"
         return shown if self.change is None else f"changing[{shown}{self.change}]"
 
+    @property
+    def numbers(self) -> tuple[Fraction, ...]:
+        """The values as the decimals that a person wrote, where they are numbers."""
+        values = self.values.values
+        return tuple(exact(x) for x in values if isinstance(x, (int, float)))
+
     def tree(self) -> Any:
         """The attribute as it is in a transcript file."""
         listed = self.values.tree()["values"]
@@ -68,7 +77,8 @@ class Attribute:
 def _check_size(size: int) -> None:
     if size > MOST_COMBINATIONS:
         raise InvalidInput(
-            f"{size:,} values are too many for an attribute; at most {MOST_COMBINATIONS:,} are taken"
+            f"{size:,} values are too many for an attribute; at most {MOST_COMBINATIONS:,} "
+            "are taken"
         )
 
 
@@ -187,6 +197,10 @@ class Attributes:
         pairs = zip(self.kinds, places, strict=True)
         values = [kind.values.values[place] for kind, place in pairs]
         return tuple(value for value in values if not isinstance(value, tuple))
+
+    def asked(self, by: ByKind) -> Any:
+        """What this does on such a domain."""
+        return by.on_attributes(self)
 
     def tree(self) -> dict[str, Any]:
         """The record as it is in a transcript file."""

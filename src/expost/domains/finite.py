@@ -14,6 +14,7 @@ from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import each, items, number, scalar, text
 
 if TYPE_CHECKING:
+    from expost.domains.asked import ByKind
     from expost.domains.coordinates import Side
 
 __all__ = ["FiniteSet", "Point", "Scalar", "Value", "coordinates_of", "names_of", "some"]
@@ -103,6 +104,10 @@ class FiniteSet:
         except Exception:  # whatever is wrong with a value, an error could show it
             return None
         return self._index.get(canonical)
+
+    def asked(self, by: ByKind) -> Any:
+        """What this does on such a domain."""
+        return by.on_set(self)
 
     def tree(self) -> dict[str, Any]:
         """The set as it is in a transcript file, with its numbers as doubles."""

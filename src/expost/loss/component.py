@@ -34,12 +34,22 @@ class Component(ABC):
         """How far any sum of doubles can be from the exact one."""
 
     @abstractmethod
+    def with_table(self, table: Table) -> Component:
+        """The same with one more table, or with one in the place of an earlier one."""
+
+    @abstractmethod
     def check(self) -> None:
         """Refuse what ties too much together."""
 
     @abstractmethod
     def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
         """The extremes of ℓ for each combination of some variables, as a query sees them."""
+
+    def tables_with(self, table: Table) -> tuple[Table, ...]:
+        """The tables with one more, or with one in the place of an earlier one, in their order."""
+        tables = {known.variables: known for known in self.tables}
+        tables[table.variables] = table
+        return tuple(sorted(tables.values(), key=lambda table: table.order))
 
     @cached_property
     def sizes(self) -> dict[Variable, int]:

@@ -1,4 +1,4 @@
-"""ℓ over what is finite: every loss is known in doubles at once, and exactly where that is needed."""
+"""ℓ over what is finite: a loss is known in doubles at once, and exactly where that is needed."""
 
 from __future__ import annotations
 

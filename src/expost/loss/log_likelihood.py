@@ -9,9 +9,10 @@ The realized loss is its spread, max ℓ - min ℓ. Whoever wants to know it ask
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol, Self
 
-from expost.domains import Attributes, Domain, FiniteSet
+from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.filters import WorstCase
 from expost.loss.extremes import Apart
 from expost.loss.on_attributes import AttributesLogLikelihood
@@ -111,8 +112,21 @@ def flat(domain: Domain) -> LogLikelihood:
 
 def log_likelihood(domain: Domain, exchanges: Iterable[Exchange]) -> LogLikelihood:
     """ℓ of some exchanges."""
-    if isinstance(domain, FiniteSet):
-        return SetLogLikelihood.of(domain, exchanges)
-    if isinstance(domain, Attributes):
-        return AttributesLogLikelihood.of(domain, exchanges)
-    return BoxLogLikelihood.of(domain, exchanges)
+    total: LogLikelihood = domain.asked(_Of(exchanges))
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """ℓ of some exchanges, by the kind of their domain."""
+
+    exchanges: Iterable[Exchange]
+
+    def on_set(self, domain: FiniteSet) -> LogLikelihood:
+        return SetLogLikelihood.of(domain, self.exchanges)
+
+    def on_attributes(self, domain: Attributes) -> LogLikelihood:
+        return AttributesLogLikelihood.of(domain, self.exchanges)
+
+    def on_box(self, domain: Box) -> LogLikelihood:
+        return BoxLogLikelihood.of(domain, self.exchanges)

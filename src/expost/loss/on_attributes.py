@@ -28,7 +28,7 @@ from expost.loss.exactly import ExactLogLikelihood
 from expost.loss.extremes import Apart
 from expost.loss.pairs import ToldFrom, exact_spread_apart
 from expost.loss.seen import Seen, enclose, repeated
-from expost.loss.tables import Table, powers_of, rank
+from expost.loss.tables import Table, powers_of
 from expost.loss.tied import Tied
 from expost.numbers import INFINITE, Added, Enclosure, Nats, down
 from expost.numbers.exact_sum import ExactSum
@@ -60,11 +60,9 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
     def _plus(self, query: Query, position: int, charged: Added | None) -> AttributesLogLikelihood:
         likelihood = query.on(self.domain)
         tied, others = self._split(likelihood.variables)
-        tables = {table.variables: table for table in tied.tables}
-        table = tables.get(likelihood.variables) or Table.flat(likelihood)
-        tables[likelihood.variables] = table.add(_asked(query), position)
-        ordered = sorted(tables.values(), key=lambda table: [rank(v) for v in table.variables])
-        component = self._tied(ordered)
+        known = (table for table in tied.tables if table.variables == likelihood.variables)
+        table = next(known, None) or Table.flat(likelihood)
+        component = tied.with_table(table.add(_asked(query), position))
         component.check()
         tally = self.tally.plus(query, position)
         return AttributesLogLikelihood(self.domain, tally, charged, (*others, component))
@@ -72,7 +70,8 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
     def _split(self, variables: Iterable[Variable]) -> tuple[Component, list[Component]]:
         """All components that these variables are in as one, and the others."""
         wanted = {self._link(variable) for variable in variables}
-        tied, others = [], []
+        tied: list[Component] = []
+        others: list[Component] = []
         for part in self.components:
             known = any(self._link(variable) in wanted for variable in part.sizes)
             (tied if known else others).append(part)

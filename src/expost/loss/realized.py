@@ -51,7 +51,7 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
     .. math:: \max_y \log \frac{\max_x P[Q(x) = y]}{\min_x P[Q(x) = y]}
     """
     check_query(query)
-    expect(domain, Domain, "a FiniteSet or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     return flat(domain).epsilon_of(query)
 
 
@@ -85,5 +85,5 @@ def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Encl
     check_query(asked)
     if domain is None:
         raise InvalidInput("the utilization of a query needs a domain")
-    expect(domain, Domain, "a FiniteSet or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     return flat(domain).utilization_of(asked)

@@ -56,6 +56,11 @@ class Table:
         return next((step for _, step in self.variables if step is not None), None)
 
     @cached_property
+    def order(self) -> list[tuple[str, float]]:
+        """Where it is among other tables."""
+        return [rank(variable) for variable in self.variables]
+
+    @cached_property
     def sorted(self) -> tuple[Variable, ...]:
         """The variables in the order of axes."""
         return tuple(sorted(self.variables, key=rank))

@@ -13,7 +13,7 @@ import numpy as np
 from expost.domains import Part, Variable
 from expost.loss.component import Component, Marginals, sum_error
 from expost.loss.elimination import eliminate, plan
-from expost.loss.tables import rank
+from expost.loss.tables import Table, rank
 
 __all__ = ["Tied"]
 
@@ -21,6 +21,9 @@ __all__ = ["Tied"]
 @dataclass(frozen=True, eq=False)
 class Tied(Component):
     """Tables over attributes that have one value each, or one at a certain step."""
+
+    def with_table(self, table: Table) -> Tied:
+        return Tied(self.tables_with(table))
 
     @cached_property
     def error(self) -> float:

@@ -21,8 +21,7 @@ from expost.queries.words import listed
 from expost.sampling import Pmf
 
 if TYPE_CHECKING:
-    from expost.domains import Box
-    from expost.queries.likelihood import BoxLikelihood
+    pass
 
 __all__ = ["About", "PartLikelihood"]
 
@@ -42,7 +41,7 @@ class About(Query):
     def __post_init__(self) -> None:
         if isinstance(self.query, About):
             raise InvalidInput(f"is already about {some(self.query.names)}", "about")
-        names = tuple(each([self.names] if isinstance(self.names, str) else self.names, text))
+        names = tuple(each(self.names, text))
         if not names:
             raise InvalidInput("must name at least one attribute", "about")
         if len(set(names)) < len(names):

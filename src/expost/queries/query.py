@@ -117,11 +117,7 @@ class Query(ABC):
     def on(self, domain: Domain) -> Likelihood[Any]:
         """The likelihood on a domain."""
         expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-        if isinstance(domain, Box):
-            return _recent.get(self, domain, lambda: self.on_box(domain), _footprint)
-        if isinstance(domain, Attributes):
-            return _recent.get(self, domain, lambda: self.on_attributes(domain), _footprint)
-        return _recent.get(self, domain, lambda: self.on_set(domain), _footprint)
+        return _recent.get(self, domain, lambda: domain.asked(self), _footprint)
 
     def meaning(self, domain: Domain) -> Unbiased:
         """The score that is asked about, and what each response says of it on average."""

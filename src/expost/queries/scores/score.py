@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from expost.domains import Box, Categories, FiniteSet, some
+from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, some
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, double, doubles, each, members, text
 from expost.queries.scores.aligned import BoxScore, SetScore
@@ -49,6 +49,14 @@ class Score:
         if self.names is not None:
             weights = dict(zip(self.names, self.weights, strict=True))
         return {"weights": weights, "intercept": self.intercept}
+
+    def on(self, domain: Domain) -> BoxScore | SetScore:
+        """The score on a domain whose values are points."""
+        score: BoxScore | SetScore = domain.asked(self)
+        return score
+
+    def on_attributes(self, domain: Attributes) -> SetScore:
+        raise InvalidInput("a score of attributes has to say which it is about")
 
     def on_box(self, box: Box) -> BoxScore:
         columns: list[float] = []
