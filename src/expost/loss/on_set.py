@@ -91,7 +91,7 @@ class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
     def _exact(self) -> ExactSums:
         return ExactSums(self.domain, self.values, self.error, list(self.tally))
 
-    @cached_property
+    @property
     def seen(self) -> Seen:
         """ℓ as every query sees it."""
 
