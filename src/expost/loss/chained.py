@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,6 +52,7 @@ class _Kept:
 class Chained(Component):
     """Tables about the steps of some attributes, and about others that are tied to these."""
 
+    follows_steps: ClassVar[bool] = True
     domain: Attributes
     kept: _Kept = field(default_factory=_Kept, repr=False)
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ Floats = NDArray[np.float64]
 class Component(ABC):
     """Tables that depend on common variables, perhaps by way of others."""
 
+    follows_steps: ClassVar[bool]
+    """Whether values at one step say something about those at another."""
     tables: tuple[Table, ...]
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -67,7 +67,7 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         tally = self.tally.plus(query, position)
         return AttributesLogLikelihood(self.domain, tally, charged, (*others, component))
 
-    def _split(self, variables: Iterable[Variable]) -> tuple[Component, list[Component]]:
+    def _split(self, variables: Sequence[Variable]) -> tuple[Component, list[Component]]:
         """All components that these variables are in as one, and the others."""
         wanted = {self._link(variable) for variable in variables}
         tied: list[Component] = []
@@ -75,23 +75,19 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         for part in self.components:
             known = any(self._link(variable) in wanted for variable in part.sizes)
             (tied if known else others).append(part)
-        if len(tied) == 1:
+        follows = any(self._link(variable) != variable for variable in variables)
+        if len(tied) == 1 and (tied[0].follows_steps or not follows):
             return tied[0], others
-        tables = [table for part in tied for table in part.tables]
-        return self._tied(tables, variables), others
+        tables = tuple(table for part in tied for table in part.tables)
+        if follows or any(part.follows_steps for part in tied):
+            return Chained(tables, self.domain), others
+        return Tied(tables), others
 
     def _link(self, variable: Variable) -> Variable:
         """What stands for a variable in its component: all steps of a limited change are one."""
         name, _ = variable
         change = self.domain[name].change
         return variable if change is None or not change.limited else (name, None)
-
-    def _tied(self, tables: Iterable[Table], more: Iterable[Variable] = ()) -> Component:
-        tables = tuple(tables)
-        variables = [v for table in tables for v in table.variables] + list(more)
-        if any(self._link(variable) != variable for variable in variables):
-            return Chained(tables, self.domain)
-        return Tied(tables)
 
     @property
     def _tables(self) -> list[Table]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ __all__ = ["Tied"]
 @dataclass(frozen=True, eq=False)
 class Tied(Component):
     """Tables over attributes that have one value each, or one at a certain step."""
+
+    follows_steps: ClassVar[bool] = False
 
     def with_table(self, table: Table) -> Tied:
         return Tied(self.tables_with(table))
