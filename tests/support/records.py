@@ -21,7 +21,7 @@ __all__ = ["Records", "complaints", "some_records"]
 
 TINY = Fraction(1, 10**25)
 MOST_LISTED = 300
-Listed = dict[str, Any]
+Listed = dict[Any, Any]
 """A record: the value of each attribute, or its values by step where it changes."""
 
 
