@@ -10,7 +10,7 @@ UV_VERSION := 0.13.7
 BIN := .venv/bin
 SYNC := sync --quiet --locked --all-extras --inexact --compile-bytecode
 
-.PHONY: setup demo test hunt check format bench coverage docs clean
+.PHONY: setup demo test test-wheel hunt check format bench coverage docs clean
 
 setup: .venv/.installed .venv/.compiled
 
@@ -43,6 +43,9 @@ demo: setup
 
 test: setup
 	@$(BIN)/pytest -q -n auto
+
+test-wheel: setup
+	@UV="$(or $(UV),$(abspath $(BIN))/uv)" $(BIN)/python tests/installations.py $(PYTHONS)
 
 hunt: setup
 	@$(BIN)/python tests/hunt.py $(SEED)

@@ -16,12 +16,14 @@ from benchmarks import (
     refusals,
     scaling,
     solvers,
+    start_up,
 )
 
 if __name__ == "__main__":
     missed = [
         benchmark.__name__
         for benchmark in (
+            start_up,
             million_values,
             consecutive_decisions,
             memory,

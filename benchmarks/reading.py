@@ -8,53 +8,85 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import expost as xp
-from benchmarks.instances import draw
 from benchmarks.timing import once
 from expost.loss.log_likelihood import log_likelihood
 from expost.loss.on_box import BoxLogLikelihood
 from expost.solver.spread import BoxSpread
 
 EXCHANGES = 100
-LIMIT = 60.0
+TARGET = 60.0
+# Above the target still: a table has twenty numbers, and on a set a score is worked out for every
+# value, in portable steps. These limits only keep them from getting worse.
+GUARDS = {
+    "channel": 100.0,
+    "linear on a set": 200.0,
+    "logistic on a set": 200.0,
+    "probit on a set": 400.0,
+    "Laplace on a set": 200.0,
+}
 RUNS = 40
 
 
 def run() -> bool:
-    print(f"reading and building {EXCHANGES} exchanges, microseconds for each")
+    print(f"reading and building {EXCHANGES} exchanges, microseconds for each (target {TARGET:g})")
     within = True
     for name, document in documents():
         parsing, reading, both = _least(document)
-        # The table of a channel has twenty numbers, each of them a fraction.
-        limit = None if name == "channel" else LIMIT
-        within = within and (limit is None or both <= limit)
+        limit = GUARDS.get(name, TARGET)
+        within = within and both <= limit
         print(
-            f"  {name:<22} reading {reading:6.1f}, building {both - reading:6.1f}, "
-            f"together {both:6.1f} ({both / parsing:.0f} × json.loads)"
-            + (f"   (limit {limit:g})" if limit else "")
+            f"  {name:<24} reading {reading:6.1f}, building {both - reading:6.1f}, "
+            f"together {both:6.1f} ({both / parsing:.0f} × json.loads)   (limit {limit:g})"
+            + ("   ABOVE THE TARGET" if both > TARGET else "")
         )
     return within
 
 
 def documents() -> Iterator[tuple[str, str]]:
     """Transcripts as texts, in which no query comes twice."""
-    for link in ("linear", "logistic"):
-        instance = draw(link, link, n=EXCHANGES, d=9, scale=10, seed=1)
-        yield f"{link}, d = 9", instance.transcript().to_json()
-    domain = xp.FiniteSet(range(10))
+    box, generator = xp.Box([(-1, 1)] * 9), random.Random(1)
+
+    def score(size: int) -> dict[str, Any]:
+        weights = [generator.uniform(-10, 10) for _ in range(size)]
+        return {"weights": weights, "intercept": generator.uniform(-10, 10), "epsilon": "1"}
+
+    yield "linear, d = 9", _asked(box, lambda k: xp.linear(**score(9)))
+    ends: dict[str, Any] = {"range": (-100, 100)}
+    yield "linear with a range", _asked(box, lambda k: xp.linear(**score(9), **ends))
+    yield "logistic, d = 9", _asked(box, lambda k: xp.logistic(**score(9)))
+    yield "probit, d = 9", _asked(box, lambda k: xp.probit(**score(9)))
+    yield "Laplace, d = 9", _asked(box, lambda k: xp.laplace(**score(9), **ends, grid=1))
+    ten = xp.FiniteSet(range(10))
+    rows = [
+        [Fraction(generator.randint(1, 999), 1000) for _ in ten.values] for _ in range(EXCHANGES)
+    ]
+    tables = [[[p, 1 - p] for p in row] for row in rows]
+    yield "channel", _asked(ten, lambda k: xp.channel(tables[k]))
+    epsilons = [Fraction(k + 1, 100) for k in range(EXCHANGES)]
+    yield "randomized response", _asked(ten, lambda k: xp.randomized_response(epsilons[k]))
+
+    def named(**more: Any) -> dict[str, Any]:
+        given = score(1)
+        return {**given, "weights": {"value": given["weights"][0]}, **more}
+
+    yield "linear on a set", _asked(ten, lambda k: xp.linear(**named()))
+    yield "logistic on a set", _asked(ten, lambda k: xp.logistic(**named()))
+    yield "probit on a set", _asked(ten, lambda k: xp.probit(**named()))
+    yield "Laplace on a set", _asked(ten, lambda k: xp.laplace(**named(**ends, grid=1)))
+
+
+def _asked(domain: xp.FiniteSet | xp.Box, query: Callable[[int], xp.queries.Query]) -> str:
     asked = xp.Transcript(domain)
     for k in range(EXCHANGES):
-        asked = asked.add(xp.randomized_response(Fraction(k + 1, 100)), k % 10)
-    yield "randomized response", asked.to_json()
-    asked, generator = xp.Transcript(domain), random.Random(1)
-    for k in range(EXCHANGES):
-        rows = [Fraction(generator.randint(1, 999), 1000) for _ in domain.values]
-        asked = asked.add(xp.channel([[p, 1 - p] for p in rows]), k % 2)
-    yield "channel", asked.to_json()
+        one = query(k)
+        asked = asked.add(one, one.on(domain).responses[k % 2])
+    return asked.to_json()
 
 
 def build(transcript: xp.Transcript) -> object:
@@ -73,3 +105,7 @@ def _least(document: str) -> tuple[float, float, float]:
     times = [[once(action) for action in actions] for _ in range(RUNS)]
     parsing, reading, both = (1e6 * min(column) / EXCHANGES for column in zip(*times, strict=True))
     return parsing, reading, both
+
+
+if __name__ == "__main__":
+    run()

@@ -177,6 +177,18 @@ def test_queries_that_take_long_to_set_up_are_limited_where_they_all_differ() ->
     assert hashed.work(xp.FiniteSet(range(70))) == 70
 
 
+def test_queries_that_are_equal_take_no_more_however_they_are_written() -> None:
+    fields = {"weights": {"value": 1}, "range": [0, 1], "grid": "1/10000"}
+    exchanges = [exchange("gaussian", 100, **fields, sigma=f"2.{'0' * i}") for i in range(1, 20)]
+    with quickly():
+        document = text({"values": [0, 1]}, exchanges)
+        assert len(xp.Transcript.from_json(document)) == len(exchanges)
+    exchanges += [exchange("gaussian", 100, **fields, sigma=f"2.{i:03}") for i in range(1, 30)]
+    message = r"exchanges\[29\].query: its gaussian queries take .* at most 4,194,304 are taken"
+    with quickly(), pytest.raises(xp.InvalidInput, match=message):
+        xp.Transcript.from_json(text({"values": [0, 1]}, exchanges))
+
+
 def test_a_message_lists_a_few_names_of_many() -> None:
     names = [f"c{j}" for j in range(8000)]
     domain = xp.FiniteSet([[0] * 8000, [1] * 8000], names=names)

@@ -16,6 +16,7 @@ import pytest
 
 from expost.answers import queries_from_json
 from expost.files.reading import parse
+from expost.filters import FILTERS
 from expost.queries import FAMILIES, query_from_json
 from expost.sampling import InsecureSource
 from expost.transcript import Transcript
@@ -36,6 +37,7 @@ def test_the_examples_of_a_page_do_what_it_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("expost.queries.FAMILIES", FAMILIES.copy())  # a page may add to them
+    monkeypatch.setattr("expost.filters.FILTERS", FILTERS.copy())
     source = "\n".join(blocks(page, "pycon"))
     test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
     report: list[str] = []

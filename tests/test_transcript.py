@@ -397,9 +397,10 @@ CHANNEL = '{"kind": "channel", "responses": [%s, "x"], "probabilities": [[1, 0],
 
 def test_a_query_that_is_written_again_is_read_once() -> None:
     written = '{"kind": "randomized_response", "epsilon": 1}'
-    other = '{"epsilon": 1, "kind": "randomized_response"}'
     document = (
-        _twice(written, other).replace('"1"', '"a"').replace('"response": 1', '"response": "b"')
+        _twice(written, f" {written}")
+        .replace('"1"', '"a"')
+        .replace('"response": 1', '"response": "b"')
     )
     first, second = Transcript.from_json(document).exchanges
     assert first.query is second.query

@@ -54,7 +54,8 @@ from expost.queries import probit as probit
 from expost.queries import randomized_response as randomized_response
 from expost.queries import subset_selection as subset_selection
 from expost.queries import unary_encoding as unary_encoding
-from expost.queries.from_sklearn import from_sklearn as from_sklearn
+from expost.queries.models.from_sklearn import from_sklearn as from_sklearn
+from expost.queries.models.from_statsmodels import from_statsmodels as from_statsmodels
 from expost.session import FileSession as FileSession
 from expost.session import Session as Session
 from expost.solver import Effort as Effort

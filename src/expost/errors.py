@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from types import UnionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from expost.filters.decision import Decision
@@ -46,6 +46,17 @@ class InvalidInput(ExpostError, ValueError):
         self.place = place
         message = f"{place}: {reason}" if place else reason
         super().__init__(printable(message))
+
+    def within(self, place: str, joint: str = ".") -> Self:
+        """The same error with a place in front of its own: what ``with at(place)`` raises.
+
+        For what a file has thousands of: nothing is entered and left where nothing is wrong.
+        """
+        if self.place:
+            # An index follows its list directly: exchanges[3].query
+            index = joint == "." and self.place.startswith("[")
+            place += self.place if index else joint + self.place
+        return type(self)(self.reason, place)
 
 
 class OutsideDomain(InvalidInput):
@@ -168,10 +179,5 @@ class at:  # noqa: N801 - a word before a place, as in "with at(place):"
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, InvalidInput):
-            return
-        place, joint, inner = self._place, self._joint, error.place
-        if inner:
-            # An index follows its list directly: exchanges[3].query
-            place += inner if joint == "." and inner.startswith("[") else joint + inner
-        raise type(error)(error.reason, place) from None
+        if isinstance(error, InvalidInput):
+            raise error.within(self._place, self._joint) from None

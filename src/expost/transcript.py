@@ -7,10 +7,10 @@ import os
 import reprlib
 import uuid
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,12 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import canonical, map_leaves, value_tree
 from expost.files.durable import replace
 from expost.files.growing import Growing
-from expost.files.reading import NumberText, array, as_written, members, number, parse, scalar
+from expost.files.reading import AsWritten, NumberText, array, members, number, parse, scalar
 from expost.files.regular import read_text
 from expost.filters import Filter, filter_from_json
 from expost.numbers import decimal_text
 from expost.queries import Likelihood, Query, check_query, query_from_json
+from expost.queries.work import LATELY, Work, most_work, too_much
 
 __all__ = [
     "Exchange",
@@ -44,8 +45,6 @@ __all__ = [
 
 VERSION = 1
 
-_WORK_PER_MEGABYTE = 1 << 22
-_LATELY = 1000
 _RECENT = 64
 _ID = 64  # characters of a content id
 
@@ -139,17 +138,24 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The exchanges with one subject, in order. Immutable; the only state there is.
+    """The exchanges with one subject, in order: the only state, from which all else follows.
 
-    Domain and filter are set once, for the guarantee is void if either changes after a response.
+    It is immutable: :meth:`add` returns a longer one. Domain and filter are set once, because the
+    guarantee is void if either changes after a response.
+
+    >>> import expost as xp
+    >>> start = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
+    >>> transcript = start.add(xp.randomized_response(epsilon="0.5"), "yes")
+    >>> transcript, xp.Transcript.from_json(transcript.to_json()) == transcript
+    (Transcript(FiniteSet(2 values), 1 exchanges), True)
     """
 
     domain: Domain
     filter: Filter | None = None
     exchanges: Chain[Exchange] = field(default_factory=Chain, init=False)
     _tally: Tally | None = field(default=None, init=False, repr=False, compare=False)
-    _work: int = field(default=0, init=False, repr=False, compare=False)
-    """What its queries take to set up whenever it is read, in microseconds, about."""
+    _work: int | None = field(default=None, init=False, repr=False, compare=False)
+    """What its queries take to set up whenever it is read, in microseconds, once it was counted."""
 
     def __post_init__(self) -> None:
         with at("domain"):
@@ -159,26 +165,27 @@ class Transcript:
 
     @property
     def guard(self) -> Filter:
-        """The filter under which it goes on, which it has to name."""
+        """The filter that it names, or an error if it names none."""
         if self.filter is None:
             raise InvalidInput("the transcript names no filter, so there is no budget")
         return self.filter
 
     def add(self, query: Query, response: Any) -> Transcript:
-        """The transcript with one more exchange; the response must be one that the query has."""
+        """The transcript with one more exchange; the query must have the response."""
         check_query(query)
         likelihood = query.on(self.domain)
-        position = likelihood.position(response)
-        if position is None:
-            raise InvalidInput(no_such_response(likelihood), "response")
-        return self.answered(query, position)
+        return self._plus(query, likelihood, _position(likelihood, response))
 
     def answered(self, query: Query, position: int) -> Transcript:
         """The same by the position of the response."""
-        exchange = Exchange(query, query.on(self.domain).responses[position], position)
-        return self._with(self.exchanges.plus(exchange), self._work_with(query))
+        return self._plus(query, query.on(self.domain), position)
 
-    def _with(self, exchanges: Chain[Exchange], work: int) -> Transcript:
+    def _plus(self, query: Query, likelihood: Likelihood[Any], position: int) -> Transcript:
+        exchange = Exchange(query, likelihood.responses[position], position)
+        work = None if self._work is None else self._work_with(query)
+        return self._with(self.exchanges.plus(exchange), work)
+
+    def _with(self, exchanges: Chain[Exchange], work: int | None = None) -> Transcript:
         """The same with other exchanges; domain and filter have been looked at."""
         other = object.__new__(Transcript)
         object.__setattr__(other, "domain", self.domain)
@@ -198,24 +205,25 @@ class Transcript:
 
     def first(self, count: int) -> Transcript:
         """The transcript as it was after the first so many exchanges."""
-        return self._with(self.exchanges.first(count), self._work)
+        return self._with(self.exchanges.first(count))
 
     def _work_with(self, query: Query) -> int:
         """The work after one more query; what was asked lately takes no more."""
+        if self._work is None:
+            asked = (exchange.query for exchange in self.exchanges)
+            object.__setattr__(self, "_work", Work.by_content(self.domain, asked).total)
+        assert self._work is not None
         more = query.work(self.domain)
-        lately = self.exchanges[-_LATELY:] if more else ()
+        lately = self.exchanges[-LATELY:] if more else ()
         if not more or any(step.query.content_id == query.content_id for step in lately):
             return self._work
         return self._work + more
 
     def check_work(self, query: Query, length: int) -> None:
         """Refuse a query that would make too much work of reading a file of this length."""
-        work, most = self._work_with(query), int(_WORK_PER_MEGABYTE * max(1.0, length / 2**20))
+        work, most = self._work_with(query), most_work(length)
         if work > most:
-            raise InvalidInput(
-                f"its {query.kind} queries take {work:,} steps to set up, and at most {most:,} are "
-                "taken for a file of this size; queries that were asked before take no more"
-            )
+            raise too_much(query, work, most)
 
     def __len__(self) -> int:
         return len(self.exchanges)
@@ -247,7 +255,7 @@ class Transcript:
         return tree
 
     def _fixed_tree(self) -> dict[str, Any]:
-        """All that is the same for every transcript that grows from this one."""
+        """What every transcript that grows from this one has in common."""
         tree: dict[str, Any] = {"version": VERSION, "domain": self.domain.tree()}
         if self.filter is not None:
             tree["filter"] = {"kind": self.filter.kind, **self.filter.tree()}
@@ -259,27 +267,27 @@ class Transcript:
         return hashlib.sha256(canonical(self.tree())).hexdigest()
 
     def to_json(self) -> str:
-        """The text of its file; a query that is asked again and again is written once."""
+        """The text of its file; a query that is asked repeatedly is written once."""
         return self.growing().text()
 
     def growing(self) -> Growing:
-        """The same, to be gone on with by :func:`write`."""
+        """The same, which :func:`write` can continue."""
         growing = Growing(readable(self._fixed_tree()))
         for exchange in self.exchanges:
             write(exchange, growing)
         return growing
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, durably; a crash leaves the old file or the new one, never half of one.
+        """Write the file durably; a crash leaves the old file or the new one, never half of one.
 
-        For a file that several processes go on with there is :class:`FileSession`.
+        If several processes continue one file, use :class:`FileSession`.
         """
         target = Path(path)
         replace(target, self.to_json, target.with_name(f".{target.name}.{uuid.uuid4().hex}"))
 
     @classmethod
     def from_json(cls, document: str) -> Transcript:
-        """Read a file's text, strictly; an error names the place."""
+        """Read the text of a file, strictly; an error names the place."""
         expect(document, str, "the text of a file")
         fields = members(
             parse(document),
@@ -293,37 +301,60 @@ class Transcript:
         if "filter" in fields:
             with at("filter"):
                 guard = filter_from_json(fields["filter"])
-        transcript = cls(domain, guard)
-        asked = _Asked(fields.get("queries", {}))
+        empty, asked = cls(domain, guard), _Asked(fields.get("queries", {}))
         with at("exchanges"):
-            for index, entry in enumerate(array(fields["exchanges"])):
-                with at(f"[{index}]"):
-                    transcript = transcript._add_from_json(entry, asked, len(document))
+            exchanges = empty._read(array(fields["exchanges"]), asked, len(document))
         asked.check_all_used()
-        return transcript
+        return empty._with(Chain(exchanges))
 
-    def _add_from_json(self, entry: Any, asked: _Asked, length: int) -> Transcript:
-        fields = members(entry, required=("query", "response"))
-        with at("query"):
-            query = asked.query(fields["query"])
-            self.check_work(query, length)
-            query.on(self.domain)
-        return self.add(query, _response_from_json(fields["response"]))
+    def _read(self, entries: list[Any], asked: _Asked, length: int) -> list[Exchange]:
+        """The exchanges of a file of some length.
+
+        Places are added to errors where they come up: a file has a dozen places to each exchange.
+        """
+        exchanges: list[Exchange] = []
+        domain, work, most = self.domain, Work(self.domain), most_work(length)
+        try:
+            for entry in entries:
+                fields = members(entry, required=("query", "response"))
+                try:
+                    query = asked.query(fields["query"])
+                    if work.plus(query) > most and not work.closely:
+                        # Equal queries may be written in several ways, and then it is less.
+                        before = (exchange.query for exchange in exchanges)
+                        work = Work.by_content(domain, chain(before, [query]))
+                    if work.total > most:
+                        raise too_much(query, work.total, most)
+                    likelihood = query.on(domain)
+                except InvalidInput as error:
+                    raise error.within("query") from None
+                position = _position(likelihood, _response_from_json(fields["response"]))
+                exchanges.append(Exchange(query, likelihood.responses[position], position))
+        except InvalidInput as error:
+            raise error.within(f"[{len(exchanges)}]") from None
+        return exchanges
+
+
+def _position(likelihood: Likelihood[Any], response: Any) -> int:
+    position = likelihood.position(response)
+    if position is None:
+        raise InvalidInput(no_such_response(likelihood), "response")
+    return position
 
 
 class _Asked:
     """The queries of a file: those of its table, by their ids, and those in exchanges.
 
-    One that is written again is read, and its likelihood worked out, once.
+    A query that is written several times is read once.
     """
 
     def __init__(self, table: Any) -> None:
-        self._known: dict[Hashable, Query] = {}
+        self._known: AsWritten[Query] = AsWritten()
         self._listed: dict[str, Query] = {}
         with at("queries"):
             for name, entry in members(table, optional=None).items():
                 with at(name[:_ID]):
-                    query = self._read(entry)
+                    query = self._known.get(entry, query_from_json)
                     if query.content_id != name:
                         raise InvalidInput(
                             f"is not the id of its query, which is {query.content_id}"
@@ -331,24 +362,17 @@ class _Asked:
                     self._listed[name] = query
         self._unused = set(self._listed)
 
-    def _read(self, value: Any) -> Query:
-        written = as_written(value)
-        query = self._known.get(written)
-        if query is None:
-            query = self._known[written] = query_from_json(value)
-        return query
-
     def query(self, value: Any) -> Query:
-        """What an exchange has: a query, or the id of one."""
+        """The query of an exchange, which is written out or given by its id."""
         if not isinstance(value, str) or isinstance(value, NumberText):
-            return self._read(value)
+            return self._known.get(value, query_from_json)
         if value not in self._listed:
             raise InvalidInput(f'no query in "queries" has the id {value[:_ID]}')
         self._unused.discard(value)
         return self._listed[value]
 
     def check_all_used(self) -> None:
-        """Refuse a table with more than was asked: nobody knows what it is there for."""
+        """Refuse a table with queries that were not asked."""
         for name in sorted(self._unused):
             raise InvalidInput("no exchange names this query", f"queries.{name}")
 
@@ -364,7 +388,7 @@ def write(exchange: Exchange, growing: Growing) -> None:
 
 
 def no_such_response(likelihood: Likelihood[Any]) -> str:
-    """What to say of a response that a query does not have."""
+    """The message about a response that a query does not have."""
     # There can be more responses than can be counted, and long ones.
     known = [reprlib.repr(known) for known in islice(likelihood.responses, 7)]
     shown = ", ".join([*known[:6], "…"] if len(known) > 6 else known)
@@ -372,23 +396,32 @@ def no_such_response(likelihood: Likelihood[Any]) -> str:
 
 
 def check_version(version: Any) -> None:
-    """Refuse a file of a version that is not known here."""
+    """Refuse a file of an unknown version."""
     if not isinstance(version, NumberText) or version != str(VERSION):
         raise InvalidInput(f"unknown version; this is version {VERSION}", "version")
 
 
 def load_transcript(path: str | os.PathLike[str]) -> Transcript:
-    """Read a transcript file, strictly."""
+    """Read a transcript file, strictly: unknown fields and duplicate keys are errors.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import expost as xp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     xp.Transcript(xp.FiniteSet(["no", "yes"])).save(Path(folder) / "ann.json")
+    ...     xp.load_transcript(Path(folder) / "ann.json")
+    Transcript(FiniteSet(2 values), 0 exchanges)
+    """
     expect(path, (str, os.PathLike), "the name of a file")
     with at(os.fspath(path), ": "):
         return Transcript.from_json(read_text(path))
 
 
 def _response_from_json(value: Any) -> Any:
-    with at("response"):
-        if isinstance(value, list):
-            return [scalar(entry) for entry in value]
-        return scalar(value)
+    try:
+        return [scalar(entry) for entry in value] if isinstance(value, list) else scalar(value)
+    except InvalidInput as error:
+        raise error.within("response") from None
 
 
 def readable(tree: Any) -> Any:

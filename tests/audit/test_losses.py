@@ -248,8 +248,8 @@ def test_losses_become_frames() -> None:
 
 
 def test_what_is_not_answers_is_refused() -> None:
-    with pytest.raises(xp.InvalidInput, match=r"must be Answers\(domain, queries, table\), or a f"):
-        xp.realized_losses([[0, 1]])
+    with pytest.raises(xp.InvalidInput, match=r"must be Answers\(domain, queries, table\), or lo"):
+        xp.realized_losses([[0, 1]])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("frame", [polars.DataFrame, pandas.DataFrame, dict])
@@ -259,11 +259,11 @@ def test_a_frame_goes_with_a_file_of_queries(frame: Any, tmp_path: Path) -> None
     study = {"version": 1, "domain": {"values": [0, 1]}, "queries": queries}
     path.write_text(json.dumps(study))
     columns = {"subject": ["a", "b", "a"], "query": ["q"] * 3, "response": [0, 1, 1]}
-    losses = xp.realized_losses(frame(columns), path)
+    losses = xp.realized_losses(xp.load_answers(frame(columns), path))
     assert losses.subjects == ("a", "b")
     assert losses.upper.tolist() == pytest.approx([0, 0.5], abs=1e-12)
     path.write_text(json.dumps({**study, "queries": {}}))
     with pytest.raises(xp.InvalidInput, match=r"queries\.json: queries: must not be empty"):
-        xp.realized_losses(frame(columns), path)
+        xp.load_answers(frame(columns), path)
     with pytest.raises(xp.InvalidInput, match="must be the name of a file"):
-        xp.realized_losses(frame(columns), queries)  # type: ignore[arg-type]
+        xp.load_answers(frame(columns), queries)  # type: ignore[arg-type]

@@ -227,8 +227,8 @@ def test_files_that_are_not_there_are_one_line(suffix: str, tmp_path: Path, quer
         xp.load_answers(missing, queries)
     with pytest.raises(xp.InvalidInput, match=r"missing.json: cannot be read: No such file"):
         xp.load_answers(missing, tmp_path / "missing.json")
-    with pytest.raises(xp.InvalidInput, match="must be the name of a file, not int"):
-        xp.load_answers(3, queries)  # type: ignore[arg-type]
+    with pytest.raises(xp.InvalidInput, match="must be a frame or a mapping of columns, not int"):
+        xp.load_answers(3, queries)
 
 
 def test_errors_of_the_queries_name_their_file(write: Write) -> None:

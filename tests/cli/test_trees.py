@@ -118,3 +118,57 @@ def test_a_comparison_has_a_tree(run: Run, tmp_path: Path) -> None:
     assert run("compare", file, "--json")[1] == _json(
         xp.report.compare(xp.Odometer(transcript)).tree()
     )
+
+
+def test_estimates_have_trees() -> None:
+    pairs = [(HALF, "yes")] * 3 + [(HALF, "no")] * 5
+    frequencies = xp.estimation.estimate_frequencies(pairs, domain=VALUES)
+    tree = json.loads(_json(frequencies.tree()))
+    assert tree["value"] == ["no", "yes"]
+    assert tree["frequency"] == frequencies.frequency.tolist()
+    assert (tree["lower"], tree["upper"]) == (
+        frequencies.lower.tolist(),
+        frequencies.upper.tolist(),
+    )
+    assert (tree["confidence"], tree["subjects"]) == (0.95, 8)
+    found = xp.estimation.estimate_distribution(pairs, domain=VALUES)
+    tree = json.loads(_json(found.tree()))
+    assert tree["probability"] == found.probabilities.tolist()
+    assert (tree["identified"], tree["alike"], tree["subjects"]) == ([True, True], [0, 1], 8)
+    intervals = found.intervals(repetitions=5)
+    assert json.loads(_json(intervals.tree()))["lower"] == intervals.lower.tolist()
+
+
+def test_what_is_infinite_in_an_estimate_is_a_word_in_its_tree() -> None:
+    bit = xp.perturbation([0, 1], range=(0, 1), epsilon=1)
+    mean = xp.estimation.estimate_mean([1], bit, domain=VALUES)
+    assert mean.tree()["standard_error"] == "inf"
+    assert (mean.tree()["mean"], mean.tree()["subjects"]) == (mean.mean, 1)
+    blind = xp.channel([["1/2", "1/2"]] * 2)
+    found = xp.estimation.estimate_distribution([(blind, 0), (blind, 1)], domain=VALUES)
+    assert json.loads(_json(found.tree()))["identified"] == [False, False]
+    assert found.intervals(repetitions=2).tree()["standard_error"] == ["inf", "inf"]
+
+
+def test_a_witness_and_an_estimated_gain_have_trees() -> None:
+    certain = xp.knowledge.witness(xp.Transcript(VALUES).add(CERTAIN, "yes"), 1)
+    assert json.loads(_json(certain.tree())) == {
+        "likeliest": "yes",
+        "unlikeliest": "no",
+        "before": 0.5,
+        "after": 0.0,
+        "gain": {"lower": "-inf", "upper": "-inf"},
+        "loss": {"lower": "inf", "upper": "inf"},
+        "response": None,
+    }
+    box = xp.Box(age=(0, 1), region=xp.categories("a", "b"))
+    nothing = xp.knowledge.witness(xp.Transcript(box), 1)
+    assert json.loads(_json(nothing.tree()))["likeliest"] == [0.0, "a"]
+    samples = xp.knowledge.Samples(box, [[0, "a"], [1, "b"]])
+    gain = xp.knowledge.estimated_gain(samples, "age > 0", xp.Transcript(box))
+    assert json.loads(_json(gain.tree())) == {
+        "before": 0.5,
+        "after": 0.5,
+        "gain": 0.0,
+        "standard_error": 0.0,
+    }

@@ -24,7 +24,7 @@ TEXTS: dict[str, Reader] = {
     "FileSession": lambda file, _: xp.FileSession(file, "yes"),
     "load_prior": lambda file, _: xp.knowledge.load_prior(file, DOMAIN),
     "queries of load_answers": lambda file, good: xp.load_answers(good / "data.csv", file),
-    "queries of realized_losses": lambda file, _: xp.realized_losses({}, file),
+    "queries of a table": lambda file, _: xp.load_answers({}, file),
 }
 TABLES: dict[str, Reader] = {
     suffix: lambda file, good: xp.load_answers(file, good / "queries.json")

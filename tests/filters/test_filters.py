@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import math
@@ -18,7 +17,14 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.files.canonical import json_text
 from expost.files.reading import parse
-from expost.filters import Account, Decision, Filter, filter_from_json
+from expost.filters import (
+    OVER_ANY_BUDGET,
+    Account,
+    Decision,
+    Filter,
+    WorstCase,
+    filter_from_json,
+)
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats, exact
 from expost.queries import Query
@@ -337,18 +343,26 @@ def test_a_budget_is_one_thing_or_the_other() -> None:
             xp.BayesianFilter.of(budget)
 
 
-def test_a_filter_of_ones_own_is_the_one_that_decides() -> None:
-    class Strict(xp.BayesianFilter):
-        def accepts(self, account: Account, query: Query) -> bool:
-            return False
+class Few(Filter):
+    """As the Bayesian filter, and at most two queries."""
 
-        def decide(self, account: Account, query: Query) -> Decision:
-            decision = super().decide(account, query)
-            return dataclasses.replace(decision, accepted=False)
+    def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
+        if len(account) + times > 2:
+            return OVER_ANY_BUDGET
+        return account.worst_after(query, times, self.budget)
 
-    session = xp.Session(PAIR, 1, filter=Strict(5))
+
+def test_the_worst_case_is_all_that_a_filter_of_ones_own_has_to_give() -> None:
+    query, guard = xp.randomized_response(epsilon="0.1"), Few(5)
+    session = xp.Session(PAIR, 1, filter=guard)
+    session.ask(query)
+    response = session.ask(query)
     with pytest.raises(xp.BudgetExceeded):
-        session.ask(xp.randomized_response(epsilon="0.1"))
+        session.ask(query)
+    assert not guard.accepts(session.odometer, query)
+    assert guard.more(start(), query).count == 2
+    assert xp.replay(session.transcript).kept
+    assert xp.replay(session.transcript.add(query, response)).first_refused == 3
 
 
 def test_queries_made_by_hand_are_checked_too() -> None:

@@ -15,8 +15,21 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import expost as xp
+from expost.filters import FILTERS
 from expost.numbers import double_above
-from expost.proof.verify import Failed, Verdict, Work, is_within, read, verify
+from expost.proof.verify import (
+    KINDS,
+    PURE,
+    WITH_DELTA,
+    Failed,
+    Kind,
+    Verdict,
+    Work,
+    is_within,
+    read,
+    read_filter,
+    verify,
+)  # fmt: skip
 from expost.transcript import readable
 from support.boxes import Examined, complaints, some_case
 from support.studies import some_study
@@ -228,6 +241,28 @@ def test_an_epsilon_that_is_only_said_to_be_one_decides_nothing() -> None:
     statement = read(json.dumps(tree), "transcript")
     assert not is_within(statement, "epsilon", Fraction(1), Work())
     assert not is_within(statement, "ratio", Fraction(2), Work())
+
+
+def test_an_epsilon_counts_only_for_the_kinds_that_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new kind may have none, or one that means something else."""
+
+    def twice(query: Any, response: Any, values: Any) -> list[tuple[Fraction | int, int]]:
+        return [(1, 1), (2, 1)]
+
+    monkeypatch.setitem(KINDS, "new", Kind(twice))
+    for fields in ({}, {"epsilon": "0.5"}):
+        asked = {"query": {"kind": "new", **fields}, "response": 0}
+        tree = {"domain": {"values": [0, 1]}, "exchanges": [asked]}
+        statement = read(json.dumps(tree), "transcript")
+        assert not is_within(statement, "epsilon", Fraction(1, 2), Work())
+
+
+def test_the_checker_knows_the_filters_and_which_of_them_bound_the_loss() -> None:
+    for kind, each in FILTERS.items():
+        assert kind in (PURE if each.pure else WITH_DELTA)
+    assert {*PURE, *WITH_DELTA} == FILTERS.keys()
+    with pytest.raises(Failed, match=r"^filter: unknown here: 'magic'$"):
+        read_filter({"kind": "magic", "epsilon": "1"})
 
 
 def test_likelihoods_that_are_long_to_write_are_not_shown_and_take_no_time() -> None:
@@ -627,6 +662,10 @@ FAMILIES: dict[str, tuple[xp.FiniteSet, xp.queries.Query]] = {
             [[1, 0, "1/3"], [0, 1, 0], [0.5, 0.5, 0.5], [0, 0, 1]], sensitivity=1, epsilon="0.7"
         ),
     ),
+    "channel": (
+        WORDS,
+        xp.channel([["1/3", "2/3"], ["1/2", "1/2"], ["0.2", "0.8"], ["2/7", "5/7"]]),
+    ),
     "perturbation": (WORDS, xp.perturbation([0, 0.3, 1, 0.5], epsilon="0.7")),
     "linear": (xp.FiniteSet([1, 2, 4]), xp.linear({"value": 2}, epsilon="0.7")),
     "logistic": (xp.FiniteSet([1, 2, 4]), xp.logistic({"value": -1}, intercept=2, epsilon="0.7")),
@@ -638,6 +677,11 @@ FAMILIES: dict[str, tuple[xp.FiniteSet, xp.queries.Query]] = {
         xp.piecewise({"b": 1, "a": 0.1}, range=(0, 2), grid=0.25, epsilon="0.7"),
     ),
 }
+
+
+def test_the_checker_knows_every_family_but_gaussian_noise_and_they_are_all_here() -> None:
+    assert xp.queries.FAMILIES.keys() - {"gaussian"} == KINDS.keys()
+    assert {query.kind for _, query in FAMILIES.values()} == KINDS.keys()
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -10,7 +10,7 @@ import pytest
 import expost as xp
 from expost.proof.verify import Failed, verify
 from expost.queries import FAMILIES, FiniteLikelihood, Query, RandomizedResponse, register
-from expost.report.explanation import in_words
+from expost.report.words import query_in_words
 
 DOMAIN = xp.FiniteSet(["a", "b", "c"])
 
@@ -56,7 +56,7 @@ def test_a_file_holds_a_family_once_it_is_registered() -> None:
     again = xp.Transcript.from_json(transcript.to_json())
     assert again == transcript
     assert xp.realized_loss(again) == xp.loss.worst_case_loss(Bare(), DOMAIN)
-    assert in_words(Bare(), DOMAIN) == "a bare one, at epsilon 1"
+    assert query_in_words(Bare(), DOMAIN) == "a bare one, at epsilon 1"
 
 
 def test_a_kind_has_one_family_and_a_module_may_run_again() -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 
 import expost as xp
 from expost.queries.words import listed
-from expost.report.explanation import explain, in_words
+from expost.report.explanation import explain
+from expost.report.words import query_in_words
 from support.strategies import transcripts
 
 YES = xp.randomized_response(epsilon="0.5")
@@ -53,7 +54,7 @@ def told(
 def test_queries_in_words(
     query: xp.queries.Query, domain: xp.FiniteSet | xp.Box, words: str
 ) -> None:
-    assert in_words(query, domain) == words
+    assert query_in_words(query, domain) == words
 
 
 def test_lists_are_short() -> None:

@@ -104,7 +104,7 @@ def test_a_file_that_was_rolled_back_or_changed_is_not_gone_on_with(
     changed = change(subject.transcript)
     changed.save(path)
     with pytest.raises(
-        xp.InvalidInput, match="does not go on where this session knew it"
+        xp.InvalidInput, match="no longer continues what this session has read"
     ) as caught:
         subject.ask(QUERY)
     assert caught.value.place == str(path)

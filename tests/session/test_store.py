@@ -46,15 +46,25 @@ class Rows(Store):
         self.database.execute("commit")
 
 
-def test_a_store_is_handed_one_exchange_and_sessions_share_what_it_keeps(tmp_path: Path) -> None:
-    file = tmp_path / "rows.db"
-    sessions = [xp.Session.resume(START, "a", store=Rows(file)) for _ in range(2)]
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[list[Rows]]:
+    opened = [Rows(tmp_path / "rows.db") for _ in range(3)]
+    yield opened
+    for store in opened:
+        store.database.close()
+
+
+def test_a_store_is_handed_one_exchange_and_sessions_share_what_it_keeps(
+    stores: list[Rows],
+) -> None:
+    *first, last = stores
+    sessions = [xp.Session.resume(START, "a", store=store) for store in first]
     answers = []
     with suppress(xp.BudgetExceeded):
         for session in cycle(sessions):
             answers.append(session.ask(QUERY))
     assert len(answers) >= 6
-    late = xp.Session.resume(START, "b", store=Rows(file))
+    late = xp.Session.resume(START, "b", store=last)
     with pytest.raises(xp.BudgetExceeded):
         late.ask(QUERY)
     assert [exchange.response for exchange in late.transcript.exchanges] == answers

@@ -36,23 +36,36 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_compiling_is_said_once_and_loading_is_not(
     tmp_path: Path, image: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert load([tmp_path / "kernels-1"], lambda: image) == image
+    assert load([tmp_path / "kernels-1"], lambda: lambda: image) == image
     assert said(caplog) == [SAID]
-    assert load([tmp_path / "kernels-1"], lambda: b"") == image
+    assert load([tmp_path / "kernels-1"], lambda: lambda: b"") == image
     assert not said(caplog)
 
 
 def test_code_that_was_written_in_part_is_made_anew(
     tmp_path: Path, image: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    load([tmp_path], lambda: image)
+    load([tmp_path], lambda: lambda: image)
     (file,) = tmp_path.iterdir()
     for damaged in (b"", file.read_bytes()[:-1], file.read_bytes()[:-1] + b"\0\0"):
         file.write_bytes(damaged)
         caplog.clear()
-        assert load([tmp_path], lambda: image) == image
+        assert load([tmp_path], lambda: lambda: image) == image
         assert said(caplog) == [SAID]
-    assert load([tmp_path], lambda: b"") == image
+    assert load([tmp_path], lambda: lambda: b"") == image
+
+
+def test_code_of_another_numba_is_not_taken(
+    tmp_path: Path, image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    load([kept], lambda: lambda: image)
+    other = tmp_path / "installed" / "numba-0.1.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: numba\nVersion: 0.1\n")
+    monkeypatch.syspath_prepend(other.parent)
+    assert load([kept], lambda: lambda: b"made anew") == b"made anew"
+    assert len(list(kept.iterdir())) == 2
 
 
 def test_where_nothing_can_be_written_the_next_place_is_taken_or_none(
@@ -60,9 +73,9 @@ def test_where_nothing_can_be_written_the_next_place_is_taken_or_none(
 ) -> None:
     (tmp_path / "file").write_text("no directory")
     closed, open_ = tmp_path / "file" / "kernels-1", tmp_path / "open" / "kernels-1"
-    assert load([closed], lambda: image) == image
-    assert load([closed, open_], lambda: image) == image
-    assert load([closed, open_], lambda: b"") == image
+    assert load([closed], lambda: lambda: image) == image
+    assert load([closed, open_], lambda: lambda: image) == image
+    assert load([closed, open_], lambda: lambda: b"") == image
 
 
 def test_older_code_beside_the_sources_is_removed_and_elsewhere_is_not(
@@ -71,7 +84,7 @@ def test_older_code_beside_the_sources_is_removed_and_elsewhere_is_not(
     monkeypatch.setattr(compiled, "_HERE", tmp_path)
     for parent, left in ((tmp_path / "__pycache__", 1), (tmp_path / "cache", 2)):
         for name in ("kernels-1", "kernels-2"):
-            load([parent / name], lambda: b"code")
+            load([parent / name], lambda: lambda: b"code")
         assert len(list(parent.iterdir())) == left
 
 

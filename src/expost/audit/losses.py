@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -12,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.answers import Answers, Subject, queries_from_json
+from expost.answers import Answers, Subject
 from expost.domains import Box, FiniteSet
-from expost.errors import at, expect
+from expost.errors import expect
 from expost.files.canonical import plain
-from expost.files.regular import read_text
+from expost.files.frames import as_lists
 from expost.loss.many_sets import finite_spreads
 from expost.loss.realized import realized_loss, total_charge
 from expost.numbers import Nats
@@ -75,8 +74,7 @@ class Losses:
 
     def lists(self) -> dict[str, list[Any]]:
         """The same in plain numbers and texts."""
-        subjects, *numbers = self.columns().items()
-        return dict([subjects, *((name, column.tolist()) for name, column in numbers)])
+        return as_lists(self.columns())
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The same, subject by subject."""
@@ -103,8 +101,7 @@ class Losses:
 
 
 def realized_losses(
-    answers: Any,
-    queries: str | os.PathLike[str] | None = None,
+    answers: Answers,
     *,
     gap: float = GAP,
     nodes: int = NODES,
@@ -116,12 +113,11 @@ def realized_losses(
     domains, and unclipped linear queries on a box of real coordinates, are worked out all at once,
     and anything else once per pattern of responses.
 
-    ``answers`` are :class:`Answers`; or a frame of them together with ``queries``, the name of a
-    file of queries as for :func:`load_answers`. ``progress`` is called with the number of subjects
-    done and their total.
+    :func:`load_answers` reads answers from files. ``progress`` is called with the number of
+    subjects done and their total.
 
     It warns if the answers are incomplete: what was asked may depend on responses that are not in
-    the table, and then the loss of a part does not bound what somebody learns from that part.
+    the table, and then the loss of a part does not bound what that part reveals.
 
     >>> import expost as xp
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
@@ -130,12 +126,7 @@ def realized_losses(
     >>> losses.subjects, losses.upper.round(3).tolist(), losses.basic.round(3).tolist()
     (('a', 'b'), [0.0, 1.099], [2.197, 1.099])
     """
-    if queries is not None:
-        expect(queries, (str, os.PathLike), "the name of a file")
-        with at(os.fspath(queries), ": "):
-            domain, by_id = queries_from_json(read_text(queries))
-        answers = Answers(domain, by_id, answers)
-    expect(answers, Answers, "Answers(domain, queries, table), or a frame with a file of queries")
+    expect(answers, Answers, "Answers(domain, queries, table), or load_answers(data, queries)")
     if not answers.complete:
         message = "the answers are incomplete: the loss of a part need not bound what it tells"
         warnings.warn(f"{message}; the budget does", UserWarning, stacklevel=2)
@@ -192,7 +183,7 @@ def _on_set(
 def _by_pattern(
     answers: Answers, box: Box, effort: Effort, tell: Callable[[int], None]
 ) -> tuple[Floats, Floats]:
-    """Losses by pattern of responses, whoever gave them and in whatever order."""
+    """Losses by pattern of responses, whatever their order and subject."""
     pattern_of, patterns = answers.patterns()
     sizes = np.bincount(pattern_of)
     number = {key: place for place, key in enumerate(answers.queries)}
@@ -219,12 +210,12 @@ def _by_pattern(
 
 
 def _together(answers: Answers, box: Box, patterns: list[Codes], gap: float) -> Floats | None:
-    """Lower and upper ends for patterns of the same queries, if there is a way for all at once."""
+    """Lower and upper ends for patterns of the same queries, if they can be done all at once."""
     if len(patterns) < _ENOUGH:
         return None
     queries = [answers.queries[answers.given[code][0]] for code in patterns[0]]
     given = [[answers.given[code][1] for code in codes] for codes in patterns]
-    from expost.loss.many_concave import concave_spreads  # which brings a compiler along
+    from expost.loss.many_concave import concave_spreads  # brings a compiler along
 
     return concave_spreads(box, queries, np.array(given), gap)
 

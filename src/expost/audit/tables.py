@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from expost.answers import COLUMNS, Answers, queries_from_json
 from expost.audit.losses import Losses
@@ -16,14 +17,14 @@ __all__ = ["load_answers", "save_losses"]
 Path_ = str | os.PathLike[str]
 
 
-def load_answers(data: Path_, queries: Path_, *, complete: bool = True) -> Answers:
+def load_answers(data: Any, queries: Path_, *, complete: bool = True) -> Answers:
     """Read the answers of many subjects from a table of responses and a file of queries.
 
-    ``data`` is CSV, JSON Lines or Parquet with the columns ``subject``, ``query`` and
-    ``response``; other columns are ignored. ``queries`` is JSON: ``{"version": 1, "domain": …,
-    "queries": {"id": {…}, …}}``. An error names the row, counted from 1 below the header.
-    ``complete`` says whether these are all the answers of their subjects, as for
-    :class:`Answers`.
+    ``data`` is a file (CSV, JSON Lines or Parquet) or a table in memory, as for :class:`Answers`.
+    It has the columns ``subject``, ``query`` and ``response``; others are ignored. ``queries`` is a
+    JSON file: ``{"version": 1, "domain": …, "queries": {"id": {…}, …}}``. An error names the row,
+    counted from 1 below the header. ``complete`` says whether these are all the answers of their
+    subjects, as for :class:`Answers`.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -37,10 +38,11 @@ def load_answers(data: Path_, queries: Path_, *, complete: bool = True) -> Answe
     ...     xp.load_answers(data, file)
     Answers(2 subjects, 2 responses)
     """
-    for path in (data, queries):
-        expect(path, (str, os.PathLike), "the name of a file")
+    expect(queries, (str, os.PathLike), "the name of a file")
     with at(os.fspath(queries), ": "):
         domain, by_id = queries_from_json(read_text(queries))
+    if not isinstance(data, (str, os.PathLike)):
+        return Answers(domain, by_id, data, complete=complete)
     with at(os.fspath(data), ": "):
         return Answers(domain, by_id, read_table(Path(data), COLUMNS), complete=complete)
 
@@ -48,8 +50,8 @@ def load_answers(data: Path_, queries: Path_, *, complete: bool = True) -> Answe
 def save_losses(losses: Losses, path: Path_) -> None:
     """Write a table of losses with a row per subject: subject, lower, upper, exchanges, basic.
 
-    In CSV, a text that a spreadsheet would take for a formula, such as ``=1+1``, gets an
-    apostrophe in front.
+    The suffix of the file gives the format: .csv, .jsonl or .parquet. In CSV, a text that a
+    spreadsheet would take for a formula, such as ``=1+1``, gets an apostrophe in front.
     """
     with at(os.fspath(path), ": "):
         write_table(losses.lists(), Path(path))

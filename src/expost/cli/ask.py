@@ -27,7 +27,7 @@ __all__ = ["command"]
     "--secret",
     type=path,
     metavar="SECRET",
-    help="The subject's value (JSON); it is asked for by default.",
+    help="The subject's value (JSON); without it there is a prompt.",
 )
 @searching()
 @as_json

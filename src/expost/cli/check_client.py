@@ -1,4 +1,4 @@
-"""``expost check-client``: does somebody's client do what it claims?"""
+"""``expost check-client``: does a client do what it claims?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["command"]
 @click.option(
     "--confidence",
     default="0.95",
-    help="How sure a refutation is to be, all comparisons together.",
+    help="Confidence of a refutation, over all comparisons together.",
 )
 @click.option("--permanent", is_flag=True, help="A subject's response to an input stays the same.")
 @as_json
@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Whether a client has the probabilities that it claims. Exit code 1 if that is refuted.
 
-    PAIRS is what a client answered to what (CSV).
+    PAIRS is a table of inputs and the client's outputs (CSV).
     """
     level = read_confidence(confidence)
     with at(str(domain), ": "):

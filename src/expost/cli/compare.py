@@ -1,4 +1,4 @@
-"""``expost compare``: what different accountings say of a transcript, and how far each goes on."""
+"""``expost compare``: what different accountings say about a transcript, and accept next."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from expost.filters.rules import Mixture, Renyi, Whitehouse
 from expost.loss.odometer import Odometer
 from expost.queries import Query
 from expost.report.comparison import ACCOUNTINGS, Comparison, Standing, compare
-from expost.report.explanation import in_words
-from expost.report.words import shown
+from expost.report.words import query_in_words, shown
 from expost.solver import NODES_OF_DECISION, Effort
 from expost.transcript import load_transcript
 
@@ -40,7 +39,7 @@ Row = tuple[str, str, str, str]
 def command(
     file: Path, delta: str | None, epsilon_budget: str | None, effort: Effort, as_json: bool
 ) -> None:
-    """What every accounting says of a transcript, and how many more queries it would accept."""
+    """What every accounting says about a transcript, and how many more queries it would accept."""
     transcript = load_transcript(file)
     if transcript.filter is None and epsilon_budget is None:
         reason = "the transcript names no filter, so there is no budget; give --epsilon-budget"
@@ -59,7 +58,7 @@ def command(
     last = transcript.exchanges[-1].query
     _show_table(list(_rows(result, last, effort)))
     click.echo("\nmore: how many more of the last query would be accepted, whatever the responses.")
-    click.echo(f"The last query: {in_words(last, transcript.domain)}.")
+    click.echo(f"The last query: {query_in_words(last, transcript.domain)}.")
 
 
 def _rows(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:

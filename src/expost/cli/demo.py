@@ -1,4 +1,4 @@
-"""``expost demo``: the running example of the paper, then a budget in four ways of asking."""
+"""``expost demo``: the running example of the paper, then four ways to spend a budget."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _people(seed: int) -> tuple[dict[str, Way], Odometer]:
 
 
 def _asked(guard: Filter, epsilon: str, seed: int) -> list[Odometer]:
-    """People who are asked for ever new scores, until the filter refuses one."""
+    """People who are asked for new scores until the filter refuses one."""
     found = []
     for person in range(PEOPLE):
         generator = np.random.default_rng([seed, person])
@@ -132,7 +132,7 @@ def _scores(generator: np.random.Generator, epsilon: str) -> Iterator[Query]:
     while True:
         weights = generator.uniform(-1, 1, len(FACTS) + 1)
         scores = (SIGNS @ weights[1:] + weights[0]) / np.abs(weights).sum()
-        scores = scores.clip(-1, 1)  # a rounding may lead outside
+        scores = scores.clip(-1, 1)  # rounding may lead outside
         yield perturbation(scores, range=(-1, 1), epsilon=epsilon)
 
 
@@ -150,7 +150,7 @@ def _right(probabilities: NDArray[np.float64]) -> float:
 
 def _once() -> Way:
     """All three facts at once, by randomized response at the full budget."""
-    # By symmetry any answer makes somebody as sure as any other.
+    # By symmetry every answer is equally telling.
     once = Odometer(Transcript(EVERYBODY)).add(
         randomized_response(epsilon="2"), EVERYBODY.values[0]
     )

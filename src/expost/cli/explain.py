@@ -25,9 +25,9 @@ __all__ = ["command"]
 
 @click.command("explain")
 @transcript_file
-@click.option("--prior", type=path, metavar="PRIOR", help="What somebody held likely before (CSV).")
-@click.option("--statement", metavar="TEXT", help="With --prior: what it is about, as 'age >= 60'.")
-@click.option("--html", type=path, metavar="OUT", help="With --prior: where to draw it as a page.")
+@click.option("--prior", type=path, metavar="PRIOR", help="How likely each value was before (CSV).")
+@click.option("--statement", metavar="TEXT", help="With --prior: a statement, such as 'age >= 60'.")
+@click.option("--html", type=path, metavar="OUT", help="With --prior: where to save it as a page.")
 @searching()
 @as_json
 def command(
@@ -40,7 +40,7 @@ def command(
 ) -> None:
     """What was asked and answered, what it did to the loss and what it means, in plain words.
 
-    With a prior and a statement: how sure of it the answers make somebody.
+    With a prior and a statement: how much the answers change its probability.
     """
     if prior is not None and statement is not None:
         _show_learned(file, prior, statement, html, effort, as_json=as_json)

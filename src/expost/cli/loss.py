@@ -50,7 +50,7 @@ def command(
     effort: Effort,
     as_json: bool,
 ) -> None:
-    """What somebody who sees all responses of a subject, or of many, has learned at most.
+    """The most that anybody who sees all responses of a subject, or of many, has learned.
 
     FILE is a transcript (JSON).
     """

@@ -7,7 +7,6 @@ the same name, imported when it is called, so that ``--help`` is instant.
 
 from __future__ import annotations
 
-import gc
 import io
 import sys
 from importlib import import_module
@@ -22,22 +21,23 @@ __all__ = ["COMMANDS", "group", "main"]
 
 COMMANDS = {
     "demo": "The idea in a minute: an example of the paper, then what a budget tells.",
-    "loss": "What somebody who sees all responses of a subject, or of many, has learned at most.",
+    "loss": "The most that anybody who sees all responses of a subject, or of many, has learned.",
     "decide": "Whether the filter of a transcript would accept one more query.",
     "ask": "Ask one query of the subject of a transcript, and record it.",
     "explain": "What was asked and answered, what it did to the loss and what it means.",
     "plot": "The loss after each response as a picture.",
-    "compare": "What every accounting says of a transcript.",
+    "compare": "What every accounting says about a transcript.",
     "check-client": "Whether a client has the probabilities that it claims.",
     "reproduce": "Run the experiments of the paper, and write a report.",
     "certify": "Write a proof of an upper bound on the realized loss.",
-    "verify": "Check a proof of what the loss is at most at the end of a transcript.",
+    "verify": "Check a proof of an upper bound on the realized loss.",
+    "doctor": "What is installed here, what of it does not work, and how to mend it.",
 }
-"""What ``--help`` says of each, in the order of the list."""
+"""What ``--help`` says about each, in the order of the list."""
 
 
 class _Lazily(click.Group):
-    """Commands that are imported when they are called, and not to be listed."""
+    """Commands that are imported when they are called, not when they are listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -45,11 +45,7 @@ class _Lazily(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        gc.disable()  # modules are no garbage, and looking for some among them takes its time
-        try:
-            module = import_module(f"expost.cli.{cmd_name.replace('-', '_')}")
-        finally:
-            gc.enable()
+        module = import_module(f"expost.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 
@@ -65,7 +61,7 @@ def group() -> None:
 
 
 class _Patient(io.FileIO):
-    """An output that somebody may stop reading (``| head -1``): the exit code stays what it is."""
+    """An output whose reader may stop (``| head -1``): the exit code stays what it is."""
 
     lost = False
 
@@ -74,7 +70,7 @@ class _Patient(io.FileIO):
             try:
                 return super().write(data)
             except OSError as error:
-                # What is still in buffers comes here again when the program ends.
+                # What is still buffered comes here again when the program ends.
                 self.lost = True
                 if not isinstance(error, BrokenPipeError):
                     raise
@@ -114,9 +110,9 @@ def main() -> None:
 
 
 def _of_ours(error: Exception) -> str:
-    """What to say of a mistake in this program: its kind and its place.
+    """The message about a bug in this program: its kind and its place.
 
-    Never its message, in which anything may be, and no local variables.
+    It never includes the error's own message, which may contain anything, or local variables.
     """
     import os
     import traceback

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _threads = click.option(
 
 
 def searching(*, threads: bool = True) -> Callable[[Command], Callable[..., None]]:
-    """Options that say how hard to try on a box; the command gets them as one ``effort``."""
+    """Options for how hard to search on a box; the command gets them as one ``effort``."""
 
     def decorate(command: Command) -> Callable[..., None]:
         @functools.wraps(command)

@@ -25,7 +25,7 @@ def watched(effort: Effort) -> Iterator[tuple[Effort, Line]]:
 
 @contextmanager
 def progress_line() -> Iterator[Line]:
-    """A line that tells of searches; it is gone in the end if it was on a terminal."""
+    """A line about searches; on a terminal it is erased at the end."""
     line = Line(live=sys.stderr.isatty())
     try:
         yield line
@@ -34,7 +34,7 @@ def progress_line() -> Iterator[Line]:
 
 
 class Line:
-    """Renewed five times a second on a terminal; elsewhere a line now and then."""
+    """Redrawn five times a second on a terminal; otherwise a line now and then."""
 
     def __init__(self, live: bool) -> None:
         self._live = live
@@ -49,7 +49,7 @@ class Line:
         self._show(text)
 
     def exchanges(self, number: int, total: int) -> None:
-        """Which exchange of how many is decided again."""
+        """Which exchange is decided again, of how many."""
         self.stage(f"exchange {number:,} of {total:,}")
 
     def say(self, text: str) -> None:
@@ -64,7 +64,7 @@ class Line:
         )
 
     def count(self, done: int, total: int, what: str, left: float | None = None) -> None:
-        """How many of several are done, as a bar, and about how many seconds are left."""
+        """How many are done, as a bar, and about how many seconds are left."""
         full = _BAR * done // total
         text = f"[{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,} {what}"
         self._show(text if left is None else f"{text}, about {_duration(left)} left")

@@ -42,7 +42,7 @@ def command(
     quick: bool,
     as_json: bool,
 ) -> None:
-    """Run the experiments of the paper, and write a report. What was interrupted goes on.
+    """Run the experiments of the paper, and write a report. Interrupted runs are continued.
 
     EXPERIMENT is linear, logistic, health, examples, or all of them.
     """
@@ -57,7 +57,7 @@ def command(
         try:
             tree = reproduce(plan, out, jobs or os.cpu_count() or 1, _Shown(line))
         except KeyboardInterrupt:
-            click.echo("interrupted; the same command goes on from here", err=True)
+            click.echo("interrupted; the same command continues from here", err=True)
             raise
     if as_json:
         show_json(tree)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import stat
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import click
 
 from expost.errors import InvalidInput, at, printable
+from expost.files.permissions import others_may_read
 from expost.files.reading import members, parse
 from expost.files.regular import contents, opened
 
@@ -38,7 +38,7 @@ def _parsed(text: str) -> Any:
 
 def _kept(file: Path) -> str:
     with opened(file) as stream:
-        if os.name == "posix" and os.fstat(stream.fileno()).st_mode & (stat.S_IRGRP | stat.S_IROTH):
+        if others_may_read(os.fstat(stream.fileno())):
             warning = f"expost: warning: others may read {file}; chmod 600 leaves it to its owner"
             click.echo(printable(warning), err=True)
         return contents(stream)

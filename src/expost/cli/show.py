@@ -19,7 +19,7 @@ def show_json(tree: Any) -> None:
 
 
 def show_lines(lines: Iterable[tuple[str, str]]) -> None:
-    """Print names and values in two columns, and nothing that steers a terminal."""
+    """Print names and values in two columns, without control characters."""
     rows = list(lines)
     width = max(len(name) for name, _ in rows)
     for name, value in rows:

@@ -25,10 +25,10 @@ __all__ = ["command", "proved"]
 @click.argument("proof", type=path, metavar="PROOF")
 @as_json
 def command(file: Path, proof: Path, as_json: bool) -> None:
-    """Check a proof of what the loss is at most at the end of a transcript.
+    """Check a proof of an upper bound on the realized loss at the end of a transcript.
 
-    PROOF is what certify has written. Exit code 1 if it fails, with the place where; 3 if it holds
-    and does not show that the loss is within the budget.
+    PROOF is what certify has written. Exit code 1 if it fails, with the place; 3 if it holds but
+    does not show that the loss is within the budget.
     """
     with at(str(file)):
         document = read_text(file)
@@ -60,7 +60,7 @@ def proved(verdict: Verdict, way: Replay) -> list[tuple[str, str]]:
     if verdict.about_budget:
         lines.append(("budget", verdict.about_budget))
     if way.guard is not None:
-        # No proof of the end says it, so it is decided again here.
+        # No proof about the end shows it, so it is decided again here.
         lines.append(("kept", kept_text(way)))
     return [*lines, ("at its peak", shown(way.peak))]
 

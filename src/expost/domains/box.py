@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from expost.domains.asked import ByKind
 from expost.domains.coordinates import Categories, Integers, Real, Side
 from expost.domains.finite import Point, Scalar, Value, coordinates_of, names_of
 from expost.errors import InvalidInput, at
 from expost.files.reading import items
-from expost.numbers import over_one
+from expost.numbers import over_one, up
 
 __all__ = ["Box", "by_name"]
 
@@ -94,8 +98,31 @@ class Box:
         return tuple(max(abs(column.lower), abs(column.upper)) for column in self.columns)
 
     @cached_property
-    def integers(self) -> tuple[list[int], list[int], list[int], int]:
-        """Of the columns, exactly: lower + upper, upper - lower, and the reach.
+    def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Of the columns, as arrays: lower and upper bounds, and which are integers."""
+        result = (
+            np.array([column.lower for column in self.columns], dtype=np.float64),
+            np.array([column.upper for column in self.columns], dtype=np.float64),
+            np.array([isinstance(column, Integers) for column in self.columns], dtype=np.int64),
+        )
+        for part in result:
+            part.setflags(write=False)
+        return result
+
+    @cached_property
+    def grain(self) -> float:
+        """By how much a form changes at most if every coefficient is off by the smallest double."""
+        # 2^-1074 (1 + Σ reach); the sum itself may be too large for a double.
+        return up(up(math.fsum([x / 1024 for x in (1, *self.reach)])) * 2.0**-1064)
+
+    @cached_property
+    def halves(self) -> tuple[float, ...]:
+        """Half of the length of each column, rounded; the whole may be too large for a double."""
+        return tuple(column.upper / 2 - column.lower / 2 for column in self.columns)
+
+    @cached_property
+    def integers(self) -> tuple[list[int], list[int], int]:
+        """Of the columns, exactly: lower + upper, and upper - lower.
 
         They are integers over a power of two, the last one here.
         """
@@ -103,8 +130,7 @@ class Box:
         ends = [column.lower for column in self.columns] + [column.upper for column in self.columns]
         tops, under = over_one(ends)
         pairs = list(zip(tops[:size], tops[size:], strict=True))
-        sums, widths = [low + high for low, high in pairs], [high - low for low, high in pairs]
-        return sums, widths, [max(abs(low), abs(high)) for low, high in pairs], under
+        return [low + high for low, high in pairs], [high - low for low, high in pairs], under
 
     @cached_property
     def places(self) -> tuple[range, ...]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expost.errors import InvalidInput
 from expost.files.frames import as_array, column_names, is_frame
@@ -82,6 +83,30 @@ class FiniteSet:
         for position, value in enumerate(self.values):
             index.setdefault(value, position)
         return index
+
+    @cached_property
+    def columns(self) -> NDArray[np.float64]:
+        """The values as doubles, a row for each coordinate; labels have none."""
+        for index, value in enumerate(self.values):
+            if isinstance(value, str):
+                raise InvalidInput(f"a score needs numbers, and values[{index}] is a label")
+            if isinstance(value, tuple) and any(isinstance(x, str) for x in value):
+                raise InvalidInput(f"a score needs numbers, and {some(self.called(''))} has labels")
+        rows = np.array(self.values, dtype=np.float64).reshape(len(self), -1)
+        columns = np.ascontiguousarray(rows.T)
+        columns.setflags(write=False)
+        return columns
+
+    @cached_property
+    def reach(self) -> tuple[float, ...]:
+        """The largest absolute value of each coordinate."""
+        return tuple(np.abs(self.columns).max(axis=1).tolist())
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The coordinates sorted by name."""
+        names = self.names or ("",)
+        return tuple(sorted(range(len(names)), key=names.__getitem__))
 
     def called(self, alone: str) -> tuple[str, ...]:
         """What tables call its coordinates; ``alone`` where there is one that has no name."""

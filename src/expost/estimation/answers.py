@@ -14,9 +14,9 @@ __all__ = ["as_answers", "finite"]
 
 
 def as_answers(given: Any, domain: Any) -> Answers:
-    """Answers as they are, or made of pairs, each of which is from another subject.
+    """Answers as they are, or made from pairs, each from a different subject.
 
-    Whoever calls it is called by the user, who gets the warning.
+    A warning points to the caller's caller, which is the user's code.
     """
     if isinstance(given, Answers):
         if domain is not None and domain != given.domain:

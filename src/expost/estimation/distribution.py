@@ -18,6 +18,8 @@ from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
 from expost.estimation.answers import as_answers, finite
 from expost.estimation.likeliest import curvature, likeliest
+from expost.files.canonical import plain
+from expost.files.frames import as_lists
 from expost.files.reading import double, each, whole
 from expost.numbers import ExactLike, read_confidence
 from expost.queries import FiniteLikelihood
@@ -72,6 +74,12 @@ class Intervals:
     confidence: float
     repetitions: int
 
+    def tree(self) -> dict[str, Any]:
+        """The intervals as JSON, in lists."""
+        columns = {name: getattr(self, name) for name in ("lower", "upper", "standard_error")}
+        whole = {"confidence": self.confidence, "repetitions": self.repetitions}
+        return plain({**as_lists(columns), **whole})
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Distribution:
@@ -122,6 +130,11 @@ class Distribution:
             "probability": self.probabilities,
             "identified": self.identified,
         }
+
+    def tree(self) -> dict[str, Any]:
+        """The estimate as JSON, with its columns as lists."""
+        whole = {"alike": self.alike.tolist(), "gap": self.gap, "subjects": self.subjects}
+        return plain({**as_lists(self.columns()), **whole})
 
     def mean(self, scores: Any) -> float:
         """The mean of a score. ``scores`` has one per value, in the order of the domain."""

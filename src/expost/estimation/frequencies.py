@@ -14,6 +14,8 @@ from expost.errors import at
 from expost.estimation.answers import as_answers, finite
 from expost.estimation.decoding import Decoder, Noise, decoder
 from expost.estimation.intervals import normal_reach, score_interval
+from expost.files.canonical import plain
+from expost.files.frames import as_lists
 from expost.numbers import ExactLike, read_confidence
 
 __all__ = ["Frequencies", "estimate_frequencies"]
@@ -64,6 +66,11 @@ class Frequencies:
             "lower": self.lower,
             "upper": self.upper,
         }
+
+    def tree(self) -> dict[str, Any]:
+        """The estimate as JSON, with its columns as lists."""
+        whole = {"confidence": self.confidence, "subjects": self.subjects}
+        return plain({**as_lists(self.columns()), **whole})
 
 
 def estimate_frequencies(

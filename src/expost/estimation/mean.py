@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.estimation.answers import as_answers
 from expost.estimation.intervals import normal_reach, score_interval, student_reach
+from expost.files.canonical import plain
 from expost.files.reading import items
 from expost.numbers import ExactLike, read_confidence
 from expost.queries import Query, check_query
@@ -49,6 +50,10 @@ class Mean:
     upper: float
     confidence: float
     subjects: int
+
+    def tree(self) -> dict[str, Any]:
+        """The estimate as JSON."""
+        return plain(asdict(self))
 
 
 def estimate_mean(

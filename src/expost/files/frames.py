@@ -7,7 +7,7 @@ from typing import Any
 
 from expost.errors import expect
 
-__all__ = ["as_array", "column_names", "is_frame"]
+__all__ = ["as_array", "as_lists", "column_names", "is_frame"]
 
 
 def is_frame(table: Any) -> bool:
@@ -27,3 +27,11 @@ def column_names(table: Any) -> list[Any]:
 def as_array(values: Any) -> Any:
     """A frame, or a column of one, as an array of numpy; anything else as it is."""
     return values.to_numpy() if hasattr(values, "to_numpy") else values
+
+
+def as_lists(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Columns in plain numbers and texts, which JSON can hold; the opposite of :func:`as_array`."""
+    return {
+        name: column if isinstance(column, list) else column.tolist()
+        for name, column in columns.items()
+    }

@@ -10,18 +10,18 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import nullcontext
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
 from expost.errors import InvalidInput, at
 
 __all__ = [
+    "AsWritten",
     "NumberText",
     "array",
-    "as_written",
     "double",
     "doubles",
     "each",
@@ -38,6 +38,7 @@ __all__ = [
 T = TypeVar("T")
 
 LARGEST_INTEGER = 2**53
+_SHORT = 16  # characters: what has fewer is below the largest integer
 _INTEGER = re.compile(r"-?\d+")
 
 
@@ -91,23 +92,34 @@ def _too_deep(document: str) -> NoReturn:
     raise InvalidInput("nested too deep", f"line {line} column {column}") from None
 
 
-def as_written(tree: Any) -> Hashable:
-    """What was parsed, as a key: equal for what is written alike, but for the order of members."""
-    try:
-        return _key(tree)
-    except RecursionError:  # nothing that a reader takes is nested that deep
-        return object()
+class AsWritten(Generic[T]):
+    """What was made of parts of a document, by how these are written."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Any, T]] = {}
+
+    def get(self, tree: Any, make: Callable[[Any], T]) -> T:
+        """What was made of a tree that is written alike; else it is made now."""
+        try:
+            # It tells all apart but the label "1" and the number 1, and takes little time.
+            text = repr(tree)
+        except RecursionError:  # nothing that a reader takes is nested that deep
+            return make(tree)
+        known = self._known.get(text)
+        if known is not None and _alike(known[0], tree):
+            return known[1]
+        result = make(tree)
+        self._known.setdefault(text, (tree, result))
+        return result
 
 
-def _key(tree: Any) -> Hashable:
-    if isinstance(tree, _Repeated):
-        return object()  # like no other: what is wrong with it is to be found again
-    if isinstance(tree, dict):
-        return tuple([(name, _key(tree[name])) for name in sorted(tree)])
-    if isinstance(tree, list):
-        return tuple([x if type(x) is str else _key(x) for x in tree])
-    # The label "1" and the number 1 are equal texts.
-    return (tree,) if isinstance(tree, NumberText) else tree
+def _alike(one: Any, other: Any) -> bool:
+    """Whether labels are labels and numbers numbers in both of two trees of equal texts."""
+    if type(one) is not type(other) or isinstance(one, _Repeated):
+        return False  # what is wrong with a member that is given twice is to be found again
+    if isinstance(one, dict):
+        return all(map(_alike, one.values(), other.values()))
+    return not isinstance(one, list) or all(map(_alike, one, other))
 
 
 def members(
@@ -120,9 +132,9 @@ def members(
         raise InvalidInput("is given twice", value.key)
     if optional is not None:
         allowed = (*required, *optional)
-        for key in value:
-            if key not in allowed:
-                raise InvalidInput(f"unknown field; known here: {', '.join(allowed)}", key[:60])
+        if not value.keys() <= set(allowed):
+            key = next(key for key in value if key not in allowed)
+            raise InvalidInput(f"unknown field; known here: {', '.join(allowed)}", key[:60])
     for key in required:
         if key not in value:
             raise InvalidInput(f"{key!r} is missing")
@@ -131,13 +143,13 @@ def members(
 
 def of_kind(value: Any, kinds: Mapping[str, T], what: str) -> tuple[T, dict[str, Any]]:
     """What an object names as its kind, and its other members."""
-    fields = members(value, required=("kind",), optional=None)
-    with at("kind"):
-        kind = kinds.get(text(fields["kind"]))
-        if kind is None:
+    others = members(value, required=("kind",), optional=None).copy()
+    name = others.pop("kind")
+    kind = kinds.get(name) if type(name) is str else None
+    if kind is None:
+        with at("kind"):
+            text(name)
             raise InvalidInput(f"unknown {what}; known: {', '.join(kinds)}")
-    others = fields.copy()
-    del others["kind"]
     return kind, others
 
 
@@ -168,8 +180,7 @@ def each(values: Any, read: Callable[[Any], T], place: str = "") -> list[T]:
         for entry in entries:
             result.append(read(entry))
     except InvalidInput as error:
-        with at(f"{place}[{len(result)}]"):
-            raise error from None
+        raise error.within(f"{place}[{len(result)}]") from None
     return result
 
 
@@ -180,9 +191,9 @@ def _items_at(values: Any, place: str) -> list[Any]:
 
 def doubles(values: Any) -> list[float] | None:
     """The numbers of a file's list as doubles, all at once; None where one has to be looked at."""
-    if type(values) is not list or any(type(value) is not NumberText for value in values):
+    if type(values) is not list or set(map(type, values)) != {NumberText}:
         return None
-    result = [float(value) for value in values]
+    result = list(map(float, values))
     return result if all(map(math.isfinite, result)) else None
 
 
@@ -206,8 +217,14 @@ def scalar(value: Any) -> int | float | str:
 
 def number(value: Any, what: str = "a number") -> int | float:
     """A finite number, as an integer if it is one that a double can hold."""
-    if isinstance(value, NumberText) and _INTEGER.fullmatch(value):
-        value = int(value[:30])  # absurdly long ones are too large all the same
+    kind = type(value)
+    if kind is int and -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
+        return int(value)
+    if kind is NumberText:
+        if len(value) < _SHORT and value.isdecimal():
+            return int(value)
+        if _INTEGER.fullmatch(value):
+            value = int(value[:30])  # absurdly long ones are too large all the same
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         integer = int(value)
         if abs(integer) > LARGEST_INTEGER:
@@ -227,13 +244,14 @@ def whole(value: Any, *, at_least: int | None = None) -> int:
     return result
 
 
+_NUMBERS = (NumberText, float)
 # float() would take these, but none of them is a number that a person wrote.
 _NOT_NUMBERS = (str, bool, np.bool_, np.ndarray, np.complexfloating, bytes)
 
 
 def double(value: Any, what: str = "a number") -> float:
     """A number that is used as the nearest double: a weight, a bound, a score."""
-    if type(value) is not NumberText and isinstance(value, _NOT_NUMBERS):
+    if type(value) not in _NUMBERS and isinstance(value, _NOT_NUMBERS):
         raise InvalidInput(f"must be {what}")
     try:
         result = float(value)

@@ -1,6 +1,17 @@
-"""Filters: a budget and its rule, as a transcript file names them.
+"""Filters: they accept queries until a budget is spent, each by its own rule.
 
-A filter asks an :class:`Account` of what was answered, and knows nothing else of it.
+========================================  ==========================================================
+filter                                    accepts a query if
+========================================  ==========================================================
+:class:`BasicFilter`                      the sum of the epsilons is within the budget
+:class:`SimplifiedFilter`                 the realized loss plus the query's epsilon is
+:class:`BayesianFilter`                   the realized loss after any of its responses is
+:class:`CompositionFilter`                a composition rule allows it, at a delta
+:class:`ApproximateFilter`                a composition rule or the Bayesian filter does
+========================================  ==========================================================
+
+A filter is a frozen description, as a query is. It asks an :class:`Account`, such as an
+:class:`~expost.loss.Odometer`, what was answered so far.
 """
 
 from __future__ import annotations
@@ -8,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from expost.files.reading import of_kind
-from expost.filters.account import Account, WorstCase
+from expost.filters.account import OVER_ANY_BUDGET, Account, WorstCase
 from expost.filters.approximate import ApproximateFilter
 from expost.filters.basic import BasicFilter
 from expost.filters.bayesian import BayesianFilter
@@ -21,6 +32,7 @@ from expost.filters.simplified import SimplifiedFilter
 
 __all__ = [
     "FILTERS",
+    "OVER_ANY_BUDGET",
     "Account",
     "ApproximateFilter",
     "BasicFilter",
@@ -53,6 +65,10 @@ FILTERS: dict[str, type[Filter]] = {
 
 
 def filter_from_json(value: Any) -> Filter:
-    """The filter of a file, by its kind."""
+    """Read the filter of a transcript file, by its ``kind``; an error names the field.
+
+    >>> filter_from_json({"kind": "bayesian", "epsilon": "1"})
+    BayesianFilter(epsilon=1)
+    """
     kind, fields = of_kind(value, FILTERS, "filter")
     return kind.from_json(fields)

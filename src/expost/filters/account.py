@@ -1,4 +1,4 @@
-"""What a filter asks: an account of all that was answered so far."""
+"""What a filter asks: an account of what was answered so far."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from typing import Self
 
 from expost.domains import Domain, Value
 from expost.filters.rules import Rule, Total
-from expost.numbers import Added, Enclosure, Nats
+from expost.filters.rules.rule import NEVER
+from expost.numbers import INFINITE, Added, Enclosure, Nats
 from expost.queries import Query
 from expost.solver import Effort
 
-__all__ = ["Account", "WorstCase"]
+__all__ = ["OVER_ANY_BUDGET", "Account", "WorstCase"]
 
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The loss that a filter fears from a query: in doubles, and exactly where that is needed.
+    """The loss that a query can lead to: in doubles, and exactly if that is needed.
 
-    Over a box there is nothing exact, and a loss that is not known to be within the budget is
-    taken to be above it.
+    Over a box nothing is exact, and a loss that is not known to be within the budget counts as
+    above it.
     """
 
     loss: Enclosure
@@ -56,11 +57,15 @@ class WorstCase:
         return lower == math.inf or Nats(Fraction(lower)) > budget
 
 
-class Account(ABC):
-    """What was answered so far, as far as a filter has to know it. Immutable.
+OVER_ANY_BUDGET = WorstCase(NEVER, exact=lambda: INFINITE)
+"""The worst case of what is refused whatever the budget."""
 
-    A class and not a structural protocol, so that a filter can tell an account from what was passed
-    by mistake without looking at its properties, each of which may be a search.
+
+class Account(ABC):
+    """What a filter needs to know of what was answered so far. Immutable.
+
+    It is a class and not a structural protocol, so that a filter can reject other objects without
+    looking at their properties, each of which may be a search.
     """
 
     __slots__ = ()
@@ -70,10 +75,14 @@ class Account(ABC):
     def domain(self) -> Domain:
         """What the subject's value can be."""
 
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many queries were answered."""
+
     @property
     @abstractmethod
     def effort(self) -> Effort:
-        """How hard to search where there is something to search for."""
+        """How hard to search, if losses are searched for."""
 
     @property
     @abstractmethod
@@ -88,7 +97,7 @@ class Account(ABC):
     @property
     @abstractmethod
     def exact_loss(self) -> Nats:
-        """The same, exactly, where it is not searched for."""
+        """The same, exactly, unless it is searched for."""
 
     @property
     @abstractmethod
@@ -108,7 +117,7 @@ class Account(ABC):
     @property
     @abstractmethod
     def different(self) -> int:
-        """How many different responses of different queries an exact loss goes through."""
+        """How many different exchanges an exact loss goes through."""
 
     @abstractmethod
     def total(self, rule: Rule) -> Total:
@@ -126,7 +135,7 @@ class Account(ABC):
     def worst_after(self, query: Query, times: int, budget: Nats) -> WorstCase:
         """The realized loss after some more queries, at worst over responses.
 
-        What is searched for is so until it is on one side of the budget.
+        A search ends when it is on one side of the budget.
         """
 
     @abstractmethod

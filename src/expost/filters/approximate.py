@@ -1,4 +1,4 @@
-"""The (epsilon, delta) filter that goes on where composition ends."""
+"""The (epsilon, delta) filter that continues where composition ends."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ __all__ = ["ApproximateFilter"]
 
 
 class ApproximateFilter(CompositionFilter):
-    """Accept what a composition rule or the Bayesian filter accepts (paper, Algorithm 4).
+    """Accept a query if a composition rule or the Bayesian filter does (paper, Algorithm 4).
 
-    The rule counts every query that was answered, also those that only the Bayesian filter
-    accepted: from the first such query on the Bayesian filter decides alone. While the rule
-    accepts, losses are its costs; after that they are realized losses. Without ``inner`` the rule
-    is :meth:`Mixture.for_budget`. Proof: docs/theory/approximate.md.
+    The rule counts every query that was answered, including those that only the Bayesian filter
+    accepted: from the first such query on, the Bayesian filter decides alone. While the rule
+    accepts, losses are its costs; after that they are realized losses. ``inner`` is the rule, by
+    default :meth:`Mixture.for_budget`. Proof: docs/theory/approximate.md.
+
+    >>> import expost as xp
+    >>> guard = xp.ApproximateFilter(epsilon=1, delta="1e-6")
+    >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
+    >>> guard.inner, bool(guard.decide(start, xp.randomized_response(epsilon="0.1")))
+    (Mixture(4 lambdas from 21.1), True)
     """
 
     kind: ClassVar[str] = "approximate"
@@ -62,7 +68,7 @@ class ApproximateFilter(CompositionFilter):
         return super().holds(account) or self._bayesian.holds(account)
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
-        # Every sum of the rule only grows, so what fits with the query has always fitted.
+        # Every sum of the rule only grows, so if all fits with the query, all did before.
         composed = super().worst_case(account, query, times)
         if composed.within(self.budget):
             return composed

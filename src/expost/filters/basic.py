@@ -1,4 +1,4 @@
-"""The basic filter: charge every query its worst case. The baseline that everybody knows."""
+"""The basic filter: charge every query its worst case. The well-known baseline."""
 
 from __future__ import annotations
 
@@ -13,9 +13,17 @@ __all__ = ["BasicFilter"]
 
 
 class BasicFilter(Filter):
-    """Accept while the sum of the epsilons is within the budget.
+    r"""Accept a query while the sum of the epsilons is within the budget: basic composition.
+
+    .. math:: \sum_i \varepsilon_i \le \varepsilon_g
 
     Proof: docs/theory/filters.md.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
+    >>> bool(xp.BasicFilter(epsilon=2).decide(xp.Odometer(transcript), query))
+    False
     """
 
     kind: ClassVar[str] = "basic"

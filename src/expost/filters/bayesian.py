@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from expost.filters.account import Account, WorstCase
-from expost.filters.filter import Filter
+from expost.filters.filter import Filter, fits_by_its_epsilon
 from expost.queries import Query
 
 __all__ = ["BayesianFilter"]
 
 
+@final
 class BayesianFilter(Filter):
-    r"""Accept iff every response keeps the realized loss within the budget (paper, Algorithm 2).
+    r"""Accept a query if no response takes the realized loss above the budget (paper, Algorithm 2).
 
     .. math:: \max_{x, x'} \ell(x) - \ell(x') + D(x, x') \le \varepsilon_g, \quad
               D(x, x') = \max_y \log \frac{P[y \mid x]}{P[y \mid x']}
 
-    Proof: docs/theory/filters.md.
+    It is the filter to start with: the guarantee is pure ε-LDP, as with :class:`BasicFilter`, and
+    a budget lasts longer. Proof: docs/theory/filters.md.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
+    >>> decision = xp.BayesianFilter(epsilon=2).decide(xp.Odometer(transcript), query)
+    >>> decision.accepted, round(decision.loss_at_worst.upper, 6)
+    (True, 1.0)
     """
 
     kind: ClassVar[str] = "bayesian"
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         return account.worst_after(query, times, self.budget)
+
+    def surely_accepts(self, account: Account, query: Query) -> bool:
+        return fits_by_its_epsilon(self.budget, account, query)

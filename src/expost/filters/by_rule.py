@@ -1,4 +1,4 @@
-"""A filter that goes by a composition rule alone, and never looks at a response."""
+"""A filter that follows a composition rule alone, and never looks at a response."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from expost.errors import InvalidInput, at, expect
-from expost.filters.account import Account, WorstCase
+from expost.filters.account import OVER_ANY_BUDGET, Account, WorstCase
 from expost.filters.filter import Filter, budget_from_json, checked_budget
 from expost.filters.rules import Rule, Total, rule_from_json
-from expost.filters.rules.rule import NEVER
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query
 from expost.queries.query import read_delta
@@ -22,10 +21,17 @@ __all__ = ["CompositionFilter"]
 
 @dataclass(frozen=True, init=False, repr=False)
 class CompositionFilter(Filter):
-    """Accept while a composition rule says that an (epsilon, delta) budget is kept.
+    """Accept a query while a composition rule says that an (epsilon, delta) budget is kept.
 
-    ``loss`` and ``loss_at_worst`` are the least epsilon on which the rule would have accepted all
-    of it, at this delta. Proof: docs/theory/approximate.md.
+    ``loss`` and ``loss_at_worst`` are the least epsilon at which the rule accepts all queries, at
+    this delta. Proof: docs/theory/approximate.md.
+
+    >>> import expost as xp
+    >>> rule = xp.filters.rules.Renyi(order=8)
+    >>> guard = xp.CompositionFilter(epsilon=1, delta="1e-6", rule=rule)
+    >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
+    >>> bool(guard.decide(start, xp.randomized_response(epsilon="0.1")))
+    True
     """
 
     kind: ClassVar[str] = "composition"
@@ -109,7 +115,7 @@ class CompositionFilter(Filter):
     def _case(self, total: Total, exact_sum: Callable[[], Nats]) -> WorstCase:
         """The cost of what was summed up; what is not certain to fit does not fit."""
         if total.delta > self.rule.allowance(self.delta):
-            return WorstCase(NEVER, exact=lambda: INFINITE)
+            return OVER_ANY_BUDGET
         cost = self.rule.cost(total, self.delta)
         certain = INFINITE if cost.upper == math.inf else Nats(Fraction(cost.upper))
         added = total.epsilon.enclosure

@@ -1,4 +1,4 @@
-"""What a filter says about a query, before anything is sampled."""
+"""The decision of a filter about a query, before anything is sampled."""
 
 from __future__ import annotations
 
@@ -22,11 +22,18 @@ __all__ = ["Decision", "remaining"]
 
 @dataclass(frozen=True)
 class Decision:
-    """A pure function of transcript and query; it can be published. True if it accepts.
+    """Whether a filter accepts a query, with the numbers; ``bool(decision)`` is ``accepted``.
 
-    ``loss`` and ``loss_at_worst`` are what the filter compares with its budget: the realized loss,
-    or the sum of the epsilons for the basic filter, or the cost of a rule. ``worst_response`` is
-    None where the filter does not look at responses.
+    It is a pure function of transcript and query, so it can be published. ``loss`` and
+    ``loss_at_worst`` are what the filter compares with its budget: the realized loss, the sum of
+    the epsilons (basic filter) or the cost of a rule. ``worst_response`` is None if the filter does
+    not look at responses.
+
+    >>> import expost as xp
+    >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
+    >>> decision = xp.BayesianFilter(epsilon=1).decide(start, xp.randomized_response(epsilon=2))
+    >>> decision.accepted, round(decision.loss_at_worst.upper, 6), decision.largest_epsilon
+    (False, 2.0, Decimal('1'))
     """
 
     accepted: bool
@@ -34,7 +41,7 @@ class Decision:
     worst_response: Value | None
     budget: Nats
     undecided: bool
-    """Refused because the search ended at its limit of nodes with the budget between its bounds."""
+    """Refused because a search reached its node limit with the budget between its bounds."""
     _asked: tuple[Filter, Account, Query] = field(repr=False, compare=False)
 
     def __bool__(self) -> bool:
@@ -55,13 +62,13 @@ class Decision:
 
     @cached_property
     def loss(self) -> Enclosure:
-        """What is held against the budget before the query. Worked out when asked for."""
+        """What counts against the budget before the query. Worked out when first needed."""
         guard, account, _ = self._asked
         return guard.loss(account)
 
     @property
     def held(self) -> str:
-        """What to call that: a loss, or what a filter holds that goes by sums or by a rule."""
+        """What to call that: a loss, a sum or a cost."""
         guard, _, _ = self._asked
         return "loss" if guard.by_loss else "held"
 
@@ -86,16 +93,17 @@ class Decision:
     def largest_epsilon(self) -> Decimal | None:
         """The largest epsilon with which this query would be accepted.
 
-        Over a finite domain to ten places; over a box one that is accepted and was found within a
-        few thousand nodes, mostly at most 1 % below the largest. For the exponential and the
-        geometric mechanism, the end of the accepted interval that starts at 0. None if no epsilon
-        fits, or if the query is a fixed channel. Worked out when asked for.
+        Over a finite domain it is exact to ten places. Over a box it is one that is accepted,
+        found within a few thousand nodes, and mostly at most 1 % below the largest. For the
+        exponential and the geometric mechanism it is the end of the accepted interval that starts
+        at 0. None if no epsilon fits, or if the query is a fixed channel. Worked out when first
+        needed.
         """
         guard, account, query = self._asked
         return guard.largest_epsilon(account, query)
 
     def tree(self) -> dict[str, Any]:
-        """The decision as JSON. Works out everything that it shows."""
+        """The decision as JSON. This works out everything that it shows."""
         return plain(
             {
                 "accepted": self.accepted,
@@ -109,7 +117,7 @@ class Decision:
         )
 
     def refusal(self) -> dict[str, Any]:
-        """Of a query that was asked and refused, as JSON: why, and what would work."""
+        """The refusal of a query that was asked, as JSON: why, and what would work."""
         return plain(
             {
                 "answered": False,

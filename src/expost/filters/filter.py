@@ -16,7 +16,7 @@ from expost.filters.repeats import Repeats, most_repeats
 from expost.numbers import Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query, check_query
 
-__all__ = ["Filter", "budget_from_json", "checked_budget"]
+__all__ = ["Filter", "budget_from_json", "checked_budget", "fits_by_its_epsilon"]
 
 _NODES_FOR_EPSILON = 4_000
 
@@ -25,15 +25,16 @@ _NODES_FOR_EPSILON = 4_000
 class Filter(ABC):
     """Accepts a query only if its worst case stays within the budget.
 
-    A description, as a query is: frozen, written to the file of a transcript and read from it. The
-    budget is ``epsilon`` in nats or ``ratio`` = e^epsilon; both are exact.
+    A filter is a frozen description, as a query is, and part of a transcript file. The budget is
+    ``epsilon`` in nats or ``ratio`` = e^epsilon; both are exact. A filter of your own extends this
+    class and implements :meth:`worst_case`.
     """
 
     kind: ClassVar[str]
     pure: ClassVar[bool] = True
-    """Whether there is no delta, neither in the budget nor in what may be asked."""
+    """Whether there is no delta, neither in the budget nor in the queries that may be asked."""
     by_loss: ClassVar[bool] = True
-    """Whether what is held against the budget is the realized loss, and no sum or cost."""
+    """Whether the realized loss counts against the budget, rather than a sum or a cost."""
     budget: Nats
 
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
@@ -63,14 +64,14 @@ class Filter(ABC):
         return str(self.budget)
 
     def loss(self, account: Account) -> Enclosure:
-        """What this filter holds against its budget so far; by default the realized loss."""
+        """What counts against the budget so far; by default the realized loss."""
         return self.realized(account)
 
     def realized(self, account: Account) -> Enclosure:
-        """The realized loss now, on one side of the budget of a pure filter if that can be told.
+        """The realized loss now, on one side of a pure filter's budget if that can be shown.
 
         On a box the budget may be between the bounds that a search found. Then it is enough that
-        this filter accepts the last query on what came before; if not, the search goes on.
+        this filter accepts the last query on what came before; otherwise the search continues.
         """
         loss, limit = account.loss, self.budget.enclosure
         if not self.pure or not loss.lower <= limit.upper < loss.upper:
@@ -93,9 +94,9 @@ class Filter(ABC):
         return account.exact_loss
 
     def holds(self, account: Account) -> bool | None:
-        """Whether what is held so far is within the budget; None if that is not known.
+        """Whether what counts so far is within the budget; None if that is not known.
 
-        A verdict about the end: whether the budget was kept on the way is for :func:`replay`.
+        This is about the end; :func:`replay` says whether the budget was kept on the way.
         """
         loss, limit = self.loss(account), self.budget.enclosure
         if loss.upper <= limit.lower or account.exact_spent <= self.budget:
@@ -108,9 +109,9 @@ class Filter(ABC):
 
     @abstractmethod
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
-        """What this filter would hold against its budget after the query, at worst.
+        """What would count against the budget after the query, at worst over its responses.
 
-        Asked so many times in a row; it never falls with their number.
+        ``times`` is how often it is asked in a row; the result never falls with it.
         """
 
     def accepts(self, account: Account, query: Query) -> bool:
@@ -118,19 +119,23 @@ class Filter(ABC):
         return self.verdict(account, query) is True
 
     def verdict(self, account: Account, query: Query) -> bool | None:
-        """Whether the condition of this filter holds; None where a search could not tell."""
+        """Whether the condition of this filter holds; None if a search could not tell."""
         if self.pure and query.approximate:
             return False
-        if self.pure and self.by_loss and not account.searched:
-            # No response adds more than the nominal epsilon, and that is most often enough.
-            most = account.loss + query.ceiling(account.domain).enclosure
-            if most.upper <= self.budget.enclosure.lower:
-                return True
+        if self.surely_accepts(account, query):
+            return True
         worst = self.worst_case(account, query)
         if worst.close(self.budget):
-            # It goes through all that was summed up, so it counts where searches do.
+            # It goes through everything that was summed up, so it is charged as a search is.
             account.effort.charge(1 + account.different // 4)
         return None if worst.undecided(self.budget) else worst.within(self.budget)
+
+    def surely_accepts(self, account: Account, query: Query) -> bool:
+        """Whether the worst case is known to be within the budget without working it out.
+
+        By default that is never known. A filter that knows it saves a pass over the domain.
+        """
+        return False
 
     def more(self, account: Account, query: Query) -> Repeats:
         """How many times in a row the query would be accepted, whatever the responses."""
@@ -144,7 +149,7 @@ class Filter(ABC):
         return remaining(self.budget, self.loss(account))
 
     def decide(self, account: Account, query: Query) -> Decision:
-        """Say whether the query is accepted. Changes nothing, and needs no secret."""
+        """Decide whether the query is accepted. It changes nothing and needs no secret."""
         _check_asked(account, query)
         if self.pure and query.approximate:
             raise InvalidInput("needs a filter with a delta, such as ApproximateFilter", "query")
@@ -159,7 +164,7 @@ class Filter(ABC):
         )
 
     def largest_epsilon(self, account: Account, query: Query) -> Decimal | None:
-        """The largest epsilon that is found with which the query would be accepted."""
+        """The largest epsilon found with which the query would be accepted."""
 
         def attempt(variant: Query) -> Trial:
             variant.on(account.domain)
@@ -171,7 +176,7 @@ class Filter(ABC):
         if not account.searched:
             largest = largest_epsilon(query, attempt, self.remaining(account))
         else:
-            # Every attempt is a search, and all of them together have one limit.
+            # Every attempt is a search, and all attempts share one limit.
             effort = account.effort.within(min(account.effort.most, _NODES_FOR_EPSILON))
             account = account.with_effort(effort)
             guess = self.remaining(account)
@@ -187,19 +192,30 @@ class Filter(ABC):
 def _check_asked(account: Account, query: Query) -> None:
     expect(account, Account, "an odometer: Odometer(transcript)")
     check_query(query)
-    # A sum of epsilons may fit whatever the query is about; it has to be one of this domain.
+    # A sum of epsilons may fit whatever the query is about, so check that it suits the domain.
     query.on(account.domain)
 
 
+def fits_by_its_epsilon(budget: Nats, account: Account, query: Query) -> bool:
+    """Whether loss + epsilon is surely within a budget, where the loss takes no search.
+
+    No response adds more than the nominal epsilon, and that is most often enough.
+    """
+    if account.searched:
+        return False
+    most = account.loss + query.ceiling(account.domain).enclosure
+    return most.upper <= budget.enclosure.lower
+
+
 def checked_budget(budget: Nats) -> Nats:
-    """Refuse a budget that no file could name."""
+    """Refuse a budget that no file could hold."""
     if not budget > Nats() or (budget.rational and budget.ratio != 1):
         raise InvalidInput("a budget is either an epsilon or a ratio, and positive")
     return budget
 
 
 def budget_from_json(kind: str, fields: dict[str, Any], *others: str) -> Nats:
-    """The budget of a file: its epsilon or its ratio, besides other fields that must be there."""
+    """The budget in a file, its epsilon or its ratio, beside other required fields."""
     required = ("kind", *others)  # which an error lists with the others
     members({"kind": kind, **fields}, required=required, optional=("epsilon", "ratio"))
     for name in ("epsilon", "ratio"):

@@ -71,9 +71,9 @@ def largest_epsilon(
 def _surely_accepted(
     trial: Callable[[int], Trial], low: int, most: int, steepness: Fraction
 ) -> int:
-    """A number of steps from ``low`` upward between which nothing is refused.
+    """A number of steps above ``low`` up to which nothing is refused.
 
-    Each stride is as long as the worst case is certain not to reach the budget.
+    Each stride is as long as the worst case certainly stays within the budget.
     """
     for _ in range(_STRIDES if low else 0):
         accepted, excess = trial(low)
@@ -92,8 +92,8 @@ def nearly_largest_epsilon(
 ) -> Fraction | None:
     """An accepted epsilon of four digits that is close to the largest, in few attempts.
 
-    Where every attempt is a search, the last digits would cost more than they are worth. Once the
-    attempts have used up what they share, it is the largest one that was accepted so far.
+    If every attempt is a search, the last digits would cost more than they are worth. Once the
+    attempts have used up their shared nodes, it is the largest one that was accepted so far.
     """
     if query.epsilon is None:
         return None
@@ -123,7 +123,7 @@ def nearly_largest_epsilon(
 
 
 def _attempted(query: Query, epsilon: Fraction, attempt: Callable[[Query], Trial]) -> Trial:
-    """Whether the query is accepted with another epsilon; with one that it cannot have, it is not.
+    """Whether the query is accepted with another epsilon; False for one that it cannot have.
 
     A grid of noise, for example, can be too fine for a small epsilon.
     """

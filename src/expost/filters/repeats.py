@@ -14,16 +14,19 @@ if TYPE_CHECKING:
 __all__ = ["MOST_REPEATS", "Repeats", "most_repeats"]
 
 MOST_REPEATS = 1_000_000
-"""Where counting ends: a query that tells nothing could be asked for ever."""
+"""Where counting stops: a query that reveals nothing could be asked for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """So many are accepted. One more may be refused, by some responses, or was not counted."""
+    """How many times in a row a query is accepted, whatever the responses.
+
+    One more may be refused after some responses, or counting stopped.
+    """
 
     count: int
     undecided: bool = False
-    """One more is refused because a search ended with the budget between its bounds."""
+    """Whether one more is refused only because a search ended undecided."""
 
 
 def most_repeats(worst_case: Callable[[int], WorstCase], budget: Nats) -> Repeats:

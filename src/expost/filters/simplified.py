@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from expost.filters.account import Account, WorstCase
-from expost.filters.filter import Filter
+from expost.filters.filter import Filter, fits_by_its_epsilon
 from expost.queries import Query
 
 __all__ = ["SimplifiedFilter"]
 
 
+@final
 class SimplifiedFilter(Filter):
-    """Accept while loss + epsilon is within the budget (paper, Algorithm 3).
+    r"""Accept a query while loss + epsilon is within the budget (paper, Algorithm 3).
 
-    Proof: docs/theory/filters.md.
+    .. math:: \max_x \ell(x) - \min_x \ell(x) + \varepsilon \le \varepsilon_g
+
+    It is cheaper than :class:`BayesianFilter` and accepts no more. Proof: docs/theory/filters.md.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
+    >>> bool(xp.SimplifiedFilter(epsilon=2).decide(xp.Odometer(transcript), query))
+    True
     """
 
     kind: ClassVar[str] = "simplified"
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         return account.plus_epsilon(query, times, self.budget)
+
+    def surely_accepts(self, account: Account, query: Query) -> bool:
+        return fits_by_its_epsilon(self.budget, account, query)

@@ -1,14 +1,13 @@
-"""What somebody can know after the responses: beliefs, statements, gains and witnesses.
+"""What an observer can know after the responses: beliefs, statements, gains and witnesses.
 
-A :class:`Belief` says what somebody considers likely, and a :class:`Statement` what they want to
+A :class:`Belief` says what an observer considers likely, and a :class:`Statement` what they want to
 know. :func:`confidence` is how sure the belief makes them of the statement, and
 :func:`knowledge_gain` how much the responses changed that, in nats. It never exceeds the realized
 loss, whatever the belief and the statement; a :func:`witness` shows that the loss can be attained.
 On a box, :class:`Samples` take the place of a belief.
 
 >>> import expost as xp
->>> from expost.knowledge import Statement, confidence
->>> from expost.knowledge.belief import Belief
+>>> from expost.knowledge import Belief, Statement, confidence
 >>> ages = xp.FiniteSet([20, 40, 60, 80])
 >>> before, old = Belief.uniform(ages), Statement(ages, "value >= 60")
 >>> question = xp.perturbation([20, 40, 60, 80], range=(20, 80), epsilon=1)

@@ -35,7 +35,7 @@ _MOST_MEMORY = 1 << 33
 
 @dataclass(frozen=True, init=False, repr=False)
 class Belief:
-    """What somebody believes about a subject: an exact prior over a finite domain.
+    """What an observer believes about a subject: an exact prior over a finite domain.
 
     ``probabilities`` is a mapping from values to probabilities, in which missing values have
     probability 0; or a list in the order of the domain. Decimals and fractions are exact as
@@ -163,11 +163,15 @@ class Belief:
 
 
 def confidence(belief: Belief, statement: Statement) -> Fraction:
-    r"""How sure somebody with this belief is of a statement, exactly.
+    r"""The probability of a statement under a belief, exactly (paper, section 2.2).
 
     .. math:: Q(f) = \sum_x P[f(x)] \, Q(x)
 
-    (Paper, section 2.2.)
+    >>> import expost as xp
+    >>> from expost.knowledge import Belief, Statement
+    >>> ages = xp.FiniteSet([20, 40, 60])
+    >>> confidence(Belief.uniform(ages), Statement(ages, "value >= 40"))
+    Fraction(2, 3)
     """
     expect(belief, Belief, "a Belief")
     expect(statement, Statement, "a Statement")

@@ -1,4 +1,4 @@
-"""Knowledge gain: how much the responses change somebody's confidence in a statement."""
+"""Knowledge gain: how much the responses change the confidence in a statement."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ def gain_ratio(belief: Belief, statement: Statement, transcript: Transcript) -> 
     .. math:: Q(f \mid y) / Q(f)
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
-    >>> from expost.knowledge import Statement
+    >>> from expost.knowledge import Belief, Statement
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> transcript = xp.Transcript(smokes).add(query, 1)
@@ -53,8 +52,7 @@ def knowledge_gain(belief: Belief, statement: Statement, transcript: Transcript)
     out. Its absolute value is at most the realized loss. Proof: docs/theory/knowledge.md.
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
-    >>> from expost.knowledge import Statement
+    >>> from expost.knowledge import Belief, Statement
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> transcript = xp.Transcript(smokes).add(query, 1)

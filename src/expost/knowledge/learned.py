@@ -1,4 +1,4 @@
-"""What somebody has learned about a statement, and how much the budget would have allowed."""
+"""What was learned about a statement, and how much the budget would have allowed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEPT = {"kept": True, "kept with a delta": True, "not kept": False}
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """How sure somebody was of a statement, how sure they are now, and what was possible."""
+    """The confidence in a statement before and after the responses, and its possible range."""
 
     statement: str
     before: Fraction
@@ -35,7 +35,7 @@ class Learned:
     loss: Enclosure
     """The realized loss: no confidence in any statement has changed by more."""
     peak: Enclosure
-    """The largest loss on the way, for somebody who saw only the first responses."""
+    """The largest loss on the way, for an observer who saw only the first responses."""
     budget: Nats | None
     first_refused: int | None
     """The number of the first exchange, from 1, that the filter certainly refuses."""
@@ -70,7 +70,7 @@ class Learned:
 
 
 def learned(replay: Replay, prior: Belief | Samples, statement: str) -> Learned:
-    """What the responses did to the confidence in a statement of somebody with this prior."""
+    """How the responses changed the confidence in a statement, under this prior."""
     transcript = replay.odometer.transcript
     gain: float | None
     if isinstance(prior, Samples):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Scalar
 from expost.errors import InvalidInput, at, expect
+from expost.files.canonical import plain
 from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import items
 from expost.knowledge.grammar import predicate, rows_of
@@ -78,7 +79,7 @@ class Samples:
 class GainEstimate:
     """What samples say about a statement before and after some responses.
 
-    For somebody who believes in exactly these points, ``before`` is exact, and ``after`` and
+    If these points are the belief itself, ``before`` is exact, and ``after`` and
     ``gain`` are exact up to the rounding of doubles. For the distribution that the points were
     drawn from, all three are estimates. :func:`estimated_gain` returns it, and has an example.
     """
@@ -89,6 +90,10 @@ class GainEstimate:
     """In nats: log(after / before); minus infinity if the responses rule the statement out."""
     standard_error: float
     """Of ``gain``, as an estimate for the distribution that the points were drawn from."""
+
+    def tree(self) -> dict[str, Any]:
+        """The estimate as JSON."""
+        return plain({**asdict(self), "before": float(self.before)})
 
 
 def estimated_gain(samples: Samples, statement: Any, transcript: Transcript) -> GainEstimate:

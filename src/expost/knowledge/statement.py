@@ -96,7 +96,7 @@ def _arguments(domain: FiniteSet) -> list[Any]:
 
 
 def read_probability(entry: Any) -> Fraction:
-    """A probability as a person writes it, exactly; True and False are 1 and 0."""
+    """Read a probability exactly as written; True and False are 1 and 0."""
     if isinstance(entry, (bool, np.bool_)):
         return Fraction(bool(entry))
     number = exact(int(entry) if isinstance(entry, np.integer) else entry)

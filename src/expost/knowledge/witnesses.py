@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from expost.domains import Box, FiniteSet, Value, finite
 from expost.errors import InvalidInput, at, expect
+from expost.files.canonical import plain
 from expost.knowledge.belief import Belief, confidence, exact_likelihoods
 from expost.knowledge.gain import nats_of
 from expost.knowledge.statement import Statement
@@ -40,7 +42,7 @@ class Witness:
     before: Fraction
     after: Fraction
     loss: Nats
-    """The exact realized loss; on a box what the two points show of it, exactly."""
+    """The exact realized loss; on a box, the exact lower bound that the two points prove."""
     response: Value | None = None
     """The response that breaks the limit, from :func:`broken_limit`."""
 
@@ -49,25 +51,39 @@ class Witness:
         """The knowledge gain in nats; minus infinity if the loss is infinite."""
         return nats_of(self.after / self.before)
 
+    def tree(self) -> dict[str, Any]:
+        """The witness as JSON; belief and statement follow from the two values."""
+        return plain(
+            {
+                "likeliest": self.likeliest,
+                "unlikeliest": self.unlikeliest,
+                "before": float(self.before),
+                "after": float(self.after),
+                "gain": self.gain,
+                "loss": self.loss.enclosure,
+                "response": self.response,
+            }
+        )
+
 
 def witness(transcript: Transcript, delta: ExactLike) -> Witness:
     r"""Find a belief and a statement whose gain is within ``delta`` nats of the realized loss.
 
-    It proves that somebody may really have learned as much as the loss says. The belief gives the
-    likeliest value a probability p and the unlikeliest one the rest, and the statement is that it
-    is the likeliest. With r the ratio of their likelihoods,
+    It proves that the loss is no overestimate. The belief gives the likeliest value a probability p
+    and the unlikeliest one the rest; the statement says that the value is the likeliest one. With r
+    the ratio of their likelihoods,
 
     .. math:: \log r - \text{gain} = \log(1 + p(r - 1)) \le \delta
               \quad\text{for}\quad p \le \delta / (r - 1) ,
 
     and p is the largest of 1/2, 1/3, … that is small enough.
 
-    On a box the two values are the best points that the search finds, and the belief is over them
-    alone, by columns. Their exact ratio takes the place of the realized loss, which is no less.
+    On a box the two values are the best points that a search finds, and the belief is over them
+    alone. Their exact ratio takes the place of the realized loss, which is at least as large.
 
-    If the loss is infinite, the statement is that it is the unlikeliest value: the responses rule
-    it out, and the gain is minus infinity. (Paper, Lemma 3.2, where delta is about the ratio and p
-    can be above one.) Proof: docs/theory/knowledge.md.
+    If the loss is infinite, the statement is about the unlikeliest value instead: the responses
+    rule it out, and the gain is minus infinity. (Paper, Lemma 3.2, where delta is about the ratio
+    and p can be above one.) Proof: docs/theory/knowledge.md.
 
     >>> import expost as xp
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
@@ -127,7 +143,7 @@ def _between(
 
 
 def broken_limit(query: Query, domain: FiniteSet, epsilon: ExactLike) -> Witness | None:
-    """Find somebody who learns more than ``epsilon`` from a response; None if nobody can.
+    """Find a belief and a statement that gain more than ``epsilon`` from a response, if any do.
 
     The ``response`` of the result changes the confidence in its ``statement`` by more than a
     factor of e^epsilon. Such a witness exists if and only if the query is not epsilon-LDP.

@@ -26,7 +26,7 @@ class Gain(ABC):
     :func:`capacity`.
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import vulnerability
     >>> ages = xp.FiniteSet([30, 40, 50, 60])
     >>> [str(vulnerability(Belief.uniform(ages), goal)) for goal in (Identity(), Tries(2))]
@@ -47,7 +47,7 @@ class Identity(Gain):
     The vulnerability is then the probability of the likeliest value (Bayes vulnerability).
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import vulnerability
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> vulnerability(Belief(smokes, {"no": "3/4", "yes": "1/4"}), Identity())
@@ -63,7 +63,7 @@ class Tries(Gain):
     """Several guesses at the value, worth 1 if one of them is right, as with a password.
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import vulnerability
     >>> pin = xp.FiniteSet(range(10_000))
     >>> vulnerability(Belief.uniform(pin), Tries(3))
@@ -87,7 +87,7 @@ class Property(Gain):
     ``labels`` gives the property of every value, in the order of the domain.
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import vulnerability
     >>> ages = xp.FiniteSet([34, 52, 71])
     >>> old = Property([age >= 60 for age in ages.values])
@@ -120,7 +120,7 @@ class GainMatrix(Gain):
     """Any gains: a row per guess with an entry per value, from 0 to 1 and exact as written.
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import vulnerability
     >>> near = GainMatrix([[1, "1/2", 0], [0, "1/2", 1]])
     >>> near
@@ -164,7 +164,7 @@ class Nearness(Gain):
     values of the domain. The distance of vectors is the sum over their coordinates.
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import vulnerability
     >>> ages = xp.FiniteSet([30, 35, 40])
     >>> vulnerability(Belief.uniform(ages), Nearness(10))

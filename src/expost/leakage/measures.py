@@ -42,7 +42,7 @@ def vulnerability(belief: Belief, gain: Gain) -> Fraction:
     .. math:: V_g(Q) = \max_w \sum_x Q(x)\, g(w, x)
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> vulnerability(Belief(smokes, {"no": "2/3", "yes": "1/3"}), Identity())
@@ -57,7 +57,7 @@ def posterior_vulnerability(belief: Belief, gain: Gain, transcript: Transcript) 
     .. math:: V_g(Q \mid y) = \max_w \sum_x Q(x \mid y)\, g(w, x)
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
@@ -77,7 +77,7 @@ def realized_leakage(belief: Belief, gain: Gain, transcript: Transcript) -> Encl
     Its absolute value is at most the realized loss, whatever the belief and the gain function.
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
@@ -95,7 +95,7 @@ def leakage_history(belief: Belief, gain: Gain, transcript: Transcript) -> tuple
     """The realized leakage at the start and after each exchange, like an odometer's history.
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
@@ -122,7 +122,7 @@ def expected_vulnerability(belief: Belief, gain: Gain, query: Query | Sequence[Q
     ``query`` may also be a list of queries that are all asked, whatever the responses.
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
@@ -148,7 +148,7 @@ def average_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query]) 
     ``query`` may also be a list of queries that are all asked, whatever the responses.
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
@@ -168,7 +168,7 @@ def max_case_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query])
     worst-case loss. ``query`` may also be a list of queries that are all asked.
 
     >>> import expost as xp
-    >>> from expost.knowledge.belief import Belief
+    >>> from expost.knowledge import Belief
     >>> from expost.leakage import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/2", "1/2"]])
@@ -205,7 +205,7 @@ def capacity(
     .. math:: \sup_Q \log V_g(Q \mid y) - \log V_g(Q)
 
     For a transcript, y are its responses. For a query on a ``domain``, y is the worst of its
-    responses. It never exceeds the loss, and bounds what somebody with this goal can gain.
+    responses. It never exceeds the loss, and bounds what an adversary with this goal can gain.
 
     The result is within the nearest doubles for :class:`Identity` and :class:`Property`. For
     other gains its width is at most ``gap``, unless the search reaches its limit of ``nodes``.

@@ -1,4 +1,4 @@
-"""What was realized: the log-likelihood of a transcript, its extremes, and the way there."""
+"""The realized loss of a transcript: its log-likelihood, the extremes of that, and the history."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Searches for the spread max ℓ - min ℓ over a box: of all terms together, or in groups.
 
-The solvers are imported when a search begins, for they bring a compiler with them.
+The solvers are imported when a search begins, because they bring a compiler with them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GROUP = 10
 _STAGES = (16, 128)
 
 Terms = Counter[ScoreTerm]
-"""How often each term is there, in a canonical order: a search depends on it within its gap."""
+"""How often each term occurs, in a canonical order: within its gap, a search depends on it."""
 
 
 def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
@@ -51,8 +51,8 @@ def all_compared(
 ) -> list[Enclosure]:
     """Enclosures that are on one side of a limit, if that can be shown; up to the first above it.
 
-    To be above it takes one good point, and to be within it many nodes: so all of them are looked
-    at for a while before much is spent on any.
+    One good point shows that a loss is above the limit, but many nodes are needed to show that it
+    is within. So each gets a short look before much is spent on any.
     """
     joints = [_start(terms, box) for terms in several]
     for nodes in (*_STAGES, effort.most):
@@ -70,7 +70,7 @@ def _with_groups(
     loss = joint.enclosure
     open_still = loss.lower <= limit < loss.upper and not effort.used_up
     if open_still and terms.total() > _GROUP:
-        # Most often a look at the groups shows that they cannot help, whatever is spent on them.
+        # Usually a look at the groups shows that they cannot help, whatever is spent on them.
         glance = _in_groups(terms, box, _GROUP, replace(effort, nodes=1))
         sums = [math.fsum(part.lowers[side] for part in glance) for side in (0, 1)]
         if any(low < high for low, high in zip(sums, joint.uppers, strict=True)):
@@ -99,8 +99,8 @@ def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> list[BoxSpr
 def _together(partitions: Sequence[Sequence[BoxSpread]]) -> Enclosure:
     """What several partitions of the same terms say about their sum.
 
-    The largest sum is at most the sum of the largest parts, and so is that of its negative: for
-    each the best partition counts. Only a partition that has one part says how large it is.
+    The largest sum is at most the sum of the largest parts, and likewise for its negative: for each
+    of the two, the best partition counts. Only a partition into one part gives a lower bound.
     """
     uppers = [
         min(up(math.fsum(part.uppers[side] for part in parts)) for parts in partitions)

@@ -23,12 +23,12 @@ from expost.transcript import Summand
 
 __all__ = ["Candidate", "ExactExtremes", "ExactSums", "signed"]
 
-# Weights of values that doubles cannot tell apart: looking at so many takes about a second.
+# Weights of values that doubles cannot tell apart: comparing this many takes about a second.
 _MOST_NOTED = 1 << 18
 
 
 class Candidate(NamedTuple):
-    """A value, and by which powers its likelihood differs from that of another one."""
+    """A value, and the powers by which its likelihood differs from that of another one."""
 
     value: int
     powers: Counter[int]
@@ -54,7 +54,7 @@ class ExactExtremes(Protocol):
 def signed(
     sums: NDArray[np.float64], sign: int, among: NDArray[np.bool_] | None
 ) -> NDArray[np.float64]:
-    """Sums or their negatives; what is not among these values is out of the race."""
+    """Sums or their negatives; values that are not among these cannot be extreme."""
     result = sums if sign > 0 else -sums
     return result if among is None else np.where(among, result, -np.inf)
 
@@ -107,7 +107,7 @@ class ExactSums:
         return Nats.of(ExactSum.product(powers))
 
     def _classes(self, values: NDArray[np.intp]) -> list[Candidate]:
-        """Of these values, one for each way in which likelihoods differ from that of the first.
+        """One value for each way in which a likelihood differs from that of the first value.
 
         Nearly all values of a large domain can be tied. Responses that do not tell them apart are
         passed over, and of the others only what differs from the first value is noted.

@@ -1,8 +1,8 @@
 """Two values that the responses tell apart most: what a loss means, by example.
 
 Over a finite domain these are the extremes of the log-likelihood. Over a box they are the best
-points that the search has found: what they prove is worked out exactly, from the weights that are
-sampled, and the loss is no less than that.
+points that a search has found: the ratio of their likelihoods is exact, from the sampled weights,
+and the loss is at least its logarithm.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Apart:
     likeliest: Value
     unlikeliest: Value
     difference: float
-    """Of their log-likelihoods, about; infinite if the responses rule the second one out."""
+    """How far apart their log-likelihoods are, about; infinite if the second is ruled out."""
     others: tuple[int, int] | None
-    """How many more values are as likely as either, as far as doubles tell; None over a box."""
+    """How many other values are as likely as either, as far as doubles can tell; None on a box."""
 
 
 def exact_ratio(tally: Tally, box: Box, above: Point, below: Point) -> Fraction:
@@ -51,7 +51,7 @@ def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> Apart | 
     if not high > low:
         return None
     for place in box.places:
-        # Coordinates that make no difference are the same in both.
+        # Coordinates that make no difference get the same value in both.
         closer = tuple(above[j] if j in place else x for j, x in enumerate(below))
         if _logs(given, closer) <= low:
             below = closer

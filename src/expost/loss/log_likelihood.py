@@ -2,8 +2,8 @@ r"""The log-likelihood of what was answered, over any kind of domain.
 
 .. math:: \ell(x) = \sum_i \log P[Q_i(x) = y_i]
 
-The realized loss is its spread, max ℓ - min ℓ. Whoever wants to know it asks a
-:class:`LogLikelihood`, and only :func:`flat` and :func:`log_likelihood` know which kinds there are.
+The realized loss is its spread, max ℓ - min ℓ. Callers ask a :class:`LogLikelihood`; only
+:func:`flat` and :func:`log_likelihood` know which kinds there are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["LogLikelihood", "flat", "log_likelihood"]
 
 
 class LogLikelihood(Protocol):
-    """ℓ of some responses over a domain. Immutable; an effort matters only to what is searched."""
+    """ℓ of some responses over a domain. Immutable; an effort matters only if there is a search."""
 
     @property
     def searched(self) -> bool:
@@ -56,7 +56,7 @@ class LogLikelihood(Protocol):
 
     @property
     def different(self) -> int:
-        """How many different responses of different queries an exact loss goes through."""
+        """How many different exchanges an exact loss goes through."""
         ...
 
     def add(self, query: Query, position: int) -> Self:
@@ -64,11 +64,11 @@ class LogLikelihood(Protocol):
         ...
 
     def loss(self, effort: Effort) -> Enclosure:
-        """The realized loss, as it is known quickly where it is not searched for."""
+        """The realized loss, as closely as it is known without much work."""
         ...
 
     def closest(self, effort: Effort) -> Enclosure:
-        """The same as closely as it can be known: the doubles around an exact number."""
+        """The same as closely as possible: the nearest doubles around an exact number."""
         ...
 
     def loss_against(self, limit: float, effort: Effort) -> Enclosure:
@@ -77,7 +77,7 @@ class LogLikelihood(Protocol):
 
     @property
     def exact_loss(self) -> Nats:
-        """The same exactly, where it is not searched for."""
+        """The same exactly, unless it is searched for."""
         ...
 
     def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
@@ -89,11 +89,11 @@ class LogLikelihood(Protocol):
         ...
 
     def most_apart(self, effort: Effort) -> Apart | None:
-        """Two values that the responses tell apart most, if any."""
+        """The two values that the responses tell apart most, if any."""
         ...
 
     def utilization(self, loss: Enclosure) -> Enclosure:
-        """The share of the sum of the epsilons that this loss is."""
+        """A loss as a share of the sum of the epsilons."""
         ...
 
     def epsilon_of(self, query: Query) -> Enclosure:
@@ -101,7 +101,7 @@ class LogLikelihood(Protocol):
         ...
 
     def utilization_of(self, query: Query) -> Enclosure:
-        """The least share of its epsilon that a query uses on this domain, whatever was asked."""
+        """The least share of its epsilon that a query uses on this domain."""
         ...
 
 

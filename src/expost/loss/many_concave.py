@@ -35,7 +35,7 @@ _BLOCK = 1024
 def concave_spreads(
     box: Box, queries: Sequence[Query], given: NDArray[np.integer[Any]], gap: float
 ) -> NDArray[np.float64] | None:
-    """Lower and upper ends of many spreads at once; None if these queries are not of that kind."""
+    """Lower and upper ends of many spreads at once; None if the queries do not allow it."""
     ready()
     pairs = [(query.on(box).term(0), query.on(box).term(1)) for query in queries]
     side = concave_side([high for _, high in pairs], box)
@@ -46,7 +46,7 @@ def concave_spreads(
 
 
 def _mirrored(low: ScoreTerm, high: ScoreTerm) -> bool:
-    """Whether two responses differ in sign alone; one term may be flat in hopeless cases."""
+    """Whether two responses differ only in sign; a term may be flat in hopeless cases."""
     negated = tuple(-weight for weight in high.weights), -high.offset
     return (low.weights, low.offset) == negated
 

@@ -1,7 +1,7 @@
 """The spreads of many subjects over a finite domain, all at once.
 
-A subject's log-likelihood is a sum of rows of one table: a row per response that anybody gave, a
-column per value. Proof: docs/theory/realized_loss.md.
+A subject's log-likelihood is a sum of rows of one table: a row per response that occurs, a column
+per value. Proof: docs/theory/realized_loss.md.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def finite_spreads(
 ) -> tuple[Floats, Floats]:
     """Lower and upper bounds of max ℓ - min ℓ of each subject.
 
-    ``codes`` are the terms that subjects add up: those of one from its start to the next. None
-    of them is without any. ``progress`` is told how many subjects are done.
+    ``codes`` are the terms that subjects add up, at least one each: those of a subject go from its
+    start to the next. ``progress`` is called with the number of subjects done.
     """
     logs = np.array([term.logs for term in terms])
     lowest = logs.min(axis=1)
@@ -59,7 +59,7 @@ def _spreads(
     starts: NDArray[np.intp],
     progress: Callable[[int], None],
 ) -> Floats:
-    """The differences of the largest and the smallest sum of each subject, in doubles."""
+    """The largest minus the smallest sum of each subject, in doubles."""
     counts = np.diff(starts)
     longest_first = np.argsort(-counts, kind="stable")
     spreads = np.empty(len(counts))

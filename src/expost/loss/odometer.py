@@ -1,4 +1,4 @@
-"""The odometer: what somebody who sees all of it has learned, as a fold over a transcript."""
+"""The odometer: the realized loss of a transcript, updated exchange by exchange."""
 
 from __future__ import annotations
 
@@ -26,10 +26,18 @@ _ZERO = Enclosure(0.0, 0.0)
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Odometer(Account):
-    """The realized loss after every exchange; it can fall (paper, section 4.2).
+    """Tracks the realized loss along a transcript; it can fall (paper, section 4.2).
 
-    Everything here is a function of the transcript and, over a box, of the effort. :meth:`add`
-    costs one pass over a finite domain; over a box, losses are searched for when asked for.
+    An odometer is immutable, and a function of the transcript and, over a box, of the effort.
+    :meth:`add` costs one pass over a finite domain. Over a box, a loss is searched for when it is
+    first needed.
+
+    >>> import expost as xp
+    >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
+    >>> query = xp.randomized_response(epsilon="1/2")
+    >>> after = start.add(query, "yes").add(query, "no")
+    >>> [round(loss.upper, 6) for loss in after.history], round(after.spent.upper, 6)
+    ([0.0, 0.5, 0.0], 1.0)
     """
 
     transcript: Transcript
@@ -38,9 +46,9 @@ class Odometer(Account):
     """The sum of the epsilons at the start and after each exchange."""
     _effort: Effort
     _passes: Chain[Enclosure]
-    """The realized losses where they are not searched for."""
+    """The realized losses, unless they are searched for."""
     _totals: dict[Rule, Total]
-    """What composition rules that were asked for have summed up."""
+    """The sums of the composition rules that were needed so far."""
 
     def __init__(self, transcript: Transcript, *, effort: Effort | None = None) -> None:
         expect(transcript, Transcript, "a transcript")
@@ -59,7 +67,7 @@ class Odometer(Account):
         return self._grown(self.transcript.add(query, response))
 
     def answered(self, query: Query, position: int) -> Odometer:
-        """The same by the position of the response."""
+        """The same, given the position of the response."""
         return self._grown(self.transcript.answered(query, position))
 
     def _grown(self, transcript: Transcript) -> Odometer:
@@ -79,7 +87,7 @@ class Odometer(Account):
         return longer
 
     def total(self, rule: Rule) -> Total:
-        """What a composition rule sums up over the transcript; kept up to date once asked for."""
+        """The sums of a composition rule over the transcript; updated from the first use on."""
         total = self._totals.get(rule)
         if total is None:
             total, domain = Total(), self.transcript.domain
@@ -125,7 +133,7 @@ class Odometer(Account):
 
     @property
     def closest(self) -> Enclosure:
-        """The same as closely as it can be known: the doubles around it where it is exact."""
+        """The same as closely as possible: the nearest doubles around it if it is exact."""
         return self.loss if self.searched else self.exact_loss.enclosure
 
     @cached_property
@@ -136,13 +144,13 @@ class Odometer(Account):
         return Chain(self.loss_after(count) for count in range(len(self) + 1))
 
     def loss_after(self, count: int) -> Enclosure:
-        """The realized loss after the first so many exchanges."""
+        """The realized loss after the first ``count`` exchanges."""
         return self._after(count).loss(self.effort) if self.searched else self._passes[count]
 
     def loss_against(self, limit: float, count: int | None = None) -> Enclosure:
         """The same, by default now, searched for until it is on one side of a limit.
 
-        Whatever the gap that is wanted, within the limit of nodes.
+        The search ignores the gap, and is limited by nodes.
         """
         count = len(self) if count is None else count
         if not self.searched:
@@ -158,12 +166,12 @@ class Odometer(Account):
     def peak(self) -> Enclosure:
         """The largest realized loss on the way, start and end included.
 
-        It bounds what somebody has learned who saw the beginning, however much, and not the rest.
+        It bounds what anybody has learned who saw only the first responses, however many.
         """
         if not self.searched:
             lower = max(loss.lower for loss in self._passes)
             return Enclosure(lower, max(loss.upper for loss in self._passes))
-        # All these searches together have the limit of one.
+        # All these searches share the limit of one.
         shared = self.prefix(len(self), self.effort.within(self.effort.most))
         return largest_on_the_way(
             self.basic_history, self.loss, shared.loss_after, shared.loss_against,
@@ -171,7 +179,7 @@ class Odometer(Account):
         )  # fmt: skip
 
     def prefix(self, count: int, effort: Effort | None = None) -> Odometer:
-        """The odometer after the first so many exchanges, perhaps with another effort."""
+        """The odometer after the first ``count`` exchanges, perhaps with another effort."""
         if count < len(self):
             return Odometer(self.transcript.first(count), effort=effort or self.effort)
         same = object.__new__(Odometer)
@@ -239,7 +247,7 @@ class Odometer(Account):
 
     @property
     def loss_is_known(self) -> bool:
-        """Whether the loss now is at hand; over a box it is searched for when first asked for."""
+        """Whether the loss is already known; over a box it is searched for when first needed."""
         return not self.searched or "loss" in self.__dict__
 
     @property

@@ -1,8 +1,8 @@
 """ℓ over a box: a sum of functions of affine scores, whose extremes are searched for.
 
 A search stops as soon as the budget is known to be kept or broken. What is found depends on the
-tally, the query, the budget and the effort alone: terms go to the solver in the order of content
-ids and positions. Proof: docs/theory/filters.md.
+tally, the query, the budget and the effort alone: terms go to the solver in an order of their own,
+whatever the order of the responses. Proof: docs/theory/filters.md.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import itemgetter
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from expost.domains import Box, Point
 from expost.filters import WorstCase
@@ -31,9 +32,11 @@ __all__ = ["BoxLogLikelihood"]
 
 # Enough to see that a budget is far away.
 _GLANCE = 16
+# What doubles lose of a sum of epsilons is far less.
+_SURELY = 1 - 1e-9
 
-Entry = tuple[tuple[str, int], ScoreTerm, int]
-"""A response by the content id of its query and its position, its term, and how often."""
+Entry = tuple[tuple[object, ...], ScoreTerm, int]
+"""What a term is sorted by, the term, and how often it is there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,7 @@ class BoxLogLikelihood(Tallied[Box]):
     searched: ClassVar[bool] = True
     different: ClassVar[int] = 0  # nothing but epsilons is summed exactly
     _ordered: list[Entry] | None = field(default=None, repr=False)
-    """The terms by content id and position, as far as they are known already."""
+    """The terms in order, as far as they are known already."""
 
     @classmethod
     def flat(cls, domain: Box) -> BoxLogLikelihood:
@@ -63,29 +66,41 @@ class BoxLogLikelihood(Tallied[Box]):
 
     @property
     def terms(self) -> Counter[ScoreTerm]:
-        """How often each term is there, in the order of content ids and positions."""
+        """How often each term is there, in an order that depends on nothing but what they are."""
         return _counted(self._in_order())
 
     def _in_order(self) -> list[Entry]:
         if self._ordered is None:
-            entries = [
-                ((part.query.content_id, part.position), self._term(part.query, part.position),
-                 part.times)
-                for part in self.tally.summands
-            ]  # fmt: skip
+            terms: Counter[ScoreTerm] = Counter()
+            for part in self.tally:
+                terms[self._term(part.query, part.position)] += part.times
+            entries = [(self._key(term), term, times) for term, times in terms.items()]
+            entries.sort(key=itemgetter(0))
             object.__setattr__(self, "_ordered", entries)
             return entries
         return self._ordered
 
     def _ordered_with(self, query: Query, position: int, times: int) -> list[Entry]:
-        entries, key = self._in_order().copy(), (query.content_id, position)
+        entries, term = self._in_order().copy(), self._term(query, position)
+        key = self._key(term)
         place = bisect_left(entries, key, key=itemgetter(0))
         if place < len(entries) and entries[place][0] == key:
-            _, term, before = entries[place]
-            entries[place] = key, term, before + times
-        else:
-            entries.insert(place, (key, self._term(query, position), times))
+            times += entries.pop(place)[2]
+        entries.insert(place, (key, term, times))
         return entries
+
+    def _key(self, term: ScoreTerm) -> tuple[object, ...]:
+        """All that a term is, so that only equal ones tie; what tells most of them apart is first.
+
+        Equal boxes may have their names in another order.
+        """
+        weights = self._by_name(term.weights)
+        shape = term.epsilon, term.link, term.error, term.window, term.ruler
+        return term.offset, weights, *shape
+
+    @cached_property
+    def _by_name(self) -> itemgetter[Any]:
+        return itemgetter(*self.domain.order)
 
     def _term(self, query: Query, position: int) -> ScoreTerm:
         return query.on(self.domain).term(position)
@@ -104,9 +119,9 @@ class BoxLogLikelihood(Tallied[Box]):
         return self._capped(loss)
 
     def _capped(self, loss: Enclosure) -> Enclosure:
-        """A loss that is far below the sum of the epsilons needs no exact sum to say so."""
-        about = math.fsum(term.epsilon * times for _, term, times in self._in_order())
-        if self._charged is None and loss.upper < 0.999 * about:
+        """A loss that is surely below the sum of the epsilons needs no exact sum to say so."""
+        about = math.fsum([term.epsilon * times for _, term, times in self._in_order()])
+        if self._charged is None and loss.upper < _SURELY * about:
             return loss
         return capped(loss, self.spent)
 
@@ -131,9 +146,9 @@ class BoxLogLikelihood(Tallied[Box]):
         return WorstCase(self._after(query, times - 1, limit, effort).loss + epsilon)
 
     def _sum_of_epsilons(self, query: Query, times: int, budget: Nats) -> WorstCase | None:
-        """What basic composition says, if that is enough; it costs no search."""
+        """The bound of basic composition, if that is enough; it costs no search."""
         charge = query.ceiling(self.domain)
-        # An exact sum goes through all of the tally, and is seldom needed.
+        # An exact sum goes through the whole tally, and is seldom needed.
         sums = WorstCase(
             (self.charged + Added.of(charge) * times).enclosure,
             exact=lambda: self.exact_spent + charge * times,
@@ -144,8 +159,8 @@ class BoxLogLikelihood(Tallied[Box]):
         return replace(sums, loss=Enclosure(0.0, min(sums.loss.upper, most.upper)))
 
     def _after(self, query: Query, times: int, limit: float, effort: Effort) -> WorstCase:
-        """The realized loss after so many responses, at worst, against a limit."""
-        # No response adds more than epsilon, and that is often enough.
+        """The realized loss after several more queries, at worst, against a limit."""
+        # No response adds more than epsilon, and that often decides.
         glance = replace(effort, nodes=min(_GLANCE, effort.most))
         simple = self._at_most_epsilons(query, times, limit, glance)
         if simple.upper <= limit:
@@ -160,7 +175,7 @@ class BoxLogLikelihood(Tallied[Box]):
     def _at_most_epsilons(
         self, query: Query, times: int, limit: float, effort: Effort
     ) -> Enclosure:
-        """The realized loss after some queries, at worst, by the loss now and their epsilons.
+        """Bounds on the worst loss after some queries, from the loss now and their epsilons.
 
         It is at most the sum of the two, and at least their difference, whichever is larger.
         """
@@ -170,9 +185,9 @@ class BoxLogLikelihood(Tallied[Box]):
         return Enclosure(lower, (loss + epsilons).upper)
 
     def _after_some(self, query: Query, times: int, limit: float, effort: Effort) -> WorstCase:
-        """The realized loss after one of the sufficient responses, given so many times.
+        """The worst realized loss over the sufficient responses, each repeated ``times`` times.
 
-        Where it would take too many of them, after a loud one: then there is no upper end.
+        If there are too many of them, after a loud one: then there is no upper end.
         """
         likelihood = query.on(self.domain)
         most = self.spent + query.ceiling(self.domain).enclosure * times
@@ -183,7 +198,7 @@ class BoxLogLikelihood(Tallied[Box]):
         losses = [capped(loss, most) for loss in found]
         for position, loss in zip(tried, losses, strict=True):
             if loss.lower > limit:
-                # One response that breaks the budget is enough; the others may be worse still.
+                # One response that breaks the budget is enough; others may be even worse.
                 response = likelihood.responses[position]
                 return WorstCase(Enclosure(loss.lower, math.inf), response=response)
         lower = max(loss.lower for loss in losses)
@@ -194,7 +209,7 @@ class BoxLogLikelihood(Tallied[Box]):
         return WorstCase(Enclosure(lower, upper), response=likelihood.responses[worst])
 
     def found(self, effort: Effort) -> tuple[Point, Point]:
-        """The likeliest point and the unlikeliest that a search of one decision finds."""
+        """The likeliest and the unlikeliest point that a search within one decision finds."""
         return found_points(self.terms, self.domain, effort.deciding())
 
     def most_apart(self, effort: Effort) -> Apart | None:
@@ -214,8 +229,4 @@ class BoxLogLikelihood(Tallied[Box]):
 
 
 def _counted(entries: Iterable[Entry]) -> Counter[ScoreTerm]:
-    """How often each term is there; different queries may have equal ones."""
-    terms: Counter[ScoreTerm] = Counter()
-    for _, term, times in entries:
-        terms[term] += times
-    return terms
+    return Counter({term: times for _, term, times in entries})

@@ -1,6 +1,6 @@
 """ℓ over a finite set: one double per value, up to a common constant, with one bound on all errors.
 
-What was summed is tallied, so that the exact likelihood ratio of two values can be had where
+What was summed is tallied, so that the likelihood ratio of two values can be worked out exactly if
 doubles are too coarse. Proof: docs/theory/realized_loss.md.
 """
 
@@ -24,6 +24,7 @@ from expost.loss.seen import Seen, enclose, repeated, rounded_sum_error
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import FiniteLikelihood, Query
 from expost.solver import Effort
+from expost.terms.on_set import Term
 from expost.transcript import Exchange, Summand, Tally
 
 __all__ = ["SetLogLikelihood"]
@@ -51,10 +52,14 @@ class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
     @classmethod
     def of(cls, domain: FiniteSet, exchanges: Iterable[Exchange]) -> SetLogLikelihood:
         """ℓ of some exchanges."""
-        total = cls.flat(domain)
-        for exchange in exchanges:
-            total = total.uncharged(exchange.query, exchange.position)
-        return total
+        kept = list(exchanges)
+        start = cls.flat(domain)
+        values, error, highest, lowest = start.values, 0.0, 0.0, 0.0
+        for exchange in kept:
+            term = exchange.query.on(domain).term(exchange.position)
+            values, error, highest, lowest = _sum(values, error, term)
+        values.setflags(write=False)
+        return cls(domain, Tally.of(kept), None, values, error, highest, lowest)
 
     def add(self, query: Query, position: int) -> SetLogLikelihood:
         return self._plus(query, position, self._charged_with(query))
@@ -65,15 +70,7 @@ class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
 
     def _plus(self, query: Query, position: int, charged: Added | None) -> SetLogLikelihood:
         term = query.on(self.domain).term(position)
-        values = self.values + term.logs
-        highest, lowest = float(values.max()), float(values.min())
-        error = rounded_sum_error(self.error, term.error, highest, lowest)
-        middle = (highest + lowest) / 2
-        if math.isfinite(middle) and abs(middle) > 1 + highest - lowest:
-            # A common constant says nothing; without it the sums, and so their errors, stay small.
-            # Every value is between middle/2 and 2·middle: the differences are exact (Sterbenz).
-            values -= middle
-            highest, lowest = highest - middle, lowest - middle
+        values, error, highest, lowest = _sum(self.values, self.error, term)
         values.setflags(write=False)
         tally = self.tally.plus(query, position)
         return SetLogLikelihood(self.domain, tally, charged, values, error, highest, lowest)
@@ -124,3 +121,17 @@ class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
             self.highest - self.lowest,
             (len(top) - 1, len(bottom) - 1),
         )
+
+
+def _sum(values: Floats, error: float, term: Term) -> tuple[Floats, float, float, float]:
+    """ℓ with one more term: its values, their error, and the largest and the smallest of them."""
+    values = values + term.logs
+    highest, lowest = float(np.maximum.reduce(values)), float(np.minimum.reduce(values))
+    error = rounded_sum_error(error, term.error, highest, lowest)
+    middle = (highest + lowest) / 2
+    if math.isfinite(middle) and abs(middle) > 1 + highest - lowest:
+        # A common constant says nothing; without it the sums, and so their errors, stay small.
+        # Every value is between middle/2 and 2·middle: the differences are exact (Sterbenz).
+        values -= middle
+        highest, lowest = highest - middle, lowest - middle
+    return values, error, highest, lowest

@@ -22,7 +22,7 @@ from expost.numbers import INFINITE, Nats
 __all__ = ["ToldFrom", "exact_spread_apart", "widest_pair"]
 
 ToldFrom = Callable[[int], NDArray[np.bool_]]
-"""The values that can be told from a value: those outside of its class."""
+"""The values that can be told from a given one: those outside its class."""
 
 
 def widest_pair(
@@ -66,7 +66,7 @@ class _Extreme(Protocol):
 def _widest_pairs(extreme: _Extreme, told_from: ToldFrom) -> list[tuple[Candidate, Candidate]]:
     """One or two pairs among which is a widest one of those that are told apart.
 
-    Where both extremes are in one class, one of them and a value outside of that class.
+    If both extremes are in one class, one of them and a value outside that class.
     """
     high, low = extreme(1), extreme(-1)
     others = told_from(high.value)

@@ -1,4 +1,4 @@
-"""The largest realized loss on the way, where every single one has to be searched for."""
+"""The largest realized loss on the way, if every single one has to be searched for."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def largest_on_the_way(
 ) -> Enclosure:
     """An enclosure of the largest loss after any number of exchanges.
 
-    No exchange changes the loss by more than its epsilon, up or down, so what is known of one place
-    bounds all others by the sums of the epsilons up to there. Where that bound is highest is looked
-    at next, until nothing is left above what was found by more than the gap. Each place is looked
-    at once. Proof: docs/theory/filters.md.
+    No exchange changes the loss by more than its epsilon, up or down, so a loss at one place bounds
+    all others by the sums of the epsilons between. The search goes next to where that bound is
+    highest, and ends when no bound exceeds what was found by more than the gap. It visits each
+    place at most once. Proof: docs/theory/filters.md.
     """
     lowers = np.array([sum_.lower for sum_ in sums])
     uppers = np.array([sum_.upper for sum_ in sums])
@@ -50,7 +50,7 @@ def largest_on_the_way(
         waiting[place] = False
         loss = loss_against(reached + gap, place)
         if loss.upper > reached + gap:
-            # It is higher than all before, so how high is worth knowing.
+            # It is the highest so far, so its height is worth knowing.
             loss = loss_after(place)
         reached = max(reached, loss.lower)
         bounds = seen(bounds, place, loss.upper)

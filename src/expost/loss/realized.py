@@ -1,4 +1,4 @@
-"""What was realized, what could be at worst, and how much of it was used."""
+"""The realized loss, the worst case, and the share of one in the other."""
 
 from __future__ import annotations
 
@@ -31,14 +31,22 @@ def realized_loss(
     group: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Enclosure:
-    r"""The knowledge that an analyst who sees all of these responses has gained, at most.
+    r"""The most that an analyst can have learned from these responses, in nats.
 
     .. math:: \max_x \ell(x) - \min_x \ell(x), \quad \ell(x) = \sum_i \log P[Q_i(x) = y_i]
 
-    Infinite where a likelihood is zero. Over a finite domain the enclosure is the nearest doubles
-    around the exact value. Over a box it is as wide as ``gap``, or wider if that takes more than
-    ``nodes`` nodes; the other options are those of :class:`Effort`. Act on ``upper``. Proofs:
-    docs/theory/realized_loss.md, docs/theory/extrema.md.
+    It is infinite if the responses rule a value out. Over a finite domain the enclosure is the
+    nearest doubles around the exact value. Over a box it is as wide as ``gap``, or wider if that
+    takes more than ``nodes`` nodes; the other options are those of :class:`Effort`. Act on
+    ``upper``. Proofs: docs/theory/realized_loss.md, docs/theory/extrema.md.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes")
+    >>> round(xp.realized_loss(transcript).upper, 6)
+    1.0
+    >>> round(xp.realized_loss(transcript.add(query, "no")).upper, 6)
+    0.0
     """
     expect(transcript, Transcript, "a transcript")
     total = log_likelihood(transcript.domain, transcript.exchanges)
@@ -46,9 +54,14 @@ def realized_loss(
 
 
 def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
-    r"""The guarantee of a query before any response: its epsilon, from its probabilities.
+    r"""What a query guarantees before any response: its epsilon, from its probabilities.
 
     .. math:: \max_y \log \frac{\max_x P[Q(x) = y]}{\min_x P[Q(x) = y]}
+
+    >>> import expost as xp
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> round(worst_case_loss(query, xp.FiniteSet(["no", "yes"])).upper, 6)
+    1.098612
     """
     check_query(query)
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
@@ -72,12 +85,18 @@ def utilization(asked: Query, domain: Domain) -> Enclosure: ...
 @overload
 def utilization(asked: Transcript) -> Enclosure: ...
 def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Enclosure:
-    """The share of its guarantee that a query or a composition uses (paper, section 3.3).
+    """The share of its guarantee that a query or a transcript uses (paper, section 3.3).
 
-    Of a query: the smallest loss that one of its responses realizes, over its worst case. It is 1
-    exactly if the query fully utilizes its budget. Of a transcript: the realized loss over the sum
-    of the epsilons. Zero where nothing was to be used. Where both are infinite there is no such
-    share, and it is anywhere from 0 to 1.
+    For a query it is the smallest loss that one of its responses realizes, divided by its worst
+    case: 1 exactly if the query fully utilizes its budget. For a transcript it is the realized loss
+    divided by the sum of the epsilons. It is 0 if that sum is, and the enclosure is [0, 1] if both
+    are infinite.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
+    >>> round(utilization(transcript).upper, 6)
+    0.0
     """
     if isinstance(asked, Transcript):
         total = log_likelihood(asked.domain, asked.exchanges)

@@ -1,4 +1,4 @@
-"""Every exchange of a transcript, decided again on what came before it."""
+"""Replay: every exchange of a transcript is decided again, on what came before it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["Replay", "replay", "replayed"]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Whether a budget was kept, by every decision and not by the end, and the loss on the way.
+    """Whether a budget was kept at every exchange, and the largest loss on the way.
 
-    ``kept`` is a fact about the transcript: whether the condition of the filter that it names held
-    at every exchange, given those before. None where a search could not tell, or no filter is
-    named. Proof: docs/theory/filters.md.
+    :func:`replay` returns it. ``kept`` is a fact about the transcript: whether the condition of its
+    filter held at every exchange, given those before. It is None if a search could not tell, or if
+    the transcript names no filter. Proof: docs/theory/filters.md.
     """
 
     kept: bool | None
@@ -68,7 +68,7 @@ class Replay:
         )
 
     def course(self) -> dict[str, Any]:
-        """Of that, what is about the way and not about the end."""
+        """The part of it that is about the course, not the end."""
         return plain(
             {
                 "budget_kept": self.kept,
@@ -96,13 +96,23 @@ def replay(
     nodes: int = NODES,
     progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
-    """Decide every exchange again, by the filter that the transcript names, on what came before.
+    """Check whether a transcript kept its budget, by deciding every exchange again.
 
-    On a box ``gap`` is for the losses, and all decisions together have ``nodes``; more of them turn
-    undecided into kept or not kept, never one of those into the other. On a finite domain
-    everything is decided, unless exact comparisons of very long transcripts take more than these:
-    each counts as a node for every four different responses. ``progress`` is told how many
-    exchanges of how many were decided.
+    On a box, ``gap`` is for the losses, and all decisions together share ``nodes``. More nodes can
+    turn undecided into kept or not kept, and never one of those into the other. On a finite domain
+    everything is decided, unless the exact comparisons of a very long transcript take more than
+    ``nodes``: each counts as one for every four different responses. ``progress`` is called with
+    the number of exchanges decided and their total.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> start = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
+    >>> up_and_down = start.add(query, "yes").add(query, "yes").add(query, "no")
+    >>> found = xp.replay(up_and_down)
+    >>> found.kept, found.first_refused
+    (False, 2)
+    >>> round(found.peak.upper, 6), round(found.loss.upper, 6)
+    (2.0, 1.0)
     """
     expect(transcript, Transcript, "a transcript")
     return replayed(transcript, Effort(gap, nodes), progress)
@@ -111,7 +121,7 @@ def replay(
 def replayed(
     transcript: Transcript, effort: Effort, progress: Callable[[int, int], None] | None = None
 ) -> Replay:
-    """The same by an effort."""
+    """The same, with an :class:`Effort`."""
     guard = transcript.filter
     shared = effort.within(effort.most)
     odometer = Odometer(transcript.first(0), effort=shared)
@@ -124,7 +134,7 @@ def replayed(
             first_refused = number if accepted is False else None
             kept = kept and accepted is True
         odometer = odometer.answered(exchange.query, exchange.position)
-    odometer = odometer.with_effort(effort)  # which shares its nodes with nobody
+    odometer = odometer.with_effort(effort)  # with nodes of its own
     loss = odometer.closest
     if guard is not None and odometer.searched:
         loss = guard.realized(odometer)

@@ -100,7 +100,9 @@ class Seen:
 
 def rounded_sum_error(first: float, second: float, highest: float, lowest: float) -> float:
     """The error of sums between these extremes whose parts have these errors."""
-    magnitude = max((abs(x) for x in (highest, lowest) if math.isfinite(x)), default=0.0)
+    magnitude = max(abs(highest), abs(lowest))
+    if magnitude == math.inf:
+        magnitude = abs(highest) if math.isfinite(highest) else 0.0
     return 0.0 if first == second == magnitude == 0 else up(up(first + second) + UNIT * magnitude)
 
 

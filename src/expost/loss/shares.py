@@ -10,7 +10,7 @@ __all__ = ["capped", "part_of", "share_between", "share_of"]
 
 
 def share_of(used: Nats, whole: Nats) -> Enclosure:
-    """How much of a whole was used, from 0 to 1; nothing of nothing is 0."""
+    """How much of a whole was used, from 0 to 1; 0 of 0 is 0."""
     if used == whole and not whole.is_infinite:
         used_up = 1.0 if whole > Nats() else 0.0
         return Enclosure(used_up, used_up)
@@ -20,16 +20,16 @@ def share_of(used: Nats, whole: Nats) -> Enclosure:
 
 
 def part_of(used: Enclosure, whole: Enclosure) -> Enclosure:
-    """The same, where only enclosures are known."""
+    """The same, given enclosures."""
     share = share_between(used, whole)
     return Enclosure(min(1.0, share.lower), min(1.0, share.upper))
 
 
 def share_between(used: Enclosure, whole: Enclosure) -> Enclosure:
-    """The same of a budget: what is held against it may be above it, or infinite."""
+    """The same for a budget: what counts against it may be above it, or infinite."""
     if used.upper == 0 or whole.upper == 0:
         return Enclosure(0.0, 0.0)
-    if whole.upper == math.inf:  # of infinity, what is infinite can be any share
+    if whole.upper == math.inf:  # infinity can be any share of infinity
         return Enclosure(0.0, math.inf)
     if used.lower == math.inf:
         return used
@@ -38,5 +38,5 @@ def share_between(used: Enclosure, whole: Enclosure) -> Enclosure:
 
 
 def capped(loss: Enclosure, most: Enclosure) -> Enclosure:
-    """Rounding, or an unfinished search, never lifts a loss above what basic composition says."""
+    """The loss, which rounding or an unfinished search never lifts above basic composition."""
     return Enclosure(loss.lower, max(loss.lower, min(loss.upper, most.upper)))

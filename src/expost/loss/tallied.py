@@ -1,4 +1,4 @@
-"""What ℓ is about on any kind of domain: the responses, counted, and what was charged for them."""
+"""What every ℓ has: the counted responses, and what was charged for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Tallied(Generic[D]):
     domain: D
     tally: Tally
     _charged: Added | None = field(repr=False)
-    """As far as it was gone on with; else it is summed up when asked for."""
+    """If it is known from the exchange before; otherwise it is summed when first needed."""
 
     @cached_property
     def charged(self) -> Added:

@@ -178,8 +178,8 @@ class Added:
     @classmethod
     def of(cls, amount: Nats) -> Added:
         """The sum of one amount."""
-        if amount.ratio == 1 and amount.rational.denominator <= _SHORT:
-            return cls(amount.rational)
+        if amount.is_rational and (rational := amount.rational).denominator <= _SHORT:
+            return cls(rational)
         return cls(rest=amount.enclosure)
 
     def __add__(self, other: Added) -> Added:

@@ -46,12 +46,13 @@ def exp(x: NDArray[np.float64]) -> NDArray[np.float64]:
     [1.0, 2.718281828459]
     """
     # Beyond these bounds the result is 0 or infinite anyway.
-    x = np.clip(x, -746.0, 710.0)
+    x = np.minimum(np.maximum(x, -746.0), 710.0)
     power = np.rint(x * _PER_LN2)
     rest = (x - power * _LN2_HIGH) - power * _LN2_LOW
     series = np.full_like(rest, _COEFFICIENTS[0])
     for coefficient in _COEFFICIENTS[1:]:
-        series = series * rest + coefficient
+        series *= rest
+        series += coefficient
     # Two factors, because a single one may not be a normal double; only the last product rounds.
     half = np.floor(power / 2).astype(np.int32)
     other = power.astype(np.int32) - half
@@ -72,10 +73,14 @@ def normal(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     size = np.minimum(np.abs(x), _FAR)
     square = size * size
+    largest = float(square.max(initial=0.0))
     term = size
     total = size
     for n in range(1, _STEPS):
         term = term * square / (2 * n + 1)
-        total = total + term
+        before, total = total, total + term
+        # Terms fall from where 2n + 1 is above the square: what changes nothing then never will.
+        if n % 8 == 0 and 2 * n + 1 > largest and (total == before).all():
+            break
     above = np.minimum(0.5, _ROOT * exp(-0.5 * square) * total)
     return np.asarray(np.where(x < 0, 0.5 - above, 0.5 + above))

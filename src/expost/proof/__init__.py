@@ -1,4 +1,4 @@
-"""Losses with a proof, and the checker that needs nothing else."""
+"""Losses with a proof, and ``verify.py``, which checks the proof and needs nothing else."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What proves that a realized loss is at most a number, for anybody to check.
+"""Proofs of upper bounds on realized losses, for anybody to check.
 
-``verify.py`` is the checker; it stands alone and believes nothing that is said here.
+``verify.py`` is the checker; it stands alone and trusts nothing that is done here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LITTLE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A proof of an upper bound on a realized loss."""
+    """A proof of an upper bound on a realized loss; :func:`certificate` returns it."""
 
     loss: Decimal
     """The bound that is proved, in nats."""
@@ -55,7 +55,7 @@ class Certificate:
 
     @property
     def leaves(self) -> int:
-        """In how many parts the domain is looked at."""
+        """Into how many parts the proof cuts the domain."""
         return len(_leaves(self.document.get("groups", [])))
 
     def tree(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Certificate:
         return self.verdict.tree()
 
     def save(self, path: str | os.PathLike[str]) -> int:
-        """Write the file, and say how many bytes it has."""
+        """Write the proof as a file, and return its size in bytes."""
         return Path(path).write_bytes(self.encode())
 
 
@@ -83,12 +83,20 @@ def certificate(
     nodes: int = NODES,
     progress: Callable[[int], None] | None = None,
 ) -> Certificate:
-    """A proof that the realized loss of a transcript is at most a number.
+    """Prove an upper bound on the realized loss of a transcript, for others to check.
 
-    Over a box the number is within ``gap`` of the loss, or further if that takes more than
-    ``nodes`` nodes. Where the transcript names a budget of the loss that a smaller gap may show to
-    be enough, the search goes on. ``progress`` is called with the number of leaves so far. Why such
-    a proof proves it: docs/theory/certificates.md.
+    ``verify.py`` checks the proof without this package. Over a box the bound is within ``gap`` of
+    the loss, or further away if that takes more than ``nodes`` nodes. The search continues if a
+    smaller gap may show that the transcript's budget is enough. ``progress`` is called with the
+    number of leaves so far. Why such a proof is valid: docs/theory/certificates.md.
+
+    >>> import expost as xp
+    >>> from expost.proof import certificate, verify
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes")
+    >>> proof = certificate(transcript)
+    >>> proof, verify.verify(transcript.to_json(), proof.encode().decode()).loss <= 1
+    (Certificate(loss at most 1.000000000), True)
     """
     expect(transcript, Transcript, "a transcript")
     effort = Effort(gap, nodes)
@@ -114,7 +122,7 @@ def certificate(
 
 
 def _finer(draft: _Draft, verdict: verify.Verdict, effort: Effort) -> Effort | None:
-    """A smaller gap, if the loss is not known to be above the budget and may be shown not to be."""
+    """A smaller gap, if the loss may be shown to be within the budget; None otherwise."""
     if verdict.budget is None or verdict.shows_end_within_budget or draft.box is None:
         return None
     lower = realized_loss(draft.transcript, gap=effort.gap, nodes=effort.most).lower
@@ -131,7 +139,7 @@ class _Draft:
 
     transcript: Transcript
     box: Box | None
-    """What there is to search, if anything."""
+    """What to search, if anything."""
     tree: dict[str, Any]
     text: str
     statement: Any
@@ -146,7 +154,7 @@ class _Draft:
         return cls(transcript, box, tree, text, verify.read_transcript(text), progress)
 
     def proof(self, effort: Effort) -> Certificate:
-        loss, _ = self._checked([])  # so that nothing is searched for what cannot be checked
+        loss, _ = self._checked([])  # no search for what cannot be checked
         groups: list[dict[str, Any]] = []
         if self.box is not None:
             found = _Blocks.of(self.transcript, self.box, self.statement, effort)
@@ -173,7 +181,7 @@ class _Draft:
         return Certificate(stated, document, verify.judged(stated, self.statement, leaves, work))
 
     def _checked(self, groups: list[dict[str, Any]]) -> tuple[Decimal, list[Decimal]]:
-        """The loss that they prove, and the bounds of their leaves, as the checker finds them."""
+        """The loss that the groups prove, and the bounds of leaves, as the checker finds them."""
         bounds: list[Decimal] = []
 
         def note(_leaf: Any, bound: Decimal, _place: str) -> None:
@@ -200,7 +208,7 @@ class _Blocks:
     box: Box
     found: list[Block]
     indices: list[list[int]]
-    """The exchanges of every term; those that are alike are one."""
+    """The exchanges of every term; equal exchanges share one."""
     known: list[_Known]
 
     @classmethod
@@ -241,7 +249,7 @@ class _Blocks:
                     "smallest": _nodes(block.smallest, own_terms, self.box, -1, curved=curved),
                 }
             )
-        # What varies by as much as its epsilon is charged that in no group as well.
+        # A term that varies by as much as its epsilon is charged the same without a group.
         constant = [term for term in sorted(left) if self.known[term].is_certain]
         if constant:
             leaf = {"multipliers": [0] * len(constant), "tangents": [[]] * len(constant)}
@@ -262,7 +270,7 @@ class _Known:
     scale: float
     shift: float
     weights: list[float]
-    """Those of the checker's score, as doubles."""
+    """The weights of the checker's score, as doubles."""
 
     @classmethod
     def of(cls, own: verify.Term, times: int, term: ScoreTerm, box: Box) -> _Known:
@@ -281,7 +289,7 @@ class _Known:
 
 
 def _unclipped(term: verify.Term, columns: Any) -> bool:
-    """Whether a term is linear in what the checker makes of the whole box."""
+    """Whether the checker finds a term linear on the whole box."""
     low, high = verify.score_range(term.a, term.c, verify.everywhere(columns))
     return term.curve.kind == "linear" and term.curve.low <= low <= high <= term.curve.high
 
@@ -306,7 +314,7 @@ def _nodes(
 
 
 def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool) -> dict[str, Any]:
-    """A leaf in the units of the checker, with the points where tangents will do best."""
+    """A leaf in the units of the checker, with the best points for tangents."""
     lam = _short(own.scale * y for own, y in zip(known, step.multipliers.tolist(), strict=True))
     pairs = list(zip(known, step.curvatures.tolist(), strict=True))
     q = [_curvature(own.term.curve, own.scale * (own.scale * y)) for own, y in pairs]
@@ -334,7 +342,7 @@ def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool)
 
 
 def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list[float]:
-    """A little more than the solver's; at columns that are fixed a lot, which costs nothing."""
+    """A little more than the solver's diagonal; much more at fixed columns, which costs nothing."""
     result = []
     for place, column in enumerate(box.order):
         least = step.diagonal.get(column, 0.0)
@@ -349,7 +357,7 @@ def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list
 
 
 def _short(numbers: Iterable[float]) -> list[float]:
-    """A few digits: any multipliers will do, and the bound hardly changes."""
+    """A few digits: any multipliers are valid, and the bound hardly changes."""
     return [float(f"{x:.{_DIGITS}g}") for x in numbers]
 
 

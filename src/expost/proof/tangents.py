@@ -1,6 +1,6 @@
-"""Where tangents prove most: near the largest values of a curve, as far as it is concave there.
+"""The best points for tangents: near the largest values of a curve, if it is concave there.
 
-Doubles will do. The checker takes any point where the curve is concave, and sees to that itself.
+Doubles will do. The checker takes any point where the curve is concave, and checks that itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def tangents(
 ) -> list[float]:
     """Points near the maxima of m ψ(t) - λt - q/2 (t - middle)² where it is concave.
 
-    None where the checker's own choice, a kink, is best.
+    None if the checker's own choice, a kink, is best.
     """
     if curve.kind in ("laplace", "piecewise") or not low < high:
         return []

@@ -1,7 +1,7 @@
 """Searches that remember why: a tree of cuts, and in each leaf the multipliers of its bound.
 
-Nodes are not tightened here, so that whoever checks the proof needs to know cuts and multipliers
-only. That takes more nodes than a search that need not explain itself.
+Nodes are not tightened here, so that a checker needs only cuts and multipliers. That takes more
+nodes than a search that need not explain itself.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class Leaf:
 
 Split = ScoreSplit | CoordinateSplit | EndsSplit
 Proof = list[Split | Leaf]
-"""A tree, parent first, then all that is below its cut, then all that is above."""
+"""A tree: a node comes before everything below its cut, and that before everything above it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Terms, by their index, and why neither their sum nor its negative is larger anywhere."""
+    """Terms, by their index, and proofs that bound their sum and its negative."""
 
     terms: tuple[int, ...]
     largest: Proof
@@ -102,7 +102,7 @@ def prove(
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """How the normal form of a side was made: by a sign, and by powers of two for coordinates."""
+    """How the normal form of a side was made: a sign, and powers of two for coordinates."""
 
     columns: Sequence[int]
     exponents: Sequence[int]

@@ -5,16 +5,15 @@
 This file is a program of its own. It needs Python 3.11 or later and nothing else, and shares no
 code with the solver whose work it checks. It works out every likelihood from the queries, and takes
 from the proof only how to cut the domain into parts, and which multipliers and tangents to use in
-each. Whatever those are, the bound that they give holds; the proof is good if it is as stated.
+each. Whatever those are, the bound that they give is valid. The proof holds if that is as stated.
 
-What is proved is about the end of a transcript. Whether a budget was kept on the way is another
-question. Exit codes: 0 the proof holds, 1 it fails, 2 a file cannot be read, 3 it holds and does
-not show that the loss at the end is within the budget of the transcript's filter, 70 this program
-is broken.
+The proof is about the end of a transcript, not about whether a budget was kept on the way. Exit
+codes: 0 the proof holds, 1 it fails, 2 a file cannot be read, 3 it holds but does not show that the
+loss at the end is within the budget of the transcript's filter, 70 this program is broken.
 
 Sums and products are exact here. Quotients, exponentials and logarithms have 40 digits, and every
-bound is lifted by 1e-27 of what it is made of, which is far more than those can lose. A loss that
-may be all of its budget is compared with it in integers.
+bound is raised by 1e-27 of what it is made of, which is far more than those can lose. A loss that
+may equal its budget is compared with it in integers.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from functools import cache, cached_property, cmp_to_key, lru_cache, partial
@@ -38,14 +37,14 @@ from typing import Any, NamedTuple
 __all__ = ["Failed", "Verdict", "verify"]
 
 EXACT = Context(prec=20_000)
-EXACT.traps[Inexact] = True  # what would have to be rounded is an error
+EXACT.traps[Inexact] = True  # rounding is an error
 ROUNDED = Context(prec=40)
 UP = Context(prec=40, rounding=ROUND_CEILING)
 DOWN = Context(prec=40, rounding=ROUND_FLOOR)
-TINY = Decimal("1e-27")  # what a bound is lifted by, in proportion to what it is made of
+TINY = Decimal("1e-27")  # what a bound is raised by, relative to what it is made of
 AGREE = Decimal("1e-9")  # how far a bound may be below what the proof says it is
 LARGEST = 1 << 26  # bytes of a file
-VALUES = 1 << 23  # of lists, dictionaries and numbers in a file
+VALUES = 1 << 23  # lists, dictionaries and numbers in a file
 ROOM = 300_000  # units of work, of some 12 microseconds, for every megabyte of both files
 LONGEST = 1 << 18  # bits of a likelihood that is written out
 NOT_SHOWN = 3  # the exit code
@@ -53,11 +52,14 @@ NO, ONE, TWO, ENDLESS = Decimal(0), Decimal(1), Decimal(2), Decimal("inf")
 UNIT = TWO**-53  # the relative rounding of doubles
 
 Numbers = Sequence[Decimal]
+Range = tuple[Decimal, Decimal]
 Exact = Fraction | int
 Seen = Callable[[Any, Decimal, str], None]
 EXACT_FIELDS = {
     "epsilon", "delta", "sensitivity", "grid", "sigma", "probabilities", "utility",
 }  # fmt: skip
+PURE = ("basic", "simplified", "bayesian")  # filters whose budget is one of the loss
+WITH_DELTA = ("composition", "approximate")  # and those whose budget is not
 BAD_SHAPE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
 
@@ -66,7 +68,7 @@ class Failed(Exception):
 
 
 class Work:
-    """What may still be done: no small files shall keep anybody busy for long."""
+    """How much work is left: small files must not keep the checker busy for long."""
 
     def __init__(self, *texts: str) -> None:
         self.room = ROOM * max(1.0, sum(map(len, texts)) / 2**20)
@@ -76,7 +78,7 @@ class Work:
         need(self.room >= 0, "its length: to check it is too much work for files of this size")
 
     def spare(self, units: float) -> bool:
-        """Whether there is room for what need not be done; then it is begun."""
+        """Whether there is room for optional work; if so, it is begun."""
         enough = units <= self.room
         self.room -= units * enough
         return enough
@@ -85,8 +87,9 @@ class Work:
 class Verdict(NamedTuple):
     """What was proved: at the end of the transcript the realized loss is at most ``loss``.
 
-    ``budget`` is that of the filter, rounded down: None without one, or if it has a delta and so
-    does not limit the loss. ``exactly`` says that the loss is within it, without any rounding.
+    ``budget`` is that of the filter, rounded down. It is None if there is no filter, or one with a
+    delta, which does not limit the loss. ``exactly`` says that an exact comparison showed the loss
+    to be within the budget.
     """
 
     loss: Decimal
@@ -96,11 +99,11 @@ class Verdict(NamedTuple):
 
     @property
     def shows_end_within_budget(self) -> bool | None:
-        """True or False: this proof shows it or does not. None: there is no such budget."""
+        """Whether this proof shows it; None if there is no such budget."""
         return None if self.budget is None else self.exactly or self.loss <= self.budget
 
     def tree(self) -> dict[str, Any]:
-        """What was proved, as JSON, which has no infinity."""
+        """What was proved, as JSON; infinity is ``"inf"``."""
         loss = float(rounded_up(self.loss))
         return {
             "loss": loss if math.isfinite(loss) else str(loss),
@@ -110,7 +113,7 @@ class Verdict(NamedTuple):
 
     @property
     def about_budget(self) -> str:
-        """The same in words; none if there is no such budget."""
+        """The same in words; empty if there is no such budget."""
         if self.budget is None:
             return ""
         if self.shows_end_within_budget:
@@ -155,7 +158,7 @@ def agree(found: Decimal, stated: str, place: str) -> None:
 
 
 def judged(loss: Decimal, transcript: Any, leaves: int, work: Work) -> Verdict:
-    """A loss beside the budget; exactly, where it is above it by no more than rounding may do."""
+    """Compare a loss with the budget; exactly, if it is above by no more than a rounding."""
     named, budget = read_filter(transcript.get("filter"))
     if budget is None or not budget < loss <= budget + AGREE:
         return Verdict(loss, budget, leaves)
@@ -164,19 +167,19 @@ def judged(loss: Decimal, transcript: Any, leaves: int, work: Work) -> Verdict:
 
 
 def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
-    """Whether the loss is surely at most a budget, which may be all of it to the last digit.
+    """Whether the loss is certainly at most a budget, which it may equal to the last digit.
 
-    An epsilon is rational, and no loss over a finite domain is, which is the logarithm of a
-    rational (Lindemann). But a sum of epsilons is, and no loss is above that. A ratio is compared
-    with that of the largest and the smallest likelihood, in integers.
+    An epsilon is rational. A positive loss over a finite domain is not, being the logarithm of a
+    rational (Lindemann), but the sum of the epsilons is, and no loss exceeds that. A ratio is
+    compared with that of the largest and the smallest likelihood, in integers.
     """
     domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
     asked = [exchange["query"] for exchange in exchanges]
     kinds = {query["kind"] for query in asked}
     if name == "epsilon":
-        # What these have for an epsilon need not be one, or is not looked at here.
-        free = kinds & {"channel", "exponential_mechanism", "geometric"}
-        return not free and sum_of([exact(query["epsilon"]) for query in asked]) <= limit
+        if not all(KINDS[kind].nominal for kind in kinds):
+            return False
+        return sum_of([exact(query["epsilon"]) for query in asked]) <= limit
     if (
         not isinstance(domain, Values)
         or not all(KINDS[kind].weights for kind in kinds)
@@ -211,9 +214,9 @@ def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
 
 
 def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
-    """The largest log-likelihood less the smallest one, or a bound on that."""
+    """The largest minus the smallest log-likelihood, or a bound on that."""
     domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
-    names = names_of(exchanges)  # what is equal is worked out once
+    names = names_of(exchanges)  # equal exchanges are worked out once
     different = dict(zip(names, exchanges, strict=True)).values()
     work.begin(sum(work_on_query(exchange["query"], domain) for exchange in different))
     meaning: Any = logs_on_values if isinstance(domain, Values) else read_term
@@ -240,14 +243,14 @@ def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
 
 
 def names_of(exchanges: Any) -> list[tuple[str, str]]:
-    """Equal for equal exchanges. What is named by an id is one object, and is looked at once."""
+    """Names that are equal for equal exchanges; a query given by its id is shown once."""
     queries = {id(query := exchange["query"]): query for exchange in exchanges}
     shown = {which: repr(query) for which, query in queries.items()}
     return [(shown[id(each["query"])], repr(each["response"])) for each in exchanges]
 
 
 def work_on_query(query: Any, domain: Values | list[Column]) -> float:
-    """About how much there is to do for a query, by the size of what is given."""
+    """About how much work a query is, by its size."""
     if not isinstance(domain, Values):
         return 10 + len(domain) / 2
     kind = kind_of(query)
@@ -269,7 +272,7 @@ def read(text: str, what: str) -> Any:
             raise Failed(f"{what}: a field is given twice")
         return dict(pairs)
 
-    # Of what a proof has, any number will do, and short ones do well.
+    # In a proof any number will do, and short ones are enough.
     parse = partial(number, longest=40) if what == "proof" else number
     hooks: Any = dict.fromkeys(("parse_float", "parse_int", "parse_constant"), parse)
     try:
@@ -279,7 +282,7 @@ def read(text: str, what: str) -> Any:
 
 
 def read_transcript(text: str) -> Any:
-    """A transcript with every query in its place, where an exchange may have the id of one."""
+    """A transcript in which every exchange has its query, in place of the id of one."""
     transcript = read(text, "transcript")
     table = transcript.get("queries", {})
     need(isinstance(table, dict), "queries: not an object")
@@ -322,7 +325,7 @@ def need_size(text: str, what: str) -> None:
 
 
 def number(text: str, longest: int = 2000) -> Decimal:
-    """A number exactly as it is written, unless working with it would take for ever."""
+    """A number exactly as written, unless working with it would take for ever."""
     value = Decimal(text[:longest])
     if len(text) > longest or not value.is_finite() or abs(value.adjusted()) > 600:
         raise Failed(f"a number that is not finite, or has too many digits: {text[:40]!a}")
@@ -338,7 +341,7 @@ def exact(value: Any) -> Fraction:
 
 
 def sum_of(fractions: list[Fraction]) -> Fraction:
-    """Their sum, unless it has so many digits that to work it out would take for ever."""
+    """Their sum, unless it has too many digits to work out."""
     bottom = 1
     for fraction in fractions:
         bottom = math.lcm(bottom, fraction.denominator)
@@ -356,7 +359,7 @@ def epsilon_above(epsilon: Fraction) -> Decimal:
 
 
 def double(value: Any) -> Decimal:
-    """The double that is nearest to what was written; it is a decimal, exactly."""
+    """The double nearest to what was written, exactly, as a decimal."""
     need(isinstance(value, Decimal) and math.isfinite(float(value)), "not a number")
     return Decimal(float(value))
 
@@ -380,14 +383,15 @@ def need(condition: bool, what: str = "no such query here, or no such response")
 
 
 def read_filter(given: Any) -> tuple[Any, Decimal | None]:
-    """What it is, and its budget, rounded down; with a delta, no budget of the loss alone."""
+    """What it is, and its budget, rounded down; None with a delta, which limits no loss."""
     if given is None:
         return None, None
     kind, (name,) = given["kind"], [name for name in ("epsilon", "ratio") if name in given]
     limit = exact(given[name])
-    if kind in ("approximate", "composition"):
+    if kind in WITH_DELTA:
         return (kind, name, limit, exact(given["delta"])), None
-    need(kind in ("basic", "simplified", "bayesian") and "delta" not in given, "filter: unknown")
+    need(kind in PURE, f"filter: unknown here: {str(kind)[:64]!a}")
+    need("delta" not in given, "filter: has a delta that it cannot have")
     with localcontext(DOWN):
         budget = rounded(limit)
         return (kind, name, limit), budget if name == "epsilon" else budget.ln() - TINY
@@ -401,7 +405,7 @@ class Values(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A coordinate of a box, or one category of it: exactly one of its columns is 1 then."""
+    """A coordinate of a box, or one of its categories: of those exactly one column is 1."""
 
     name: Any
     label: str | None
@@ -416,7 +420,7 @@ def read_domain(domain: Any) -> Values | list[Column]:
         need(len(points["rows"]) > 0)
         return Values([plain(row) for row in points["rows"]], points["names"])
     box, columns = domain["box"], []
-    # In the order of their names, for that in which they are written means nothing.
+    # Sorted by name, because the order in which they are written means nothing.
     for name, side in sorted(box.items()) if isinstance(box, dict) else enumerate(box):
         if isinstance(side, dict) and "categories" in side:
             labels = side["categories"]
@@ -432,7 +436,7 @@ def read_domain(domain: Any) -> Values | list[Column]:
 
 
 def aligned(weights: Any, columns: list[Column]) -> list[Decimal]:
-    """The weight of every column; one that is not named has weight 0, and so has a plain 0."""
+    """The weight of every column; 0 for one that is not named, or whose coordinate has weight 0."""
     given: dict[tuple[Any, str | None], Any] = {}
     for name, weight in enumerate(weights) if isinstance(weights, list) else weights.items():
         labelled = weight if isinstance(weight, dict) else {None: weight}
@@ -455,7 +459,7 @@ def two_weights(epsilon: Fraction) -> tuple[int, int]:
 
 @cache
 def scaled_exp(exponent: Fraction, bits: int) -> int:
-    """⌊2^bits e^exponent⌋, with as many digits as it takes to tell it from an integer."""
+    """⌊2^bits e^exponent⌋, with as many digits as it takes to be sure of the floor."""
     digits = 40 + max(0, bits + math.ceil(exponent * Fraction(3, 2))) // 3
     while True:
         with localcontext(Context(prec=digits)):
@@ -471,7 +475,7 @@ def logs_on_values(
 ) -> tuple[list[Decimal], Decimal, Decimal]:
     """The logarithm of the weight of a response at every value, and how far off it can be.
 
-    Then how far apart two of them can be, where that is known whatever the error: by epsilon.
+    Also how far apart two of them can be whatever the error, if an epsilon says so.
     """
     kind, error, most = KINDS[query["kind"]], NO, ENDLESS
     with localcontext(ROUNDED):
@@ -488,16 +492,17 @@ def logs_on_values(
 
 
 Weights = list[tuple[Exact, int]]
-"""The weight of a response at every value, exactly, as a power; up to a common factor."""
+"""The exact weight of a response at every value, as a base and a power; up to a common factor."""
 
 Logs = tuple[list[Decimal], Decimal, Decimal]
 """Its logarithm, how far off that can be, and how far apart two of them can be."""
 
 
 class Kind(NamedTuple):
-    """What there is to know of a kind of query on a finite domain: exact weights, or logarithms.
+    """A kind of query on a finite domain: it has exact weights, or their logarithms.
 
     And about how much work it is: by its own cells, or by row and for each weight of a score.
+    ``nominal`` says that the epsilon of such a query is looked at here, and bounds its loss.
     """
 
     weights: Callable[[Any, Any, Values], Weights] | None = None
@@ -505,6 +510,7 @@ class Kind(NamedTuple):
     row: float = 1 / 4
     score: float = 0
     cells: Callable[[Any], float] | None = None
+    nominal: bool = False
 
 
 def kind_of(query: Any) -> Kind | None:
@@ -519,54 +525,48 @@ def channel(query: Any, response: Any, values: Values) -> Weights:
     return [(row[column], 1) for row in rows]
 
 
-def speaking(
-    speaks: Callable[[Any, Any, Values], list[bool]],
-) -> Callable[[Any, Any, Values], Weights]:
-    """Where a response speaks for a value it is e^epsilon times as likely."""
-
-    def weights(query: Any, response: Any, values: Values) -> Weights:
-        # In a symmetric encoding two bits differ between values, and each has half of epsilon.
-        bits = 2 if query["kind"] == "unary_encoding" and query["variant"] == "symmetric" else 1
-        heavy, light = two_weights(exact(query["epsilon"]) / bits)
-        return [(heavy if yes else light, bits) for yes in speaks(query, response, values)]
-
-    return weights
+def speaking(query: Any, speaks: list[bool], bits: int = 1) -> Weights:
+    """A response is e^epsilon times as likely for the values it speaks for, in ``bits`` factors."""
+    heavy, light = two_weights(exact(query["epsilon"]) / bits)
+    return [(heavy if yes else light, bits) for yes in speaks]
 
 
-def randomized_response(query: Any, response: Any, values: Values) -> list[bool]:
+def randomized_response(query: Any, response: Any, values: Values) -> Weights:
     need(response in values.rows)
-    return [row == response for row in values.rows]
+    return speaking(query, [row == response for row in values.rows])
 
 
-def unary_encoding(query: Any, response: Any, values: Values) -> list[bool]:
+def unary_encoding(query: Any, response: Any, values: Values) -> Weights:
     need(query["variant"] in ("symmetric", "optimized") and set(response) <= {"0", "1"})
-    return [bit == "1" for bit in response]
+    # In a symmetric encoding two bits differ between values, and each has half of epsilon.
+    bits = 2 if query["variant"] == "symmetric" else 1
+    return speaking(query, [bit == "1" for bit in response], bits)
 
 
-def subset_selection(query: Any, response: Any, values: Values) -> list[bool]:
+def subset_selection(query: Any, response: Any, values: Values) -> Weights:
     chosen, count = {integer(index) for index in response}, len(values.rows)
     need(len(chosen) == len(response) == integer(query["size"]) < count)
     need(chosen <= set(range(count)))
-    return [index in chosen for index in range(count)]
+    return speaking(query, [index in chosen for index in range(count)])
 
 
-def local_hashing(query: Any, response: Any, values: Values) -> list[bool]:
+def local_hashing(query: Any, response: Any, values: Values) -> Weights:
     seed, buckets = bytes.fromhex(query["seed"]), integer(query["buckets"])
     need(0 <= integer(response) < buckets)
     digests = [hashlib.sha256(seed + canonical(row)).digest() for row in values.rows]
-    return [int.from_bytes(digest[:8]) % buckets == response for digest in digests]
+    return speaking(query, [int.from_bytes(d[:8]) % buckets == response for d in digests])
 
 
-def hadamard_response(query: Any, response: Any, values: Values) -> list[bool]:
+def hadamard_response(query: Any, response: Any, values: Values) -> Weights:
     column, order, count = integer(response), integer(query["order"]), len(values.rows)
     need(0 <= column < order and count < order and order.bit_count() == 1)
-    return [((index + 1) & column).bit_count() % 2 == 0 for index in range(count)]
+    return speaking(query, [(row & column).bit_count() % 2 == 0 for row in range(1, count + 1)])
 
 
-def piecewise(query: Any, response: Any, values: Values) -> list[bool]:
+def piecewise(query: Any, response: Any, values: Values) -> Weights:
     k, window, grid = integer(response), integer(query["window"]), Grid.of(query)
     need(window >= 1 and 0 <= k < grid.cells + window)
-    return [k - window < step <= k for step in grid.steps(query, values)]
+    return speaking(query, [k - window < step <= k for step in grid.steps(query, values)])
 
 
 def canonical(value: Any) -> bytes:
@@ -588,20 +588,27 @@ def canonical(value: Any) -> bytes:
 
 
 def geometric(query: Any, response: Any, values: Values) -> Logs:
+    low, high = (Decimal(integer(end)) for end in query["range"])
+    numbers, width = [integer(row) for row in values.rows], exact(query["sensitivity"])
+    return two_sided(query, integer(response), numbers, width, low, high)
+
+
+def laplace(query: Any, response: Any, values: Values) -> Logs:
+    """The same on a grid of scores, and clamped only far beyond all of them."""
+    grid = Grid.of(query)
+    numbers, width = [grid.first + j for j in grid.steps(query, values)], Fraction(grid.cells)
+    return two_sided(query, integer(response), numbers, width, -ENDLESS, ENDLESS)
+
+
+def two_sided(
+    query: Any, y: int, numbers: list[int], width: Fraction, low: Decimal, high: Decimal
+) -> Logs:
     """Noise z with probability (1 - a)/(1 + a) a^|z|, a = light/heavy, clamped to the range."""
-    if query["kind"] == "laplace":
-        # On a score, and clamped only far beyond all scores.
-        grid, low, high = Grid.of(query), -ENDLESS, ENDLESS
-        numbers, width = [grid.first + j for j in grid.steps(query, values)], Fraction(grid.cells)
-    else:
-        low, high = (Decimal(integer(end)) for end in query["range"])
-        numbers, width = [integer(row) for row in values.rows], exact(query["sensitivity"])
-    y = integer(response)
     need(low <= y <= high and max(numbers) - min(numbers) <= width)
     need(max(map(abs, numbers)) <= 2**53, "a grid that is too fine")
     heavy, light = two_weights(exact(query["epsilon"]) / width)
     logs = []
-    with localcontext(Context(prec=60)):  # a can be next to 1, and its power large
+    with localcontext(Context(prec=60)):  # a can be close to 1, and its power large
         a = Decimal(light) / heavy
         fall, inside = a.ln(), (1 - a).ln() if low < y < high else NO
         for x in numbers:
@@ -630,7 +637,7 @@ def exponential_work(query: Any) -> float:
 
 
 def exponential(query: Any, response: Any, values: Values) -> Weights:
-    """Rounded powers of e in every row, and one small weight more for all of them."""
+    """Rounded powers of e in every row, each plus the same small weight."""
     epsilon, rows = exact(query["epsilon"]), exponents(query)
     column, width = column_of(query, response), len(query["responses"])
     spread = max(max(row) - min(row) for row in rows)
@@ -646,37 +653,39 @@ def exponential(query: Any, response: Any, values: Values) -> Weights:
     return weights
 
 
-def one_bit_at_points(query: Any, response: Any, values: Values) -> Logs:
-    rows, names, most = values.rows, values.names, exact(query["epsilon"])
-    if query["kind"] == "perturbation":
-        rows, names = plain(query["scores"]), ["value"]
-        query = {name: query[name] for name in ("range", "epsilon")}
-        query |= {"kind": "linear", "weights": {"value": ONE}}
-    points = [row if isinstance(row, tuple) else (row,) for row in rows]
-    sides = zip(names, zip(*points, strict=True), strict=True)
+def one_bit(query: Any, response: Any, values: Values) -> Logs:
+    points = [row if isinstance(row, tuple) else (row,) for row in values.rows]
+    sides = zip(values.names, zip(*points, strict=True), strict=True)
     box = [Column(name, None, min(side), max(side), False) for name, side in sides]
     with localcontext(EXACT):
         term = read_term(query, response, box, points)
         logs = [term.curve.at(term.score(point))[0] for point in points]
-    return logs, term.curve.error, epsilon_above(most)
+    return logs, term.curve.error, epsilon_above(exact(query["epsilon"]))
+
+
+def perturbation(query: Any, response: Any, values: Values) -> Logs:
+    """A linear query about the scores that it gives."""
+    linear = {"kind": "linear", "weights": {"value": ONE}}
+    linear |= {name: query[name] for name in ("range", "epsilon")}
+    return one_bit(linear, response, Values(plain(query["scores"]), ["value"]))
 
 
 KINDS = {
     "channel": Kind(channel, cells=lambda query: 2 * sum(map(len, query["probabilities"]))),
     "exponential_mechanism": Kind(exponential, cells=exponential_work),
-    "randomized_response": Kind(speaking(randomized_response)),
-    "unary_encoding": Kind(speaking(unary_encoding)),
-    "subset_selection": Kind(speaking(subset_selection)),
-    "local_hashing": Kind(speaking(local_hashing)),
-    "hadamard_response": Kind(speaking(hadamard_response)),
-    "piecewise": Kind(speaking(piecewise), score=1 / 4),
+    "randomized_response": Kind(randomized_response, nominal=True),
+    "unary_encoding": Kind(unary_encoding, nominal=True),
+    "subset_selection": Kind(subset_selection, nominal=True),
+    "local_hashing": Kind(local_hashing, nominal=True),
+    "hadamard_response": Kind(hadamard_response, nominal=True),
+    "piecewise": Kind(piecewise, score=1 / 4, nominal=True),
     "geometric": Kind(logs=geometric, row=4),
-    "laplace": Kind(logs=geometric, row=4, score=1 / 4),
-    "perturbation": Kind(logs=one_bit_at_points, row=2, score=1),
-    "linear": Kind(logs=one_bit_at_points, row=2, score=1),
-    "duchi": Kind(logs=one_bit_at_points, row=2, score=1),
-    "logistic": Kind(logs=one_bit_at_points, row=2, score=1),
-    "probit": Kind(logs=one_bit_at_points, row=10, score=1),
+    "laplace": Kind(logs=laplace, row=4, score=1 / 4, nominal=True),
+    "perturbation": Kind(logs=perturbation, row=2, score=1, nominal=True),
+    "linear": Kind(logs=one_bit, row=2, score=1, nominal=True),
+    "duchi": Kind(logs=one_bit, row=2, score=1, nominal=True),
+    "logistic": Kind(logs=one_bit, row=2, score=1, nominal=True),
+    "probit": Kind(logs=one_bit, row=10, score=1, nominal=True),
 }
 
 
@@ -696,7 +705,7 @@ class Grid(NamedTuple):
         return cls(low, high, int(first), int(last - first))
 
     def steps(self, query: Any, values: Values) -> list[int]:
-        """How many steps up the score of every value is, in doubles."""
+        """How many steps above the lower end the score of every value is, in doubles."""
         given, low, high = query["weights"], float(self.low), float(self.high)
         need(set(given) <= set(values.names))
         found = []
@@ -727,7 +736,7 @@ class Curve:
     low: Decimal
     high: Decimal
     error: Decimal
-    """How far the logarithm of a sampled weight can be from ψ and a constant."""
+    """How far the logarithm of a sampled weight can be from ψ plus a constant."""
     blur: Decimal = NO
 
     def at(self, t: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
@@ -737,7 +746,7 @@ class Curve:
                 before = self.size if t <= self.low else -self.size
                 after = self.size if t < self.low else -self.size
                 return -self.size * abs(t - self.low), before, after, NO
-            share, first, second = self.share(min(self.high, max(self.low, t)))
+            share, first, second = SHARES[self.kind](self, min(self.high, max(self.low, t)))
             weight = 1 + self.size * share
             slope, bend = self.size * first / weight, self.size * second / weight
             before = slope if self.low <= t <= self.high else NO
@@ -749,27 +758,11 @@ class Curve:
         """The same; parts of a box have many scores in common."""
         return lru_cache(16)(self.at)
 
-    def share(self, t: Decimal) -> tuple[Decimal, Decimal, Decimal]:
-        """How far up a score is, from 0 to 1, and the derivatives of that."""
-        if self.kind == "logistic":
-            y = (-t).exp()
-            share = 1 / (1 + y)
-            return share, share**2 * y, share**3 * y * (y - 1)
-        if self.kind == "probit":
-            below, density = normal(t)
-            return below, density, -t * density
-        width = self.high - self.low
-        return (t - self.low) / width, 1 / width, NO
-
     @cached_property
     def bend(self) -> Decimal:
         """ψ is convex up to here and concave from here on."""
         with localcontext(ROUNDED):
-            if self.kind == "logistic":
-                return -rounded(self.epsilon) / 2
-            if self.kind != "probit":
-                return self.low if self.kind == "linear" else -ENDLESS
-            return probit_bend(self.size)
+            return BENDS[self.kind](self)
 
     @cached_property
     def reach(self) -> Decimal:
@@ -785,6 +778,26 @@ class Curve:
             return (y + (y * y - 1).sqrt()).ln()
 
 
+def linear_share(curve: Curve, t: Decimal) -> tuple[Decimal, Decimal, Decimal]:
+    width = curve.high - curve.low
+    return (t - curve.low) / width, 1 / width, NO
+
+
+def logistic_share(curve: Curve, t: Decimal) -> tuple[Decimal, Decimal, Decimal]:
+    y = (-t).exp()
+    share = 1 / (1 + y)
+    return share, share**2 * y, share**3 * y * (y - 1)
+
+
+def probit_share(curve: Curve, t: Decimal) -> tuple[Decimal, Decimal, Decimal]:
+    below, density = normal(t)
+    return below, density, -t * density
+
+
+SHARES = {"linear": linear_share, "logistic": logistic_share, "probit": probit_share}
+"""How far up a score is, from 0 to 1, and the derivatives of that."""
+
+
 @cache
 def probit_bend(size: Decimal) -> Decimal:
     """Where φ(t) size / (1 + size Φ(t)), which is ψ', is -t."""
@@ -794,6 +807,15 @@ def probit_bend(size: Decimal) -> Decimal:
         below, density = normal(t)
         a, b = (t, b) if -t * (1 + size * below) > size * density else (a, t)
     return b
+
+
+BENDS: dict[str, Callable[[Curve], Decimal]] = {
+    "linear": lambda curve: curve.low,
+    "logistic": lambda curve: -rounded(curve.epsilon) / 2,
+    "probit": lambda curve: probit_bend(curve.size),
+    "laplace": lambda _: -ENDLESS,
+}
+"""Where a curve that is convex becomes concave."""
 
 
 def logarithm(x: Decimal) -> Decimal:
@@ -823,7 +845,7 @@ def normal(t: Decimal) -> tuple[Decimal, Decimal]:
 
 
 class Term(NamedTuple):
-    """A curve of the score a·x + c; for a low response that is the negative of the query's."""
+    """A curve of the score a·x + c, which for a low response is the negative of the query's."""
 
     a: tuple[Decimal, ...]
     c: Decimal
@@ -834,7 +856,7 @@ class Term(NamedTuple):
 
 
 def read_term(query: Any, response: Any, box: list[Column], points: Any = None) -> Term:
-    """On finitely many points the range of a score is that on those, else that on the box."""
+    """The term of an exchange; its score ranges over the points, if given, or over the box."""
     w, c = tuple(aligned(query["weights"], box)), double(query.get("intercept", NO))
     ends = score_range(w, c, everywhere(box))
     if points:
@@ -845,8 +867,8 @@ def read_term(query: Any, response: Any, box: list[Column], points: Any = None) 
     used = sum(a != 0 for a in w)
     off = (used + 2) * UNIT * sum(sizes, abs(c)) + used * Decimal("5e-324")
     with localcontext(ROUNDED):
-        noisy = query["kind"] in ("laplace", "piecewise")
-        sign, curve = (noise if noisy else one_bit)(query, response, ends, off)
+        need(query["kind"] in CURVES)
+        sign, curve = CURVES[query["kind"]](query, response, ends, off)
         half = rounded(curve.epsilon) / 2
         if curve.error >= half or 2 * half < AGREE:
             # All weights are within epsilon of each other, so within half of it of a constant.
@@ -854,29 +876,38 @@ def read_term(query: Any, response: Any, box: list[Column], points: Any = None) 
     return Term(tuple(sign * a for a in w), sign * c, curve)
 
 
-def one_bit(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
-    """The curve of a response, and whether it is one of the score (1) or of its negative (-1)."""
-    kind, epsilon = query["kind"], exact(query["epsilon"])
-    need(0 < epsilon <= 500)
-    eps, (low, high) = rounded(epsilon), (NO, ONE)
-    if kind in ("linear", "duchi"):
-        low, high = map(double, query["range"]) if "range" in query else outward(ends)
+def one_bit_curve(
+    kind: str, query: Any, response: Any, ends: Range, span: Range, wrong: Decimal
+) -> tuple[int, Curve]:
+    """The curve of a share that rises over a span, and is within ``wrong`` in doubles."""
+    epsilon, (low, high) = exact(query["epsilon"]), ends
     # Duchi's responses are beyond the ends of the range.
-    need(low < high and (response in (low, high) or kind == "duchi"))
+    need(0 < epsilon <= 500 and (response in ends or query["kind"] == "duchi"))
     need(not low < response < high)
-    sign = 1 if response >= high else -1
-    if kind == "logistic":
-        low, high, wrong = -100 - eps, Decimal(100), off / 4 + 10 * UNIT
-    elif kind == "probit":
-        low, high, wrong = Decimal(-18), Decimal(18), off * 2 / 5 + 514 * UNIT
-    else:
-        need(kind in ("linear", "duchi"))
-        kind, wrong = "linear", off / (high - low) + 5 * UNIT
-        low, high = (low, high) if sign > 0 else (high.copy_negate(), low.copy_negate())
     # A share that is wrong by so much makes a weight wrong by so much of the smallest one. The rest
     # is for weights that are integers.
-    error = (eps.exp() - 1) * wrong + min(ONE, eps) * TWO**-39
-    return sign, Curve(kind, epsilon, eps.exp() - 1, low, high, error)
+    size = rounded(epsilon).exp() - 1
+    error = size * wrong + min(ONE, rounded(epsilon)) * TWO**-39
+    return 1 if response >= high else -1, Curve(kind, epsilon, size, *span, error)
+
+
+def linear_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    low, high = map(double, query["range"]) if "range" in query else outward(ends)
+    need(low < high)
+    sides, wrong = (low, high), off / (high - low) + 5 * UNIT
+    sign, curve = one_bit_curve("linear", query, response, sides, sides, wrong)
+    mirrored = replace(curve, low=high.copy_negate(), high=low.copy_negate())
+    return sign, curve if sign > 0 else mirrored
+
+
+def logistic_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    span = -100 - rounded(exact(query["epsilon"])), Decimal(100)
+    return one_bit_curve("logistic", query, response, (NO, ONE), span, off / 4 + 10 * UNIT)
+
+
+def probit_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    span, wrong = (Decimal(-18), Decimal(18)), off * 2 / 5 + 514 * UNIT
+    return one_bit_curve("probit", query, response, (NO, ONE), span, wrong)
 
 
 def outward(ends: Range) -> Range:
@@ -887,39 +918,52 @@ def outward(ends: Range) -> Range:
     return Decimal(low), Decimal(high)
 
 
-def noise(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
-    """The same for a score that is rounded to a grid."""
-    low, high, first, cells = Grid.of(query)
-    epsilon, k, width = exact(query["epsilon"]), integer(response), high - low
-    (heavy, light), eps, step = two_weights(epsilon), rounded(epsilon), width / cells
-    if query["kind"] == "laplace":
-        # A score may leave its range by a rounding, and is moved back then.
-        forgiven = Decimal("1e-12")
-        need(min(ends[0] - low, high - ends[1]) >= -forgiven * width)
-        top = low + step * min(cells, max(0, k - first))
-        error = eps * ((off + step / 2) / width + forgiven + 8 * UNIT + TWO**-40)
-        return 1, Curve("laplace", epsilon, eps / width, top, top, error)
-    window = integer(query["window"])
+def laplace_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    (low, high, first, cells), epsilon = Grid.of(query), exact(query["epsilon"])
+    need(0 < epsilon <= 500)
+    eps, width, forgiven = rounded(epsilon), high - low, Decimal("1e-12")
+    # A score that leaves its range by a rounding is moved back.
+    need(min(ends[0] - low, high - ends[1]) >= -forgiven * width)
+    step = width / cells
+    top = low + step * min(cells, max(0, integer(response) - first))
+    error = eps * ((off + step / 2) / width + forgiven + 8 * UNIT + TWO**-40)
+    return 1, Curve("laplace", epsilon, eps / width, top, top, error)
+
+
+def piecewise_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[int, Curve]:
+    (low, high, _, cells), epsilon = Grid.of(query), exact(query["epsilon"])
+    k, window, (heavy, light) = integer(response), integer(query["window"]), two_weights(epsilon)
     need(window >= 1 and 0 <= k < cells + window)
+    step = (high - low) / cells
     start = low + step * (k - window + ONE / 2) if k >= window else -ENDLESS
     end = low + step * (k + ONE / 2) if k < cells else ENDLESS
     # Within this of them, doubles may round a score to either side.
     blur = step * TWO**-24
-    error = NO if off + 8 * UNIT * width < blur else eps
+    error = NO if off + 8 * UNIT * (high - low) < blur else rounded(epsilon)
     return 1, Curve("piecewise", epsilon, (Decimal(heavy) / light).ln(), start, end, error, blur)
+
+
+CURVES = {
+    "linear": linear_curve,
+    "duchi": linear_curve,
+    "logistic": logistic_curve,
+    "probit": probit_curve,
+    "laplace": laplace_curve,
+    "piecewise": piecewise_curve,
+}
+"""The curve of a response, and whether it is one of the score (1) or of its negative (-1)."""
 
 
 # -- proofs over a box -----------------------------------------------------------------------------
 
 Choices = list[list[tuple[int, Decimal]]]
-Range = tuple[Decimal, Decimal]
 Counted = list[tuple[Term, int]]
 
 
 def choices(box: list[Column], lower: Numbers, upper: Numbers) -> Choices:
     """For every coordinate, where a convex function of it can be largest: a column and its value.
 
-    A number is at an end. Of categories one is 1 that is not ruled out, and all others are 0.
+    A number is at an end. Of the categories that are not ruled out one is 1, and all others are 0.
     """
     found = []
     for _, columns in groupby(range(len(box)), lambda j: box[j].name):
@@ -973,7 +1017,7 @@ def loss_on_box(
 
 
 def work_on_group(box: list[Column], terms: Counted, group: Any) -> float:
-    """About how much there is to do for two trees, by their size."""
+    """About how much work two trees are, by their size."""
     nodes = [node for side in ("largest", "smallest") for node in group[side]]
     leaves = [node for node in nodes if "at" not in node]
     curved = sum("curvatures" in leaf for leaf in leaves)
@@ -995,9 +1039,9 @@ def work_on_group(box: list[Column], terms: Counted, group: Any) -> float:
 def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen: Seen) -> Decimal:
     """The largest bound of a leaf, if the leaves cover the box.
 
-    Nodes come parent first, then all that is below its cut, then all that is above. What lies on a
-    cut is in both, or is an integer. A part has an interval for every column and for every score.
-    Where the sum is convex, only the two ends of a number count.
+    A node comes before everything below its cut, and that before everything above it. Points on a
+    cut are in both parts, unless they are integers. A part has an interval for every column and
+    every score. If the sum is convex, only the two ends of a number count.
     """
     endless, best = [ENDLESS] * len(terms), -ENDLESS
     whole = [column.whole for column in box] + [False] * len(terms)
@@ -1036,7 +1080,7 @@ def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen
 
 
 def is_convex(box: list[Column], terms: Counted) -> bool:
-    """Whether a sum is convex on the box, as that of linear queries is which are subtracted."""
+    """Whether a sum is convex on the box, as minus a sum of linear queries is."""
     options = everywhere(box)
     for term, m in terms:
         (low, high), curve = score_range(term.a, term.c, options), term.curve
@@ -1080,9 +1124,9 @@ def bound_of_leaf(
 
 
 def check_diagonal(diagonal: Numbers, q: Numbers, terms: list[Term]) -> None:
-    """D - Σ q a aᵀ is positive semidefinite, by elimination above its diagonal.
+    """Check that D - Σ q a aᵀ is positive semidefinite, by elimination above its diagonal.
 
-    1e-15 of D + Σ |q| a² is taken off beforehand, and that is far more than rounding can lose.
+    1e-15 of D + Σ |q| a² is subtracted first, which is far more than rounding can lose.
     """
     curved = [(c, term) for c, term in zip(q, terms, strict=True) if c]
     known = all(term.curve.kind in ("logistic", "linear") for _, term in curved)
@@ -1154,8 +1198,8 @@ def top(
 
 
 def top_of_window(curve: Curve, m: int, lam: Decimal, low: Decimal, high: Decimal) -> Decimal:
-    """The largest m ψ(t) - λt: it is straight but where the window begins and ends."""
-    # A window that raises the sum is as wide as it may be, and one that lowers it as narrow.
+    """The largest m ψ(t) - λt, which is straight except where the window begins and ends."""
+    # A window that raises the sum counts as wide as it may be, one that lowers it as narrow.
     wide = curve.blur.copy_sign(m)
     first, last = curve.low - wide, curve.high + wide
     best = -ENDLESS
@@ -1170,7 +1214,7 @@ def top_of_window(curve: Curve, m: int, lam: Decimal, low: Decimal, high: Decima
 
 
 def rounded_up(loss: Decimal) -> str:
-    """For people, with nine digits behind the point."""
+    """For people, with nine digits after the point."""
     return f"{loss.quantize(AGREE, ROUND_CEILING):f}" if loss.is_finite() else "inf"
 
 
@@ -1206,7 +1250,7 @@ def main(arguments: list[str]) -> int:
     except Failed as error:
         print(f"verify: the proof fails at {error}", file=sys.stderr)
         return 1
-    except Exception as error:  # an error of ours is no failure of the proof
+    except Exception as error:  # our own error is not a failure of the proof
         print(f"verify: broken: {type(error).__name__}", file=sys.stderr)
         return 70
     print(f"proved: the realized loss is at most {rounded_up(verdict.loss)}")

@@ -1,4 +1,8 @@
-"""The query families, by the ``kind`` that they have in a file."""
+"""The query families, by the ``kind`` that they have in a file.
+
+Families are grouped by what they are about: the value itself (``values``), a table (``tables``),
+one bit about a score (``scores``), and a number or a score with noise (``noise``).
+"""
 
 from __future__ import annotations
 
@@ -99,11 +103,12 @@ FAMILIES: dict[str, type[Query]] = {
 
 
 def register(family: type[Family]) -> type[Family]:
-    """Let files hold the queries of a family that is not one of ours: a decorator of its class.
+    """Make a query family of your own known, so that files can hold its queries: a class decorator.
 
-    It is complete then: sessions ask it, transcripts are saved and read again, losses and reports
-    know it. The checker of proofs does not, for it shares no code with anybody: it says
-    "unknown kind". Whoever reads such a file has to import the module of the family before.
+    Sessions, losses and reports then work with it, and transcripts are saved and read again. The
+    checker of proofs shares no code with this package, so it rejects the family as "unknown kind".
+    Import the module of the family before reading such a file. docs/guide/families.md walks
+    through an example.
     """
     kind = getattr(family, "kind", None)
     if not isinstance(family, type) or not issubclass(family, Query):
@@ -124,7 +129,11 @@ def _name(family: type[Query]) -> tuple[str, str]:
 
 
 def query_from_json(value: Any) -> Query:
-    """The query of a file, by its kind."""
+    """Read the query of a file, by its ``kind``; an error names the field.
+
+    >>> query_from_json({"kind": "randomized_response", "epsilon": "1"})
+    RandomizedResponse(epsilon=1)
+    """
     kind, fields = of_kind(value, FAMILIES, "query")
     if "about" not in fields:
         if "at" in fields:

@@ -25,7 +25,7 @@ _SLACK = 1 + Fraction(1, 10**25)
 
 @lru_cache(maxsize=256)
 def _exp(exponent: Fraction, digits: int) -> Decimal:
-    """The same for all λ of a rule."""
+    """The same for every λ of a rule."""
     with decimal.localcontext(decimal_context(digits, decimal.ROUND_HALF_EVEN)):
         return quotient(exponent).exp()
 
@@ -42,7 +42,7 @@ def randomized_response_cumulant(epsilon: Nats, exponent: Fraction) -> float:
         return math.inf
     if epsilon == Nats():
         return 0.0
-    # K grows with epsilon, so the double above a logarithm serves.
+    # K grows with epsilon, so the double above a logarithm will do.
     exact = epsilon.rational if epsilon.is_rational else Fraction(epsilon.enclosure.upper)
     tilt = exponent * exact
     # e^x - 1 loses as many digits as x has zeros after its point.

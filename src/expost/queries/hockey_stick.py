@@ -3,8 +3,8 @@ r"""How far probabilities exceed a multiple of others: what (ε, δ)-LDP allows 
 .. math:: \delta(\varepsilon) = \max_{x, x'} \sum_y
           \max(0,\; P[y \mid x] - e^\varepsilon P[y \mid x'])
 
-The sum is the largest excess of any event, and reached by the responses that exceed. As a function
-of e^ε it is convex, falling and straight in parts. Proofs: docs/theory/gaussian.md.
+The sum is the largest excess of any event, that of the responses with a positive summand. As a
+function of e^ε it is convex, decreasing and piecewise linear. Proofs: docs/theory/gaussian.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_COMPARISONS = 1 << 23
 
 
 def excess(weights: Iterable[tuple[int, int]], ratio: Fraction) -> Fraction:
-    """Of two values, whose weights come in pairs: that of the one that exceeds the other more."""
+    """The larger excess of one value over the other, from their pairs of weights."""
     top, bottom = ratio.as_integer_ratio()
     first = second = 0
     for p, q in weights:
@@ -33,7 +33,7 @@ def excess(weights: Iterable[tuple[int, int]], ratio: Fraction) -> Fraction:
 
 
 def largest_excess(rows: Weights, ratio: Fraction) -> Fraction:
-    """The largest excess over all pairs of rows, which are those of values."""
+    """The largest excess over all pairs of rows, one row per value."""
     rows = _distinct(rows)
     top, bottom = ratio.as_integer_ratio()
     most = max(int(np.maximum(bottom * row - top * rows, 0).sum(axis=1).max()) for row in rows)
@@ -41,10 +41,10 @@ def largest_excess(rows: Weights, ratio: Fraction) -> Fraction:
 
 
 def least_ratio(rows: Weights, allowed: Fraction) -> Fraction | None:
-    """The least ratio, from 1 on, with an excess that is at most allowed; None if there is none.
+    """The least ratio of at least 1 whose excess is at most the allowed one; None if there is none.
 
-    Newton's steps, from the left: an event that exceeds too much at one ratio needs a larger one
-    at least. Events are finitely many, and none is met twice.
+    Newton's method from the left: an event that exceeds too much at one ratio needs a larger one.
+    There are finitely many events, and none comes twice.
     """
     rows, ratio = _distinct(rows), Fraction(1)
     while True:

@@ -1,4 +1,4 @@
-"""Responses that are worked out from their positions, for they are too many to write out."""
+"""Responses that are worked out from their positions, because they are too many to list."""
 
 from __future__ import annotations
 

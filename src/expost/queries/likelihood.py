@@ -22,11 +22,11 @@ from expost.terms.on_set import Powers, Term, Weights, logs_of
 
 __all__ = ["BoxLikelihood", "BySufficientTerms", "FiniteLikelihood", "Likelihood", "Place"]
 
-# The terms that a likelihood keeps for the next time take eight times its own memory, or 32 KiB.
+# The terms that a likelihood keeps for reuse take up to eight times its own memory, or 32 KiB.
 # How many likelihoods are kept is limited by what they take, so all of it stays below 256 MiB.
 _TERMS_KEPT = 8
 _LITTLE = 1 << 12
-# Where delta is worked out response by response.
+# The most responses for which delta is worked out one by one.
 _MOST_CELLS = 1 << 22
 Place = TypeVar("Place")
 """Where a value is in its domain: what ``domain.locate(value)`` gives."""
@@ -35,13 +35,19 @@ Place = TypeVar("Place")
 class Likelihood(ABC, Generic[Place]):
     """Pr(response | value) of one query on one domain, exactly.
 
-    Responses are addressed by position, so that a family with astronomically many of them never
-    has to write them out.
+    ``query.on(domain)`` gives it. Responses are addressed by position, so that a family with
+    astronomically many of them never has to list them.
+
+    >>> import expost as xp
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> likelihood = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]).on(smokes)
+    >>> likelihood.pmf(smokes.locate("yes")).probability(likelihood.position(1))
+    Fraction(3, 4)
     """
 
     domain: Domain
     responses: Sequence[Value]
-    """What can be answered: every one of these has a positive probability for some value."""
+    """The possible responses: each has a positive probability for some value."""
 
     @abstractmethod
     def position(self, response: Any) -> int | None:
@@ -71,7 +77,7 @@ class BoxLikelihood(Likelihood[Point]):
         """The exact weights of one response at many points: a column per coordinate."""
 
     def logs(self, position: int, columns: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Their logarithms in doubles, about and up to a constant: for examples and estimates."""
+        """Their approximate logarithms in doubles, up to a constant: for examples and estimates."""
         return logs_of(self.weights(position, columns))
 
     @abstractmethod
@@ -80,17 +86,17 @@ class BoxLikelihood(Likelihood[Point]):
 
     @property
     def sufficient(self) -> Sequence[int] | None:
-        """Responses one of which tells two values apart as well as any other does.
+        """Responses among which, for any two values, is one that tells them apart best.
 
-        None where that takes too many: then a filter adds epsilon to the loss.
+        None if that takes too many: then a filter adds epsilon to the loss.
         """
         return range(len(self.responses))
 
     @property
     def loudest(self) -> Sequence[int]:
-        """Responses one of which realizes the largest loss on its own.
+        """Responses among which is one that realizes the largest loss on its own.
 
-        Their weights are monotone in the score, so between its two extremes.
+        Their weights are monotone in the score, so only its two extremes matter.
         """
         assert self.sufficient is not None, "where none are named, these have to be"
         return self.sufficient
@@ -102,7 +108,7 @@ class BoxLikelihood(Likelihood[Point]):
 
     @property
     def blur(self) -> Fraction:
-        """How far the logarithm of a weight can be from one that is monotone in the score."""
+        """How far the logarithm of a weight can be from a monotone function of the score."""
         return Fraction(0)
 
     @cached_property
@@ -120,7 +126,7 @@ class BoxLikelihood(Likelihood[Point]):
 
     @property
     def quietest(self) -> Sequence[int] | None:
-        """Responses one of which realizes the smallest loss on its own; None if not known."""
+        """Responses among which is one that realizes the smallest loss; None if not known."""
         return range(len(self.responses))
 
     @property
@@ -132,8 +138,8 @@ class BoxLikelihood(Likelihood[Point]):
 class FiniteLikelihood(Likelihood[int]):
     """A likelihood on a finite domain.
 
-    For the filter it offers D(x, x'), the largest log-ratio of any response, as sufficient terms
-    (:class:`BySufficientTerms`) or as such (:class:`Pairwise`).
+    For the filter it offers D(x, x'), the largest log-ratio of any response, by sufficient terms
+    (:class:`BySufficientTerms`) or directly (:class:`Pairwise`).
     """
 
     domain: FiniteSet
@@ -147,13 +153,13 @@ class FiniteLikelihood(Likelihood[int]):
         """The exact weights of one response over the domain, up to a common factor."""
 
     def alike(self, position: int) -> NDArray[Any]:
-        """Numbers that are equal for values with equal weights, and for no others."""
+        """Numbers that are equal exactly for values with equal weights."""
         return self.weights(position)
 
     def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
         """The exact weights of one response at some values, as products of powers.
 
-        A likelihood whose weights are powers gives these, which are much shorter.
+        A likelihood whose weights are powers overrides this, with much shorter products.
         """
         return [((int(weight), 1),) for weight in self.weights(position)[places]]
 

@@ -1,8 +1,8 @@
-"""The likelihoods that were worked out lately, so that they need not be worked out again.
+"""A memo of recent likelihoods, so that they need not be worked out again.
 
-A query is asked about, drawn from and recorded in quick succession, and each time its likelihood
-on the domain is needed. It is a function of query and domain, so it may be forgotten at any time;
-what is kept is bounded by the number of values, not by the length of a history.
+A query is decided, drawn from and recorded in quick succession, and each step needs its likelihood
+on the domain. That is a function of query and domain, so it may be forgotten at any time. The memo
+is bounded by the number of values, not by the length of a history.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Recent(Generic[T]):
     def get(
         self, first: object, second: object, make: Callable[[], T], size: Callable[[T], int]
     ) -> T:
-        """The result for this pair; made anew if it is not there."""
+        """The result for this pair; made again if it is not in the memo."""
         key = id(first), id(second)
         with self._lock:
             if key in self._kept:

@@ -29,25 +29,29 @@ LARGEST_EPSILON = 500
 
 @dataclass(frozen=True, slots=True)
 class Unbiased:
-    """A score between two ends that every response is an unbiased estimate of."""
+    """A score between two ends, of which every response gives an unbiased estimate."""
 
     range: tuple[int | float, int | float]
     estimate: Callable[[Any], Fraction | float]
 
 
 class Query(ABC):
-    """What is asked and with which noise. Frozen, and without any knowledge of the subject."""
+    """What is asked, and with which noise: frozen and public, without knowledge of the subject.
+
+    Construct one with a function such as :func:`randomized_response`. A family of your own extends
+    this class (docs/guide/families.md).
+    """
 
     kind: ClassVar[str]
     epsilon: Fraction | None
-    """The nominal guarantee in nats; None where only the probabilities say."""
+    """The nominal guarantee in nats; None if only the probabilities give it."""
 
     delta: Fraction = Fraction(0)
-    """The query is (charge, delta)-LDP; where that is 0, no response exceeds the charge."""
+    """The query is (charge, delta)-LDP; if delta is 0, no response exceeds the charge."""
 
     @property
     def approximate(self) -> bool:
-        """Whether its guarantee takes a delta, so that no filter without one can answer for it."""
+        """Whether its guarantee needs a delta, so that only a filter with a delta can accept it."""
         return self.delta > 0
 
     @property
@@ -57,7 +61,7 @@ class Query(ABC):
 
     @property
     def steepness(self) -> Fraction | None:
-        """How fast D(x, x') can change with epsilon, at most; None where it never falls."""
+        """How fast D(x, x') can change with epsilon, at most; None if it never falls."""
         return None
 
     @abstractmethod
@@ -74,7 +78,7 @@ class Query(ABC):
         """The same query with another epsilon and equal structure; None if it has no epsilon."""
 
     def work(self, domain: Domain) -> int:
-        """How long its likelihood takes to set up, where that is long: in microseconds, about."""
+        """About how long its likelihood takes to set up, in microseconds; 0 unless that is long."""
         return 0
 
     @abstractmethod
@@ -82,7 +86,7 @@ class Query(ABC):
         """Work out the likelihood on a finite set; :meth:`on` remembers it for a while."""
 
     def on_box(self, domain: Box) -> BoxLikelihood:
-        """The same on a box, if it has one there."""
+        """The same on a box, for families that work there."""
         raise InvalidInput(f"{self.kind} needs a finite domain, not a box")
 
     def on_attributes(self, domain: Attributes) -> PartLikelihood:
@@ -120,11 +124,11 @@ class Query(ABC):
         return _recent.get(self, domain, lambda: domain.asked(self), _footprint)
 
     def meaning(self, domain: Domain) -> Unbiased:
-        """The score that is asked about, and what each response says of it on average."""
+        """The score that is asked about, and what each response says about it on average."""
         raise InvalidInput(f"{self.kind} is not about a score, so it has no mean")
 
     def charge(self, domain: Domain) -> Nats:
-        """What basic composition charges: the nominal epsilon, or the worst case if none."""
+        """What basic composition charges: the nominal epsilon, or else the worst case."""
         if self._nominal is not None:
             return self._nominal
         likelihood = self.on(domain)
@@ -132,7 +136,7 @@ class Query(ABC):
         return likelihood.epsilon
 
     def ceiling(self, domain: Domain) -> Nats:
-        """What no response exceeds: the charge, or nothing at all where there is a delta."""
+        """What no response exceeds: the charge, or infinity if there is a delta."""
         return INFINITE if self.delta else self.charge(domain)
 
     def cumulant(self, domain: Domain, exponent: Fraction) -> float:
@@ -140,7 +144,7 @@ class Query(ABC):
 
         .. math:: K(\lambda) \ge \log E\left[e^{\lambda L}\right], \quad \lambda > 0
 
-        By default that of randomized response; infinite where there is a delta.
+        By default that of randomized response; infinite if there is a delta.
         """
         if self.delta:
             return math.inf
@@ -173,18 +177,20 @@ _recent: Recent[Likelihood[Any]] = Recent(most=1 << 22)
 
 
 def check_query(query: object) -> None:
-    """Refuse what is not a query with a line that helps."""
+    """Refuse anything that is not a query, with a helpful message."""
     expect(query, Query, "a query, such as randomized_response(epsilon=1)")
 
 
 def read_epsilon(epsilon: ExactLike) -> Fraction:
     """A query's epsilon as a person writes it, exactly."""
-    with at("epsilon"):
+    try:
         return positive(epsilon, at_most=LARGEST_EPSILON)
+    except InvalidInput as error:
+        raise error.within("epsilon") from None
 
 
 def read_delta(delta: ExactLike, place: str = "delta") -> Fraction:
-    """A delta as a person writes it, exactly."""
+    """Read a delta exactly as it was written."""
     with at(place):
         value = exact(delta)
         if not 0 < value < 1:

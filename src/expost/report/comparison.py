@@ -53,19 +53,19 @@ _SMALLEST_PLAN = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What one accounting says of a transcript, and how far it would go on."""
+    """What one accounting says about a transcript, and how much more it would accept."""
 
     name: str
     guard: Filter
     spent: float | Enclosure
-    """The least epsilon at which its filter had accepted everything; or the realized loss."""
+    """The least epsilon at which its filter accepts everything; or the realized loss."""
     more: Repeats
     """How many more of the last query it would accept, whatever the responses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What several accountings say of one transcript, on one budget."""
+    """What several accountings say about one transcript and one budget."""
 
     budget: Nats
     delta: Fraction
@@ -104,11 +104,18 @@ def compare(
     *,
     stage: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Hold a transcript against a budget by every accounting that there is.
+    """Compare what every accounting says about a transcript and a budget.
 
-    Without ``epsilon`` or ``delta``, those of the transcript's filter; if it has no delta, 1e-6.
-    ``stage`` is told which accounting is next. Proofs: docs/theory/approximate.md,
-    docs/theory/filters.md.
+    ``epsilon`` and ``delta`` are by default those of the transcript's filter; a missing delta is
+    1e-6. ``stage`` is called with the name of the next accounting. Proofs:
+    docs/theory/approximate.md, docs/theory/filters.md.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon="0.5")
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
+    >>> found = compare(xp.Odometer(transcript), epsilon=2)
+    >>> found.standings["basic"].more.count, found.standings["bayesian"].more.count
+    (2, 4)
     """
     expect(odometer, Odometer, "an odometer: Odometer(transcript)")
     transcript = odometer.transcript

@@ -1,32 +1,30 @@
-"""What happened to a subject, in plain words: what was asked, what it did, what it means now."""
+"""What happened to a subject, in plain words: what was asked, and what it means now."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from expost.domains import Categories, Domain, Integers, Side
 from expost.files.canonical import plain
 from expost.filters.filter import Filter
 from expost.loss.extremes import Apart
 from expost.loss.replay import Replay
 from expost.loss.shares import part_of, share_between
 from expost.numbers import Enclosure
-from expost.queries import Query
-from expost.queries.words import listed
+from expost.report.words import domain_in_words, query_in_words
 from expost.transcript import Exchange
 
-__all__ = ["Explanation", "Told", "explain", "in_words"]
+__all__ = ["Explanation", "Told", "explain"]
 
 _SHOWN = 5
-"""How many exchanges at either end of a long transcript are told of."""
+"""How many exchanges at either end of a long transcript are shown."""
 
 Change = Literal["up", "down", "same"]
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One exchange that is told of, and what it did to the odometer."""
+    """One exchange of an explanation, and what it did to the loss."""
 
     number: int
     asked: str
@@ -49,7 +47,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A transcript, told."""
+    """A transcript explained: its exchanges, its loss and its budget; from :func:`explain`."""
 
     domain: str
     exchanges: int
@@ -93,7 +91,15 @@ class Explanation:
 
 
 def explain(replay: Replay) -> Explanation:
-    """Tell what a transcript holds. Over a box this searches for a loss per step that is told."""
+    """Explain a transcript. Over a box this searches for the loss after each step that is shown.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon="1/2")
+    >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
+    >>> found = xp.report.explain(xp.replay(transcript))
+    >>> [(step.asked, step.change) for step in found.steps]
+    [('the value itself, at epsilon 0.5', 'up'), ('the value itself, at epsilon 0.5', 'down')]
+    """
     guard, odometer = replay.guard, replay.odometer
     transcript, exchanges = odometer.transcript, len(odometer)
     # Where the budget was kept no loss on the way exceeded it, wherever the searches stop.
@@ -110,12 +116,12 @@ def explain(replay: Replay) -> Explanation:
     held = replay.loss if guard is None else guard.loss(odometer)
     share = part_of if replay.kept else share_between
     return Explanation(
-        domain=_domain_in_words(transcript.domain),
+        domain=domain_in_words(transcript.domain),
         exchanges=exchanges,
         steps=tuple(
             Told(
                 number,
-                in_words(transcript.exchanges[number - 1].query, transcript.domain),
+                query_in_words(transcript.exchanges[number - 1].query, transcript.domain),
                 transcript.exchanges[number - 1],
                 losses[number],
                 _change(losses[number - 1], losses[number]),
@@ -136,30 +142,3 @@ def _change(before: Enclosure, after: Enclosure) -> Change:
     if after.lower > before.upper:
         return "up"
     return "down" if after.upper < before.lower else "same"
-
-
-def in_words(query: Query, domain: Domain) -> str:
-    """What a query asks, and how much it could give away."""
-    epsilon = query.charge(domain)
-    amount = str(epsilon) if epsilon.ratio == 1 else f"{epsilon.nearest:.6g}"
-    delta = f" and delta {float(query.delta):.6g}" if query.delta else ""
-    return f"{query.asks}, at epsilon {amount}{delta}"
-
-
-def _side_in_words(side: Side) -> str:
-    if isinstance(side, Categories):
-        return f"one of {listed(side.labels, 'or')}"
-    kind = "an integer " if isinstance(side, Integers) else ""
-    return f"{kind}from {side.lower:g} to {side.upper:g}"
-
-
-def _domain_in_words(domain: Domain) -> str:
-    if domain.sides:
-        names = domain.names or [f"[{index}]" for index in range(len(domain.sides))]
-        sides = [
-            f"{name} {_side_in_words(side)}" for name, side in zip(names, domain.sides, strict=True)
-        ]
-        return f"a point of a box: {listed(sides)}"
-    if domain.names is not None:
-        return f"one of {len(domain.values):,} points, by {listed(domain.names)}"
-    return f"one of {len(domain.values):,}: {listed(domain.values, 'or')}"

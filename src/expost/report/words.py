@@ -1,15 +1,24 @@
-"""Numbers, values and responses for people, each on one line."""
+"""Numbers, values, domains, queries and responses for people, each on one line."""
 
 from __future__ import annotations
 
-from expost.domains import Domain, Value, by_name
+from expost.domains import Categories, Domain, Integers, Side, Value, by_name
 from expost.errors import printable
 from expost.loss.replay import Replay
 from expost.numbers import Enclosure
 from expost.queries import Query, RandomizedResponse
+from expost.queries.words import listed
 from expost.transcript import Transcript
 
-__all__ = ["basic_text", "kept_text", "response_text", "shown", "value_text"]
+__all__ = [
+    "basic_text",
+    "domain_in_words",
+    "kept_text",
+    "query_in_words",
+    "response_text",
+    "shown",
+    "value_text",
+]
 
 _LONGEST = 40
 
@@ -37,6 +46,34 @@ def kept_text(found: Replay) -> str:
     if found.kept is False:
         return "no: on the way the loss was above it"
     return "at every exchange" if found.kept else "not decided; more nodes may tell (--nodes)"
+
+
+def query_in_words(query: Query, domain: Domain) -> str:
+    """What a query asks, and how much it could give away."""
+    epsilon = query.charge(domain)
+    amount = str(epsilon) if epsilon.ratio == 1 else f"{epsilon.nearest:.6g}"
+    delta = f" and delta {float(query.delta):.6g}" if query.delta else ""
+    return f"{query.asks}, at epsilon {amount}{delta}"
+
+
+def domain_in_words(domain: Domain) -> str:
+    """What a value can be."""
+    if domain.sides:
+        names = domain.names or [f"[{index}]" for index in range(len(domain.sides))]
+        sides = [
+            f"{name} {_side_in_words(side)}" for name, side in zip(names, domain.sides, strict=True)
+        ]
+        return f"a point of a box: {listed(sides)}"
+    if domain.names is not None:
+        return f"one of {len(domain.values):,} points, by {listed(domain.names)}"
+    return f"one of {len(domain.values):,}: {listed(domain.values, 'or')}"
+
+
+def _side_in_words(side: Side) -> str:
+    if isinstance(side, Categories):
+        return f"one of {listed(side.labels, 'or')}"
+    kind = "an integer " if isinstance(side, Integers) else ""
+    return f"{kind}from {side.lower:g} to {side.upper:g}"
 
 
 def value_text(value: Value, domain: Domain) -> str:

@@ -21,7 +21,7 @@ __all__ = ["PARTS", "Plan", "reproduce"]
 
 
 def reproduce(plan: Plan, out: Path, jobs: int, progress: Watcher) -> dict[str, Any]:
-    """Run what is not there yet, and write figures, raw results, numbers and the report.
+    """Run what is missing, and write figures, raw results, numbers and the report.
 
     Other parts that are already in the folder stay in the report.
     """

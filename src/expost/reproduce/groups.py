@@ -26,8 +26,8 @@ _ZERO = Enclosure(0.0, 0.0)
 class Groups(Account):
     """The sum of the losses of groups of queries, an upper bound (paper, appendix C).
 
-    What is not known of a bound is held against the sum of the epsilons: nobody does worse than
-    basic composition.
+    If it does not show that a budget is kept, the sum of the epsilons decides, so that it is never
+    worse than basic composition.
     """
 
     full: Enclosure
@@ -35,7 +35,7 @@ class Groups(Account):
     current: Odometer
     """The group that is not."""
     whole: Odometer
-    """All that was asked and charged; its loss is not looked at."""
+    """Everything that was asked and charged; its loss is not used."""
     _worst: dict[Query, Enclosure] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -57,6 +57,9 @@ class Groups(Account):
     @property
     def domain(self) -> Domain:
         return self.whole.domain
+
+    def __len__(self) -> int:
+        return len(self.whole)
 
     @property
     def effort(self) -> Effort:

@@ -80,7 +80,7 @@ def _summary(results: Tree) -> Iterator[str]:
         yield (
             f"Logistic regressions, Simplified: {_median(smooth, 'simplified')} with parameters "
             f"from [−1, 1], but {_median(steep, 'simplified')} with the printed [−10, 10]; the "
-            f"printed {steep['printed']} cannot be had there."
+            f"printed {steep['printed']} is out of reach there."
         )
     if "health" in results:
         tree = results["health"]
@@ -108,8 +108,8 @@ def _linear(tree: Tree, drawings: Mapping[str, str]) -> str:
             f"{tree['times_printed']:.1f} times as far as printed.",
             "What grouping costs can be seen in the same runs: the loss of",
             "several groups is the sum of their worst points, which are different points.",
-            f"We did not get the printed {tree['printed']} with groups of ten from the printed",
-            "set-up.",
+            f"We could not reproduce the printed {tree['printed']} with groups of ten in the",
+            "printed set-up.",
         )
     )
 
@@ -343,7 +343,7 @@ def _foot(results: Tree) -> str:
     )
     items = "".join(f"<li>{text(slip)}</li>" for slip in slips)
     return (
-        "<h2>Where we differ from the print</h2>"
+        "<h2>Where we differ from the paper</h2>"
         + f"<ul>{items}</ul>"
         + "<h2>How it was made</h2>"
         + _p(

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import asdict
 from fractions import Fraction
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +38,16 @@ def versions() -> dict[str, str]:
     packages = ("expost", "numpy", "numba", "matplotlib")
     return {
         "python": platform.python_version(),
-        **{name: version(name) for name in packages},
+        **{name: _version(name) for name in packages},
         "code": code.hexdigest()[:16],
     }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # numba, without which finite examples still run
+        return "missing"
 
 
 def composition(stream: Stream, runs: Sequence[Run]) -> dict[str, Any]:

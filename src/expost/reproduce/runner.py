@@ -1,4 +1,4 @@
-"""Carry out a plan: several runs at once, each of them saved, so that nothing is done twice."""
+"""Carry out a plan: several runs at once, each saved, so that nothing is done twice."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _COST = {"linear": 1.0, "logistic.steep": 0.1, "logistic.smooth": 8.0}
 
 
 class Watcher(Protocol):
-    """Whoever wants to know how far it is."""
+    """Is told how far the runs are."""
 
     def runs(self, done: int, total: int, share: float) -> None:
-        """``done`` of ``total`` runs are there, and this share of the work is done."""
+        """``done`` of ``total`` runs are finished, and this share of the work."""
         ...
 
     def stage(self, text: str) -> None:
@@ -110,7 +110,7 @@ class _Task:
 
 
 def carry_out(plan: Plan, kept: Path, jobs: int, progress: Watcher) -> dict[str, list[Run]]:
-    """All runs of a plan by stream, from the directory of those that are kept where possible."""
+    """All runs of a plan by stream; saved ones are read from the directory."""
     kept.mkdir(parents=True, exist_ok=True)
     settings = versions()
     tasks = [

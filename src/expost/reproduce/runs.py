@@ -63,7 +63,7 @@ class _Lane:
 
     account: Odometer | Groups
     glance: bool = False
-    """Whether the loss and an epsilon, which are known, are looked at before any search."""
+    """Whether the known loss plus an epsilon is tried before any search."""
     running: list[tuple[str, int, Filter]] = field(default_factory=lambda: list(_GUARDS))
     losses: list[Enclosure] = field(default_factory=list)
     accepted: dict[str, list[int]] = field(
@@ -91,7 +91,7 @@ class _Lane:
     def _accepts(self, guard: Filter, query: Query, most: Enclosure) -> bool:
         self.decisions += 1
         limit = guard.budget.enclosure
-        # Some response leaves the loss where it is, or above; none adds more than epsilon.
+        # Some response does not lower the loss, and none adds more than epsilon.
         least = most.lower if guard.kind == SimplifiedFilter.kind else self.account.loss.lower
         if self.glance and (most.upper <= limit.lower or least > limit.upper):
             return most.upper <= limit.lower

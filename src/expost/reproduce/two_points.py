@@ -1,7 +1,7 @@
 """Two points of a box that prove how large a loss is, whatever any solver says.
 
-They are those that the search has found, rounded to hundredths, so that they can be printed as
-they are. What they prove is worked out exactly, from the weights that are sampled.
+The search has found them; they are rounded to hundredths, so that they can be printed in full. What
+they prove is exact, from the sampled weights.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Proof:
     likelier: tuple[float, ...]
     unlikelier: tuple[float, ...]
     loss: float
-    """In nats, rounded down: the realized loss is no less."""
+    """In nats, rounded down: the realized loss is at least this."""
 
 
 def two_points(transcript: Transcript) -> Proof:
-    """The two that were found, for real coordinates in [-1, 1]^d."""
+    """The two points that were found, for real coordinates in [-1, 1]^d."""
     box = transcript.domain
     assert isinstance(box, Box)
     found = BoxLogLikelihood.of(box, transcript.exchanges).found(Effort())

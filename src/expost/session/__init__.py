@@ -1,4 +1,4 @@
-"""A subject's side: decide, sample, record, release."""
+"""The subject's side: decide, sample, record, release; and where the record is kept."""
 
 from __future__ import annotations
 

@@ -27,12 +27,23 @@ __all__ = ["FileSession", "FileStore"]
 
 
 class FileSession(Session):
-    """Answers queries under the filter that a transcript file names, and keeps the file.
+    """A session whose transcript is a file, under the filter that the file names.
 
-    A response is returned only when the file holds it for good. Whatever a crash interrupts was
-    never released; if it had been recorded, it is spent. Several processes may have sessions of
+    A response is returned only after it is durably recorded. What a crash interrupts was never
+    released; if it had been recorded, it counts as spent. Several processes may have sessions on
     one file: they are answered one after the other, each after reading what the others added.
     ``waiting`` is called when another process has held the file for a second.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import expost as xp
+    >>> start = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     start.save(Path(folder) / "ann.json")
+    ...     session = xp.FileSession(Path(folder) / "ann.json", "yes")
+    ...     response = session.ask(xp.randomized_response(epsilon=1))
+    ...     len(xp.load_transcript(Path(folder) / "ann.json"))
+    1
     """
 
     __slots__ = ()
@@ -57,7 +68,7 @@ class FileSession(Session):
 
 
 class FileStore(Store):
-    """Keeps a transcript as a file, which is replaced as a whole, durably, at every exchange."""
+    """Keeps a transcript in a file, which is durably replaced as a whole at every exchange."""
 
     def __init__(
         self, path: str | os.PathLike[str], waiting: Callable[[], None] | None = None
@@ -68,7 +79,7 @@ class FileStore(Store):
         self._growing: Growing | None = None
 
     def load(self) -> Transcript:
-        """What the file holds; sessions that go on with it start here."""
+        """What the file holds now; a session starts from it."""
         self._text = read_text(self._path)
         return Transcript.from_json(self._text)
 
@@ -87,9 +98,9 @@ class FileStore(Store):
             yield recorded
 
     def _clean(self) -> None:
-        """Remove what processes left that were killed before they recorded, let alone released.
+        """Remove temporary files of processes that were killed before they recorded anything.
 
-        Whoever writes such a file holds the transcript, and nobody else does now.
+        Only who holds the lock writes such a file, and now that is this process.
         """
         if self._cleaned:
             return
@@ -108,18 +119,18 @@ class FileStore(Store):
         before, transcript = known.transcript, Transcript.from_json(text)
         same = (transcript.domain, transcript.filter) == (before.domain, before.filter)
         if not same or transcript.exchanges[: len(before)] != before.exchanges:
-            raise InvalidInput("the file does not go on where this session knew it to be")
+            raise InvalidInput("the file no longer continues what this session has read")
         self._text = text
         return Odometer(transcript, effort=known.effort)
 
     def record(self, exchange: Exchange) -> None:
-        # Taken away until all is done: after a failure the file may hold this exchange or not.
+        # Dropped until all is done: after a failure the file may hold this exchange or not.
         growing, self._growing = self._growing, None
         if growing is None or len(growing) != len(self._transcript):
             growing = self._transcript.growing()
         write(exchange, growing)
         text = growing.text()
-        # What somebody else wrote may have been longer, by spaces alone, and so may have had room.
+        # What another program wrote may have been longer, by spaces alone, and so allowed more.
         self._transcript.check_work(exchange.query, len(text))
         with at(str(self._path), ": "):
             replace(self._path, lambda: text, _temporary(self._path), self._held)
@@ -127,7 +138,7 @@ class FileStore(Store):
 
 
 def _temporary(path: Path) -> Path:
-    """A name for a file that no process used before."""
+    """A file name that no process has used before."""
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
 
 
@@ -137,7 +148,7 @@ def _is_temporary(name: str, path: Path) -> bool:
 
 
 def _followed(path: str | os.PathLike[str]) -> Path:
-    """Where a file really is: one file, one lock, whatever links lead to it."""
+    """Where a file really is: one file has one lock, whatever links lead to it."""
     try:
         return Path(os.path.realpath(path, strict=True))
     except OSError as error:

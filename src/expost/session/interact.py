@@ -1,4 +1,4 @@
-"""An adaptive analyst and a session, until one of them has enough (paper, Algorithm 1)."""
+"""An adaptive analyst asks a session until it halts (paper, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["HALT", "Analyst", "Halt", "interact"]
 
 
 class Halt(Enum):
-    """What an analyst says to end an interaction."""
+    """What an analyst returns to end an interaction."""
 
     HALT = "halt"
 
@@ -24,14 +24,20 @@ class Halt(Enum):
 HALT: Final = Halt.HALT
 
 Analyst = Callable[[Transcript, Callable[[Query], Decision]], Query | Halt]
-"""Sees the transcript and a dry run of the filter, and gives the next query or HALT."""
+"""Takes the transcript and a dry run of the filter, and returns the next query or HALT."""
 
 
 def interact(analyst: Analyst, session: Session) -> Transcript:
     """Let an adaptive analyst ask until it halts (paper, Algorithm 1).
 
-    A refused query changes nothing and the analyst has another turn. Giving it once more before
-    anything was answered ends the interaction: it would be refused for ever.
+    A refused query changes nothing, and the analyst may try another one. Asking it again before
+    anything else was answered ends the interaction, for it would be refused for ever.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> session = xp.Session(xp.FiniteSet(["no", "yes"]), "no", filter=xp.BasicFilter(epsilon=3))
+    >>> len(interact(lambda transcript, decide: query if decide(query) else HALT, session))
+    3
     """
     refused: list[Query] = []
     while True:

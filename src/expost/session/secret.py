@@ -10,9 +10,9 @@ __all__ = ["Secret", "without_frames"]
 
 
 class Secret:
-    """A subject's value, and then only its place in the domain; no repr shows either.
+    """A subject's value, of which only the place in the domain is kept; no repr shows either.
 
-    There is one of it: it is neither copied nor pickled.
+    It is neither copied nor pickled.
     """
 
     __slots__ = ("_value", "place")
@@ -36,8 +36,8 @@ class Secret:
 def without_frames(error: BaseException) -> BaseException:
     """An error that tells nothing of where it happened.
 
-    What looks for a value or draws a response has local variables from which the value follows.
-    Tools that report errors show them, also those of an interrupt or of a source that fails.
+    Functions that look up a value or draw a response have local variables that reveal it. Tools
+    that report errors show them, also after an interrupt or a failure of the source.
     """
     found: list[BaseException | None] = [error]
     for each in found:

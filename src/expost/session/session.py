@@ -27,11 +27,20 @@ __all__ = ["Session"]
 class Session:
     """Holds a subject's value and answers queries about it as long as the filter accepts.
 
-    Only the draw itself reads the value. Decisions, losses and refusals are functions of the
-    transcript, so they tell nothing to who has it, and to others no more than the budget allows;
-    ``repr`` and errors never show the value. Several threads may ask at once; their questions are
-    answered one after the other. A process that is forked from this one has to start a session of
-    its own.
+    Only the draw of a response reads the value. Decisions, losses and refusals are functions of the
+    transcript: they tell nothing new to those who have it, and no more than the budget allows to
+    others. ``repr`` and errors never show the value. Several threads may ask at once; they are
+    answered one after the other. A forked process has to start a session of its own.
+
+    >>> import expost as xp
+    >>> smokes = xp.FiniteSet(["no", "yes"])
+    >>> session = xp.Session(smokes, "yes", filter=xp.BayesianFilter(epsilon=1))
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> session.ask(query) in ("no", "yes"), round(session.loss.upper, 6)
+    (True, 1.0)
+    >>> decision = session.decide(query)
+    >>> decision.accepted, round(decision.loss_at_worst.upper, 6)
+    (False, 2.0)
     """
 
     __slots__ = (
@@ -62,9 +71,10 @@ class Session:
         source: Source | None = None,
         effort: Effort | None = None,
     ) -> Session:
-        """Go on where a transcript ended, under the filter that it names.
+        """Continue a transcript under the filter that it names.
 
-        A ``store`` holds the transcript and keeps what follows; by default only memory does.
+        ``store`` already holds the transcript and records what follows; by default it is kept in
+        memory only.
         """
         secret = Secret(value)
         del value
@@ -89,7 +99,7 @@ class Session:
         with at("effort"):
             expect(effort, Effort | None, "an Effort")
         self._filter = filter
-        # What was answered before a session goes on may have been released without any filter.
+        # What was answered before the session began may have been released without any filter.
         self._obeyed = filter.pure and not len(transcript)
         self._odometer = Odometer(transcript, effort=effort)
         self._lock = threading.Lock()
@@ -101,13 +111,16 @@ class Session:
             raise OutsideDomain("the value is outside the domain (and is not shown here)")
 
     def decide(self, query: Query) -> Decision:
-        """A dry run: what :meth:`ask` would do, and the numbers. Changes nothing."""
+        """A dry run: whether :meth:`ask` would answer, and the numbers. It changes nothing."""
         check_query(query)
         self._store.check(self.transcript, query)
         return self._filter.decide(self._odometer, query)
 
     def ask(self, query: Query) -> Value:
-        """Answer the query with its noise, or raise :class:`BudgetExceeded`."""
+        """Answer the query with its noise, or raise :class:`BudgetExceeded`.
+
+        The response is recorded before it is returned.
+        """
         with self._turn():
             decision = self.decide(query)
             if decision.accepted:
@@ -117,8 +130,8 @@ class Session:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """While a question is decided and answered, all others wait."""
-        # Two processes would each have all of the budget, and some sources the same noise.
+        """Decide and answer one question while all others wait."""
+        # Two processes would each spend the whole budget, and some sources repeat their noise.
         if os.getpid() != self._process:
             raise InvalidInput("this session was started in another process; start one in this one")
         with self._lock, self._store.turn(self._odometer) as recorded:
@@ -126,7 +139,7 @@ class Session:
             yield
 
     def _answered(self, query: Query) -> Odometer:
-        """The odometer with a fresh response, which nobody has seen yet."""
+        """The odometer with a fresh response that nobody has seen yet."""
         likelihood = query.on(self.transcript.domain)
         try:
             # No name for what was drawn: tools that report errors show local variables.
@@ -137,11 +150,11 @@ class Session:
             raise without_frames(error) from None
 
     def _recorded(self, odometer: Odometer) -> Odometer:
-        """The same, when its last exchange is kept for good."""
+        """The same, once its last exchange is recorded."""
         try:
             self._store.record(odometer.transcript.exchanges[-1])
         except BaseException as error:
-            # Whatever recorded had a response at hand that may be neither recorded nor released.
+            # The store's frames hold a response that may be neither recorded nor released.
             raise without_frames(error) from None
         return odometer
 
@@ -149,8 +162,8 @@ class Session:
     def loss(self) -> Enclosure:
         """The realized loss now, in nats, whichever filter decides.
 
-        It bounds what somebody has learned who sees all that was answered. For somebody who saw
-        the beginning only it is the largest on the way, ``odometer.peak``.
+        It bounds what anybody who sees all responses has learned. For those who saw only the first
+        ones, the bound is the largest loss on the way, ``odometer.peak``.
         """
         return self._filter.realized(self._odometer)
 
@@ -192,7 +205,7 @@ class Session:
         return card(type(self).__name__, facts)
 
     def _peak(self) -> str:
-        """The peak for people: not above the budget where all of it was accepted by the filter."""
+        """The peak for people: not above the budget if the filter accepted everything."""
         peak, limit = self._odometer.peak, self._filter.budget.enclosure
         if self._obeyed:
             peak = self._filter.capped(peak)

@@ -19,31 +19,33 @@ class Store(Protocol):
     """Keeps the exchanges of one subject, one after the other.
 
     A session takes a turn, decides, draws a response, has it recorded, and only then releases it.
-    What is recorded is spent, whether or not it was released.
+    What is recorded is spent, whether or not it was released. Hand a store of your own to
+    :meth:`Session.resume`.
     """
 
     @abstractmethod
     def turn(self, known: Odometer) -> AbstractContextManager[Odometer]:
-        """Keep everybody else from recording, and give what is recorded by now.
+        """Keep others from recording, and give what is recorded by now.
 
-        That is ``known`` and what others added to it since. If it is anything else, refuse.
+        That is ``known`` and what others have added to it since. Raise an error if it is anything
+        else.
         """
 
     @abstractmethod
     def record(self, exchange: Exchange) -> None:
-        """Add an exchange, for good: when this returns, no crash loses it.
+        """Add an exchange durably: once this returns, no crash loses it.
 
-        Called within a turn, at most once in each. If it fails, nothing is released, and the error
-        loses its frames, for their variables may show the response.
+        It is called at most once in a turn. If it fails, nothing is released, and the error loses
+        its traceback, whose variables may show the response.
         """
 
     def check(self, transcript: Transcript, query: Query) -> None:
-        """Refuse a query that could not be recorded after this transcript; by default none."""
+        """Refuse a query that could not be recorded after this transcript; none by default."""
         return
 
 
 class Memory(Store):
-    """Keeps nothing beyond the process: what the session knows is all there is."""
+    """Keeps nothing beyond the process: the session itself has the transcript."""
 
     @contextmanager
     def turn(self, known: Odometer) -> Iterator[Odometer]:

@@ -1,6 +1,6 @@
 """Best-first branch and bound for one problem: certified bounds on the largest value.
 
-Limited by nodes, never by a clock, so that the same problem gives the same bits again.
+It is limited by nodes, never by a clock, so that the same problem always gives the same bits.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _PATIENCE = 500
 _STILL, _NOTHING = 0.999, 1e-9
 
 ROUNDING_ALONE = 1e-9
-"""Where clipping can change a sum by less than this it is convex, or concave, but for that."""
+"""If clipping changes a sum by less than this, the sum counts as convex, or concave."""
 
 
 class Tree:
     """A search tree under one branching rule."""
 
     cutting = True
-    """Whether nodes are tightened where that is known to cut off nothing of interest."""
+    """Whether nodes are tightened if that is known to cut off nothing of interest."""
 
     def __init__(self, problem: PackedProblem, rule: int) -> None:
         n, d = problem.shape
@@ -93,10 +93,10 @@ class Tree:
                 tick()
 
     def _watch(self, gained: float) -> None:
-        """Count splits that gained nothing while the gap stood still.
+        """Count splits in a row that gained nothing.
 
-        Where coordinates are so large that scores drown in their rounding, hundreds of them follow
-        each other, and no more is to be had. Elsewhere hardly two ever do.
+        If coordinates are so large that scores drown in their rounding, there are hundreds of them,
+        and the search is hopeless. Otherwise there are hardly ever two.
         """
         gap = self.upper - self.lower
         if gap < _STILL * self._gap:
@@ -155,8 +155,8 @@ class Tree:
 class Search:
     """The largest value of one problem, as an enclosure that narrows.
 
-    Splitting scores or splitting coordinates is better by orders of magnitude, now the one and
-    now the other; a short race decides.
+    Splitting scores and splitting coordinates can differ by orders of magnitude, in favour of
+    either; a short race decides.
     """
 
     def __init__(self, problem: PackedProblem, rules: Sequence[int] = ()) -> None:
@@ -205,14 +205,14 @@ class Search:
         if any(tree.settled > self.reached + tolerance for tree in self._trees):
             self._restart()
         nodes = max(0, nodes - self._restarted)
-        # Among corners the first bounds are the worst ones, and say little of what is to come.
+        # Among corners the first bounds are the worst, and say little about later ones.
         for stage in _HEATS[self.rule == CORNERS :]:
             if len(self._trees) > 1 or self._others:
                 self._heat(stage, tolerance, nodes, enough, tick)
         self._trees[0].pursue(tolerance, nodes, enough, tick)
 
     def _restart(self) -> None:
-        """Start anew: what was settled for a larger tolerance is too high for this one."""
+        """Start again: what was settled for a larger tolerance is too coarse for this one."""
         tree, best, point = self._trees[0], self.reached, self.point
         if not tree.nodes:
             return
@@ -244,7 +244,7 @@ class Search:
 
 
 def suitable_rules(problem: PackedProblem, *, corners: bool = True) -> list[int]:
-    """One branching rule, or two that race; with ``corners`` only they count, where that is so."""
+    """One branching rule, or two that race; with ``corners`` only those, if they are enough."""
     if corners and problem.clipped_falling < ROUNDING_ALONE:
         return [CORNERS, SCORES_FIRST]
     if problem.shape[1] <= _FEW_COORDINATES:

@@ -1,7 +1,7 @@
 """The largest value of a convex sum that has many corners: a search among them, or all of them.
 
-The bound of the search is most often exact at its root (docs/theory/extrema.md). Where it is not,
-it may be sooner to look at every corner, if there are not too many.
+The bound of the search is usually exact at its root (docs/theory/extrema.md). If it is not, looking
+at every corner may be faster, unless there are too many.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Convex:
     def pursue(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
     ) -> None:
-        """Search until the gap is closed; where that takes long, look at all corners."""
+        """Search until the gap is closed; if that takes long, look at all corners."""
         if self._corners or self.upper - self.lower <= tolerance:
             return
         self._search.pursue(tolerance, min(nodes, self._patience), enough, tick)

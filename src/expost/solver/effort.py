@@ -28,20 +28,26 @@ class Progress:
 
 @dataclass(slots=True)
 class Allowance:
-    """Nodes that several searches share, one after the other; it gets less as they are used."""
+    """Nodes that several searches share, one after the other."""
 
     left: int
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """When to stop: limits are nodes and not seconds, so that every machine stops at the same.
+    """When a search over a box stops. Limits are nodes, not seconds, so every machine agrees.
 
-    ``gap`` is the width of the loss that is wanted, in nats. ``nodes`` limits every single search
-    (one for the largest and one for the smallest log-likelihood of each block of queries). By
-    default that is 100,000; but all searches of one decision share 2,000, for somebody waits.
-    ``threads`` may be 2, one per side; the result is the same. ``group`` bounds the loss as the
-    sum over groups of that many queries (paper, appendix C), which is looser.
+    ``gap`` is the wanted width of the loss, in nats. ``nodes`` limits each search (one for the
+    largest and one for the smallest log-likelihood of each block of queries). By default that is
+    100,000, but all searches of one decision share 2,000, because somebody is waiting. ``threads``
+    may be 2, one per side, with the same result. ``group`` bounds the loss by a sum over groups of
+    that many queries (paper, appendix C), which is looser. ``progress`` is called during a search.
+
+    >>> import expost as xp
+    >>> person = xp.Box(age=(0, 100))
+    >>> session = xp.Session(
+    ...     person, [34], filter=xp.BayesianFilter(epsilon=1), effort=xp.Effort(nodes=10_000)
+    ... )
     """
 
     gap: float = GAP
@@ -50,7 +56,7 @@ class Effort:
     group: int | None = None
     progress: Callable[[Progress], None] | None = None
     allowance: Allowance | None = field(default=None, repr=False, compare=False)
-    """What is left for all searches together; None where each has its own limit alone."""
+    """What all searches together have left; None if each has only its own limit."""
 
     def __post_init__(self) -> None:
         with at("gap"):
@@ -65,15 +71,15 @@ class Effort:
                         raise InvalidInput(f"must be an integer from 1 to {most}")
 
     def shared(self, parts: int) -> Effort:
-        """The same for one of several parts whose gaps add up."""
+        """The effort for one of several parts whose gaps add up."""
         return replace(self, gap=max(SMALLEST_GAP, self.gap / max(1, parts)))
 
     def within(self, nodes: int) -> Effort:
-        """The same for searches that share so many nodes; one thread, so that order decides."""
+        """The effort for searches that share this many nodes, one after the other."""
         return replace(self, threads=1, allowance=Allowance(nodes))
 
     def deciding(self) -> Effort:
-        """The same for one decision."""
+        """The effort for one decision."""
         given = self.nodes is not None or self.allowance is not None
         return self if given else self.within(NODES_OF_DECISION)
 
@@ -84,16 +90,16 @@ class Effort:
 
     @property
     def used_up(self) -> bool:
-        """Whether nothing is left of what searches share."""
+        """Whether the shared nodes are used up."""
         return self.allowance is not None and self.allowance.left <= 0
 
     def limit(self, used: int) -> int:
-        """Up to how many nodes a search may go that has used so many."""
+        """The total up to which a search may go on that has used this many nodes."""
         if self.allowance is None:
             return self.most
         return min(self.most, used + max(0, self.allowance.left))
 
     def charge(self, nodes: int) -> None:
-        """Take nodes from what is shared."""
+        """Take nodes from the shared ones."""
         if self.allowance is not None:
             self.allowance.left -= nodes

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expost.domains import Box, Integers
+from expost.domains import Box
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import FACTS, Floats, Ints, PackedProblem, Problem, layout
 from expost.solver.kernels.links import (
@@ -55,10 +55,13 @@ class TermArrays(NamedTuple):
     def of(cls, counted: Sequence[tuple[ScoreTerm, int]], columns: Sequence[int]) -> TermArrays:
         """The terms and how often each counts, in some of the coordinates."""
         terms = [term for term, _ in counted]
+        rows: Floats = np.array([term.weights for term in terms], dtype=np.float64)
+        if list(columns) != list(range(rows.shape[1])):
+            rows = rows[:, columns]
         return cls(
             shapes=tuple([(term.link, term.epsilon, term.window) for term in terms]),
             m=np.array([times for _, times in counted], dtype=np.float64),
-            A=np.array([term.weights for term in terms], dtype=np.float64)[:, columns],
+            A=rows,
             c=np.array([term.offset for term in terms], dtype=np.float64),
         )
 
@@ -74,18 +77,19 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, box: Box, columns: Sequence[int]) -> Columns:
-        used = [box.columns[j] for j in columns]
+        lo, hi, integer = box.bounds
+        if list(columns) != list(range(len(lo))):
+            lo, hi, integer = lo[columns], hi[columns], integer[columns]
         groups = [group for group in box.groups if group[0] in columns]
+        if not groups:
+            return cls(lo, hi, integer)
         return cls(
-            lo=np.array([column.lower for column in used], dtype=np.float64),
-            hi=np.array([column.upper for column in used], dtype=np.float64),
-            integer=np.array([isinstance(column, Integers) for column in used], dtype=np.int64),
-            groups=np.array([[float(j in group) for j in columns] for group in groups]),
+            lo, hi, integer, np.array([[float(j in group) for j in columns] for group in groups])
         )
 
     @property
     def exponents(self) -> Ints:
-        """Of the powers of two by which coordinates are of size 1; integers stay as they are.
+        """The powers of two that bring coordinates to size 1; integers stay as they are.
 
         Nothing is rounded by them, and no width is too small.
         """
@@ -97,7 +101,7 @@ class Columns(NamedTuple):
 def both_directions(terms: TermArrays, columns: Columns) -> tuple[PackedProblem, PackedProblem]:
     """The largest sum of the terms over a box, and the largest of its negative.
 
-    After the terms come what is FLAT, one for each group.
+    After the terms come FLAT ones, one for each group.
     """
     groups, exponents = len(columns.groups), columns.exponents
     lo, hi = np.ldexp(columns.lo, -exponents), np.ldexp(columns.hi, -exponents)
@@ -169,7 +173,7 @@ def _constants(kind: int, epsilon: float, lo: float, hi: float) -> tuple[float, 
         steepest = max(abs(lo), abs(hi))
         h = steepest**2 / 4  # the largest value is twice that, as it is of a tent
         return h, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, steepest, -math.inf, 32 + 24 * h
-    # A jump may be anywhere within the blur: outward where that makes more, inward to be sure.
+    # A jump may be anywhere within the blur: outward for a bound, inward for a certain value.
     out = BLUR if kind == WINDOW else -BLUR
     jumps = lo - out, hi + out, lo + out, hi - out
     return h, *jumps, 0.0, 0.0, 4 * h, -math.inf, 8 * h
@@ -231,7 +235,7 @@ def _straight(kind: int, epsilon: float, lo: float, hi: float) -> tuple[Floats, 
         return points, -points * points / 2
     if kind not in (WINDOW, HOLE):
         return np.empty(0), np.empty(0)
-    # Where it is surely high, so that points which are found there count.
+    # Where it is certainly high, so that points found there count.
     out = 4 * BLUR if kind == HOLE else -4 * BLUR
     points = np.array([x for x in (lo - out, hi + out) if math.isfinite(x)])
     return points, np.full(len(points), epsilon / 2)

@@ -1,4 +1,4 @@
-"""The spread max ℓ - min ℓ over a box, as an enclosure that narrows while it is worked on.
+"""The spread max ℓ - min ℓ over a box, as an enclosure that narrows as the search goes on.
 
 Queries that share no coordinate fall into blocks, whose extrema add up exactly. Each block has
 two searches, one for its largest and one for its smallest log-likelihood. Proof:
@@ -56,9 +56,11 @@ class BoxSpread:
     def __init__(self, given: Iterable[ScoreTerm], box: Box) -> None:
         counted = Counter(given)
         # Each weight that is sampled is within its error of its term, at both ends of the spread.
-        self.error = up(2 * math.fsum(up(term.error * n) for term, n in counted.items()))
+        self.error = up(2 * math.fsum([up(term.error * n) for term, n in counted.items()]))
         together, constant = joined(counted)
-        self._constants = double_above(constant), double_above(-constant)
+        self._constants = (0.0, 0.0)
+        if constant:
+            self._constants = double_above(constant), double_above(-constant)
         terms = list(together.items())
         self._box = box
         self._blocks = [
@@ -73,7 +75,7 @@ class BoxSpread:
 
     @property
     def enclosure(self) -> Enclosure:
-        """What is known of the spread now."""
+        """The enclosure of the spread so far."""
         searches = [search for side in self._sides for search in side]
         lower = down(down(math.fsum(search.lower for search in searches)) - self.error)
         upper = up(up(math.fsum(search.upper for search in searches)) + self.error)
@@ -90,7 +92,7 @@ class BoxSpread:
         return self._at(self._sides[1])
 
     def _at(self, searches: list[Maximum]) -> Point:
-        """What was found in every block; elsewhere no coordinate makes a difference."""
+        """What was found in every block; other coordinates make no difference."""
         point = [float(column.lower) for column in self._box.columns]
         for group in self._box.groups:
             point[group[0]] = 1.0
@@ -114,7 +116,7 @@ class BoxSpread:
 
     @property
     def lowers(self) -> tuple[float, float]:
-        """What both surely reach, about."""
+        """What both certainly reach, approximately."""
         first, second = (
             math.fsum(search.lower for search in side) + constant
             for side, constant in zip(self._sides, self._constants, strict=True)
@@ -123,7 +125,7 @@ class BoxSpread:
 
     @property
     def unsettled(self) -> float:
-        """What more of a search could narrow."""
+        """How much further searching could narrow it."""
         return math.fsum(search.upper - search.lower for side in self._sides for search in side)
 
     @property
@@ -134,8 +136,8 @@ class BoxSpread:
         """Search until the gap is reached or the nodes are used up."""
 
         def one(side: list[Maximum]) -> None:
-            # A little less than half of it, for the errors that are added in the end; but where
-            # they are as large as the gap, no search can make up for them.
+            # A little less than half of it, because errors are added at the end; but if they are
+            # as large as the gap, no search can make up for them.
             left = max(0.1 * effort.gap, 0.4995 * effort.gap - self.error)
             for place, search in enumerate(side):
                 tolerance = left / (len(side) - place)
@@ -150,11 +152,11 @@ class BoxSpread:
                 one(side)
 
     def compare(self, limit: float, effort: Effort) -> None:
-        """Search until the spread is known to be within the limit, or above it, if ever."""
+        """Search until the spread is known to be within the limit, or above it."""
         searches = [search for side in self._sides for search in side]
         glance = replace(effort, nodes=min(_GLANCE, effort.most))
         for search in searches:
-            # Once: a search that has settled what it could for a larger tolerance begins anew.
+            # Only once: a search that settled things for a larger tolerance has to start again.
             if not search.nodes:
                 self._pursue(search, _FINE, glance)
         moved = True
@@ -204,9 +206,10 @@ def blocks(
     free = [side.lower < side.upper for side in box.columns]
     # Not as they come: equal boxes have equal enclosures.
     moving = [j for j in box.order if free[j]]
-    if any(all(term.weights[j] for j in moving) for term, _ in terms):
+    used_by = [[term.weights[j] for j in moving] for term, _ in terms]
+    if any(map(all, used_by)):
         # One term with all coordinates links all others, but for those that are constant.
-        linked = [i for i, (term, _) in enumerate(terms) if any(term.weights[j] for j in moving)]
+        linked = [i for i, used in enumerate(used_by) if any(used)]
         if linked:
             yield list(box.order), linked
         return

@@ -57,7 +57,7 @@ class Summit:
     def pursue(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
     ) -> None:
-        """Climb until the gap is closed; where that stalls, search."""
+        """Climb until the gap is closed; if that stalls, search."""
         if self.upper - self.lower <= tolerance:
             return
         if self._search is None:

@@ -1,4 +1,4 @@
-"""The kernels, compiled. The first use ever says so; from then on they come from the disk.
+"""Compile the kernels, or load them from disk if they were compiled before.
 
 ``python -m expost.solver.warm_up`` compiles them ahead of time.
 """
@@ -11,7 +11,7 @@ __all__ = ["ready"]
 
 
 def ready() -> None:
-    """Load all kernels, or compile them, and say so then."""
+    """Load all kernels, or compile them with a message."""
     machine_code()
 
 

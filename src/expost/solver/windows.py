@@ -1,8 +1,8 @@
-"""Windows that touch and are measured alike, put together.
+"""Merging windows that touch and have the same score.
 
-A score where two windows touch counts as inside of one of them, and never of both. Terms on their
-own do not know that of each other: whether a score is left or right of a jump is open as near to
-it as rounding goes. So they are put together where they touch, which is exact:
+A score where two windows touch is inside exactly one of them. Separate terms do not know that:
+within rounding of a jump, a score may be on either side. So windows that touch are merged, which is
+exact:
 
     WINDOW(a, b) + WINDOW(b, c) = WINDOW(a, c) - ε/2.
 """
@@ -19,7 +19,7 @@ __all__ = ["joined"]
 
 
 def joined(terms: Counter[ScoreTerm]) -> tuple[Counter[ScoreTerm], Fraction]:
-    """The same sum with fewer windows, but for a constant that is to be added."""
+    """The same sum with fewer windows, and a constant to be added."""
     # Alike in all but their windows; equal forms are not enough, if they come from other numbers.
     alike: dict[ScoreTerm, list[ScoreTerm]] = {}
     for term in terms:

@@ -63,23 +63,24 @@ class Term:
 
     def __init__(self, weights: Weights) -> None:
         weights.setflags(write=False)
-        smallest, largest = _positive_range(weights)
-        self._widest: Counter[int] | None = Counter({largest: 1})
-        self._widest[smallest] -= 1
-        if not weights.all():
+        smallest, largest = int(np.minimum.reduce(weights)), int(np.maximum.reduce(weights))
+        self._widest: Powers | None = ((largest, 1), (smallest, -1))
+        if not smallest:
             self._widest = None
+            smallest = int(weights[weights > 0].min())
         # Centred at zero, so that sums stay small, and with them their errors.
         reference = math.isqrt(smallest * largest)
         excess = _quotients(weights - reference, reference)
-        near = np.abs(excess) < 0.5
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if near.all():
-                logs = np.log1p(excess)
-            else:
+        if np.minimum.reduce(excess) > -0.5 and np.maximum.reduce(excess) < 0.5:
+            logs = np.log1p(excess)
+            span = float(max(-np.minimum.reduce(logs), np.maximum.reduce(logs)))
+        else:
+            near = np.abs(excess) < 0.5
+            with np.errstate(divide="ignore", invalid="ignore"):
                 logs = np.where(near, np.log1p(excess), np.log(_quotients(weights, reference)))
+            span = float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))
         logs.setflags(write=False)
         self.logs: NDArray[np.float64] = logs
-        span = float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))
         self.error = 0.0 if smallest == largest else _LOG_ERROR * span + _UNDERFLOW
 
     @classmethod
@@ -96,7 +97,7 @@ class Term:
         term.logs = steps * rate.upper
         term.logs.setflags(write=False)
         span = farthest - nearest
-        term._widest = Counter({heavy: span, light: -span})
+        term._widest = (heavy, span), (light, -span)
         # A rate too small for a normal double has a relative error of more than a unit.
         error = span * (_LOG_ERROR * rate.upper + rate.width)
         term.error = error + _UNDERFLOW if span else 0.0
@@ -108,23 +109,23 @@ class Term:
         ``self`` is the term of just the two, lighter first, so no logarithm is taken again.
         """
         term = Term.__new__(Term)
-        both = bool(heavier.any()) and not heavier.all()
+        both = 0 < np.count_nonzero(heavier) < len(heavier)
         low, high = self.logs.tolist() if both else (0.0, 0.0)
         term.logs = np.where(heavier, high, low)
         term.logs.setflags(write=False)
-        term._widest = self._widest if both else Counter()
+        term._widest = self._widest if both else ()
         term.error = self.error if both else 0.0
         return term
 
     @property
     def loss(self) -> Nats:
         """The loss that this response realizes on its own: log of largest over smallest weight."""
-        return INFINITE if self._widest is None else Nats.of(ExactSum.product(self._widest))
-
-
-def _positive_range(weights: Weights) -> tuple[int, int]:
-    positive = weights if weights.all() else weights[weights > 0]
-    return int(positive.min()), int(positive.max())
+        if self._widest is None:
+            return INFINITE
+        powers: Counter[int] = Counter()
+        for base, exponent in self._widest:
+            powers[base] += exponent
+        return Nats.of(ExactSum.product(powers))
 
 
 def _quotients(numerators: Weights, denominator: int) -> NDArray[np.float64]:

@@ -14,7 +14,8 @@ import pytest
 
 import expost as xp
 from expost.domains import Domain
-from expost.queries.noise.discrete_gaussian import GaussianNoise, ShiftedNoise
+from expost.queries.noise.discrete_gaussian import GaussianNoise
+from expost.queries.noise.integer import NoisyInteger
 from expost.solver.spread import BoxSpread
 from expost.terms.on_box import Link
 from support import oracles
@@ -78,7 +79,7 @@ def test_a_session_draws_what_the_pmf_says() -> None:
     """Of 4,000 draws: a false alarm in one run of 10^8."""
     likelihood = xp.gaussian([1], range=(0, 4), grid=1, sigma="1.5").on(xp.Box([(0, 4)]))
     pmf = likelihood.pmf((1.0,))
-    assert isinstance(pmf, ShiftedNoise)
+    assert isinstance(pmf, NoisyInteger)
     source = xp.sampling.InsecureSource(5)
     draws = [likelihood.responses[pmf.pick(source.below(pmf.total))] for _ in range(4000)]
     for k in (-2, -1, 0, 1, 2, 3, 4):
@@ -89,7 +90,7 @@ def test_a_session_draws_what_the_pmf_says() -> None:
 def test_every_draw_has_its_share_of_the_uniform_integers() -> None:
     noise = noise_of(0, 3, "0.4")
     for value in range(4):
-        pmf, start = noise.pmf(value), 0
+        pmf, start = NoisyInteger(noise, value), 0
         for position in range(noise.high - noise.low + 1):
             weight = int(pmf.probability(position) * pmf.total)
             assert pmf.pick(start) == pmf.pick(start + weight - 1) == position

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats
-from expost.queries.noise.geometric import ClampedNoise, NoisyInteger
+from expost.queries.noise.geometric import ClampedNoise
+from expost.queries.noise.integer import NoisyInteger
 from support import oracles
 from support.strategies import read_back, table
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.queries.noise.geometric import NoisyInteger
+from expost.queries.noise.integer import NoisyInteger
 from expost.terms.on_set import Term
 from support import oracles
 

@@ -185,3 +185,18 @@ def test_a_channel_is_the_same_after_a_round_trip_at_the_edge_of_64_bits(
     assert again == query
     assert again.weights.dtype == query.weights.dtype
     assert (again.weights == query.weights).all()
+
+
+@given(st.lists(st.integers(0, 10**15), min_size=1, max_size=4), st.integers(0, 15))
+def test_decimals_of_a_file_are_the_fractions_that_they_stand_for(
+    parts: list[int], places: int
+) -> None:
+    shares = [Fraction(part // 10 ** (15 - places), 10**places) for part in parts]
+    rows = [
+        [f"{share:.15f}", f"{1 - share:.15f}"]
+        for share in (Decimal(x.numerator) / x.denominator for x in shares)
+    ]
+    quotients = [[str(share), str(1 - share)] for share in shares]
+    written, read = xp.channel(rows), xp.channel(quotients)
+    assert written == read
+    assert written.denominator == read.denominator

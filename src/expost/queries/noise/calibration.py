@@ -15,7 +15,7 @@ _DIGITS = 4
 def smallest_sigma(fits: Callable[[Fraction], bool], guess: Fraction, least: Fraction) -> Fraction:
     """The smallest sigma of four digits that fits and is not below the least one.
 
-    Whatever is above one that fits has to fit too; the guess only has to be near it.
+    If one sigma fits, every larger one must fit too. The guess only has to be near.
     """
     least = short_above(least, _DIGITS)
     guess = short_above(max(guess, least), _DIGITS)
@@ -25,7 +25,7 @@ def smallest_sigma(fits: Callable[[Fraction], bool], guess: Fraction, least: Fra
 
 
 def short_above(number: Fraction, digits: int) -> Fraction:
-    """The least decimal of so many digits that is not below a positive number."""
+    """The least decimal with this many digits that is not below a positive number."""
     context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
     top, bottom = map(decimal.Decimal, number.as_integer_ratio())
     return Fraction(context.divide(top, bottom))
@@ -47,7 +47,7 @@ def _smallest(good: Callable[[int], bool], first: int, start: int) -> int:
 
 
 def continuous_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """(b - a)/σ of real Gaussian noise (Balle and Wang 2018), about: a start for the search."""
+    """Approximately (b - a)/σ of real Gaussian noise (Balle and Wang 2018), to start the search."""
 
     def normal(x: float) -> float:
         return math.erfc(-x / math.sqrt(2)) / 2

@@ -16,15 +16,14 @@ from itertools import accumulate
 import numpy as np
 
 from expost.numbers import UNIT, scaled_exp
-from expost.sampling import Pmf
 
 __all__ = ["MOST_STEPS", "ROUNDING", "GaussianNoise"]
 
 MOST_STEPS = 200_000
-"""Between a value and the response that is farthest from it."""
+"""The most steps between a value and the response that is farthest from it."""
 
 ROUNDING = Fraction(1, 2**40)
-"""How far the logarithm of a probability is, at most, from that of a real discrete Gaussian."""
+"""How far the logarithm of a probability can be from that of a real discrete Gaussian."""
 
 # Noise beyond this many deviations, of a probability below 1e-18, counts as the last step.
 _DEVIATIONS = 9
@@ -46,12 +45,12 @@ class GaussianNoise:
     @classmethod
     @lru_cache(maxsize=4)
     def of(cls, first: int, last: int, deviation: Fraction) -> GaussianNoise:
-        """Kept for a while: equal queries, and those of other scores, have equal noise."""
+        """Cached: equal queries, and queries about other scores, have equal noise."""
         return cls(first, last, deviation)
 
     @cached_property
     def beyond(self) -> int:
-        """By how many steps responses may leave the values."""
+        """How many steps responses may lie beyond the values."""
         return math.ceil(_DEVIATIONS * self.deviation)
 
     @property
@@ -64,12 +63,12 @@ class GaussianNoise:
 
     @property
     def reach(self) -> int:
-        """From a value to the response that is farthest from it, at most."""
+        """The most steps from a value to the response that is farthest from it."""
         return self.last - self.first + self.beyond
 
     @cached_property
     def bits(self) -> int:
-        """T, such that weights up to the reach are at least 2^64, less one."""
+        """T, such that weights up to the reach are at least 2^64 - 1."""
         # 1.4427 is above 1/ln 2.
         return _BITS + math.ceil((self.reach / self.deviation) ** 2 * Fraction("1.4427") / 2)
 
@@ -109,7 +108,7 @@ class GaussianNoise:
     def least_ratio(self, delta: Fraction) -> Fraction:
         """The least e^ε at which any two values are within (ε, δ) of each other; at least 1.
 
-        By events "at least k" of the two values that are farthest apart, which are the worst.
+        From the events "at least k" of the two values that are farthest apart, which are the worst.
         """
         top, bottom = delta.as_integer_ratio()
         apart, spared = self.last - self.first, top * self.total
@@ -122,7 +121,7 @@ class GaussianNoise:
         return Fraction(best, over)
 
     def _telling(self, delta: Fraction) -> list[int]:
-        """The events, by their k, that can be the worst one as far as doubles tell.
+        """The events, by their k, that can be the worst one as far as doubles can tell.
 
         Doubles hold the tails to a unit of roundoff; a few more are allowed for what is done with
         them. Where tails are too large for doubles there are few of them.
@@ -137,15 +136,18 @@ class GaussianNoise:
         least = (more * (1 - slack) - spared * (1 + slack)) / (less * (1 + slack))
         return (np.flatnonzero(most >= least.max()) + 1 - self.reach).tolist()
 
-    def pmf(self, value: int) -> Pmf:
-        return ShiftedNoise(self, value)
+    def draw(self, uniform: int) -> int:
+        # The lowest integers are for the lowest noise, the highest ones for the highest. No early
+        # exit: the number of comparisons must not tell which noise it was.
+        above = self.total - uniform
+        return sum(t >= above for t in self.tails[1:]) - sum(t > uniform for t in self.tails[1:])
 
 
 def _weights(variance: Fraction, bits: int) -> list[int]:
     """⌊2^bits e^(-z²/2 variance)⌋ for z = 0, 1, … while that is positive.
 
-    From one to the next by products that are rounded down. Those before z take less than (z + 1)²
-    units of the last place off; where that leaves the floor open, it is worked out by itself.
+    Each follows from the one before by products that are rounded down. Up to z they lose less than
+    (z + 1)² units in the last place. If that leaves the floor open, it is worked out separately.
     """
     scale = bits + _GUARD
     weight = 1 << scale
@@ -161,25 +163,3 @@ def _weights(variance: Fraction, bits: int) -> list[int]:
             return result
         result.append(floor)
         weight, factor = weight * factor >> scale, factor * shrink >> scale
-
-
-class ShiftedNoise(Pmf):
-    """A value with clamped noise. A position counts from the lowest response."""
-
-    __slots__ = ("_noise", "_value", "total")
-
-    def __init__(self, noise: GaussianNoise, value: int) -> None:
-        self._noise = noise
-        self._value = value
-        self.total = noise.total
-
-    def pick(self, uniform: int) -> int:
-        noise = self._noise
-        # The lowest integers are for the lowest noise, the highest ones for the highest. No early
-        # exit: the number of comparisons must not tell which noise it was.
-        above, tails = self.total - uniform, noise.tails
-        size = sum(tail >= above for tail in tails[1:]) - sum(tail > uniform for tail in tails[1:])
-        return max(noise.low, min(noise.high, self._value + size)) - noise.low
-
-    def weight(self, position: int) -> int:
-        return self._noise.weight(self._value, self._noise.low + position)

@@ -87,7 +87,7 @@ class Gaussian(OnGrid):
 
     @property
     def least_sigma(self) -> Fraction:
-        """Below it there is no privacy to speak of."""
+        """Below this there is no privacy to speak of."""
         return _LEAST_SIGMA * self.cells * self.grid
 
     @cached_property
@@ -113,7 +113,7 @@ class Gaussian(OnGrid):
         return Unbiased(self.range, lambda response: self.grid * response)
 
     def charge(self, domain: Domain) -> Nats:
-        """The least epsilon at ``delta``; without one, what no response exceeds."""
+        """The least epsilon at ``delta``; without a delta, the largest loss of any response."""
         noise = self.noise
         return _least_epsilon(noise.first, noise.last, noise.deviation, self.delta)
 
@@ -122,7 +122,7 @@ class Gaussian(OnGrid):
         return _least_epsilon(noise.first, noise.last, noise.deviation, Fraction(0))
 
     def cumulant(self, domain: Domain, exponent: Fraction) -> float:
-        r"""That of a real discrete Gaussian, and what rounding its weights can add.
+        r"""The cumulant of a real discrete Gaussian, plus what rounding its weights can add.
 
         .. math:: \lambda (\lambda + 1) \mu^2/2 + (2 \lambda + 1) 2^{-40}, \quad
                   \mu = (b - a)/\sigma
@@ -142,14 +142,14 @@ def _least_epsilon(first: int, last: int, deviation: Fraction, delta: Fraction) 
 
 
 class _GaussianOnBox(NoisyOnBox):
-    """Terms are parabolas. Of the two clamped ends, only by how much they differ is known."""
+    """Terms are parabolas. Of the two clamped ends, only bounds on their difference are known."""
 
     query: Gaussian
     noise: GaussianNoise
 
     @property
     def sufficient(self) -> None:
-        # The ends are, but their terms are loose, so that adding the ceiling is as good.
+        # The ends would do, but their terms are loose, so that adding the ceiling is as good.
         return None
 
     @property
@@ -172,13 +172,13 @@ class _GaussianOnBox(NoisyOnBox):
         form = affine_form(score, 1 / query.sigma, -response * query.grid / query.sigma)
         if score.is_constant or form is None:
             return ScoreTerm(Link.TENT, most, zeros, 0.0, most / 2)
-        # From the form to the grid: half a step, a share that is off by some roundings, and what
-        # the range forgives.
+        # From the form to the grid: half a step, a share that is off by a few roundings, and the
+        # tolerance at the ends of the range.
         cells, step = query.cells, query.grid / query.sigma
-        moved = form.moved + step * (Fraction(1, 2) + cells * (8 * UNIT + FORGIVEN))
+        moved = Fraction(form.moved) + step * (Fraction(1, 2) + cells * (8 * UNIT + FORGIVEN))
         error = moved * (step * far + moved / 2) + ROUNDING
         if clamped is noise.tails:
-            # How much a tail is above its first weight falls with the distance.
+            # The ratio of a tail to its first weight falls with the distance.
             above = Fraction(noise.tails[near] * noise.weights[far])
             ratio = above / (noise.weights[near] * noise.tails[far])
             error += Fraction(Nats(ratio=ratio).enclosure.upper) / 2
@@ -201,8 +201,8 @@ def gaussian(
 ) -> Gaussian:
     """A weighted sum of coordinates with Gaussian noise; the response is a multiple of the grid.
 
-    No score may leave the range, whose ends are multiples of the grid. Give either ``sigma``, or
-    ``epsilon`` and ``delta``: then it is the smallest sigma, of four digits, for which what is
+    All scores must be in the range, whose ends are multiples of the grid. Give either ``sigma``, or
+    ``epsilon`` and ``delta``: then sigma is the smallest one, of four digits, for which what is
     sampled is (ε, δ)-LDP.
 
     >>> gaussian({"age": 1}, range=(0, 120), grid=1, epsilon="1", delta="1e-6")
@@ -214,7 +214,7 @@ def gaussian(
         read_score(weights, intercept),
         ends := read_range(range),
         step,
-        # For now; any that is large enough.
+        # A placeholder that is large enough.
         Fraction(ends[1]) - Fraction(ends[0]) if sigma is None else _read_sigma(sigma),
         Fraction(0) if delta is None else read_delta(delta),
     )

@@ -16,11 +16,11 @@ from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.noise.integer import NoisyLikelihood
 from expost.queries.query import Query, read_epsilon
 from expost.queries.values.pairwise import two_weights
-from expost.sampling import Pmf, digits
+from expost.sampling import digits
 
-__all__ = ["ClampedNoise", "Geometric", "NoisyInteger", "geometric"]
+__all__ = ["ClampedNoise", "Geometric", "geometric"]
 
-# Weights are powers as high as the way from a value to the far end of the range.
+# Weights are powers up to the distance from a value to the far end of the range.
 _MOST_STEPS = 1000
 _MOST_BITS = 1 << 16
 
@@ -32,8 +32,8 @@ class Geometric(Query):
     .. math:: P[z] = \frac{1 - \alpha}{1 + \alpha}\, \alpha^{|z|}, \quad
               \alpha = e^{-\varepsilon/\Delta}
 
-    Values are integers no two of which are further apart than the sensitivity Δ. They may lie
-    outside of the range; then a larger epsilon may tell some of them apart less.
+    Values are integers that differ by at most the sensitivity Δ. They may lie outside the range;
+    then a larger epsilon may tell some of them apart less.
     """
 
     kind: ClassVar[str] = "geometric"
@@ -93,7 +93,7 @@ class Geometric(Query):
         return NoisyLikelihood(domain, values, ClampedNoise(low, high, reach, heavy, light))
 
     def _reach(self, smallest: int, largest: int) -> int:
-        """The largest distance of a value between these from an end of the range."""
+        """The largest distance between such a value and an end of the range."""
         excess = largest - smallest - self.sensitivity
         if excess > 0:
             raise InvalidInput(
@@ -113,7 +113,7 @@ class Geometric(Query):
 
 
 class PowersOf(dict[int, int]):
-    """Powers of a number, each worked out when it is first needed, from the one before or after."""
+    """Powers of a number, each worked out from a neighbour when it is first needed."""
 
     def __init__(self, base: int) -> None:
         self._base = base
@@ -160,7 +160,7 @@ class ClampedNoise:
         return self.heavy, self.light
 
     def falls(self, response: int, lowest: int, highest: int) -> bool:
-        """They do, but for an end of the range and values beyond it."""
+        """They do, except at an end of the range with values beyond it."""
         return self.low < response < self.high or (
             lowest >= self.low if response == self.low else highest <= self.high
         )
@@ -175,41 +175,22 @@ class ClampedNoise:
             return self.total - self._mixed(distance + 1, self.reach - 1 - distance)
         return self._mixed(distance, self.reach - distance)
 
-    def pmf(self, value: int) -> Pmf:
-        return NoisyInteger(self, value)
+    def draw(self, uniform: int) -> int:
+        rest, first = divmod(uniform, self.heavy + self.light)
+        sign = (first >= self.heavy - self.light) - 2 * (first >= self.heavy)
+        # Each further step is taken with probability α; all are evaluated.
+        size = going = 1
+        for share in digits(rest, self.heavy, self.reach - 1):
+            going *= share < self.light
+            size += going
+        return sign * size
 
     def _mixed(self, light: int, heavy: int) -> int:
         return self._light[light] * self._heavy[heavy]
 
 
-class NoisyInteger(Pmf):
-    """A value with clamped noise. A position counts from the lower end of the range."""
-
-    __slots__ = ("_noise", "_value", "total")
-
-    def __init__(self, noise: ClampedNoise, value: int) -> None:
-        self._noise = noise
-        self._value = value
-        self.total = noise.total
-
-    def pick(self, uniform: int) -> int:
-        noise = self._noise
-        rest, first = divmod(uniform, noise.heavy + noise.light)
-        sign = (first >= noise.heavy - noise.light) - 2 * (first >= noise.heavy)
-        # Every further step is taken with probability α; all of them are looked at.
-        size = going = 1
-        for share in digits(rest, noise.heavy, noise.reach - 1):
-            going *= share < noise.light
-            size += going
-        response = max(noise.low, min(noise.high, self._value + sign * size))
-        return response - noise.low
-
-    def weight(self, position: int) -> int:
-        return self._noise.weight(self._value, self._noise.low + position)
-
-
 def geometric(*, range: Sequence[int], sensitivity: ExactLike, epsilon: ExactLike) -> Geometric:
-    """The value, an integer, with two-sided geometric noise and clamped to a range.
+    """The value, an integer, with two-sided geometric noise, clamped to a range.
 
     >>> geometric(range=(0, 10), sensitivity=10, epsilon="1")
     Geometric([0, 10], sensitivity=10, epsilon=1)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Value
-from expost.errors import InvalidInput, at
-from expost.files.reading import LARGEST_INTEGER, array, number
+from expost.errors import InvalidInput
+from expost.files.reading import LARGEST_INTEGER, number
 from expost.numbers import exact, positive
 from expost.queries.query import Query, read_epsilon
 from expost.queries.scores.aligned import BoxScore, Form, shares
@@ -31,12 +30,19 @@ class OnGrid(Query):
     range: Ends
     grid: Fraction
 
+    first: int = field(init=False)
+    """The number of the lower end."""
+    cells: int = field(init=False)
+    """How many steps there are between the ends."""
+
     def __post_init__(self) -> None:
-        with at("grid"):
+        try:
             object.__setattr__(self, "grid", positive(self.grid, at_most=LARGEST_INTEGER))
-            for end in self.range:
-                if exact(end) % self.grid:
-                    raise InvalidInput(f"the end {end:g} of the range is not on the grid")
+            first, last = (_step(end, self.grid) for end in self.range)
+        except InvalidInput as error:
+            raise error.within("grid") from None
+        object.__setattr__(self, "first", first)
+        object.__setattr__(self, "cells", last - first)
 
     @property
     def asks(self) -> str:
@@ -47,24 +53,24 @@ class OnGrid(Query):
         ends = [float(end) for end in self.range]
         return {**self.score.tree(), "range": ends, "grid": self.grid}
 
-    @cached_property
-    def first(self) -> int:
-        """The number of the lower end."""
-        return int(exact(self.range[0]) / self.grid)
-
-    @cached_property
-    def cells(self) -> int:
-        """How many steps there are between the ends."""
-        return int(exact(self.range[1]) / self.grid) - self.first
-
     def steps(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """How many steps above the lower end the grid points next to scores are."""
+        """How many steps above the lower end the grid points nearest to scores are."""
         return np.rint(shares(scores, self.range) * self.cells).astype(np.int64)
+
+
+def _step(end: int | float, grid: Fraction) -> int:
+    """The number of an end of a range, which has to be on the grid."""
+    top, bottom = (end if isinstance(end, int) else exact(end)).as_integer_ratio()
+    step, under = grid.as_integer_ratio()
+    number, rest = divmod(top * under, bottom * step)
+    if rest:
+        raise InvalidInput(f"the end {end:g} of the range is not on the grid")
+    return number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GridQuery(OnGrid):
-    """One that has an epsilon."""
+    """A query on a grid that has an epsilon."""
 
     epsilon: Fraction
 
@@ -81,8 +87,9 @@ class GridQuery(OnGrid):
 
 def read_grid(fields: dict[str, Any]) -> tuple[Score, Ends, Any]:
     """Score, range and grid of a file; the last one is yet to be read."""
-    with at("range"):
-        ends = array(fields["range"])
+    ends = fields["range"]
+    if not isinstance(ends, list):
+        raise InvalidInput("must be a list", "range")
     score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
     return score, read_range(ends), fields["grid"]
 

@@ -20,7 +20,7 @@ from expost.queries.scores.aligned import check_within
 from expost.sampling import Pmf
 from expost.terms.on_set import Powers, Term, Weights, as_weights
 
-__all__ = ["IntegerNoise", "NoisyLikelihood", "NoisyOnBox", "noisy_on_set"]
+__all__ = ["IntegerNoise", "NoisyInteger", "NoisyLikelihood", "NoisyOnBox", "noisy_on_set"]
 
 _MOST_BITS = 1 << 26
 
@@ -40,24 +40,42 @@ class IntegerNoise(Protocol):
 
     @property
     def fall(self) -> tuple[int, int]:
-        """By which factor, heavy/light, weights fall from one step to the next."""
+        """The factor, heavy/light, by which weights fall from one step to the next."""
         ...
 
     def falls(self, response: int, lowest: int, highest: int) -> bool:
-        """Whether the weights of a response fall by that factor, at all values between these."""
+        """Whether the weights of a response fall by that factor at all values between these."""
         ...
 
     def weight(self, value: int, response: int) -> int:
         """The weight of a response: its likelihood ratios are monotone in it."""
         ...
 
-    def pmf(self, value: int) -> Pmf:
-        """The same as a distribution."""
+    def draw(self, uniform: int) -> int:
+        """The noise for a uniform integer below ``total``, before it is clamped."""
         ...
 
 
+class NoisyInteger(Pmf):
+    """A value with clamped noise. A position counts from the lowest response."""
+
+    __slots__ = ("_noise", "_value", "total")
+
+    def __init__(self, noise: IntegerNoise, value: int) -> None:
+        self._noise = noise
+        self._value = value
+        self.total = noise.total
+
+    def pick(self, uniform: int) -> int:
+        low, high = self._noise.low, self._noise.high
+        return max(low, min(high, self._value + self._noise.draw(uniform))) - low
+
+    def weight(self, position: int) -> int:
+        return self._noise.weight(self._value, self._noise.low + position)
+
+
 class NoisyLikelihood(BySufficientTerms):
-    """Responses are the integers of the range. Their likelihood ratios are monotone in them."""
+    """Responses are the integers of the range; likelihood ratios are monotone in the response."""
 
     def __init__(
         self, domain: FiniteSet, values: Sequence[int] | NDArray[np.int64], noise: IntegerNoise
@@ -73,7 +91,7 @@ class NoisyLikelihood(BySufficientTerms):
 
     @cached_property
     def least_loss(self) -> Nats:
-        # Between the ends, the response nearest to the middle of the values tells least.
+        # Between the ends, the response nearest to the middle of the values reveals least.
         last = len(self.responses) - 1
         middles = _middles(*self._extremes, self._noise.low)
         inner = {max(1, min(last - 1, middle)) for middle in middles} if last > 1 else set()
@@ -83,7 +101,7 @@ class NoisyLikelihood(BySufficientTerms):
         return integer_position(self.responses, response)
 
     def pmf(self, place: int) -> Pmf:
-        return self._noise.pmf(int(self._values[place]))
+        return NoisyInteger(self._noise, int(self._values[place]))
 
     def weights(self, position: int) -> Weights:
         return _weights(self._noise, self._values, position)
@@ -106,7 +124,7 @@ class NoisyLikelihood(BySufficientTerms):
         return [((heavy, -distance), (light, distance)) for distance in distances[places].tolist()]
 
     def _distances(self, position: int) -> NDArray[np.int64] | None:
-        """How far the values are from a response, where their weights are powers of that."""
+        """How far the values are from a response, if weights are powers of that distance."""
         response = self._noise.low + position
         if not self._noise.falls(response, *self._extremes):
             return None
@@ -152,7 +170,7 @@ class NoisyOnBox(BoxLikelihood):
         return self.query.first + int(self.query.steps(np.array([self.score.at(place)]))[0])
 
     def pmf(self, place: Point) -> Pmf:
-        return self.noise.pmf(self._value(place))
+        return NoisyInteger(self.noise, self._value(place))
 
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
         return _weights(self.noise, self._values(columns), position)
@@ -172,7 +190,7 @@ class NoisyOnBox(BoxLikelihood):
 
 
 def noisy_on_set(domain: FiniteSet, query: OnGrid, noise: IntegerNoise) -> FiniteLikelihood:
-    """The likelihood of a score on a grid, of finitely many values."""
+    """The likelihood of a score on a grid, over finitely many values."""
     score = query.score.on_set(domain)
     check_within(score, query.range)
     return NoisyLikelihood(domain, query.first + query.steps(score.values), noise)

@@ -6,15 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
 
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import LARGEST_INTEGER, members
-from expost.numbers import ExactLike, decimal_text, double_above, exact
+from expost.numbers import (
+    ExactLike,
+    decimal_text,
+    double_above,
+    double_below,
+    exact,
+    over_one,
+    up,
+)
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
 from expost.queries.noise.geometric import ClampedNoise
-from expost.queries.noise.grid import GridQuery, affine_form, read_grid
+from expost.queries.noise.grid import GridQuery, read_grid
 from expost.queries.noise.integer import NoisyOnBox, noisy_on_set
 from expost.queries.query import Unbiased, read_epsilon
 from expost.queries.scores.aligned import FORGIVEN, UNIT
@@ -55,7 +64,8 @@ class Laplace(GridQuery):
         return cls(*read_grid(fields), fields["epsilon"])
 
     def noise(self) -> ClampedNoise:
-        beyond = math.ceil(_SCALES * self.cells / self.epsilon)
+        top, bottom = self.epsilon.as_integer_ratio()
+        beyond = -(-_SCALES * self.cells * bottom // top)  # rounded up
         reach = self.cells + beyond
         if reach > _MOST_STEPS:
             least = math.ceil((1 + _SCALES / self.epsilon) * self.cells / _MOST_STEPS)
@@ -87,28 +97,46 @@ class _LaplaceOnBox(NoisyOnBox):
         return first, first + self.query.cells
 
     def term(self, position: int) -> ScoreTerm:
-        query, score = self.query, self.score
-        epsilon, cells = query.epsilon, query.cells
-        low, high = map(Fraction, query.range)
+        query = self.query
+        top, bottom = query.epsilon.as_integer_ratio()
+        known = _known(top, bottom, query.cells)
         # Beyond the range every response is like the end.
-        cell = min(cells, max(0, self.noise.low + position - query.first))
-        scale = epsilon / (high - low)
-        shift = -scale * low - epsilon * cell / cells
-        zeros = (0.0,) * len(score.weights)
-        flat = ScoreTerm(Link.TENT, float(epsilon), zeros, 0.0, double_above(epsilon / 2))
-        form = affine_form(score, scale, shift)
-        if form is None:
-            return flat
-        error = (
-            form.moved
-            # Half a step for the grid, and a share that is off by some roundings.
-            + epsilon * (Fraction(1, 2 * cells) + 8 * UNIT)
-            # What the range forgives, and heavy/light, which is just below e^(epsilon/cells).
-            + epsilon * (FORGIVEN + Fraction(1, 2**40))
+        cell = min(query.cells, max(0, self.noise.low + position - query.first))
+        # epsilon · ((score - low) / (high - low) - cell / cells), over one denominator
+        (low, high), under = over_one(query.range)
+        width = high - low
+        form = self.score.form(
+            top * under * query.cells,
+            -top * (low * query.cells + cell * width),
+            bottom * width * query.cells,
         )
-        if error >= epsilon / 2:
-            return flat
-        return ScoreTerm(Link.TENT, float(epsilon), form.weights, form.offset, double_above(error))
+        error = math.inf if form is None else up(form.moved + known.rest)
+        if form is None or error >= known.half:
+            zeros = (0.0,) * len(self.score.weights)
+            return ScoreTerm(Link.TENT, known.epsilon, zeros, 0.0, double_above(query.epsilon / 2))
+        return ScoreTerm(Link.TENT, known.epsilon, form.weights, form.offset, error)
+
+
+class _Known(NamedTuple):
+    """What does not depend on the score: an epsilon, half of it, rounded down, and an error."""
+
+    epsilon: float
+    half: float
+    rest: float
+
+
+@lru_cache(maxsize=1024)
+def _known(top: int, bottom: int, cells: int) -> _Known:
+    epsilon = Fraction(top, bottom)
+    rest = epsilon * (
+        # Half a step for the grid, and a share that is off by some roundings.
+        Fraction(1, 2 * cells)
+        + 8 * UNIT
+        # What the range forgives, and heavy/light, which is just below e^(epsilon/cells).
+        + FORGIVEN
+        + Fraction(1, 2**40)
+    )
+    return _Known(float(epsilon), double_below(epsilon / 2), double_above(rest))
 
 
 def laplace(
@@ -121,7 +149,7 @@ def laplace(
 ) -> Laplace:
     """A weighted sum of coordinates with Laplace noise; the response is a multiple of the grid.
 
-    No score may leave the range, whose ends are multiples of the grid.
+    All scores must be in the range, whose ends are multiples of the grid.
 
     >>> laplace({"age": 1}, range=(0, 120), grid=1, epsilon="1")
     Laplace(1 weight in [0, 120], grid=1, epsilon=1)

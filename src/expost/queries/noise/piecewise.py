@@ -1,4 +1,4 @@
-"""The piecewise mechanism: a response out of a window around the score, or from elsewhere."""
+"""The piecewise mechanism: a response from a window around the score, or from elsewhere."""
 
 from __future__ import annotations
 
@@ -79,17 +79,17 @@ class Piecewise(GridQuery):
 
     @cached_property
     def two_weights(self) -> tuple[int, int]:
-        """Of a response in the window, and of any other."""
+        """The weights of a response in the window, and of any other."""
         return two_weights(self.epsilon)
 
     @property
     def usual_window(self) -> int:
-        """The paper's: e^(-epsilon/2) times the number of steps."""
+        """The window of the paper: e^(-epsilon/2) times the number of steps."""
         heavy, light = two_weights(self.epsilon / 2)
         return max(1, round(Fraction(self.cells * light, heavy)))
 
     def estimate(self, response: int) -> float:
-        r"""What a response says of the score: right on average, but for the grid and one rounding.
+        r"""What a response says about the score: unbiased, except for the grid and one rounding.
 
         .. math:: a + g\, \frac{k - \mu}{\nu}, \quad \mu + \nu j = \mathrm{E}[k \mid j]
         """
@@ -124,7 +124,7 @@ def _in_window(steps: NDArray[np.int64], position: int, window: int) -> NDArray[
 
 
 class _PiecewiseLikelihood(Pairwise):
-    """Responses are integers; each one speaks for the values whose windows it is in."""
+    """Responses are integers; each speaks for the values whose windows contain it."""
 
     def __init__(self, domain: FiniteSet, query: Piecewise, steps: NDArray[np.int64]) -> None:
         super().__init__(domain, *query.two_weights)
@@ -160,7 +160,7 @@ class _PiecewiseLikelihood(Pairwise):
 
 
 class _PiecewiseOnBox(BoxLikelihood):
-    """The same on a box, where the window is one of scores."""
+    """The same on a box, where the window is an interval of scores."""
 
     def __init__(self, domain: Box, query: Piecewise, score: BoxScore) -> None:
         self.domain = domain
@@ -170,8 +170,8 @@ class _PiecewiseOnBox(BoxLikelihood):
 
     @property
     def sufficient(self) -> Sequence[int] | None:
-        # Any two neighbouring steps are told apart by responses that tell no others apart, so it
-        # takes all of them.
+        # Any two neighbouring steps are told apart by responses that tell no others apart, so all
+        # of them are needed.
         return range(len(self.responses)) if len(self.responses) <= _FEW_RESPONSES else None
 
     @property
@@ -232,7 +232,7 @@ class _PiecewiseOnBox(BoxLikelihood):
         epsilon = Nats(ratio=Fraction(*query.two_weights)).enclosure
         form = affine_form(self._score, self._scale, -self._scale * Fraction(query.range[0]))
         # The share of a score in doubles, times the steps, is off by some roundings.
-        if form is None or form.moved + 8 * UNIT * query.cells >= Fraction(BLUR):
+        if form is None or Fraction(form.moved) + 8 * UNIT * query.cells >= BLUR:
             zeros = (0.0,) * len(self._score.weights)
             return ScoreTerm(Link.WINDOW, epsilon.upper, zeros, 0.0, up(epsilon.upper / 2))
         error = up(epsilon.width / 2)
@@ -242,8 +242,8 @@ class _PiecewiseOnBox(BoxLikelihood):
             form.weights,
             form.offset,
             error,
-            # All that a step depends on.
-            ruler=(self._score.weights, self._score.intercept, query.range, query.cells),
+            # All that a step depends on; the weights by name, as equal boxes have them.
+            ruler=(self._score.by_name, self._score.intercept, query.range, query.cells),
         )
 
     def term(self, position: int) -> ScoreTerm:
@@ -261,7 +261,8 @@ class _PiecewiseOnBox(BoxLikelihood):
 def _widest_gap(box: Box, weights: Sequence[float]) -> Fraction:
     """A bound on how far apart neighbours among the scores on a box are, in real numbers.
 
-    What has the smallest jumps comes first: a jump leaves no gap that was reached across before.
+    Coordinates with the smallest jumps come first: a later jump leaves no gap larger than what the
+    earlier ones span.
     """
     reach, jumps = Fraction(0), list[tuple[Fraction, Fraction]]()
     grouped = {column for group in box.groups for column in group}
@@ -287,7 +288,7 @@ def _plateau(query: Piecewise, step: int) -> Pmf:
 
 
 class Plateau(Pmf):
-    """Some heavy positions in a row among equally light ones, without writing them all out."""
+    """A run of heavy positions among equally light ones, without listing them all."""
 
     __slots__ = ("_heavy", "_light", "_start", "_width", "total")
 
@@ -320,9 +321,9 @@ def piecewise(
 ) -> Piecewise:
     """A weighted sum of coordinates, clipped to a range and rounded to a grid, with noise.
 
-    The ends of the range are multiples of the grid. The response is an integer, and ``estimate``
-    of the query makes a number of it that is right on average. Without ``window`` it is the one of
-    the paper, e^(-epsilon/2) times the number of steps.
+    The ends of the range are multiples of the grid. The response is an integer, which ``estimate``
+    of the query turns into an unbiased estimate of the score. ``window`` is by default that of the
+    paper, e^(-epsilon/2) times the number of steps.
 
     >>> piecewise({"age": 1}, range=(0, 120), grid=1, epsilon="1")
     Piecewise(1 weight clipped to [0, 120], grid=1, window=73, epsilon=1)

@@ -6,6 +6,7 @@ that every machine, and a single point as well as a table of them, gives the sam
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, by_name
+from expost.domains import Box, FiniteSet, by_name
 from expost.errors import InvalidInput
-from expost.numbers import double_above, over_one
+from expost.numbers import over_one, up
 from expost.queries.scores.one_bit import Ends
 
 __all__ = [
@@ -40,39 +41,38 @@ UNIT = Fraction(1, 2**53)
 SMALLEST = Fraction(1, 2**1074)
 # Below this no sum of products can overflow on the way, rounding included.
 _LARGEST = 2**1023
+_LARGE = 2.0**1022
+# The same two as doubles, and what is above all that a million products lose below normal ones.
+_UNIT, _SMALLEST, _FEW = 2.0**-53, 2.0**-1074, 2.0**-1050
+_MORE = 1 + 2.0**-30
 
-# What decimals lose on their way to doubles is not worth an error: 0.1 times 100 is 5.6e-16 above
-# 10. Scores are clipped to the range in any case, and accounted as such.
+# What decimals lose as doubles is not worth an error: 0.1 times 100 is 5.6e-16 above 10. Scores are
+# clipped to the range in any case, and accounted for as such.
 FORGIVEN = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The exact value of an extreme score, and the words for where it is."""
+    """The exact value of an extreme score, and where it is, in words."""
 
     value: Fraction
     words: Callable[[], str]
 
     @property
     def where(self) -> str:
-        """For messages: most scores keep to their range, and nobody asks."""
+        """For messages only, so it is worked out when needed."""
         return self.words()
 
 
 class Form(NamedTuple):
     """An affine form on a box, in doubles.
 
-    In real numbers it is within ``top / under`` of the form of the score that is sampled by.
+    In real numbers it is within ``moved`` of the form of the score that is sampled by.
     """
 
     weights: tuple[float, ...]
     offset: float
-    top: int
-    under: int
-
-    @property
-    def moved(self) -> Fraction:
-        return Fraction(self.top, self.under)
+    moved: float
 
 
 def exact_sum(
@@ -82,6 +82,15 @@ def exact_sum(
     (*tops, first), bottom = over_one([*weights, intercept])
     others, other_bottom = over_one(point)
     return first * other_bottom + sum(map(mul, tops, others)), bottom * other_bottom
+
+
+def enlarged(total: float) -> float:
+    """A bound on a sum of up to a million products that are not negative, from its double.
+
+    Each rounding is off by a unit of its result, or by the smallest double; this is more than all
+    of them together.
+    """
+    return total * _MORE + _FEW
 
 
 class AlignedScore(ABC):
@@ -97,15 +106,17 @@ class AlignedScore(ABC):
         weights: tuple[float, ...],
         intercept: float,
         reach: Sequence[float],
-        magnitude: tuple[int, int],
         order: Sequence[int],
     ) -> None:
         self.weights = weights
         self.intercept = intercept
         self._order = order
         self.reach = reach
-        self._magnitude = magnitude
-        if magnitude[0] > _LARGEST * magnitude[1]:
+        self._parts = len(weights) - weights.count(0.0)
+        total = abs(intercept) + sum(map(mul, map(abs, weights), reach))
+        self._at_most = enlarged(total)
+        # Only what is close to the limit has to be known exactly.
+        if not self._at_most < _LARGE and self.magnitude > _LARGEST:
             raise InvalidInput("the score is too large for a double", "weights")
 
     def at(self, coordinates: Sequence[Doubles]) -> Doubles:
@@ -122,7 +133,7 @@ class AlignedScore(ABC):
 
     @cached_property
     def rounding(self) -> Fraction:
-        """How far the doubles are from the real score, at most, anywhere on the domain.
+        """How far the doubles can be from the real score, anywhere on the domain.
 
         A product goes through at most n + 1 roundings, n the number of weights that are not zero;
         and it loses up to half of the smallest double where it is below normal ones.
@@ -131,17 +142,19 @@ class AlignedScore(ABC):
         return (n + 2) * UNIT * self.magnitude + n * SMALLEST
 
     @property
-    def _parts(self) -> int:
-        return len(self.weights) - self.weights.count(0.0)
-
-    @property
     def magnitude(self) -> Fraction:
         """The largest that the sum of the sizes of its parts can be."""
-        return Fraction(*self._magnitude)
+        sizes = [abs(weight) for weight in self.weights]
+        return Fraction(*exact_sum(sizes, self.reach, abs(self.intercept)))
+
+    def surely_within(self, ends: Ends) -> bool:
+        """Whether it is seen at a glance that no score leaves a range."""
+        # |score| is at most this, and nearly so in many a box around zero.
+        return ends[0] <= -self._at_most and self._at_most <= ends[1]
 
     @abstractmethod
     def extreme(self, sign: int) -> Extreme:
-        """The largest score for sign 1, the smallest one for sign -1."""
+        """The largest score (sign 1) or the smallest one (sign -1)."""
 
     @property
     def ends(self) -> tuple[int, int, int]:
@@ -157,58 +170,69 @@ class AlignedScore(ABC):
 class BoxScore(AlignedScore):
     """A score on a box. Its weights and its intercept are also integers over a power of two."""
 
-    tops: list[int]
-    first: int
-    bottom: int
-
     def __init__(self, weights: tuple[float, ...], intercept: float, box: Box) -> None:
         self._box = box
-        (*tops, first), bottom = over_one([*weights, intercept])
-        self.tops, self.first, self.bottom = tops, first, bottom
-        *_, reaches, under = box.integers
-        magnitude = abs(first) * under + sum(map(mul, map(abs, tops), reaches)), bottom * under
-        super().__init__(weights, intercept, box.reach, magnitude, box.order)
+        self._integers: tuple[list[int], int, int] | None = None
+        super().__init__(weights, intercept, box.reach, box.order)
+
+    @property
+    def integers(self) -> tuple[list[int], int, int]:
+        """Its weights and its intercept, exactly, as integers over the last one here."""
+        if self._integers is None:  # a cached property has a lock, which takes longer
+            (*tops, first), bottom = over_one([*self.weights, self.intercept])
+            self._integers = tops, first, bottom
+        return self._integers
 
     def form(self, scale: int, shift: int, under: int) -> Form | None:
         """(scale · score + shift) / under in doubles; None where that is too large for them."""
-        bottom = self.bottom * under
         try:
+            factor, added = up(abs(scale) / under), up(abs(shift) / under)
             if scale == under:
                 weights = tuple([weight + 0.0 for weight in self.weights])
+            elif scale == -under:
+                weights = tuple([0.0 - weight for weight in self.weights])
             else:
                 # The quotient of two integers is correctly rounded.
-                weights = tuple([scale * top / bottom + 0.0 for top in self.tops])
-            offset = (scale * self.first + shift * self.bottom) / bottom + 0.0
+                tops, _, bottom = self.integers
+                bottom *= under
+                weights = tuple([scale * top / bottom + 0.0 for top in tops])
+            first, bottom = self.intercept.as_integer_ratio()
+            offset = (scale * first + shift * bottom) / (bottom * under) + 0.0
         except OverflowError:
             return None
-        # In units of the smallest double, of which the unit of rounding is 2^1021:
         #     scale · (rounding + UNIT · magnitude) + UNIT · shift + SMALLEST · (1 + Σ reach),
         # for a coefficient is off by a unit of itself, or by the smallest double.
-        *_, reaches, box_under = self._box.integers
-        magnitude, common = self._magnitude
-        scale = abs(scale)
-        units = (self._parts + 3) * scale * magnitude + abs(shift) * common
-        smallest = self._parts * scale * common + under * self.bottom * (box_under + sum(reaches))
-        return Form(weights, offset, (units << 1021) + smallest, common * under << 1074)
+        units = (self._parts + 3) * (factor * self._at_most) + added
+        moved = enlarged(units * _UNIT + self._parts * factor * _SMALLEST + self._box.grain)
+        return Form(weights, offset, moved) if moved < math.inf else None
 
     @property
-    def _width(self) -> int:
-        """By how much the score changes on a box without categories, times its denominator."""
-        return sum(map(mul, map(abs, self.tops), self._box.integers[1]))
+    def by_name(self) -> tuple[float, ...]:
+        """The weights in the order of :attr:`Box.order`."""
+        return tuple(self.weights[j] for j in self._box.order)
 
     @property
     def ends(self) -> tuple[int, int, int]:
-        sums, _, _, under = self._box.integers
+        sums, widths, under = self._box.integers
         if self._box.groups:
             corners = [exact_sum(self.weights, self.corner(k), self.intercept) for k in (-1, 1)]
             (low, low_under), (high, high_under) = corners
             return low * high_under, high * low_under, low_under * high_under
         # Twice the score in the middle of the box.
-        middle, width = 2 * self.first * under + sum(map(mul, self.tops, sums)), self._width
-        return middle - width, middle + width, 2 * self.bottom * under
+        tops, first, bottom = self.integers
+        middle = 2 * first * under + sum(map(mul, tops, sums))
+        width = sum(map(mul, map(abs, tops), widths))
+        return middle - width, middle + width, 2 * bottom * under
+
+    def surely_within(self, ends: Ends) -> bool:
+        if super().surely_within(ends):
+            return True
+        low, high, under = self.ends
+        (least, least_under), (most, most_under) = (end.as_integer_ratio() for end in ends)
+        return least * under <= low * least_under and high * most_under <= most * under
 
     def corner(self, sign: int) -> tuple[float, ...]:
-        """Where the score is extreme: every coordinate on the side that its weight says.
+        """Where the score is extreme: every coordinate at the end that its weight selects.
 
         So are the doubles, for products and sums are monotone in each coordinate when rounded, and
         in the weight of a category.
@@ -228,10 +252,9 @@ class BoxScore(AlignedScore):
         """Whether the doubles are the same at all points."""
         if not self._box.groups:
             # Doubles are within the rounding of the real score, and so differ where that changes
-            # by more than twice as much. Both are over the denominator of the magnitude.
-            magnitude, common = self._magnitude
-            rounding = ((self._parts + 2) * magnitude << 1021) + self._parts * common
-            if self._width << 1073 > rounding:
+            # by more than twice as much; the change is known up to roundings of its own.
+            change = sum(map(mul, map(abs, self.weights), self._box.halves))
+            if change > (4 * self._parts + 8) * (_UNIT * self._at_most) + _FEW:
                 return False
         return self.at(self.corner(1)) == self.at(self.corner(-1))
 
@@ -250,20 +273,10 @@ class BoxScore(AlignedScore):
 class SetScore(AlignedScore):
     """A score on finitely many points, given by the columns of their coordinates."""
 
-    def __init__(
-        self,
-        weights: tuple[float, ...],
-        intercept: float,
-        columns: NDArray[np.float64],
-        names: Sequence[str],
-        kind: str,
-    ) -> None:
-        self._columns = columns
-        self._kind = kind
-        order = sorted(range(len(weights)), key=names.__getitem__)
-        reach = np.abs(columns).max(axis=1).tolist()
-        magnitude = exact_sum([abs(weight) for weight in weights], reach, abs(intercept))
-        super().__init__(weights, intercept, reach, magnitude, order)
+    def __init__(self, weights: tuple[float, ...], intercept: float, domain: FiniteSet) -> None:
+        self._columns = domain.columns
+        self._kind = "values" if domain.names is None else "rows"
+        super().__init__(weights, intercept, domain.reach, domain.order)
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -274,10 +287,12 @@ class SetScore(AlignedScore):
         # Doubles narrow down where it is. Only those within their rounding are worked out exactly,
         # each combination of coordinates that matter once.
         signed = sign * self.values
-        near = np.flatnonzero(signed >= signed.max() - 3 * double_above(self.rounding))
-        matter = self._columns[np.array(self.weights) != 0][:, near]
-        _, first = np.unique(matter, axis=1, return_index=True)
-        rows = near[first].tolist()
+        rounding = (len(self.weights) + 3) * (_UNIT * self._at_most) + _FEW
+        rows = np.flatnonzero(signed >= np.maximum.reduce(signed) - 3 * rounding).tolist()
+        if len(rows) > 1:
+            matter = self._columns[np.array(self.weights) != 0][:, rows]
+            _, first = np.unique(matter, axis=1, return_index=True)
+            rows = [rows[place] for place in first.tolist()]
         scores = {row: self.exactly_at(self._columns[:, row].tolist()) for row in rows}
         row = max(rows, key=lambda row: (sign * scores[row], -row))
         return Extreme(scores[row], lambda: f"{self._kind}[{row}]")
@@ -285,6 +300,8 @@ class SetScore(AlignedScore):
 
 def check_within(score: AlignedScore, ends: Ends) -> None:
     """Refuse a score that leaves its range, and say where."""
+    if score.surely_within(ends):
+        return
     lowest, highest = score.extreme(-1), score.extreme(1)
     low, high = map(Fraction, ends)
     for extreme, excess, side in [
@@ -297,8 +314,8 @@ def check_within(score: AlignedScore, ends: Ends) -> None:
 
 
 def shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
-    """How far up a range scores are, from 0 to 1."""
+    """Where scores are in a range, from 0 to 1."""
     low, high = map(float, ends)
-    # What overflows is beyond the range by far, and clipped like the rest.
+    # What overflows is far beyond the range, and clipped like the rest.
     with np.errstate(over="ignore"):
-        return np.clip((scores - low) / (high - low), 0.0, 1.0)
+        return np.minimum(np.maximum((scores - low) / (high - low), 0.0), 1.0)

@@ -1,4 +1,4 @@
-"""Duchi's mechanism for one number: one of two estimates, right on average."""
+"""Duchi's mechanism for one number: one of two estimates, unbiased."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["Duchi", "duchi"]
 class Duchi(Linear):
     r"""An estimate of a score s, clipped to [a, b] (Duchi, Jordan, Wainwright 2018).
 
-    The bit is that of a linear query. What is answered is not an end of the range but what that
-    end has to be for the mean of the responses to be s:
+    The bit is that of a linear query. The response is not an end of the range, but what it must be
+    for the mean of the responses to be s:
 
     .. math:: \frac{a + b}{2} \pm \frac{b - a}{2} \cdot \frac{e^\varepsilon + 1}{e^\varepsilon - 1}
     """
@@ -48,7 +48,7 @@ class Duchi(Linear):
         return type(self)(self.score, self.range, True, epsilon)
 
     def _answers(self, ends: Ends) -> Ends:
-        # By the weights that are sampled, so that nothing but a rounding is wrong on average.
+        # From the sampled weights, so that the mean is right but for one rounding.
         low, high = Grid.at(self.epsilon).means(ends)
         try:
             return number(float(low)), number(float(high))

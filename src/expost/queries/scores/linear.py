@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet
-from expost.errors import InvalidInput, at
-from expost.files.reading import array, members, number
+from expost.errors import InvalidInput
+from expost.files.reading import members, number
 from expost.numbers import ExactLike, above, below, decimal_text, over_one
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
 from expost.queries.query import Query, Unbiased, read_epsilon
@@ -37,7 +37,7 @@ class Linear(Query):
     kind: ClassVar[str] = "linear"
     score: Score
     range: Ends | None
-    """None stands for the exact range of the score on the domain, rounded outward."""
+    """None means the exact range of the score on the domain, rounded outward."""
     clip: bool
     epsilon: Fraction
 
@@ -66,10 +66,9 @@ class Linear(Query):
         fields = members(
             fields, required=("weights", "epsilon"), optional=("intercept", "range", "clip")
         )
-        ends = None
-        if "range" in fields:
-            with at("range"):
-                ends = array(fields["range"])
+        ends = fields.get("range")
+        if "range" in fields and not isinstance(ends, list):
+            raise InvalidInput("must be a list", "range")
         return linear(
             weights_from_json(fields["weights"]),
             intercept=fields.get("intercept", 0),
@@ -154,9 +153,9 @@ def linear(
 ) -> Linear:
     """A one-bit query about a weighted sum of coordinates; the response is an end of its range.
 
-    ``weights`` go by name where the coordinates have names, and by position in a plain box.
-    Without ``range`` it is the exact range of the score on the domain. With ``clip`` scores beyond
-    the range count as its nearest end; otherwise there must be none.
+    ``weights`` go by name if the coordinates have names, and by position in a plain box. ``range``
+    is by default the exact range of the score on the domain. With ``clip``, scores beyond the range
+    count as its nearest end; otherwise there must be none.
 
     >>> linear({"age": 0.0855, "sex": 0.4617}, range=(0, 12), clip=True, epsilon="1")
     Linear(2 weights clipped to [0, 12], epsilon=1)

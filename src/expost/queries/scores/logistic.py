@@ -55,7 +55,7 @@ class Logistic(Regression):
 def logistic(weights: WeightsLike, *, intercept: float = 0, epsilon: ExactLike) -> Logistic:
     """A one-bit query about a logistic regression; the response is 0 or 1.
 
-    ``weights`` go by name where the coordinates have names, and by position in a plain box.
+    ``weights`` go by name if the coordinates have names, and by position in a plain box.
 
     >>> logistic({"age": -0.059, "sex": -1.456}, intercept=6.177, epsilon="1")
     Logistic(2 weights, epsilon=1)

@@ -33,21 +33,23 @@ class Grid:
     span: int
 
     @classmethod
-    @lru_cache(maxsize=256)
     def at(cls, epsilon: Fraction) -> Grid:
-        heavy, light = two_weights(epsilon)
-        # Rounded down to a double, so that share 1 gives exactly light + span; less span, less
-        # loss.
-        return cls(light, heavy, int(double_below(Fraction(heavy - light))))
+        return _grid(*two_weights(epsilon))
 
     def means(self, ends: Ends) -> tuple[Fraction, Fraction]:
-        """What the low and the high response have to stand for to be right on average.
+        """What the low and the high response must stand for to be unbiased.
 
-        By the weights that are sampled: the high one has light + share · span of their total.
+        From the sampled weights: the high one has light + share · span of their total.
         """
         low, high = map(Fraction, ends)
         step = (high - low) / self.span
         return low - self.light * step, high + self.light * step
+
+
+@lru_cache(maxsize=256)
+def _grid(heavy: int, light: int) -> Grid:
+    # Rounded down to a double, so that share 1 gives exactly light + span; less span, less loss.
+    return Grid(light, heavy, int(double_below(Fraction(heavy - light))))
 
 
 def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weights, Weights]:
@@ -66,13 +68,13 @@ def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weig
 
 
 def one_bit_meaning(ends: Ends, responses: Ends, epsilon: Fraction) -> Unbiased:
-    """What two responses say of a score that are sampled by the weights of :class:`Grid`."""
+    """What two responses say about a score, if they are sampled by the weights of :class:`Grid`."""
     means = dict(zip(responses, Grid.at(epsilon).means(ends), strict=True))
     return Unbiased(ends, means.__getitem__)
 
 
 def read_range(range: Sequence[float]) -> Ends:
-    """The two ends of a range as a person writes them."""
+    """Read the two ends of a range as they were written."""
     ends = each(range, number, "range")
     if len(ends) != 2 or not ends[0] < ends[1] or not math.isfinite(float(ends[1]) - ends[0]):
         raise InvalidInput("must be two ends, the lower one first", "range")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from expost.domains import Box, Point
 from expost.errors import InvalidInput
 from expost.files.reading import number
-from expost.numbers import above, double_above
+from expost.numbers import double_above, double_below, up
 from expost.queries.likelihood import BoxLikelihood
 from expost.queries.scores.aligned import BoxScore
 from expost.queries.scores.one_bit import Ends, Grid, one_bit_weights
@@ -27,7 +27,7 @@ __all__ = ["ScoreLikelihood", "relative_share"]
 
 
 class ScoreLikelihood(BoxLikelihood):
-    """Two responses, the higher one the more likely the higher the score."""
+    """Two responses; the high one is likelier the higher the score."""
 
     link: ClassVar[Link]
 
@@ -40,16 +40,16 @@ class ScoreLikelihood(BoxLikelihood):
 
     @abstractmethod
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How far up scores are, between 0 and 1, as it is sampled."""
+        """The share of each score, between 0 and 1, as it is sampled."""
 
     @staticmethod
     @abstractmethod
     def share_error(position: int, growth: Fraction) -> Fraction:
-        """What the rounding of a share can change in the logarithm of a response's weight."""
+        """How much the rounding of a share can change the logarithm of a response's weight."""
 
     @abstractmethod
     def _form(self, sign: int, epsilon: float) -> tuple[int, int, int]:
-        """Scale and shift that make z of a score, for the high (1) or the low response (-1).
+        """Scale and shift from a score to z, for the high (1) or the low response (-1).
 
         As integers over a third one, which is positive.
         """
@@ -72,10 +72,6 @@ class ScoreLikelihood(BoxLikelihood):
         return share + Fraction(1, 2 * grid.light)
 
     def position(self, response: Any) -> int | None:
-        # An exchange holds the very object.
-        for place, own in enumerate(self.responses):
-            if own is response:
-                return place
         try:
             return self.responses.index(number(response))
         except (InvalidInput, ValueError):
@@ -97,36 +93,38 @@ class ScoreLikelihood(BoxLikelihood):
     def _term(self, position: int) -> ScoreTerm:
         if self._score.is_constant:
             return self._flat(Fraction(0))
-        known = _known(type(self), self._epsilon, position)
+        known = _known(type(self), position, *self._epsilon.as_integer_ratio())
         form = self._score.form(*self._form(1 if position else -1, known.epsilon))
         if form is None:
             return self._flat(self._epsilon / 2)
-        # slope · moved + rest: the score in doubles, the doubles of the term, and all else.
-        slope, slope_under = known.slope.as_integer_ratio()
-        rest, rest_under = known.rest.as_integer_ratio()
-        under = slope_under * form.under
-        error, under = slope * form.top * rest_under + rest * under, under * rest_under
-        if 2 * error * self._epsilon.denominator >= self._epsilon.numerator * under:
+        # The score in doubles and the doubles of the term, and all else.
+        error = up(up(known.slope * form.moved) + known.rest)
+        if error >= known.half:
             return self._flat(self._epsilon / 2)
-        return ScoreTerm(self.link, known.epsilon, form.weights, form.offset, above(error, under))
+        return ScoreTerm(self.link, known.epsilon, form.weights, form.offset, error)
 
     def _flat(self, error: Fraction) -> ScoreTerm:
-        """A constant. All logarithms are within epsilon of each other, so half of it from one."""
+        """A constant: all logarithms are within epsilon of each other, so within half of it."""
         zeros = (0.0,) * len(self._score.weights)
         return ScoreTerm(self.link, float(self._epsilon), zeros, 0.0, double_above(error))
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What does not depend on the score: an epsilon in doubles, a slope, and an error."""
+    """What does not depend on the score: an epsilon, its half, a slope, and an error.
+
+    In doubles: the half is rounded down, the other two up.
+    """
 
     epsilon: float
-    slope: Fraction
-    rest: Fraction
+    half: float
+    slope: float
+    rest: float
 
 
 @lru_cache(maxsize=1024)
-def _known(kind: type[ScoreLikelihood], epsilon: Fraction, position: int) -> _Known:
+def _known(kind: type[ScoreLikelihood], position: int, top: int, bottom: int) -> _Known:
+    epsilon = Fraction(top, bottom)  # given by its parts, for its hash takes long
     grid, double = Grid.at(epsilon), float(epsilon)
     growth = Fraction(grid.span, grid.light)
     rest = (
@@ -138,12 +136,13 @@ def _known(kind: type[ScoreLikelihood], epsilon: Fraction, position: int) -> _Kn
         + Fraction(grid.heavy - grid.light - grid.span, grid.light + grid.span)
         + abs(Fraction(double) - epsilon)
     )
-    return _Known(double, kind.slope(growth, epsilon), rest)
+    slope = double_above(kind.slope(growth, epsilon))
+    return _Known(double, double_below(epsilon / 2), slope, double_above(rest))
 
 
 def relative_share(error: Fraction, position: int, growth: Fraction) -> Fraction:
-    """The change if a share, times a double, has a relative error where it matters.
+    """The change if the product of a share and a double has a relative error.
 
-    It is relative to the high weight then, but not to what it leaves for the low one.
+    The error is then relative to the high weight, but not to what is left for the low one.
     """
     return error * (min(growth, Fraction(1)) if position else growth)

@@ -54,7 +54,7 @@ class Probit(Regression):
 def probit(weights: WeightsLike, *, intercept: float = 0, epsilon: ExactLike) -> Probit:
     """A one-bit query about a probit regression; the response is 0 or 1.
 
-    ``weights`` go by name where the coordinates have names, and by position in a plain box.
+    ``weights`` go by name if the coordinates have names, and by position in a plain box.
 
     >>> probit({"age": -0.03, "sex": -0.8}, intercept=2.1, epsilon="1")
     Probit(2 weights, epsilon=1)

@@ -1,4 +1,4 @@
-"""What regressions for a yes or no share: a score, and a curve that makes a probability of it."""
+"""What yes-or-no regressions share: a score, and a curve that turns it into a probability."""
 
 from __future__ import annotations
 

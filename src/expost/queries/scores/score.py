@@ -1,4 +1,4 @@
-"""An affine score, as it is written: weights by name or by position, and an intercept."""
+"""An affine score as it is written: weights by name or by position, and an intercept."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, some
 from expost.errors import InvalidInput, at
-from expost.files.reading import array, double, doubles, each, members, text
+from expost.files.reading import double, doubles, each, members, text
 from expost.queries.scores.aligned import BoxScore, SetScore
 from expost.queries.words import listed
 
 __all__ = ["Score", "WeightsLike", "read_score", "weights_from_json"]
 
 Weight = float | dict[str, float]
-"""Of a coordinate, or of each of its categories."""
+"""The weight of a coordinate, or of each of its categories."""
 
 WeightLike = float | Mapping[str, float]
 WeightsLike = Mapping[str, WeightLike] | Mapping[str, float] | Sequence[WeightLike]
@@ -37,7 +35,7 @@ class Score:
 
     @property
     def coordinates(self) -> str:
-        """Those that it depends on, in words."""
+        """The coordinates that it depends on, in words."""
         used = [j for j, weight in enumerate(self.weights) if weight not in (0.0, {})]
         if self.names is None:
             return f"{len(used)} of {len(self.weights)} coordinates"
@@ -61,7 +59,7 @@ class Score:
     def on_box(self, box: Box) -> BoxScore:
         columns: list[float] = []
         aligned = self._aligned(box.names, len(box.sides))
-        if not box.groups and all(isinstance(weight, float) for weight in aligned):
+        if not box.groups and set(map(type, aligned)) == {float}:
             return BoxScore(cast("tuple[float, ...]", aligned), self.intercept, box)
         names = box.names or [f"[{index}]" for index in range(len(box.sides))]
         for name, side, weight in zip(names, box.sides, aligned, strict=True):
@@ -75,39 +73,28 @@ class Score:
     def on_set(self, domain: FiniteSet) -> SetScore:
         names = domain.called("value")
         aligned = self._aligned(names, len(names))
-        weights = []
-        for name, weight in zip(names, aligned, strict=True):
-            with at(_below("weights", name)):
-                weights.append(_of_number(weight))
-        for index, value in enumerate(domain.values):
-            if isinstance(value, str):
-                raise InvalidInput(f"a score needs numbers, and values[{index}] is a label")
-            if isinstance(value, tuple) and any(isinstance(x, str) for x in value):
-                raise InvalidInput(
-                    f"a score needs numbers, and there are labels among {some(names)}"
-                )
-        rows = np.array(domain.values, dtype=np.float64).reshape(len(domain), len(names))
-        kind = "values" if domain.names is None else "rows"
-        columns = np.ascontiguousarray(rows.T)
-        return SetScore(tuple(weights), self.intercept, columns, names, kind)
+        if set(map(type, aligned)) != {float}:
+            for name, weight in zip(names, aligned, strict=True):
+                with at(_below("weights", name)):
+                    _of_number(weight)
+        return SetScore(cast("tuple[float, ...]", aligned), self.intercept, domain)
 
     def _aligned(self, names: tuple[str, ...] | None, size: int) -> tuple[Weight, ...]:
+        if self.names is None and names is None and len(self.weights) == size:
+            return self.weights
         with at("weights"):
             if self.names is None:
                 if names is not None:
                     raise InvalidInput(f"must name the coordinates: {some(names)}")
-                if len(self.weights) != size:
-                    raise InvalidInput(f"{len(self.weights)} weights for {size} coordinates")
-                return self.weights
+                raise InvalidInput(f"{len(self.weights)} weights for {size} coordinates")
             if names is None:
                 raise InvalidInput("must be a list: the coordinates of this box have no names")
-            known = set(names)
-            for name in self.names:
-                if name not in known:
-                    shown = some(names)
-                    raise InvalidInput(f"the domain has no such coordinate; it has {shown}", name)
             by_name = dict(zip(self.names, self.weights, strict=True))
-            return tuple(by_name.get(name, 0.0) for name in names)
+            if not by_name.keys() <= set(names):
+                name = next(name for name in self.names if name not in names)
+                shown = some(names)
+                raise InvalidInput(f"the domain has no such coordinate; it has {shown}", name)
+            return tuple([by_name.get(name, 0.0) for name in names])
 
 
 def _below(place: str, name: str) -> str:
@@ -148,26 +135,34 @@ def _weight(weight: Any) -> Weight:
 
 
 def read_score(weights: WeightsLike, intercept: float) -> Score:
-    """A score as a person writes it."""
+    """Read a score as it was written."""
     names: tuple[str, ...] | None = None
     values: list[Weight] = []
     if (plain := doubles(weights)) is not None:
         values += plain
     elif isinstance(weights, Mapping):
-        with at("weights"):
-            names = tuple(text(name) for name in weights)
+        try:
+            names = tuple([text(name) for name in weights])
+        except InvalidInput as error:
+            raise error.within("weights") from None
         for name, weight in weights.items():
-            with at(f"weights.{name}"):
+            try:
                 values.append(_weight(weight))
+            except InvalidInput as error:
+                raise error.within(f"weights.{name}") from None
     else:
         values = each(weights, _weight, "weights")
     if not values:
         raise InvalidInput("must not be empty", "weights")
-    with at("intercept"):
+    try:
         return Score(names, tuple(values), double(intercept))
+    except InvalidInput as error:
+        raise error.within("intercept") from None
 
 
 def weights_from_json(value: Any) -> Any:
     """The weights of a file: an object or a list, whose entries are read later."""
+    if isinstance(value, list):
+        return value
     with at("weights"):
-        return array(value) if isinstance(value, list) else members(value, optional=None)
+        return members(value, optional=None)

@@ -58,12 +58,18 @@ class Channel(Query):
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Channel:
         fields = members(fields, required=("responses", "probabilities"), optional=("delta",))
-        with at("responses"):
-            responses = array(fields["responses"])
-        with at("probabilities"):
-            rows = each(array(fields["probabilities"]), array)
-        given = {"delta": read_delta(fields["delta"])} if "delta" in fields else {}
-        return channel(rows, responses=responses, **given)
+        labels, rows = fields["responses"], fields["probabilities"]
+        if not isinstance(labels, list):
+            raise InvalidInput("must be a list", "responses")
+        if not isinstance(rows, list) or set(map(type, rows)) != {list}:
+            with at("probabilities"):
+                rows = each(array(rows), array)
+        delta = read_delta(fields["delta"]) if "delta" in fields else Fraction(0)
+        try:
+            weights, denominator = read_table(rows)
+        except InvalidInput as error:
+            raise error.within("probabilities") from None
+        return cls(None, _labels(labels, weights), weights, denominator, delta)
 
     def with_epsilon(self, epsilon: Fraction) -> None:
         return None
@@ -124,10 +130,16 @@ def channel(
         weights, denominator = read_table(probabilities)
     if responses is None:
         responses = range(weights.shape[1])
+    labels = _labels(responses, weights)
+    spared = Fraction(0) if delta is None else read_delta(delta)
+    return Channel(None, labels, weights, denominator, spared)
+
+
+def _labels(responses: Sequence[Any], weights: Weights) -> tuple[Scalar, ...]:
+    """The responses of a table, one for each of its columns."""
     labels = tuple(each(responses, scalar, "responses"))
     if len(labels) != weights.shape[1]:
         raise InvalidInput(f"{len(labels)} responses for {weights.shape[1]} columns", "responses")
     if len(set(labels)) < len(labels):
         raise InvalidInput("a response is listed twice", "responses")
-    spared = Fraction(0) if delta is None else read_delta(delta)
-    return Channel(None, labels, weights, denominator, spared)
+    return labels

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from expost.domains import FiniteSet, Value
 from expost.errors import InvalidInput
 from expost.files.reading import scalar
@@ -24,19 +26,20 @@ class Columns(BySufficientTerms):
         self, domain: FiniteSet, responses: Sequence[Value], columns: Sequence[Weights]
     ) -> None:
         self.domain = domain
+        largest = [int(np.maximum.reduce(column)) for column in columns]
+        assert all(np.minimum.reduce(column) >= 0 for column in columns), "no weight is negative"
         # What no value can give is not in the range of the query.
-        possible = [i for i, column in enumerate(columns) if column.any()]
-        self.responses = tuple(responses[i] for i in possible)
+        possible = [i for i, most in enumerate(largest) if most]
+        self.responses = tuple([responses[i] for i in possible])
         self._columns = [columns[i] for i in possible]
         for column in self._columns:
-            assert (column >= 0).all(), "a weight is never negative"
             column.setflags(write=False)
+        self._words = 1 + max(largest).bit_length() // 64
         self._positions = {response: i for i, response in enumerate(self.responses)}
 
     @property
     def footprint(self) -> int:
-        largest = max(int(column.max()) for column in self._columns)
-        return len(self.domain) * (1 + largest.bit_length() // 64)
+        return len(self.domain) * self._words
 
     def position(self, response: Any) -> int | None:
         try:
@@ -51,7 +54,7 @@ class Columns(BySufficientTerms):
         return self._columns[position]
 
     def term(self, position: int) -> Term:
-        # All of them are kept, for the filter goes through all of them every time.
+        # All are kept, because the filter goes through all of them every time.
         if position not in self._terms:
             self._terms[position] = Term(self.weights(position))
         return self._terms[position]

@@ -1,4 +1,4 @@
-"""The exponential mechanism: responses that are the likelier the more useful they are."""
+"""The exponential mechanism: the more useful a response, the likelier it is."""
 
 from __future__ import annotations
 
@@ -110,11 +110,11 @@ class ExponentialMechanism(Query):
 
 @dataclass(frozen=True)
 class Levels:
-    """By how much utilities are below the largest one of their value: each such number once."""
+    """How far utilities are below the largest one of their value: each distance once."""
 
     below: tuple[Fraction, ...]
     rows: tuple[tuple[int, ...], ...]
-    """Which of these it is, for every response of every value."""
+    """The index of the distance, for every response of every value."""
 
     @classmethod
     def of(cls, utility: Utility) -> Levels:
@@ -127,7 +127,7 @@ class Levels:
 
     @cached_property
     def reach(self) -> Fraction:
-        """The largest of these numbers."""
+        """The largest distance."""
         return max(self.below)
 
 
@@ -144,14 +144,13 @@ def exponential_weights(
 ) -> tuple[list[list[int]], int]:
     """Integer weights near e^(factor · utility) in every row, and their sum, the same for all rows.
 
-    No ratio of two weights in a column exceeds e^epsilon if none does before rounding: what
-    rounding may do is made up for by one small weight that is added to all of them. Proof:
-    docs/theory/weights.md.
+    No ratio of two weights in a column exceeds e^epsilon if none does before rounding: a small
+    weight that is added to all of them makes up for the rounding. Proof: docs/theory/weights.md.
     """
     width = len(levels.rows[0])
     error = width + 2
     mixed = error * (1 + math.ceil(2 / epsilon))
-    # The smallest probability is at least e^-spread/width, and 2^bits times that is to dwarf mixed.
+    # The smallest probability is at least e^-spread/width; 2^bits times that must dwarf mixed.
     spread = factor * levels.reach
     bits = 40 + (mixed * width).bit_length() + math.ceil(spread * Fraction(3, 2))
     finer = bits + (width + 1).bit_length()

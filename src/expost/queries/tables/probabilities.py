@@ -6,15 +6,17 @@ The rule for floats is in the docstring of :func:`expost.queries.tables.channel.
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import InvalidInput
-from expost.files.reading import each, items
+from expost.files.reading import NumberText, each, items
 from expost.numbers import exact
 from expost.terms.on_set import Weights, as_weights
 
@@ -24,20 +26,47 @@ __all__ = ["read_table"]
 _MOST_BITS = 2000
 _MISS = 1e-9
 _PLACES = 10**15
+_DECIMALS = re.compile(r"[01](\.[0-9]{1,15})?( [01](\.[0-9]{1,15})?)*")
 
 
 def read_table(probabilities: Any) -> tuple[Weights, int]:
     """Weights and denominator, in lowest terms, of rows of probabilities that sum to one."""
+    decimals = _short_decimals(probabilities)
+    if decimals is not None:
+        return _in_lowest_terms(decimals, _PLACES)
     entries = _entries(probabilities)
     if entries.ndim != 2 or 0 in entries.shape:
         raise InvalidInput("must be rows of numbers, one row per value")
     read = _from_exact if entries.dtype == object else _from_floats
-    weights, denominator = read(entries)
-    # Lowest terms and one type of array: equal channels have equal weights, however given.
+    return _in_lowest_terms(*read(entries))
+
+
+def _in_lowest_terms(weights: Weights, denominator: int) -> tuple[Weights, int]:
+    """Lowest terms and one type of array: equal channels have equal weights, however given."""
     common = math.gcd(denominator, int(np.gcd.reduce(weights, axis=None)))
     weights = as_weights(weights // common, denominator // common)
     weights.setflags(write=False)
     return weights, denominator // common
+
+
+def _short_decimals(table: Any) -> NDArray[np.int64] | None:
+    """Most tables of files, all at once: rows of decimals of at most 15 places that sum to one.
+
+    None for any other, which has to be read entry by entry. Times 10^15, the double next to such a
+    decimal is less than a quarter from the integer that is meant.
+    """
+    if type(table) is not list or set(map(type, table)) != {list}:
+        return None
+    flat = list(chain.from_iterable(table))
+    kinds, lengths = set(map(type, flat)), set(map(len, table))
+    if not kinds or not kinds <= {str, NumberText} or len(lengths) > 1:
+        return None
+    if not _DECIMALS.fullmatch(" ".join(flat)):
+        return None
+    weights = np.rint(np.array(list(map(float, flat))) * _PLACES).astype(np.int64)
+    rows = weights.reshape(len(table), -1)
+    sums = np.add.reduce(rows, axis=1).tolist()
+    return rows if sums.count(_PLACES) == len(table) else None
 
 
 def _entries(table: Any) -> NDArray[Any]:
@@ -69,7 +98,7 @@ def _entry(entry: Any) -> Any:
 
 
 def _doubles(entries: NDArray[Any]) -> NDArray[np.float64]:
-    # A narrow float means its own shortest decimal, not that of the wider one.
+    # A narrow float stands for its own shortest decimal, not for that of a double.
     texts = entries if entries.dtype == np.float64 else entries.astype("U")
     return texts.astype(np.float64)
 

@@ -23,7 +23,7 @@ __all__ = ["HadamardResponse", "SignedColumns", "hadamard_response"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HadamardResponse(Query):
-    r"""A column c of the Sylvester matrix H of some order K; value i is row i + 1.
+    r"""A column c of the Sylvester matrix H of order K; value i is row i + 1.
 
     .. math:: P[c \mid i] = \frac{e^{\varepsilon 1[H_{i+1, c} = 1]}}{(e^\varepsilon + 1)\, K/2},
               \quad H_{r, c} = (-1)^{\text{number of common ones of } r \text{ and } c}
@@ -91,12 +91,12 @@ class _HadamardLikelihood(Pairwise):
 
     def speaks_for(self, position: int) -> NDArray[np.bool_]:
         rows = np.arange(1, len(self.domain) + 1, dtype=np.uint32)
-        # No row has more bits, so those of the column beyond them have no one in common.
+        # No row has more bits, so higher bits of the column have no ones in common with a row.
         common = rows & np.uint32(position & 0xFFFFFFFF)
         return np.asarray(np.bitwise_count(common) & 1 == 0)
 
     def telling(self, value: int, other: int) -> int:
-        # A one of the other row alone; else one of both rows with one of the value's row alone.
+        # A one only in the other row; or one in both rows, and one only in the value's row.
         row, other_row = value + 1, other + 1
         return _lowest(other_row & ~row) or _lowest(row & other_row) | _lowest(row & ~other_row)
 
@@ -126,7 +126,7 @@ class SignedColumns(Pmf):
 
 
 def _lowest(bits: int) -> int:
-    """The lowest one of a number; zero if it has none."""
+    """The lowest one-bit of a number; zero if it has none."""
     return bits & -bits
 
 

@@ -28,7 +28,7 @@ __all__ = ["LocalHashing", "local_hashing"]
 
 @dataclass(frozen=True, slots=True)
 class Hash:
-    """A hash of values into buckets: part of the query, and so public."""
+    """A hash from values to buckets: part of the query, and so public."""
 
     seed: str
     """In hexadecimal digits."""
@@ -62,7 +62,7 @@ def _canonical_values(domain: FiniteSet) -> list[bytes]:
 _texts: Recent[list[bytes]] = Recent(most=1 << 20)
 
 
-# Hashing takes longer than all else, and is the same for every epsilon.
+# Hashing takes longer than anything else, and is the same for every epsilon.
 _recent: Recent[NDArray[np.int64]] = Recent(most=1 << 22)
 
 
@@ -113,7 +113,7 @@ class LocalHashing(Query):
 
 
 class _HashedLikelihood(Pairwise):
-    """Responses are buckets; each one speaks for the values in it."""
+    """Responses are buckets; each speaks for the values in it."""
 
     def __init__(
         self, domain: FiniteSet, count: int, buckets: NDArray[np.int64], heavy: int, light: int

@@ -1,4 +1,4 @@
-"""Likelihoods that tell two values apart fully, or not at all."""
+"""Likelihoods under which two values are told apart fully or not at all."""
 
 from __future__ import annotations
 
@@ -20,22 +20,27 @@ from expost.terms.on_set import Powers, Term, Weights, as_weights
 __all__ = ["Bits", "Pairwise", "two_weights"]
 
 
-@lru_cache(maxsize=1 << 14)
 def two_weights(epsilon: Fraction) -> tuple[int, int]:
     """Weights (heavy, light) with heavy/light just below e^epsilon.
 
     light = 2^B and heavy = ⌊2^B e^epsilon⌋ with B = 40 + max(0, ⌈log₂ 1/epsilon⌉): the loss
     log(heavy/light) is at most epsilon, exactly, and misses it by less than 2^-40 of itself.
     """
+    return _two_weights(*epsilon.as_integer_ratio())
+
+
+@lru_cache(maxsize=1 << 14)
+def _two_weights(top: int, bottom: int) -> tuple[int, int]:
+    # Epsilon is given by its parts, for the hash of a fraction takes long.
     bits = 40
-    while epsilon.numerator << (bits - 40) < epsilon.denominator:
+    while top << (bits - 40) < bottom:
         bits += 1
-    return scaled_exp(epsilon, bits), 1 << bits
+    return scaled_exp(Fraction(top, bottom), bits), 1 << bits
 
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """How likely bits are: the same for all inputs, for values are alike."""
+    """How likely bits are; the same for all inputs, because values are alike."""
 
     own: Fraction
     """The bit of the input."""
@@ -68,20 +73,20 @@ class Pairwise(FiniteLikelihood):
 
     @abstractmethod
     def telling(self, value: int, other: int) -> int:
-        """A response that speaks for a value, and against another one that can be told from it."""
+        """A response that speaks for a value, and against another that is told apart from it."""
 
     @property
     def chances(self) -> tuple[Fraction, Fraction] | None:
-        """How likely a response speaks for the true value, and for one that it is told from.
+        """How likely a response speaks for the true value, and for a value told apart from it.
 
-        None where that is not the same for all values.
+        None if that is not the same for all values.
         """
         return None
 
     def bits(self, place: int) -> Bits | None:
         """How likely the bits of a response are, for the value at this place.
 
-        None where responses are few, and not made of a bit for each value.
+        None if responses do not consist of a bit for each value.
         """
         return None
 

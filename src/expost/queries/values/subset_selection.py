@@ -1,4 +1,4 @@
-"""Subset selection: a random subset of the values, which has the true one with higher odds."""
+"""Subset selection: a random subset of the values, more likely with the true one in it."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ class SubsetSelection(Query):
 
 
 class _SubsetLikelihood(Pairwise):
-    """Responses are indices in ascending order; each one speaks for the values it lists."""
+    """Responses are indices in ascending order; each speaks for the values that it lists."""
 
     def __init__(self, domain: FiniteSet, size: int, heavy: int, light: int) -> None:
         super().__init__(domain, heavy, light)
         self._size = size
         self.responses = Lazy(math.comb(len(domain), size), self._indices, self.position)
-        # Ranks take long to work out. Responses that were given are public, so they may be kept.
+        # Ranks take long to work out. Given responses are public, so their ranks may be cached.
         self._given: dict[int, tuple[int, ...]] = {}
         self._ranks: dict[tuple[int, ...], int] = {}
 
@@ -235,7 +235,7 @@ def rank_of_indices(indices: Sequence[int], count: int) -> int:
 
 
 def subset_selection(*, size: int, epsilon: ExactLike) -> SubsetSelection:
-    """A subset of the values by their indices, which has the true value with higher odds.
+    """A subset of the values by their indices, more likely one that has the true value.
 
     >>> subset_selection(size=3, epsilon="1")
     SubsetSelection(3 values, epsilon=1)

@@ -1,4 +1,4 @@
-"""Unary encoding: a bit per value of the domain, each with noise of its own."""
+"""Unary encoding: a bit per value of the domain, each with its own noise."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class UnaryEncoding(Query):
     .. math:: P[y_i = 1 \mid x] = p \text{ if } i = x, \text{ else } q, \quad
               \frac{p\,(1 - q)}{(1 - p)\,q} = e^\varepsilon
 
-    Symmetric: p = 1 - q (basic RAPPOR, Erlingsson et al. 2014). Optimized: p = 1/2, which has the
-    least variance of frequency estimates (OUE, Wang et al. 2017).
+    Symmetric: p = 1 - q (basic RAPPOR, Erlingsson et al. 2014). Optimized: p = 1/2, which gives
+    frequency estimates the least variance (OUE, Wang et al. 2017).
     """
 
     kind: ClassVar[str] = "unary_encoding"
@@ -82,7 +82,7 @@ class UnaryEncoding(Query):
 
 
 class _UnaryLikelihood(Pairwise):
-    """Responses are texts of bits, numbered as binary numbers; each one speaks for its ones."""
+    """Responses are texts of bits, numbered as binary numbers; each speaks for its ones."""
 
     def __init__(
         self,

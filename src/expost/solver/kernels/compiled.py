@@ -2,7 +2,7 @@
 
 The code is kept in a directory that is named by a digest of all kernel sources, so that an edit
 anywhere makes it anew. It calls nothing but functions of the C library, and depends neither on
-Python nor on numba; loading it takes llvmlite alone.
+Python nor on numba; loading it takes llvmlite alone. Without both, finite domains still work.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-__all__ = ["Code", "Kernel", "compiled", "load", "machine_code", "places"]
+from expost.errors import InvalidInput
+
+__all__ = ["Code", "Kernel", "compiled", "disabled", "kept", "load", "machine_code", "places"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -97,25 +99,50 @@ def target_machine() -> Any:
 @cache
 def machine_code() -> Code | None:
     """The code, from the disk or compiled; None if NUMBA_DISABLE_JIT says so."""
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    if disabled():
         return None
-    return Code(load(list(places()), _build))
+    try:
+        return Code(load(list(places()), _compiler))
+    except ImportError as error:
+        raise InvalidInput(_missing(error)) from None
 
 
-def load(directories: list[Path], build: Callable[[], bytes]) -> bytes:
+def disabled() -> bool:
+    """Whether kernels run as plain Python, because NUMBA_DISABLE_JIT says so."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def _missing(error: ImportError) -> str:
+    why = " ".join(str(error).split())
+    return (
+        f"a search over a box needs numba, which cannot be imported ({why}): pip install --upgrade "
+        "numba llvmlite, or set NUMBA_DISABLE_JIT=1 to search slowly without it"
+    )
+
+
+def load(directories: list[Path], compiler: Callable[[], Callable[[], bytes]]) -> bytes:
     """The code from the first of some directories that has it; else built, and put into one."""
-    name = _name()
-    for directory in directories:
-        image = _read(directory / name)
-        if image is not None:
-            return image
+    found = kept(directories)
+    if found is not None:
+        return found[1]
+    build = compiler()  # if there is none, nothing is said of compiling
     message = "compiling the optimizer, once; this takes about a minute"
     logging.getLogger("expost").warning(message)
     image = build()
     for directory in directories:
-        if _write(directory / name, image):
+        if _write(directory / _name(), image):
             break
     return image
+
+
+def kept(directories: Iterable[Path]) -> tuple[Path, bytes] | None:
+    """Where the code for this computer is, in the first of some directories that has it whole."""
+    name = _name()
+    for directory in directories:
+        image = _read(directory / name)
+        if image is not None:
+            return directory / name, image
+    return None
 
 
 def places() -> Iterator[Path]:
@@ -134,11 +161,14 @@ def places() -> Iterator[Path]:
 
 
 def _name() -> str:
-    """Code is made for a processor, by a version of llvm."""
+    """Code is made for a processor, by a version of numba and one of llvm."""
+    from importlib.metadata import version
+
     import llvmlite
     import llvmlite.binding as llvm
 
     made_for = (
+        version("numba"),  # which need not be imported for that
         llvmlite.__version__,
         llvm.get_process_triple(),
         llvm.get_host_cpu_name(),
@@ -174,7 +204,7 @@ def _write(path: Path, image: bytes) -> bool:
     return True
 
 
-def _build() -> bytes:
+def _compiler() -> Callable[[], bytes]:
     from expost.solver.kernels.machine_code import build
 
-    return build()
+    return build

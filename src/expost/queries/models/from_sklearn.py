@@ -1,0 +1,77 @@
+"""Queries from models that scikit-learn has fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from expost.domains import Domain
+from expost.errors import InvalidInput, at, expect
+from expost.numbers import ExactLike
+from expost.queries.models.loaded import is_a
+from expost.queries.models.prediction import Prediction, coordinate_names
+from expost.queries.models.sklearn_objects import is_search, leader, learned, steps_of
+from expost.queries.models.sklearn_scores import SUPPORTED_MODELS, prediction_of
+from expost.queries.models.sklearn_steps import map_of
+from expost.queries.scores.linear import Linear
+from expost.queries.scores.logistic import Logistic
+from expost.queries.scores.probit import Probit
+
+__all__ = ["from_sklearn"]
+
+
+def from_sklearn(
+    model: Any,
+    domain: Domain,
+    epsilon: ExactLike,
+    *,
+    features: Sequence[str] | None = None,
+    range: Sequence[float] | None = None,
+    clip: bool = False,
+) -> Linear | Logistic | Probit:
+    r"""The query that asks for one bit about what a fitted model predicts of the subject.
+
+    A linear regression becomes :func:`linear`, with ``range`` and ``clip`` as there. A binary
+    classifier whose probability is the logistic curve of its ``decision_function`` becomes
+    :func:`logistic`, and response 1 stands for ``classes_[1]``. Another linear classifier has no
+    probability; it becomes :func:`linear`, about its ``decision_function``.
+
+    The steps of a ``Pipeline`` in front are affine maps of columns, :math:`z = Ax + c`. They are
+    folded into the weights, in exact fractions that are rounded once:
+
+    .. math:: w \cdot (A x + c) + b = (A^\top w) \cdot x + (w \cdot c + b)
+
+    A ``OneHotEncoder`` gives the weights of the categories of a coordinate; so do columns called
+    ``region_north`` if the domain has a coordinate ``region`` with a category ``north``.
+
+    A model that was fitted on a frame is matched with the domain by name. One that was fitted on
+    an array goes by position in a plain box, and elsewhere needs the names of its ``features``.
+    """
+    expect(domain, Domain, "a FiniteSet or a Box")
+    with at("model"):
+        prediction = _folded(model)
+        first = leader(model)
+        width = int(learned(first, "n_features_in_"))
+    known = getattr(first, "feature_names_in_", None)
+    own = None if known is None else [str(name) for name in known]
+    names = coordinate_names(own, features, domain, width)
+    return prediction.query(domain, names, width, epsilon, range, clip)
+
+
+def _folded(model: Any) -> Prediction:
+    """What a model predicts, as a function of the columns that its pipeline takes."""
+    if is_search(model):
+        return _folded(learned(model, "best_estimator_"))
+    if not is_a(model, "sklearn.pipeline", "Pipeline"):
+        return prediction_of(model)
+    if not steps_of(model):
+        raise InvalidInput(f"{SUPPORTED_MODELS}, not an empty one")
+    *steps, (name, last) = steps_of(model)
+    with at(f"[{name!r}]"):
+        prediction = _folded(last)
+    # From the end: what is folded is one function all the way.
+    for name, step in reversed(steps):
+        with at(f"[{name!r}]"):
+            prediction = replace(prediction, score=prediction.score.of(map_of(step)))
+    return prediction

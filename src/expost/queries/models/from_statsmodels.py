@@ -1,0 +1,142 @@
+"""Queries from regressions that statsmodels has fitted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from expost.domains import Categories, Domain
+from expost.errors import InvalidInput, at, expect
+from expost.numbers import ExactLike
+from expost.queries.models.affine import Affine, Input, exact
+from expost.queries.models.loaded import is_a
+from expost.queries.models.prediction import Prediction, coordinate_names
+from expost.queries.scores.linear import Linear
+from expost.queries.scores.logistic import Logistic
+from expost.queries.scores.probit import Probit
+
+__all__ = ["from_statsmodels"]
+
+_SUPPORTED = (
+    "must be what fit() of OLS, WLS, GLS, RLM, QuantReg, Logit or Probit of statsmodels returns, "
+    "or that of a GLM with a Binomial family and a Logit or Probit link, or a Gaussian family"
+)
+_GLM = "statsmodels.genmod.generalized_linear_model"
+_FAMILIES = "statsmodels.genmod.families.family"
+_LINKS = "statsmodels.genmod.families.links"
+
+# What formulas call the column of a category: region[T.north], C(region)[north].
+_CATEGORY = re.compile(r"(?:C\((\w+)(?:, *Treatment[^\[\]]*)?\)|(\w+))\[(T\.)?([^\[\]]*)\]")
+
+
+def from_statsmodels(
+    results: Any,
+    domain: Domain,
+    epsilon: ExactLike,
+    *,
+    features: Sequence[str] | None = None,
+    range: Sequence[float] | None = None,
+    clip: bool = False,
+) -> Linear | Logistic | Probit:
+    """The query that asks for one bit about what a fitted regression predicts of the subject.
+
+    OLS and its relatives become :func:`linear`, with ``range`` and ``clip`` as there. ``Logit``
+    becomes :func:`logistic` and ``Probit`` :func:`probit`; so does a ``GLM`` with a binomial
+    family and that link. Response 1 stands for outcome 1.
+
+    Parameters are matched with the coordinates of the domain by name, and the constant column is
+    the intercept. A formula's ``region[T.north]`` is the weight of a category. A regression that
+    was fitted on an array goes by position in a plain box, and elsewhere needs the names of its
+    ``features``, which are its columns without the constant.
+    """
+    expect(domain, Domain, "a FiniteSet or a Box")
+    with at("results"):
+        model = getattr(results, "model", results)
+        kind = _kind(model)
+        weights, intercept, known = _columns(results, domain)
+    names = coordinate_names(known, features, domain, len(weights))
+    inputs = [Input(place) for place, _ in enumerate(weights)]
+    if names is not None:
+        with at("results"):
+            names, inputs = _categories(names, domain)
+    score = Affine(dict(zip(inputs, weights, strict=True)), intercept)
+    prediction = Prediction(kind, score, type(model).__name__, "results")
+    return prediction.query(domain, names, len(weights), epsilon, range, clip)
+
+
+def _kind(model: Any) -> Literal["linear", "logistic", "probit"]:
+    """The curve that a regression puts on its score."""
+    linear = is_a(model, "statsmodels.regression.linear_model", "OLS", "WLS", "GLS")
+    linear = linear or is_a(model, "statsmodels.regression.quantile_regression", "QuantReg")
+    if linear or is_a(model, "statsmodels.robust.robust_linear_model", "RLM"):
+        return "linear"
+    if is_a(model, "statsmodels.discrete.discrete_model", "Logit"):
+        return "logistic"
+    if is_a(model, "statsmodels.discrete.discrete_model", "Probit"):
+        return "probit"
+    if not is_a(model, _GLM, "GLM"):
+        raise InvalidInput(f"{_SUPPORTED}, not {type(model).__name__}")
+    family, link = model.family, model.family.link
+    if is_a(family, _FAMILIES, "Binomial") and is_a(link, _LINKS, "Logit"):
+        return "logistic"
+    if is_a(family, _FAMILIES, "Binomial") and is_a(link, _LINKS, "Probit"):
+        return "probit"
+    if is_a(family, _FAMILIES, "Gaussian") and is_a(link, _LINKS, "Identity"):
+        return "linear"
+    form = f"a GLM with family {type(family).__name__} and link {type(link).__name__}"
+    raise InvalidInput(f"{_SUPPORTED}, not {form}")
+
+
+def _columns(results: Any, domain: Domain) -> tuple[list[Fraction], Fraction, list[str] | None]:
+    """The weights of the columns but for the constant one, the intercept, and their names."""
+    model = getattr(results, "model", None)
+    if model is None:
+        raise InvalidInput(f"this {type(results).__name__} is not fitted; give what fit() returns")
+    if getattr(model, "offset", None) is not None or getattr(model, "exposure", None) is not None:
+        raise InvalidInput("was fitted with an offset, which a query does not have")
+    if model.exog_names is None:
+        raise InvalidInput("its data was removed, and with it the names of its parameters")
+    numbers = np.asarray(results.params)
+    if numbers.ndim != 1:
+        raise InvalidInput(f"has {numbers.shape[-1]} outputs; a query needs exactly 1")
+    weights = exact(numbers, "params")
+    names = [str(name) for name in model.exog_names]
+    data = model.data.orig_exog
+    named = hasattr(data, "columns") or hasattr(data, "name")  # otherwise names are made up
+    constant = model.data.const_idx
+    intercept = Fraction(0)
+    if constant is not None and not (named and names[constant] in (domain.names or ())):
+        # What is the same for everybody is not always 1.
+        intercept = weights.pop(constant) * Fraction(float(model.exog[0, constant]))
+        del names[constant]
+    return weights, intercept, names if named else None
+
+
+def _categories(names: list[str], domain: Domain) -> tuple[list[str], list[Input]]:
+    """The coordinates of columns, and the categories that they stand for in formulas."""
+    sides = dict(zip(domain.names or (), domain.sides, strict=False))
+    own, inputs = list(names), [Input(place) for place, _ in enumerate(names)]
+    found: dict[str, dict[int, str]] = {}
+    references: dict[str, int] = {}
+    for place, name in enumerate(names):
+        match = _CATEGORY.fullmatch(name)
+        if match is not None and name not in sides:
+            own[place] = match[1] or match[2]
+            found.setdefault(own[place], {})[place] = match[4]
+            # T. stands for a difference from a category that has no column.
+            references[own[place]] = 1 if match[3] else 0
+    for name, labels in found.items():
+        side = sides.get(name)
+        wanted = side.labels if isinstance(side, Categories) else ()
+        absent = [label for label in wanted if label not in labels.values()]
+        if len(absent) > references[name]:
+            listed = ", ".join(map(repr, absent))
+            reason = f"of the categories of {name!r} it has no parameters for {listed}"
+            raise InvalidInput(f"{reason}; only one that others are compared with has none")
+        for place, label in labels.items():
+            inputs[place] = Input(place, label, (*labels.values(), *absent))
+    return own, inputs

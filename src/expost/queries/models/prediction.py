@@ -1,0 +1,136 @@
+"""What a model predicts, and the query that asks for one bit about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from expost.domains import Categories, Domain
+from expost.errors import InvalidInput, at
+from expost.files.reading import each, text
+from expost.numbers import ExactLike
+from expost.queries.models.affine import Affine, Input
+from expost.queries.scores.linear import Linear, linear
+from expost.queries.scores.logistic import Logistic, logistic
+from expost.queries.scores.probit import Probit, probit
+
+__all__ = ["Prediction", "coordinate_names"]
+
+_range = range  # which is also what people call the ends of a score
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """An affine score, or a curve of one that is a probability."""
+
+    kind: Literal["linear", "logistic", "probit"]
+    score: Affine
+    name: str
+    """What the model is called."""
+    argument: str = "model"
+    """Where it was given, for errors."""
+
+    def query(
+        self,
+        domain: Domain,
+        names: Sequence[str] | None,
+        width: int,
+        epsilon: ExactLike,
+        range: Sequence[float] | None,
+        clip: bool,
+    ) -> Linear | Logistic | Probit:
+        """The query about it, if these are the coordinates of the columns; None goes by place."""
+        with at(self.argument):
+            weights, intercept = _by_coordinate(self.score, names, width, domain)
+        query: Linear | Logistic | Probit
+        if self.kind == "linear":
+            query = linear(weights, intercept=intercept, range=range, clip=clip, epsilon=epsilon)
+        elif range is not None or clip:
+            place = "clip" if range is None else "range"
+            reason = f"is for linear queries, and a {self.name} becomes a {self.kind} one"
+            raise InvalidInput(reason, place)
+        else:
+            family = logistic if self.kind == "logistic" else probit
+            query = family(weights, intercept=intercept, epsilon=epsilon)
+        query.on(domain)  # what does not fit the domain is said now
+        return query
+
+
+def coordinate_names(
+    known: Sequence[str] | None, given: Sequence[str] | None, domain: Domain, size: int
+) -> list[str] | None:
+    """The coordinate of each column; None where positions say it."""
+    plain = bool(domain.sides) and domain.names is None
+    with at("features"):
+        if given is None:
+            names = None if known is None else list(known)
+        elif known is not None:
+            raise InvalidInput(f"the model knows its own: {', '.join(known)}")
+        else:
+            names = each(given, text)
+        if names is None and not plain:
+            raise InvalidInput("the model was fitted without names; give them, in its order")
+        if names is not None and plain:
+            raise InvalidInput("the model has names for them, and this box has none")
+        if names is not None and (len(names) != size or len(set(names)) < size):
+            raise InvalidInput(f"must be {size} different names")
+        return names
+
+
+def _by_coordinate(
+    score: Affine, names: Sequence[str] | None, width: int, domain: Domain
+) -> tuple[Any, float]:
+    """Weights as a query has them: of coordinates, and of the categories of a coordinate."""
+    numbers: dict[Any, Fraction] = {}
+    encoded: dict[Any, dict[str, Fraction]] = {}
+    for where, weight in score.weights.items():
+        key: Any = where.place if names is None else names[where.place]
+        if where.label is None and names is not None:
+            key, where = _indicated(key, where, domain)
+        if where.label is None:
+            numbers[key] = weight
+            continue
+        # Of these categories, those without a column have weight 0.
+        own = encoded.setdefault(key, {})
+        for label in where.labels:
+            own.setdefault(label, Fraction(0))
+        own[where.label] += weight
+    for key in numbers.keys() & encoded.keys():
+        raise InvalidInput(f"takes {key!r} both as a number and by its categories")
+    try:
+        result: dict[Any, Any] = {key: float(weight) for key, weight in numbers.items()}
+        for key, own in encoded.items():
+            result[key] = _of_labels(own, _labels_of(key, domain))
+        intercept = float(score.constant)
+    except OverflowError:
+        raise InvalidInput("its score is too large for a double") from None
+    if names is None:
+        return [result.get(place, 0.0) for place in _range(width)], intercept
+    return result, intercept
+
+
+def _of_labels(weights: Mapping[str, Fraction], labels: tuple[str, ...]) -> dict[str, float]:
+    for label in labels:
+        if label not in weights:
+            raise InvalidInput(f"was fitted without the category {label!r} of the domain")
+    return {label: float(weights[label]) for label in labels}
+
+
+def _labels_of(key: Any, domain: Domain) -> tuple[str, ...]:
+    places = _range(len(domain.sides)) if domain.names is None else domain.names
+    side = dict(zip(places, domain.sides, strict=False)).get(key)
+    if isinstance(side, Categories):
+        return side.labels
+    raise InvalidInput(f"encodes {key!r}, which has no categories in the domain")
+
+
+def _indicated(name: str, where: Input, domain: Domain) -> tuple[str, Input]:
+    """The coordinate and the category that a column stands for: ``region_north``."""
+    if domain.names is not None and name not in domain.names:
+        for own, side in zip(domain.names, domain.sides, strict=False):
+            label = name.removeprefix(f"{own}_")
+            if isinstance(side, Categories) and label != name and label in side.labels:
+                return own, Input(where.place, label, side.labels)
+    return name, where

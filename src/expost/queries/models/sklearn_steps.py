@@ -1,0 +1,243 @@
+"""The steps of scikit-learn that are affine maps of columns."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from expost.errors import InvalidInput, at
+from expost.queries.models.affine import Affine, Input, Map, after, column, exact
+from expost.queries.models.loaded import is_a
+from expost.queries.models.sklearn_objects import leader, learned, steps_of
+
+__all__ = ["map_of"]
+
+
+_SUPPORTED = (
+    "a step may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, "
+    "PolynomialFeatures of degree 1, PCA, IncrementalPCA, TruncatedSVD, SimpleImputer, a selector "
+    "of features, or a ColumnTransformer, FeatureUnion or Pipeline of these"
+)
+
+
+def map_of(step: Any) -> Map:
+    """The columns that a fitted step makes, as affine functions of those that it takes."""
+    for (module, name), read in _MAPS.items():
+        if is_a(step, module, name):
+            return read(step)
+    raise InvalidInput(f"{type(step).__name__} is not supported; {_SUPPORTED}")
+
+
+def _standard(scaler: Any) -> Map:
+    # A scaler does what its flags say, whatever else it has worked out.
+    return _scaled(
+        scaler,
+        minus="mean_" if scaler.with_mean else None,
+        over="scale_" if scaler.with_std else None,
+    )
+
+
+def _robust(scaler: Any) -> Map:
+    return _scaled(
+        scaler,
+        minus="center_" if scaler.with_centering else None,
+        over="scale_" if scaler.with_scaling else None,
+    )
+
+
+def _max_abs(scaler: Any) -> Map:
+    _refuse_clipping(scaler)
+    return _scaled(scaler, minus=None, over="scale_")
+
+
+def _min_max(scaler: Any) -> Map:
+    _refuse_clipping(scaler)
+    factors, constants = (exact(learned(scaler, name), name) for name in ("scale_", "min_"))
+    return [
+        Affine({Input(place): factor}, constant)
+        for place, (factor, constant) in enumerate(zip(factors, constants, strict=True))
+    ]
+
+
+def _refuse_clipping(scaler: Any) -> None:
+    if getattr(scaler, "clip", False):
+        raise InvalidInput(f"{type(scaler).__name__}(clip=True) is not affine; fit it without clip")
+
+
+def _scaled(scaler: Any, minus: str | None, over: str | None) -> Map:
+    """(x - minus) / over for each column, where both are what the scaler has learned."""
+    width = learned(scaler, "n_features_in_")
+    centers = [Fraction(0)] * width if minus is None else exact(learned(scaler, minus), minus)
+    scales = [Fraction(1)] * width if over is None else exact(learned(scaler, over), over)
+    if not all(scales):
+        raise InvalidInput("the scaler divides by zero", over or "")
+    return [
+        Affine({Input(place): 1 / scale}, -center / scale)
+        for place, (center, scale) in enumerate(zip(centers, scales, strict=True))
+    ]
+
+
+def _components(step: Any) -> Map:
+    """Projections on directions, of columns that are centred, for those that have a mean."""
+    directions = np.asarray(learned(step, "components_"))
+    rows = [exact(row, f"components_[{k}]") for k, row in enumerate(directions)]
+    means = exact(getattr(step, "mean_", np.zeros(directions.shape[1])), "mean_")
+    scales = [Fraction(1)] * len(rows)
+    if getattr(step, "whiten", False):
+        deviations = np.sqrt(np.asarray(step.explained_variance_))
+        least = np.finfo(deviations.dtype).eps  # what scikit-learn takes for a variance of zero
+        scales = exact(np.maximum(deviations, least), "explained_variance_")
+    return [
+        Affine(
+            {Input(place): weight / scale for place, weight in enumerate(row)},
+            -sum((w * m for w, m in zip(row, means, strict=True)), Fraction(0)) / scale,
+        )
+        for row, scale in zip(rows, scales, strict=True)
+    ]
+
+
+def _powers(step: Any) -> Map:
+    """Each column is a product of powers, which is affine where it has one factor at most."""
+    powers = np.asarray(learned(step, "powers_"))
+    degree = int(powers.sum(axis=1).max(initial=0))
+    if degree > 1:
+        raise InvalidInput(f"PolynomialFeatures of degree {degree} is not affine; only degree 1 is")
+    return [
+        column(Input(int(row.argmax()))) if row.any() else Affine({}, Fraction(1)) for row in powers
+    ]
+
+
+def _encoded(encoder: Any) -> Map:
+    categories = learned(encoder, "categories_")
+    if any(rare is not None for rare in getattr(encoder, "infrequent_categories_", [])):
+        raise InvalidInput(
+            "OneHotEncoder puts rare categories together; fit it without min_frequency"
+        )
+    dropped = [None] * len(categories) if encoder.drop_idx_ is None else encoder.drop_idx_
+    result = []
+    for place, (known, drop) in enumerate(zip(categories, dropped, strict=True)):
+        labels = tuple(str(label) for label in known)
+        result += [
+            column(Input(place, label, labels)) for k, label in enumerate(labels) if k != drop
+        ]
+    return result
+
+
+def _nothing(step: Any) -> Map:
+    if step.func is not None:
+        raise InvalidInput("FunctionTransformer with a function is not supported")
+    return _chosen(range(learned(step, "n_features_in_")))
+
+
+def _imputed(step: Any) -> Map:
+    # A value of a domain is never missing.
+    statistics = learned(step, "statistics_")
+    missing = step.missing_values
+    if isinstance(missing, (str, numbers.Real)) and missing == missing:
+        raise InvalidInput("SimpleImputer replaces a value that a subject may have")
+    if step.add_indicator:
+        raise InvalidInput("SimpleImputer(add_indicator=True) is not supported")
+    if not step.keep_empty_features and any(entry != entry for entry in statistics):
+        raise InvalidInput("SimpleImputer was fitted on a column without values")
+    return _chosen(range(len(statistics)))
+
+
+def _selected(step: Any) -> Map:
+    learned(step, "n_features_in_")
+    return _chosen(step.get_support(indices=True).tolist())
+
+
+def _chosen(places: Iterable[int]) -> Map:
+    return [column(Input(place)) for place in places]
+
+
+def _pipeline(pipeline: Any) -> Map:
+    maps = []
+    for name, step in steps_of(pipeline):
+        with at(f"[{name!r}]"):
+            maps.append(map_of(step))
+    if not maps:
+        raise InvalidInput("this Pipeline does nothing; leave it out")
+    return reduce(after, maps)
+
+
+def _columns(transformer: Any) -> Map:
+    result: list[Affine] = []
+    for name, step, chosen in learned(transformer, "transformers_"):
+        places = _places(transformer, chosen)
+        # A part without columns is not fitted.
+        if places and not _is_word(step, "drop"):
+            result += _part(transformer, name, step, places)
+    return result
+
+
+def _union(union: Any) -> Map:
+    width = learned(leader(union), "n_features_in_")
+    result: list[Affine] = []
+    for name, step in union.transformer_list:
+        if not _is_word(step, "drop"):
+            result += _part(union, name, step, range(width))
+    return result
+
+
+def _part(whole: Any, name: str, step: Any, places: Sequence[int]) -> Map:
+    own = _chosen(places)
+    factor = (whole.transformer_weights or {}).get(name, 1)
+    with at(f"[{name!r}]"):
+        made = own if _is_word(step, "passthrough") else after(own, map_of(step))
+        (weight,) = exact([factor], "transformer_weights")
+    return [function.times(weight) for function in made]
+
+
+def _is_word(step: Any, word: str) -> bool:
+    return isinstance(step, str) and step == word
+
+
+def _places(transformer: Any, chosen: Any) -> list[int]:
+    """The places of the columns that a part of a transformer takes."""
+    names = list(getattr(transformer, "feature_names_in_", []))
+    if np.isscalar(chosen):
+        chosen = [chosen]
+    if not isinstance(chosen, slice) and all(isinstance(entry, str) for entry in chosen):
+        return [names.index(name) for name in chosen]
+    if isinstance(chosen, slice) and any(isinstance(x, str) for x in (chosen.start, chosen.stop)):
+        raise InvalidInput("takes a slice of names; name the columns one by one")
+    return [int(place) for place in np.arange(transformer.n_features_in_)[chosen]]
+
+
+_SELECTORS = (
+    "GenericUnivariateSelect",
+    "RFE",
+    "RFECV",
+    "SelectFdr",
+    "SelectFpr",
+    "SelectFromModel",
+    "SelectFwe",
+    "SelectKBest",
+    "SelectPercentile",
+    "SequentialFeatureSelector",
+    "VarianceThreshold",
+)
+
+_MAPS: dict[tuple[str, str], Callable[[Any], Map]] = {
+    ("sklearn.preprocessing", "StandardScaler"): _standard,
+    ("sklearn.preprocessing", "MinMaxScaler"): _min_max,
+    ("sklearn.preprocessing", "MaxAbsScaler"): _max_abs,
+    ("sklearn.preprocessing", "RobustScaler"): _robust,
+    ("sklearn.preprocessing", "OneHotEncoder"): _encoded,
+    ("sklearn.preprocessing", "PolynomialFeatures"): _powers,
+    ("sklearn.preprocessing", "FunctionTransformer"): _nothing,
+    ("sklearn.decomposition", "PCA"): _components,
+    ("sklearn.decomposition", "IncrementalPCA"): _components,
+    ("sklearn.decomposition", "TruncatedSVD"): _components,
+    ("sklearn.impute", "SimpleImputer"): _imputed,
+    **{("sklearn.feature_selection", name): _selected for name in _SELECTORS},
+    ("sklearn.compose", "ColumnTransformer"): _columns,
+    ("sklearn.pipeline", "FeatureUnion"): _union,
+    ("sklearn.pipeline", "Pipeline"): _pipeline,
+}

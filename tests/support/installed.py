@@ -1,0 +1,93 @@
+"""What an installation can do, for environments that have the package and nothing to test with.
+
+``python installed.py finite frames`` runs two of these programs; a failed one is a traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import expost as xp
+
+__all__ = ["PROGRAMS"]
+
+
+def finite() -> None:
+    """A session, what it told, and what an analyst makes of many: what devices do."""
+    habits = xp.FiniteSet(["never", "sometimes", "often"])
+    guard, noise = xp.BayesianFilter(epsilon=1), xp.sampling.InsecureSource(8)
+    session = xp.Session(habits, "often", filter=guard, source=noise)
+    smoking = xp.randomized_response(epsilon="0.5")
+    responses = [session.ask(smoking) for _ in range(2)]
+    assert set(responses) <= set(habits.values)
+    assert session.decide(xp.randomized_response(epsilon=2)).accepted is False
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "subject.json"
+        session.transcript.save(file)
+        transcript = xp.load_transcript(file)
+    assert transcript == session.transcript
+    assert xp.realized_loss(transcript).lower <= session.loss.upper <= 1
+    found = xp.estimation.estimate_frequencies(
+        [(smoking, response) for response in responses], domain=habits
+    )
+    assert abs(sum(found.frequency) - 1) < 1e-9
+
+
+def box() -> None:
+    """A certified loss on a box."""
+    person = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
+    query = xp.logistic({"age": -0.059, "sex": -1.456}, intercept=3, epsilon=1)
+    transcript = xp.Transcript(person).add(query, 1).add(query, 1)
+    loss = xp.realized_loss(transcript, gap=0.01)
+    assert 1.5 < loss.lower <= loss.upper <= 2
+    assert loss.width <= 0.01
+
+
+def frames() -> None:
+    """Losses to a Parquet file, and back."""
+    import polars
+
+    domain, query = xp.FiniteSet(["no", "yes"]), xp.randomized_response(epsilon=1)
+    table = polars.DataFrame({"subject": ["a", "b"], "query": "q", "response": ["no", "yes"]})
+    losses = xp.realized_losses(xp.Answers(domain, {"q": query}, table))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "losses.parquet"
+        xp.audit.save_losses(losses, file)
+        assert polars.read_parquet(file)["subject"].to_list() == ["a", "b"]
+
+
+def plot() -> None:
+    """A picture of an odometer."""
+    from click.testing import CliRunner
+
+    from expost.cli.main import group
+
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
+    with tempfile.TemporaryDirectory() as folder:
+        file, picture = Path(folder) / "subject.json", Path(folder) / "subject.png"
+        transcript.add(xp.randomized_response(epsilon="0.5"), "yes").save(file)
+        arguments = ["plot", str(file), "--out", str(picture)]
+        CliRunner().invoke(group, arguments, catch_exceptions=False)
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def sklearn() -> None:
+    """A fitted model as a query."""
+    from sklearn.linear_model import LinearRegression
+
+    model = LinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+    domain = xp.FiniteSet([{"x": x} for x in (0, 1, 2)])
+    query = xp.from_sklearn(model, domain, 1, features=["x"], range=(0, 6))
+    assert xp.realized_loss(xp.Transcript(domain).add(query, 6)).upper < 1
+
+
+PROGRAMS: dict[str, Callable[[], None]] = {
+    program.__name__: program for program in (finite, box, frames, plot, sklearn)
+}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        PROGRAMS[name]()
