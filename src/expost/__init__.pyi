@@ -21,9 +21,11 @@ from expost import transcript as transcript
 from expost.answers import Answers as Answers
 from expost.audit import load_answers as load_answers
 from expost.audit import realized_losses as realized_losses
+from expost.domains import Attributes as Attributes
 from expost.domains import Box as Box
 from expost.domains import FiniteSet as FiniteSet
 from expost.domains import categories as categories
+from expost.domains import changing as changing
 from expost.domains import integers as integers
 from expost.errors import BudgetExceeded as BudgetExceeded
 from expost.errors import ExpostError as ExpostError

@@ -91,7 +91,7 @@ class Answers:
         complete: bool = True,
     ) -> None:
         with at("domain"):
-            expect(domain, Domain, "a FiniteSet or a Box")
+            expect(domain, Domain, "a FiniteSet, Attributes or a Box")
         with at("complete"):
             expect(complete, bool, "True or False")
         likelihoods = _likelihoods(domain, queries)
@@ -141,7 +141,7 @@ class Answers:
         """Answers from pairs of a query and a response, each of which is from another subject."""
         checked = _pairs(pairs)
         with at("domain"):
-            expect(domain, Domain, "a FiniteSet or a Box, for pairs do not say")
+            expect(domain, Domain, "a FiniteSet, Attributes or a Box, for pairs do not say")
         # By identity: comparing thousands of queries with seeds of their own would take long.
         queries = {id(query): query for query, _ in checked}
         keys = {identity: str(number) for number, identity in enumerate(queries)}

@@ -159,7 +159,7 @@ class Transcript:
 
     def __post_init__(self) -> None:
         with at("domain"):
-            expect(self.domain, Domain, "a FiniteSet or a Box")
+            expect(self.domain, Domain, "a FiniteSet, Attributes or a Box")
         with at("filter"):
             expect(self.filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.loss.on_set import _BLOCK
+from expost.loss.seen import _BLOCK
 from expost.transcript import Summand
 from support import oracles
 from support.strategies import finite, nearly_tied, vectors
@@ -62,7 +62,7 @@ def test_a_response_given_many_times_counts_as_often(times: int) -> None:
         likelihoods = oracles.product([*vectors(transcript), [p**times for p in vector]], 6)
         exact = total.exact_spread_with(Summand(query, 0, times))
         assert exact.ratio == oracles.ratio(likelihoods)
-        enclosure = total.spread_with(query.on(total.domain).term(0), times)
+        enclosure = total.seen.spread_with(query.on(total.domain).term(0), times)
         assert enclosure.lower <= exact.enclosure.lower
         assert exact.enclosure.upper <= enclosure.upper
         assert enclosure.width <= 1e-9

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import expost as xp
 from expost.loss.exact import ExactSums
-from expost.loss.on_set import enclose
 from expost.loss.pairs import exact_spread_apart, widest_pair
+from expost.loss.seen import enclose
 from expost.numbers import Nats
 from support import oracles
 from support.strategies import finite, nearly_tied, vectors
@@ -38,7 +38,7 @@ def test_values_told_apart_by_classes_are_compared_exactly_among_near_ties() -> 
         if widest is not None:
             expected = max(expected, widest * factor)
             exact = Nats(ratio=widest).enclosure
-            pair = widest_pair(total.values, told_from)
+            pair = widest_pair(total.values, total.values, told_from)
             assert pair in told
             high, low = (float(total.values[place]) for place in pair)
             enclosure = enclose(high, low, total.error)

@@ -140,6 +140,7 @@ def _losses(answers: Answers, effort: Effort, told: Callable[[int, int], None]) 
     if isinstance(answers.domain, FiniteSet):
         lower, upper = _on_set(answers, answers.domain, tell)
     else:
+        assert isinstance(answers.domain, Box)
         lower, upper = _by_pattern(answers, answers.domain, effort, tell)
     basic = _basic(answers)
     upper = np.maximum(lower, np.minimum(upper, basic))

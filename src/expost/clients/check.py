@@ -161,7 +161,7 @@ def check_client(
     (True, True)
     """
     check_query(query)
-    expect(domain, Domain, "a FiniteSet or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     level = read_confidence(confidence)
     likelihood = query.on(domain)
     reports, changed = read_reports(domain, likelihood, table, permanent=permanent)

@@ -1,7 +1,8 @@
-"""Domains: the values that a subject may have, as a finite set or as a box.
+"""Domains: the values that a subject may have, as a finite set, as records or as a box.
 
-A :class:`FiniteSet` lists its values. A :class:`Box` has coordinates between bounds, and is for
-queries about scores. Either one is fixed before the first response.
+A :class:`FiniteSet` lists its values. :class:`Attributes` are records of several finite attributes,
+some of which may change. A :class:`Box` has coordinates between bounds, and is for queries about
+scores. Each is fixed before the first response.
 
 >>> import expost as xp
 >>> xp.FiniteSet(range(11))
@@ -10,24 +11,32 @@ FiniteSet(11 values)
 Box(age=[10, 100], sex=integers[0, 1])
 """
 
+from expost.domains.attributes import Attribute, Attributes, Part, Variable
 from expost.domains.box import Box, by_name
+from expost.domains.changing import Change, changing
 from expost.domains.coordinates import Categories, Integers, Real, Side, categories, integers
 from expost.domains.finite import FiniteSet, Point, Scalar, Value, some
 from expost.domains.from_json import Domain, domain_from_json, finite
 
 __all__ = [
+    "Attribute",
+    "Attributes",
     "Box",
     "Categories",
+    "Change",
     "Domain",
     "FiniteSet",
     "Integers",
+    "Part",
     "Point",
     "Real",
     "Scalar",
     "Side",
     "Value",
+    "Variable",
     "by_name",
     "categories",
+    "changing",
     "domain_from_json",
     "finite",
     "integers",

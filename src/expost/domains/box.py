@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.domains.asked import ByKind
 from expost.domains.coordinates import Categories, Integers, Real, Side
 from expost.domains.finite import Point, Scalar, Value, coordinates_of, names_of
 from expost.errors import InvalidInput, at
@@ -197,6 +198,10 @@ class Box:
             else point[place[0]]
             for side, place in zip(self.sides, self.places, strict=True)
         )
+
+    def asked(self, by: ByKind) -> Any:
+        """What this does on such a domain."""
+        return by.on_box(self)
 
     def tree(self) -> dict[str, Any]:
         """The box as it is in a transcript file, with its bounds as doubles."""

@@ -15,6 +15,7 @@ from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import each, items, number, scalar, text
 
 if TYPE_CHECKING:
+    from expost.domains.asked import ByKind
     from expost.domains.coordinates import Side
 
 __all__ = ["FiniteSet", "Point", "Scalar", "Value", "coordinates_of", "names_of", "some"]
@@ -45,7 +46,7 @@ class FiniteSet:
 
     sides: ClassVar[tuple[Side, ...]] = ()
     """Coordinates between bounds; here the values say it all."""
-    values: tuple[Value, ...]
+    values: Sequence[Value]
     names: tuple[str, ...] | None
 
     def __init__(self, values: Any, *, names: Sequence[str] | None = None) -> None:
@@ -89,6 +90,8 @@ class FiniteSet:
         for index, value in enumerate(self.values):
             if isinstance(value, str):
                 raise InvalidInput(f"a score needs numbers, and values[{index}] is a label")
+            if isinstance(value, tuple) and any(isinstance(x, str) for x in value):
+                raise InvalidInput(f"a score needs numbers, and {some(self.called(''))} has labels")
         rows = np.array(self.values, dtype=np.float64).reshape(len(self), -1)
         columns = np.ascontiguousarray(rows.T)
         columns.setflags(write=False)
@@ -126,6 +129,10 @@ class FiniteSet:
         except Exception:  # whatever is wrong with a value, an error could show it
             return None
         return self._index.get(canonical)
+
+    def asked(self, by: ByKind) -> Any:
+        """What this does on such a domain."""
+        return by.on_set(self)
 
     def tree(self) -> dict[str, Any]:
         """The set as it is in a transcript file, with its numbers as doubles."""

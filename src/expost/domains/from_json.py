@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from expost.domains.attributes import Attributes
 from expost.domains.box import Box
+from expost.domains.changing import Change, Changing
 from expost.domains.coordinates import Categories, Integers, Real, Side
 from expost.domains.finite import FiniteSet
 from expost.errors import InvalidInput, at
@@ -12,7 +14,7 @@ from expost.files.reading import array, each, members, text
 
 __all__ = ["Domain", "domain_from_json", "finite"]
 
-Domain = FiniteSet | Box
+Domain = FiniteSet | Attributes | Box
 
 
 def finite(domain: Domain, reason: str, place: str = "") -> FiniteSet:
@@ -25,14 +27,14 @@ def finite(domain: Domain, reason: str, place: str = "") -> FiniteSet:
 def domain_from_json(value: Any) -> Domain:
     """The domain that the field ``domain`` of a transcript file describes.
 
-    It has exactly one of ``values``, ``points`` and ``box``.
+    It has exactly one of ``values``, ``points``, ``attributes`` and ``box``.
 
     >>> domain_from_json({"values": ["never", "sometimes", "often"]})
     FiniteSet(3 values)
     """
-    fields = members(value, optional=("values", "points", "box"))
+    fields = members(value, optional=("values", "points", "attributes", "box"))
     if len(fields) != 1:
-        raise InvalidInput("must have exactly one of values, points, box")
+        raise InvalidInput("must have exactly one of values, points, attributes, box")
     if "values" in fields:
         with at("values"):
             values = array(fields["values"])
@@ -45,6 +47,10 @@ def domain_from_json(value: Any) -> Domain:
             with at("names"):
                 names = [text(name) for name in array(points["names"])]
             return FiniteSet(rows, names=names)
+    if "attributes" in fields:
+        with at("attributes"):
+            named = members(fields["attributes"], optional=None)
+            return Attributes({name: _attribute_from_json(x, name) for name, x in named.items()})
     with at("box"):
         box = fields["box"]
         if isinstance(box, list):
@@ -64,6 +70,19 @@ def _side_from_json(value: Any, place: str) -> Side:
             with at("categories"):
                 return Categories(tuple(array(fields["categories"])))
         return Integers(*_pair(fields["integers"]))
+
+
+def _attribute_from_json(value: Any, place: str) -> Any:
+    with at(place):
+        if not isinstance(value, dict):
+            return array(value)
+        if "changing" in value:
+            fields = members(value, required=("changing",), optional=("times", "step"))
+            values = _attribute_from_json(fields.pop("changing"), "changing")
+            if isinstance(values, Changing):
+                raise InvalidInput("must be a list or integers", "changing")
+            return Changing(values, Change(**fields))
+        return Integers(*_pair(members(value, required=("integers",))["integers"]))
 
 
 def _pair(value: Any) -> list[Any]:

@@ -37,9 +37,9 @@ def _plain(value: Any) -> Any:
 
 
 def value_tree(value: Any) -> Any:
-    """The JSON shape of a value or a response: a label, a double, or a list of doubles."""
+    """The JSON shape of a value or a response: a label, a double, or a list of these."""
     if isinstance(value, tuple):
-        return [float(x) for x in value]
+        return [x if isinstance(x, str) else float(x) for x in value]
     return value if isinstance(value, str) else float(value)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from expost.domains import Box, Categories, Domain, FiniteSet
+from expost.domains import Box, Categories, Domain, FiniteSet, finite
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import NumberText, number
 from expost.files.regular import read_text
@@ -45,7 +45,7 @@ def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | Samples
     Fraction(1, 4)
     """
     expect(path, (str, os.PathLike), "the name of a file")
-    expect(domain, Domain, "a FiniteSet or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     with at(os.fspath(path), ": "):
         header, rows = _table(path)
         for name in names_of(domain):
@@ -54,7 +54,7 @@ def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | Samples
                 raise InvalidInput(f"column {name!r} {state}")
         if isinstance(domain, Box):
             return _samples(domain, rows)
-        return _belief(domain, header, rows)
+        return _belief(finite(domain, "priors over attributes are not known yet"), header, rows)
 
 
 def _table(path: str | os.PathLike[str]) -> tuple[list[str], list[Row]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from expost.domains import Box, FiniteSet, Value
+from expost.domains import Box, FiniteSet, Value, finite
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import plain
 from expost.knowledge.belief import Belief, confidence, exact_likelihoods
@@ -98,7 +98,8 @@ def witness(transcript: Transcript, delta: ExactLike) -> Witness:
     domain = transcript.domain
     if isinstance(domain, Box):
         return _on_box(transcript, domain, allowed)
-    return _between(domain, domain.values, exact_likelihoods(transcript), allowed)
+    values = finite(domain, "a witness over attributes is not known yet")
+    return _between(values, values.values, exact_likelihoods(transcript), allowed)
 
 
 def _on_box(transcript: Transcript, box: Box, allowed: Fraction) -> Witness:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from expost.queries import FiniteLikelihood
 from expost.terms.on_set import Powers
 from expost.transcript import Summand
 
-__all__ = ["Candidate", "ExactSums", "signed"]
+__all__ = ["Candidate", "ExactExtremes", "ExactSums", "signed"]
 
 # Weights of values that doubles cannot tell apart: comparing this many takes about a second.
 _MOST_NOTED = 1 << 18
@@ -32,6 +32,23 @@ class Candidate(NamedTuple):
 
     value: int
     powers: Counter[int]
+
+
+class ExactExtremes(Protocol):
+    """The extremes of ℓ as a query sees it, exactly."""
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether some value cannot have given the responses."""
+        ...
+
+    def extreme(self, sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
+        """A value with the largest (sign 1) or the smallest (sign -1) ℓ, exactly."""
+        ...
+
+    def apart(self, first: Candidate, second: Candidate) -> Nats:
+        """By how much the largest ℓ of one value is above the smallest of another."""
+        ...
 
 
 def signed(
@@ -52,13 +69,17 @@ class ExactSums:
     summands: Sequence[Summand]
 
     @property
+    def is_infinite(self) -> bool:
+        return bool(self.sums.min() == -np.inf)
+
+    @property
     def spread(self) -> Nats:
         """max ℓ - min ℓ.
 
         Doubles single out the values that can be extreme; of those, one per likelihood class is
         compared exactly.
         """
-        if self.sums.min() == -np.inf:
+        if self.is_infinite:
             return INFINITE
         return self.apart(self.extreme(1), self.extreme(-1))
 

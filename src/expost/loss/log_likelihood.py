@@ -9,11 +9,13 @@ The realized loss is its spread, max ℓ - min ℓ. Callers ask a :class:`LogLik
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol, Self
 
-from expost.domains import Domain, FiniteSet
+from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.filters import WorstCase
 from expost.loss.extremes import Apart
+from expost.loss.on_attributes import AttributesLogLikelihood
 from expost.loss.on_box import BoxLogLikelihood
 from expost.loss.on_set import SetLogLikelihood
 from expost.numbers import Added, Enclosure, Nats
@@ -110,6 +112,21 @@ def flat(domain: Domain) -> LogLikelihood:
 
 def log_likelihood(domain: Domain, exchanges: Iterable[Exchange]) -> LogLikelihood:
     """ℓ of some exchanges."""
-    if isinstance(domain, FiniteSet):
-        return SetLogLikelihood.of(domain, exchanges)
-    return BoxLogLikelihood.of(domain, exchanges)
+    total: LogLikelihood = domain.asked(_Of(exchanges))
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """ℓ of some exchanges, by the kind of their domain."""
+
+    exchanges: Iterable[Exchange]
+
+    def on_set(self, domain: FiniteSet) -> LogLikelihood:
+        return SetLogLikelihood.of(domain, self.exchanges)
+
+    def on_attributes(self, domain: Attributes) -> LogLikelihood:
+        return AttributesLogLikelihood.of(domain, self.exchanges)
+
+    def on_box(self, domain: Box) -> LogLikelihood:
+        return BoxLogLikelihood.of(domain, self.exchanges)

@@ -1,5 +1,7 @@
 """The largest difference of ℓ between values that can be told apart.
 
+What a query sees as one value may be many, with a largest and a smallest ℓ.
+
 Values that no response of a query tells apart are in one class. Four values decide, whatever the
 number of classes: the extremes of ℓ, and those outside of the class of the first two. Proof:
 docs/theory/filters.md.
@@ -14,22 +16,25 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.loss.exact import Candidate, ExactSums, signed
+from expost.loss.exact import Candidate, ExactExtremes, signed
 from expost.numbers import INFINITE, Nats
 
-__all__ = ["exact_spread_apart", "widest_pair"]
+__all__ = ["ToldFrom", "exact_spread_apart", "widest_pair"]
 
 ToldFrom = Callable[[int], NDArray[np.bool_]]
 """The values that can be told from a given one: those outside its class."""
 
 
-def widest_pair(sums: NDArray[np.float64], told_from: ToldFrom) -> tuple[int, int]:
-    """Two values that can be told apart and whose sums of doubles differ most.
+def widest_pair(
+    highs: NDArray[np.float64], lows: NDArray[np.float64], told_from: ToldFrom
+) -> tuple[int, int]:
+    """Two values that can be told apart and whose high and low doubles differ most.
 
-    If no two values can be told apart, those of the largest and the smallest sum.
+    If no two values can be told apart, those of the largest high and the smallest low.
     """
 
     def extreme(sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
+        sums = highs if sign > 0 else lows
         if among is None:  # nothing of the size of the domain is copied in the usual case
             place = sums.argmax() if sign > 0 else sums.argmin()
         else:
@@ -37,15 +42,15 @@ def widest_pair(sums: NDArray[np.float64], told_from: ToldFrom) -> tuple[int, in
         return Candidate(int(place), Counter())
 
     def width(pair: tuple[int, int]) -> float:
-        return float(sums[pair[0]]) - float(sums[pair[1]])
+        return float(highs[pair[0]]) - float(lows[pair[1]])
 
     pairs = _widest_pairs(extreme, told_from)
     return max(((high.value, low.value) for high, low in pairs), key=width)
 
 
-def exact_spread_apart(exact: ExactSums, told_from: ToldFrom, apart: Nats) -> Nats:
+def exact_spread_apart(exact: ExactExtremes, told_from: ToldFrom, apart: Nats) -> Nats:
     """max ℓ(x) - ℓ(x') over all pairs, plus ``apart`` where the two can be told apart, exactly."""
-    if exact.sums.min() == -np.inf:
+    if exact.is_infinite:
         return INFINITE
     pairs = _widest_pairs(exact.extreme, told_from)
     (high, _), (_, low) = pairs[0], pairs[-1]

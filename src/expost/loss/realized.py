@@ -65,7 +65,7 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
     1.098612
     """
     check_query(query)
-    expect(domain, Domain, "a FiniteSet or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     return flat(domain).epsilon_of(query)
 
 
@@ -105,5 +105,5 @@ def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Encl
     check_query(asked)
     if domain is None:
         raise InvalidInput("the utilization of a query needs a domain")
-    expect(domain, Domain, "a FiniteSet or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     return flat(domain).utilization_of(asked)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar
 
-from expost.domains import Box, FiniteSet
+from expost.domains import Attributes, Box, FiniteSet
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
 from expost.transcript import Tally
 
 __all__ = ["Tallied"]
 
-D = TypeVar("D", FiniteSet, Box)
+D = TypeVar("D", FiniteSet, Attributes, Box)
 
 
 @dataclass(frozen=True, eq=False)

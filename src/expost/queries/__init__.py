@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from expost.errors import InvalidInput
-from expost.files.reading import of_kind
+from expost.errors import InvalidInput, at
+from expost.files.reading import array, of_kind
+from expost.queries.about import About, PartLikelihood
 from expost.queries.delta import delta_at
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
 from expost.queries.noise.gaussian import Gaussian, gaussian
@@ -32,6 +33,7 @@ from expost.queries.values.unary_encoding import UnaryEncoding, unary_encoding
 
 __all__ = [
     "FAMILIES",
+    "About",
     "BoxLikelihood",
     "Channel",
     "Duchi",
@@ -45,6 +47,7 @@ __all__ = [
     "Linear",
     "LocalHashing",
     "Logistic",
+    "PartLikelihood",
     "Perturbation",
     "Piecewise",
     "Probit",
@@ -132,4 +135,11 @@ def query_from_json(value: Any) -> Query:
     RandomizedResponse(epsilon=1)
     """
     kind, fields = of_kind(value, FAMILIES, "query")
-    return kind.from_json(fields)
+    if "about" not in fields:
+        if "at" in fields:
+            raise InvalidInput("a step needs the attributes that the query is about", "at")
+        return kind.from_json(fields)
+    with at("about"):
+        names = tuple(array(fields.pop("about")))
+    step = fields.pop("at", None)
+    return About(kind.from_json(fields), names, step)

@@ -48,7 +48,7 @@ def delta_at(
     Fraction(1, 4)
     """
     check_query(query)
-    expect(domain, Domain, "a FiniteSet or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     if (epsilon is None) == (ratio is None):
         raise InvalidInput("give either epsilon or ratio")
     likelihood = query.on(domain)

@@ -9,15 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-from expost.domains import Box, Domain, FiniteSet
+from expost.domains import Attributes, Box, Domain, FiniteSet, some
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import canonical
 from expost.numbers import INFINITE, ExactLike, Nats, exact, positive
 from expost.queries.cumulant import randomized_response_cumulant
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
 from expost.queries.memo import Recent
+
+if TYPE_CHECKING:
+    from expost.queries.about import About, PartLikelihood
 
 __all__ = ["LARGEST_EPSILON", "Query", "Unbiased", "check_query", "read_delta", "read_epsilon"]
 
@@ -90,8 +93,30 @@ class Query(ABC):
         """The same on a box, for families that work there."""
         raise InvalidInput(f"{self.kind} needs a finite domain, not a box")
 
+    def on_attributes(self, domain: Attributes) -> PartLikelihood:
+        """The same on records: only of a query that says which of their attributes it is about."""
+        raise InvalidInput(
+            f"which attributes is it about? Ask it .about(…) some of {some(domain.names)}", "about"
+        )
+
+    def about(self, *names: str, at: int | None = None) -> About:
+        """The same query about one or several attributes of a record.
+
+        It sees their combinations as a finite set, in the order in which they are named. Where one
+        of them changes, ``at`` says at which step.
+
+        >>> import expost as xp
+        >>> xp.randomized_response(epsilon=1).about("region", "smokes", at=3)
+        RandomizedResponse(epsilon=1).about('region', 'smokes', at=3)
+        """
+        from expost.queries.about import About  # which is a query itself
+
+        return About(self, names, at)
+
     @overload
     def on(self, domain: FiniteSet) -> FiniteLikelihood: ...
+    @overload
+    def on(self, domain: Attributes) -> PartLikelihood: ...
     @overload
     def on(self, domain: Box) -> BoxLikelihood: ...
     @overload
@@ -99,10 +124,8 @@ class Query(ABC):
 
     def on(self, domain: Domain) -> Likelihood[Any]:
         """The likelihood on a domain."""
-        expect(domain, Domain, "a FiniteSet or a Box")
-        if isinstance(domain, Box):
-            return _recent.get(self, domain, lambda: self.on_box(domain), _footprint)
-        return _recent.get(self, domain, lambda: self.on_set(domain), _footprint)
+        expect(domain, Domain, "a FiniteSet, Attributes or a Box")
+        return _recent.get(self, domain, lambda: domain.asked(self), _footprint)
 
     def meaning(self, domain: Domain) -> Unbiased:
         """The score that is asked about, and what each response says about it on average."""

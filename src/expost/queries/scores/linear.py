@@ -101,7 +101,7 @@ class Linear(Query):
         return _LinearOnBox(domain, self._answers(ends), score, self.epsilon, ends)
 
     def meaning(self, domain: Domain) -> Unbiased:
-        score = self.score.on_box(domain) if isinstance(domain, Box) else self.score.on_set(domain)
+        score = self.score.on(domain)
         ends = self._ends(score)
         return one_bit_meaning(ends, ends, self.epsilon)
 

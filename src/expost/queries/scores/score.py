@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from expost.domains import Box, Categories, Domain, FiniteSet, Side, some
+from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Side, finite, some
 from expost.errors import InvalidInput, at
 from expost.files.reading import double, doubles, each, members, text
 from expost.queries.scores.aligned import BoxScore, SetScore
@@ -52,9 +52,10 @@ class Score:
             weights = self._aligned(domain.names, len(domain.sides))
             effects = list(map(_effect, weights, domain.sides))
         else:
-            names = domain.names or ("value",)
+            values = finite(domain, "a score of attributes has to say which it is about")
+            names = values.called("value")
             weights = self._aligned(names, len(names))
-            widths = np.ptp(domain.columns, axis=1).tolist()
+            widths = np.ptp(values.columns, axis=1).tolist()
             effects = [abs(_of_number(w)) * width for w, width in zip(weights, widths, strict=True)]
         order = sorted(range(len(names)), key=lambda j: -effects[j])
         told = [f"{names[j]} ({_weight_text(weights[j])})" for j in order if effects[j] > 0]
@@ -66,6 +67,14 @@ class Score:
         if self.names is not None:
             weights = dict(zip(self.names, self.weights, strict=True))
         return {"weights": weights, "intercept": self.intercept}
+
+    def on(self, domain: Domain) -> BoxScore | SetScore:
+        """The score on a domain whose values are points."""
+        score: BoxScore | SetScore = domain.asked(self)
+        return score
+
+    def on_attributes(self, domain: Attributes) -> SetScore:
+        raise InvalidInput("a score of attributes has to say which it is about")
 
     def on_box(self, box: Box) -> BoxScore:
         columns: list[float] = []
@@ -82,7 +91,7 @@ class Score:
         return BoxScore(tuple(columns), self.intercept, box)
 
     def on_set(self, domain: FiniteSet) -> SetScore:
-        names = domain.names or ("value",)
+        names = domain.called("value")
         aligned = self._aligned(names, len(names))
         if set(map(type, aligned)) != {float}:
             for name, weight in zip(names, aligned, strict=True):

@@ -1,0 +1,284 @@
+"""Records: several finite attributes, whose combinations are never listed.
+
+A query is asked about one attribute or a few of them. It sees their combinations as a finite set,
+a :class:`Part` of the record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, overload
+
+from expost.domains.asked import ByKind
+from expost.domains.changing import Change, Changing
+from expost.domains.coordinates import Categories, Integers, Side
+from expost.domains.finite import FiniteSet, Scalar, Value, coordinates_of, names_of, some
+from expost.errors import InvalidInput, at
+from expost.numbers import exact
+
+__all__ = ["MOST_COMBINATIONS", "Attribute", "Attributes", "Part", "Variable"]
+
+MOST_COMBINATIONS = 100_000
+_MOST_ATTRIBUTES = 1_000
+_MOST_KEPT = 1 << 20  # combinations in the parts that are kept for the next question
+
+Variable = tuple[str, int | None]
+"""What can vary on its own: an attribute; or one that changes, at a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute: its values, whether they are a range of integers, and how they may change."""
+
+    values: FiniteSet
+    integers: bool = False
+    change: Change | None = None
+
+    @classmethod
+    def read(cls, given: Any) -> Attribute:
+        """An attribute as a person writes it."""
+        if isinstance(given, Changing):
+            constant = cls.read(given.values)
+            given.change.check(constant.values.values)
+            return cls(constant.values, constant.integers, given.change)
+        if isinstance(given, Integers):
+            _check_size(given.upper - given.lower + 1)
+            return cls(FiniteSet(range(given.lower, given.upper + 1)), integers=True)
+        if isinstance(given, (str, bytes, dict)):
+            raise InvalidInput("must be a list of values, integers(lower, upper) or changing(...)")
+        values = FiniteSet(given.labels if isinstance(given, Categories) else given)
+        if values.names is not None:
+            raise InvalidInput("the values of an attribute are labels or numbers, not vectors")
+        _check_size(len(values))
+        return cls(values)
+
+    def __repr__(self) -> str:
+        first, last = self.values.values[0], self.values.values[-1]
+        shown = f"integers[{first}, {last}]" if self.integers else f"{len(self.values)} values"
+        return shown if self.change is None else f"changing[{shown}{self.change}]"
+
+    @property
+    def numbers(self) -> tuple[Fraction, ...]:
+        """The values as the decimals that a person wrote, where they are numbers."""
+        values = self.values.values
+        return tuple(exact(x) for x in values if isinstance(x, (int, float)))
+
+    def tree(self) -> Any:
+        """The attribute as it is in a transcript file."""
+        listed = self.values.tree()["values"]
+        constant: Any = {"integers": [listed[0], listed[-1]]} if self.integers else listed
+        return constant if self.change is None else {"changing": constant, **self.change.tree()}
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_COMBINATIONS:
+        raise InvalidInput(
+            f"{size:,} values are too many for an attribute; at most {MOST_COMBINATIONS:,} "
+            "are taken"
+        )
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Attributes:
+    """A domain of records: named attributes, each with finitely many values.
+
+    An attribute is a list of labels or numbers, :func:`integers`, or :func:`changing` for a value
+    that changes from step to step. Queries of the finite families are asked about one attribute or
+    a few of them, with :meth:`Query.about`. The combinations are never listed, so their number
+    does not matter, and answers about different attributes do not cancel.
+
+    >>> import expost as xp
+    >>> person = xp.Attributes(region=["north", "south"], age=xp.integers(18, 99))
+    >>> person
+    Attributes(region=2 values, age=integers[18, 99])
+    >>> session = xp.Session(
+    ...     person, {"region": "north", "age": 34}, filter=xp.BayesianFilter(epsilon=2)
+    ... )
+    >>> answer = session.ask(xp.randomized_response(epsilon=1).about("region"))
+    """
+
+    values: ClassVar[tuple[Value, ...]] = ()
+    """There are too many to list."""
+    sides: ClassVar[tuple[Side, ...]] = ()
+    """Coordinates between bounds; attributes have values instead."""
+    names: tuple[str, ...]
+    kinds: tuple[Attribute, ...]
+
+    def __init__(self, given: dict[str, Any] | None = None, /, **named: Any) -> None:
+        named = {**(given or {}), **named}
+        names = names_of(list(named))
+        if len(names) > _MOST_ATTRIBUTES:
+            raise InvalidInput(f"{len(names):,} attributes; at most {_MOST_ATTRIBUTES:,} are taken")
+        kinds = []
+        for name in names:
+            with at(name):
+                kinds.append(Attribute.read(named[name]))
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "kinds", tuple(kinds))
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={kind!r}" for name, kind in self._by_name.items()]
+        return f"Attributes({some(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Attributes) and self.tree() == other.tree()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.names))
+
+    @cached_property
+    def _by_name(self) -> dict[str, Attribute]:
+        return dict(zip(self.names, self.kinds, strict=True))
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, ...], Part]:
+        return {}
+
+    def __getitem__(self, name: str) -> Attribute:
+        """An attribute by its name."""
+        if name not in self._by_name:
+            raise InvalidInput(f"there is no attribute {name!r}; there are {some(self.names)}")
+        return self._by_name[name]
+
+    def part(self, about: tuple[str, ...]) -> Part:
+        """What a query about these attributes sees."""
+        part = self._parts.get(about)
+        if part is None:
+            part = Part(about, [self[name].values for name in about])
+            if sum(map(len, self._parts.values())) + len(part) > _MOST_KEPT:
+                self._parts.clear()
+            self._parts[about] = part
+        return part
+
+    def variables(self, about: Sequence[str], step: int | None) -> tuple[Variable, ...]:
+        """What a query about these attributes depends on, checked.
+
+        A step has to be named where one of the attributes changes, and only there.
+        """
+        changing = [name for name in about if self[name].change is not None]
+        if changing and step is None:
+            raise InvalidInput(f"{changing[0]} changes from step to step; say at which", "at")
+        if not changing and step is not None:
+            raise InvalidInput(f"{some(about)} does not change, so there are no steps", "at")
+        return tuple((name, step if name in changing else None) for name in about)
+
+    def places(self, about: Sequence[str]) -> list[int]:
+        """Where these attributes are in a record."""
+        return [self._places[name] for name in about]
+
+    def called(self, alone: str) -> tuple[str, ...]:
+        """What tables call its coordinates."""
+        return self.names
+
+    def locate(self, value: Any) -> tuple[int, ...] | None:
+        """The places of the values of a record, or None if one of them is outside.
+
+        Of an attribute that changes it is the value at one step. It never raises: an error could
+        show the value.
+        """
+        try:
+            record = coordinates_of(value, self.names)
+            places = [kind.values.locate(x) for kind, x in zip(self.kinds, record, strict=True)]
+        except Exception:  # whatever is wrong with a value, an error could show it
+            return None
+        inside = [place for place in places if place is not None]
+        return tuple(inside) if len(inside) == len(places) else None
+
+    def value(self, places: Sequence[int]) -> tuple[Scalar, ...]:
+        """The values of a record that is given by its places; undoes :meth:`locate`."""
+        pairs = zip(self.kinds, places, strict=True)
+        values = [kind.values.values[place] for kind, place in pairs]
+        return tuple(value for value in values if not isinstance(value, tuple))
+
+    def asked(self, by: ByKind) -> Any:
+        """What this does on such a domain."""
+        return by.on_attributes(self)
+
+    def tree(self) -> dict[str, Any]:
+        """The record as it is in a transcript file."""
+        return {"attributes": {name: kind.tree() for name, kind in self._by_name.items()}}
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Part(FiniteSet):
+    """The values of one attribute, or the combinations of several, as a finite set.
+
+    Combinations are tuples in the order in which the attributes are named, the last one fastest.
+    """
+
+    about: tuple[str, ...]
+    sets: tuple[FiniteSet, ...]
+
+    def __init__(self, about: tuple[str, ...], sets: Sequence[FiniteSet]) -> None:
+        size = math.prod(map(len, sets))
+        if size > MOST_COMBINATIONS:
+            raise InvalidInput(
+                f"{some(about)} have {size:,} combinations; a question can be about at most "
+                f"{MOST_COMBINATIONS:,}"
+            )
+        object.__setattr__(self, "about", about)
+        object.__setattr__(self, "sets", tuple(sets))
+        object.__setattr__(self, "names", about if len(sets) > 1 else None)
+        object.__setattr__(self, "values", Combinations(sets) if len(sets) > 1 else sets[0].values)
+
+    def __repr__(self) -> str:
+        return f"Part({some(self.about)}: {len(self)} values)"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each attribute has."""
+        return tuple(map(len, self.sets))
+
+    def called(self, alone: str) -> tuple[str, ...]:
+        return self.about
+
+    def locate(self, value: Any) -> int | None:
+        if len(self.sets) == 1:
+            return self.sets[0].locate(value)
+        try:
+            coordinates = coordinates_of(value, self.about)
+        except Exception:  # an error could show the value
+            return None
+        return self.place([each.locate(x) for each, x in zip(self.sets, coordinates, strict=True)])
+
+    def place(self, places: Sequence[int | None]) -> int | None:
+        """Where a combination is, from the places of its values."""
+        result = 0
+        for size, place in zip(self.sizes, places, strict=True):
+            if place is None:
+                return None
+            result = result * size + place
+        return result
+
+
+class Combinations(Sequence[Value]):
+    """All combinations of the values of some sets, worked out when they are asked for."""
+
+    def __init__(self, sets: Sequence[FiniteSet]) -> None:
+        self._lists = [each.values for each in sets]
+        self._size = math.prod(map(len, sets))
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> Value: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Value, ...]: ...
+    def __getitem__(self, index: int | slice) -> Value | tuple[Value, ...]:
+        places = range(self._size)[index]
+        if isinstance(places, range):
+            return tuple(self[place] for place in places)
+        found: list[Any] = []
+        for values in reversed(self._lists):
+            places, last = divmod(places, len(values))
+            found.append(values[last])
+        return tuple(reversed(found))

@@ -1,0 +1,142 @@
+"""Attributes that joint questions tie together: what there is to know about ℓ over them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Part, Variable
+from expost.loss.elimination import Sums
+from expost.loss.exact_elimination import Bases, ExactElimination, Exactly, Places, Rows
+from expost.loss.tables import Table, rank
+from expost.numbers import UNIT, up
+
+__all__ = ["Component", "Marginals", "sum_error"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Component(ABC):
+    """Tables that depend on common variables, perhaps by way of others."""
+
+    follows_steps: ClassVar[bool]
+    """Whether values at one step say something about those at another."""
+    tables: tuple[Table, ...]
+
+    @property
+    @abstractmethod
+    def error(self) -> float:
+        """How far any sum of doubles can be from the exact one."""
+
+    @abstractmethod
+    def with_table(self, table: Table) -> Component:
+        """The same with one more table, or with one in the place of an earlier one."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse what ties too much together."""
+
+    @abstractmethod
+    def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
+        """The extremes of ℓ for each combination of some variables, as a query sees them."""
+
+    def tables_with(self, table: Table) -> tuple[Table, ...]:
+        """The tables with one more, or with one in the place of an earlier one, in their order."""
+        tables = {known.variables: known for known in self.tables}
+        tables[table.variables] = table
+        return tuple(sorted(tables.values(), key=lambda table: table.order))
+
+    @cached_property
+    def sizes(self) -> dict[Variable, int]:
+        """The variables in their order, and how many values each has."""
+        found: dict[Variable, int] = {}
+        for table in self.tables:
+            found.update(zip(table.variables, table.part.sizes, strict=True))
+        return {variable: found[variable] for variable in sorted(found, key=rank)}
+
+    def sizes_with(self, variables: Sequence[Variable], part: Part | None) -> dict[Variable, int]:
+        """The same with those of a query."""
+        more = zip(variables, part.sizes, strict=True) if part is not None else ()
+        sizes = {**self.sizes, **dict(more)}
+        return {variable: sizes[variable] for variable in sorted(sizes, key=rank)}
+
+    @cached_property
+    def _whole(self) -> Marginals:
+        return self.marginals((), None)
+
+    @cached_property
+    def extremes(self) -> tuple[float, float]:
+        """The largest and the smallest ℓ, in doubles."""
+        return float(self._whole.highs[0]), float(self._whole.lows[0])
+
+    @cached_property
+    def exact_spread(self) -> Counter[int]:
+        """The powers whose product has the logarithm max ℓ - min ℓ, exactly."""
+        bases = Bases()
+        highest, lowest = (
+            bases.powers(self._whole.rows(sign, np.zeros(1, dtype=np.intp), bases)[0])
+            for sign in (1, -1)
+        )
+        highest.subtract(lowest)
+        return highest
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """The largest and the smallest ℓ for each combination of what a query is about."""
+
+    sums: Sums
+    sources: Sequence[Exactly | None]
+    """What was summed up, exactly; None for what is zero everywhere."""
+    error: float
+    written: Places
+    """Where each combination is, in the order in which the query sees them."""
+
+    @classmethod
+    def of(
+        cls,
+        sums: Sums,
+        sources: Sequence[Exactly | None],
+        error: float,
+        variables: Sequence[Variable],
+    ) -> Marginals:
+        """Those of an elimination whose target has these variables."""
+        shape = sums.plan.steps[-1].sizes
+        target = sorted(variables, key=rank)
+        places = np.arange(int(np.prod(shape))).reshape(shape)
+        axes = [target.index(variable) for variable in variables]
+        return cls(sums, sources, error, places.transpose(axes).ravel())
+
+    @cached_property
+    def highs(self) -> Floats:
+        return self.sums.highs[self.written]
+
+    @cached_property
+    def lows(self) -> Floats:
+        return self.sums.lows[self.written]
+
+    def rows(self, sign: int, places: Places, bases: Bases) -> Rows:
+        """The exponents of the extremes at some combinations, exactly."""
+        exact = ExactElimination(self.sums, self.sources, self.error, sign, bases)
+        return exact.rows(self.written[places])
+
+
+def sum_error(tables: Sequence[Table], more: int) -> float:
+    """How far sums of all these tables can be from the exact ones, with some more additions.
+
+    Each table has an error of its own; every addition rounds a number that is at most the sum of
+    the largest absolute values. All of that is doubled, which is more than what it is rounded by.
+    """
+    error, magnitude = 0.0, 0.0
+    for table in tables:
+        error = up(error + table.on_part.error)
+        magnitude += table.magnitude
+    return up(error + 2 * (len(tables) + more + 2) * UNIT * magnitude)

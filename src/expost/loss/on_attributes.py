@@ -1,0 +1,224 @@
+r"""ℓ over records: the sum of what was answered about their parts.
+
+.. math:: \ell(x) = \sum_S u_S(x_S)
+
+with one table for each part S that was asked about. Records are never listed. All that a decision
+needs are the extremes of ℓ for each combination of the part that the query is about. Proof:
+docs/theory/attributes.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Attributes, Part, Variable
+from expost.filters import WorstCase
+from expost.loss.chained import Chained
+from expost.loss.component import Component, Marginals, sum_error
+from expost.loss.exact import Candidate, signed
+from expost.loss.exact_elimination import Bases, winners
+from expost.loss.exactly import ExactLogLikelihood
+from expost.loss.extremes import Apart
+from expost.loss.pairs import ToldFrom, exact_spread_apart
+from expost.loss.seen import Seen, enclose, repeated
+from expost.loss.tables import Table, powers_of
+from expost.loss.tied import Tied
+from expost.numbers import INFINITE, Added, Enclosure, Nats, down
+from expost.numbers.exact_sum import ExactSum
+from expost.queries import About, FiniteLikelihood, PartLikelihood, Query
+from expost.solver import Effort
+from expost.terms.on_set import Powers
+from expost.transcript import Exchange, Summand, Tally
+
+__all__ = ["AttributesLogLikelihood"]
+
+
+@dataclass(frozen=True, eq=False)
+class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
+    """ℓ over records, by components: attributes that joint questions tie together."""
+
+    components: tuple[Component, ...]
+
+    @classmethod
+    def of(cls, domain: Attributes, exchanges: Iterable[Exchange]) -> AttributesLogLikelihood:
+        """ℓ of some exchanges."""
+        total = cls(domain, Tally(), None, ())
+        for exchange in exchanges:
+            total = total._plus(exchange.query, exchange.position, None)
+        return total
+
+    def add(self, query: Query, position: int) -> AttributesLogLikelihood:
+        return self._plus(query, position, self._charged_with(query))
+
+    def _plus(self, query: Query, position: int, charged: Added | None) -> AttributesLogLikelihood:
+        likelihood = query.on(self.domain)
+        tied, others = self._split(likelihood.variables)
+        known = (table for table in tied.tables if table.variables == likelihood.variables)
+        table = next(known, None) or Table.flat(likelihood)
+        component = tied.with_table(table.add(_asked(query), position))
+        component.check()
+        tally = self.tally.plus(query, position)
+        return AttributesLogLikelihood(self.domain, tally, charged, (*others, component))
+
+    def _split(self, variables: Sequence[Variable]) -> tuple[Component, list[Component]]:
+        """All components that these variables are in as one, and the others."""
+        wanted = {self._link(variable) for variable in variables}
+        tied: list[Component] = []
+        others: list[Component] = []
+        for part in self.components:
+            known = any(self._link(variable) in wanted for variable in part.sizes)
+            (tied if known else others).append(part)
+        follows = any(self._link(variable) != variable for variable in variables)
+        if len(tied) == 1 and (tied[0].follows_steps or not follows):
+            return tied[0], others
+        tables = tuple(table for part in tied for table in part.tables)
+        if follows or any(part.follows_steps for part in tied):
+            return Chained(tables, self.domain), others
+        return Tied(tables), others
+
+    def _link(self, variable: Variable) -> Variable:
+        """What stands for a variable in its component: all steps of a limited change are one."""
+        name, _ = variable
+        change = self.domain[name].change
+        return variable if change is None or not change.limited else (name, None)
+
+    @property
+    def _tables(self) -> list[Table]:
+        return [table for part in self.components for table in part.tables]
+
+    @cached_property
+    def _is_infinite(self) -> bool:
+        """Whether some response rules a combination out; every one is that of some record."""
+        return any(table.on_part.lowest == -math.inf for table in self._tables)
+
+    @cached_property
+    def _error(self) -> float:
+        variables = sum(len(part.sizes) for part in self.components)
+        return sum_error(self._tables, 2 * variables + len(self.components))
+
+    @cached_property
+    def spread(self) -> Enclosure:
+        if self._is_infinite:
+            return Enclosure(math.inf, math.inf)
+        extremes = [part.extremes for part in self.components]
+        highest, lowest = (
+            (math.fsum(ends) for ends in zip(*extremes, strict=True)) if extremes else (0.0, 0.0)
+        )
+        return enclose(highest, lowest, self._error)
+
+    @cached_property
+    def exact_loss(self) -> Nats:
+        if self._is_infinite:
+            return INFINITE
+        return Nats.of(ExactSum.product(_spreads(self.components)))
+
+    def _seen(self, query: Query) -> FiniteLikelihood:
+        return query.on(self.domain).on_part
+
+    def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        likelihood = query.on(self.domain)
+        if self._is_infinite:
+            return WorstCase(Enclosure(math.inf, math.inf), exact=lambda: INFINITE)
+        return self._view(likelihood).worst_after(_asked(query), likelihood.on_part, times)
+
+    def _view(self, likelihood: PartLikelihood) -> Seen:
+        """ℓ as a query sees it."""
+        tied, others = self._split(likelihood.variables)
+        marginals = tied.marginals(likelihood.variables, likelihood.part)
+        high = math.fsum(part.extremes[0] for part in others)
+        low = math.fsum(part.extremes[1] for part in others)
+
+        def apart(told_from: ToldFrom, amount: Nats) -> Nats:
+            return exact_spread_apart(exact(None), told_from, amount)
+
+        def together(extra: Summand) -> Nats:
+            extremes = exact(extra)
+            if extremes.is_infinite:
+                return INFINITE
+            return extremes.apart(extremes.extreme(1), extremes.extreme(-1))
+
+        def exact(extra: Summand | None) -> _ExactSeen:
+            return _ExactSeen(likelihood.part, marginals, self._error, _spreads(others), extra)
+
+        highs, lows = marginals.highs + high, marginals.lows + low
+        return Seen(highs, lows, self._error, self._loss, apart, together)
+
+    def most_apart(self, effort: Effort) -> Apart | None:
+        return None
+
+
+def _asked(query: Query) -> Query:
+    """What is asked about the part of a record that a query sees."""
+    assert isinstance(query, About), "records are asked about some of their attributes"
+    return query.query
+
+
+def _counted(powers: Powers) -> Counter[int]:
+    counter: Counter[int] = Counter()
+    for base, power in powers:
+        counter[base] += power
+    return counter
+
+
+def _spreads(components: Iterable[Component]) -> Counter[int]:
+    """The powers whose product has the logarithm max ℓ - min ℓ over all these together."""
+    total: Counter[int] = Counter()
+    for part in components:
+        for base, power in part.exact_spread.items():
+            total[base] += power
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class _ExactSeen:
+    """The extremes of ℓ as a query sees it, exactly, perhaps after some more responses to it."""
+
+    part: Part
+    marginals: Marginals
+    error: float
+    rest: Counter[int]
+    """What other components add to every difference."""
+    extra: Summand | None
+
+    @cached_property
+    def _bases(self) -> Bases:
+        return Bases()
+
+    @cached_property
+    def _more(self) -> tuple[NDArray[np.float64] | float, float]:
+        if self.extra is None:
+            return 0.0, 0.0
+        return repeated(self.extra.query.on(self.part).term(self.extra.position), self.extra.times)
+
+    @property
+    def is_infinite(self) -> bool:
+        return bool(np.min(self._more[0]) == -math.inf)
+
+    def extreme(self, sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
+        logs, error = self._more
+        sums = signed(
+            (self.marginals.highs if sign > 0 else self.marginals.lows) + logs, sign, among
+        )
+        # One more addition rounds by less than what the error has to spare.
+        band = np.flatnonzero(sums >= down(float(sums.max()) - 2 * (self.error + 2 * error)))
+        bases = self._bases
+        rows = self.marginals.rows(sign, band, bases)
+        if self.extra is not None:
+            powers = powers_of(self.extra, self.part, band.tolist())
+            more = bases.matrix([_counted(each) for each in powers]) * self.extra.times
+            rows = bases.total([rows, more], len(band))
+        best = winners(rows, np.zeros(len(band), dtype=np.intp), sign, bases)[0]
+        return Candidate(int(band[best]), bases.powers(rows[best]))
+
+    def apart(self, first: Candidate, second: Candidate) -> Nats:
+        powers = self.rest.copy()
+        powers.update(first.powers)
+        powers.subtract(second.powers)
+        return Nats.of(ExactSum.product(powers))

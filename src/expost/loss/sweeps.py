@@ -1,0 +1,231 @@
+"""Everything that was answered before a step, or after it, summed up for the values at that step.
+
+A sweep goes from the farthest step towards this one, and is kept step by step: what was answered
+about one step leaves the sweeps up to there as they are. Its state are the values at a step, and
+how many changes there were at most. Proof: docs/theory/changing.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Attributes, Variable
+from expost.errors import InvalidInput
+from expost.loss.exact_elimination import Bases, Exactly, Places, Rows, winners
+from expost.loss.moves import Counted, Move, Within
+from expost.queries.words import listed
+
+__all__ = ["MOST_STATES", "Around", "At", "State", "Sweep"]
+
+MOST_STATES = 100_000
+"""Combinations of values at one step and of counted changes."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What is carried from step to step: attributes in the order of their names, and counters."""
+
+    domain: Attributes
+    names: tuple[str, ...]
+
+    @cached_property
+    def values(self) -> tuple[int, ...]:
+        """How many values each attribute has."""
+        return tuple(len(self.domain[name].values) for name in self.names)
+
+    @cached_property
+    def _changing(self) -> list[str]:
+        return [name for name in self.names if self.domain[name].change is not None]
+
+    @cached_property
+    def counters(self) -> tuple[int, ...]:
+        """How many numbers of changes there are, for each attribute whose changes are counted."""
+        limits = [self.domain[name].change for name in self._changing]
+        return tuple(c.times + 1 for c in limits if c is not None and c.times is not None)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The axes of a state: values, then counters."""
+        return self.values + self.counters
+
+    def check(self) -> None:
+        """Refuse a state that is too large."""
+        if (size := math.prod(self.shape)) > MOST_STATES:
+            raise InvalidInput(
+                f"questions tie {listed(self.names)} together, which have {size:,} combinations "
+                f"with their changes; at most {MOST_STATES:,} can be followed from step to step"
+            )
+
+    def front(self, step: int) -> tuple[Variable, ...]:
+        """The variables of the values at a step."""
+        return tuple((name, step if name in self._changing else None) for name in self.names)
+
+    def moves(self, gap: int) -> list[Move]:
+        """What may happen between two steps that are so far apart."""
+        gap = gap if self._distances else 1
+        if gap not in self._moves:
+            self._moves[gap] = self._made(gap)
+        return self._moves[gap]
+
+    @cached_property
+    def _moves(self) -> dict[int, list[Move]]:
+        return {}
+
+    @cached_property
+    def _distances(self) -> bool:
+        """Whether it matters how far steps are apart."""
+        return len(self.counters) < len(self._changing)
+
+    def _made(self, gap: int) -> list[Move]:
+        result: list[Move] = []
+        counter = len(self.names)
+        for name in self._changing:
+            attribute, axis = self.domain[name], self.names.index(name)
+            assert attribute.change is not None
+            if attribute.change.times is not None:
+                result.append(Counted(axis, counter, len(attribute.values)))
+                counter += 1
+            elif attribute.change.step is not None:
+                result.append(Within(axis, attribute.numbers, attribute.change.step * gap))
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """What was answered about a step, for every combination of values at that step."""
+
+    step: int
+    sums: Floats
+    exactly: Exactly
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """One move, with the sums before and after it."""
+
+    move: Move
+    before: Floats
+    after: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """The largest sums over all steps on one side up to some step, for every state at that step."""
+
+    state: State
+    at: At
+    farther: Sweep | None
+    sums: Floats
+
+    @classmethod
+    def onto(cls, farther: Sweep | None, at: At, state: State) -> Sweep:
+        """The sweep that goes on to one more step."""
+        own = at.sums.reshape(2, *state.values, *(1 for _ in state.counters))
+        start = np.zeros((2, *state.shape)) if farther is None else farther.reaching(at.step)
+        return cls(state, at, farther, start + own)
+
+    def reaching(self, step: int) -> Floats:
+        """The sums for every state at another step, about which nothing is added."""
+        sums = self.sums
+        for move in self.state.moves(abs(step - self.at.step)):
+            sums = move.apply(sums)
+        return sums
+
+    def _stages(self, step: int) -> list[_Stage]:
+        stages, sums = [], self.sums
+        for move in self.state.moves(abs(step - self.at.step)):
+            stages.append(_Stage(move, sums, move.apply(sums)))
+            sums = stages[-1].after
+        return stages
+
+    def rows(self, step: int, states: Places, sign: int, bases: Bases, error: float) -> Rows:
+        """The exponents of the exact winners for some states at another step."""
+        # From this step to the farthest one: which states can lead to a winner, by the doubles.
+        way: list[tuple[At | None, Places, Places]] = []
+        sweep: Sweep | None = self
+        while sweep is not None:
+            for stage in reversed(sweep._stages(step)):
+                whose, where, states = _sources(stage, states, sign, error)
+                way.append((None, whose, where))
+            way.append((sweep.at, states, states))
+            step, sweep = sweep.at.step, sweep.farther
+        # And back, with exact sums.
+        rows = np.zeros((len(states), 0), dtype=np.int64)
+        for at, whose, where in reversed(way):
+            if at is None:
+                rows = rows[where]
+                rows = rows[winners(rows, whose, sign, bases)]
+            else:
+                values, which = np.unique(
+                    whose // math.prod(self.state.counters), return_inverse=True
+                )
+                axes = np.unravel_index(values, self.state.values)
+                own = at.exactly.rows(axes, sign, bases)[which]
+                rows = bases.total([rows, own], len(whose))
+        return rows
+
+
+def _sources(
+    stage: _Stage, states: Places, sign: int, error: float
+) -> tuple[Places, Places, Places]:
+    """Which states before a move can lead to winners: for whom, where, and all of them."""
+    side, shape = 0 if sign > 0 else 1, stage.before.shape[1:]
+    whose, found = stage.move.sources(np.unravel_index(states, shape))
+    flat = np.ravel_multi_index(tuple(found), shape)
+    least = stage.after[side].ravel()[states] - 2 * error
+    near = stage.before[side].ravel()[flat] >= least[whose]
+    sources, where = np.unique(flat[near], return_inverse=True)
+    return whose[near], where, sources
+
+
+@dataclass(frozen=True, eq=False)
+class Around:
+    """All that was answered before and after a step, over the values at that step."""
+
+    before: Sweep | None
+    after: Sweep | None
+    state: State
+    step: int
+    error: float
+
+    @cached_property
+    def _both(self) -> Floats:
+        """Whatever number of changes came before, so many are left for after."""
+        nothing = np.zeros((2, *self.state.shape))
+        before = nothing if self.before is None else self.before.reaching(self.step)
+        after = nothing if self.after is None else self.after.reaching(self.step)
+        counters = tuple(range(1 + len(self.state.values), 1 + len(self.state.shape)))
+        both = before + np.flip(after, counters)
+        return both.reshape(2, *self.state.values, math.prod(self.state.counters))
+
+    @cached_property
+    def best(self) -> Floats:
+        """The largest sums for every combination of values."""
+        return np.asarray(self._both.max(axis=-1))
+
+    def rows(self, axes: Sequence[Places], sign: int, bases: Bases) -> Rows:
+        """The exponents of the exact winners for some combinations of values."""
+        splits = math.prod(self.state.counters)
+        values = np.ravel_multi_index(tuple(axes), self.state.values)
+        both = self._both[0 if sign > 0 else 1].reshape(-1, splits)[values]
+        whose, split = np.nonzero(both >= (both.max(axis=1) - 2 * self.error)[:, None])
+        start = values[whose] * splits
+        # A flat index that is flipped along all counters counts from the other end.
+        sides = [(self.before, start + split), (self.after, start + splits - 1 - split)]
+        total = bases.total(
+            [
+                sweep.rows(self.step, states, sign, bases, self.error)
+                for sweep, states in sides
+                if sweep is not None
+            ],
+            len(whose),
+        )
+        return total[winners(total, whose, sign, bases)]

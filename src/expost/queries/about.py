@@ -1,0 +1,164 @@
+"""Queries about a part of a record: one attribute or a few, and at a step if one of them changes.
+
+Any query of a finite family can be asked so. It answers as it does on the finite set of the
+combinations of these attributes, and knows nothing of the rest of the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from expost.domains import Attributes, Domain, FiniteSet, Part, Value, Variable, some
+from expost.errors import InvalidInput, at
+from expost.files.reading import each, text, whole
+from expost.numbers import Nats
+from expost.queries.likelihood import FiniteLikelihood, Likelihood
+from expost.queries.query import Query, Unbiased
+from expost.queries.words import listed
+from expost.sampling import Pmf
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["About", "PartLikelihood"]
+
+# Reading a file of new questions about ever new combinations must not take much memory.
+_WORK_OF_COMBINATIONS = 16
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class About(Query):
+    """A query about some attributes. :meth:`Query.about` makes one."""
+
+    kind: ClassVar[str] = ""  # of each object, that of the family
+    query: Query
+    names: tuple[str, ...]
+    step: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.query, About):
+            raise InvalidInput(f"is already about {some(self.query.names)}", "about")
+        names = tuple(each(self.names, text))
+        if not names:
+            raise InvalidInput("must name at least one attribute", "about")
+        if len(set(names)) < len(names):
+            raise InvalidInput("names an attribute twice", "about")
+        with at("at"):
+            step = None if self.step is None else whole(self.step)
+        for name, value in (
+            ("names", names),
+            ("step", step),
+            ("kind", self.query.kind),
+            ("epsilon", self.query.epsilon),
+            ("delta", self.query.delta),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        when = "" if self.step is None else f", at={self.step}"
+        return f"{self.query!r}.about({', '.join(map(repr, self.names))}{when})"
+
+    @property
+    def approximate(self) -> bool:
+        return self.query.approximate
+
+    @property
+    def asks(self) -> str:
+        when = "" if self.step is None else f" at step {self.step}"
+        return f"{self.query.asks}, about {listed(self.names)}{when}"
+
+    def asks_on(self, domain: Domain) -> str:
+        when = "" if self.step is None else f" at step {self.step}"
+        return f"{self.query.asks_on(self.seen(domain))}, about {listed(self.names)}{when}"
+
+    @property
+    def steepness(self) -> Fraction | None:
+        return self.query.steepness
+
+    def tree(self) -> dict[str, Any]:
+        tree = {**self.query.tree(), "about": list(self.names)}
+        return tree if self.step is None else {**tree, "at": float(self.step)}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Query:
+        raise InvalidInput("a query about attributes is read with its family")
+
+    def with_epsilon(self, epsilon: Fraction) -> Query | None:
+        other = self.query.with_epsilon(epsilon)
+        return None if other is None else replace(self, query=other)
+
+    def seen(self, domain: Domain) -> Part:
+        """What it sees of a record, as a finite set."""
+        if not isinstance(domain, Attributes):
+            raise InvalidInput(
+                "only a domain of attributes can be asked about some of them", "about"
+            )
+        with at("about"):
+            return domain.part(self.names)
+
+    def work(self, domain: Domain) -> int:
+        part = self.seen(domain)
+        return self.query.work(part) + len(part) // _WORK_OF_COMBINATIONS
+
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
+        raise InvalidInput(
+            "a finite set has no attributes; ask about its values as they are", "about"
+        )
+
+    def on_attributes(self, domain: Attributes) -> PartLikelihood:
+        with at("about"):
+            variables = domain.variables(self.names, self.step)
+        return PartLikelihood(domain, variables, self.query.on(self.seen(domain)))
+
+    def meaning(self, domain: Domain) -> Unbiased:
+        return self.query.meaning(self.seen(domain))
+
+    def charge(self, domain: Domain) -> Nats:
+        return self.query.charge(self.seen(domain))
+
+    def ceiling(self, domain: Domain) -> Nats:
+        return self.query.ceiling(self.seen(domain))
+
+    def cumulant(self, domain: Domain, exponent: Fraction) -> float:
+        return self.query.cumulant(self.seen(domain), exponent)
+
+
+class PartLikelihood(Likelihood[Sequence[int]]):
+    """The likelihood of a query that sees a part of a record: that on the part."""
+
+    def __init__(
+        self, domain: Attributes, variables: tuple[Variable, ...], on_part: FiniteLikelihood
+    ) -> None:
+        self.domain = domain
+        self.variables = variables
+        self.on_part = on_part
+        self._places = domain.places([name for name, _ in variables])
+
+    @property
+    def responses(self) -> Sequence[Value]:  # type: ignore[override]
+        return self.on_part.responses
+
+    @property
+    def part(self) -> Part:
+        """The combinations that it sees."""
+        part = self.on_part.domain
+        assert isinstance(part, Part)
+        return part
+
+    def position(self, response: Any) -> int | None:
+        return self.on_part.position(response)
+
+    def pmf(self, place: Sequence[int]) -> Pmf:
+        seen = self.part.place([place[each] for each in self._places])
+        assert seen is not None, "every place of a record is there"
+        return self.on_part.pmf(seen)
+
+    @property
+    def footprint(self) -> int:
+        return self.on_part.footprint
+
+    def delta(self, ratio: Fraction) -> Fraction:
+        return self.on_part.delta(ratio)

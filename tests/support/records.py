@@ -1,0 +1,199 @@
+"""Random records and histories, small enough to list, and what is wrong with what is said of them.
+
+The oracle lists every record and every sequence that its attributes allow, over all steps and not
+only those that were asked about, and multiplies exact probabilities.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice, pairwise, product
+from typing import Any
+
+import expost as xp
+from expost.numbers import Enclosure, Nats
+from expost.queries import About, Query
+
+__all__ = ["Records", "complaints", "some_records"]
+
+TINY = Fraction(1, 10**25)
+MOST_LISTED = 300
+Listed = dict[Any, Any]
+"""A record: the value of each attribute, or its values by step where it changes."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """Attributes, what was asked of them and answered, and what is asked next."""
+
+    domain: xp.Attributes
+    steps: tuple[int, ...]
+    transcript: xp.Transcript
+    following: About
+
+
+def sequences(values: Sequence[Any], change: Any, steps: Sequence[int]) -> Iterator[Listed]:
+    """All sequences of values over steps that follow each other, as far as they are allowed."""
+    for sequence in product(values, repeat=len(steps)):
+        pairs = list(pairwise(sequence))
+        if change.times is not None and sum(a != b for a, b in pairs) > change.times:
+            continue
+        if change.step is not None and any(abs(a - b) > change.step for a, b in pairs):
+            continue
+        yield dict(zip(steps, sequence, strict=True))
+
+
+def listed(domain: xp.Attributes, steps: Sequence[int], most: int | None = None) -> list[Listed]:
+    """All records; if there are more than so many, only a few more than these."""
+    each: list[list[Any]] = []
+    for name in domain.names:
+        values, change = domain[name].values.values, domain[name].change
+        each.append(list(values) if change is None else list(sequences(values, change, steps)))
+    records = product(*each) if most is None else islice(product(*each), most + 1)
+    return [dict(zip(domain.names, record, strict=True)) for record in records]
+
+
+class Places:
+    """Where every record is among the combinations that a query sees."""
+
+    def __init__(self, query: About, domain: xp.Attributes, records: list[Listed]) -> None:
+        part = domain.part(query.names)
+        self._likelihood = query.query.on(part)
+        self._pmfs = [self._likelihood.pmf(place) for place in range(len(part))]
+        self._places: list[int] = []
+        for record in records:
+            seen = [record[name] for name in query.names]
+            now = [value[query.step] if isinstance(value, dict) else value for value in seen]
+            place = part.locate(now if len(now) > 1 else now[0])
+            assert place is not None
+            self._places.append(place)
+
+    def times(self, weights: list[int], position: int) -> list[int]:
+        """These weights times those of one response; all probabilities have one denominator."""
+        own = [pmf.weight(position) for pmf in self._pmfs]
+        return [w * own[place] for w, place in zip(weights, self._places, strict=True)]
+
+    def largest(self) -> Fraction:
+        """e^epsilon of the query, over all its responses and all combinations."""
+        positions = range(len(self._likelihood.responses))
+        rows = [[pmf.weight(position) for pmf in self._pmfs] for position in positions]
+        return max(Fraction(max(row), min(row)) for row in rows)
+
+
+def some_query(generator: random.Random, size: int, numbers: bool) -> Query:
+    """A query of some family, for a part with so many combinations."""
+    epsilon = generator.choice(["0.5", "1", "0.25", "1/3", "0.7"])
+    kind = generator.randrange(9)
+    if kind == 1:
+        return xp.unary_encoding(epsilon=epsilon)
+    if kind == 2 and size > 2:
+        return xp.subset_selection(size=generator.randint(1, size - 1), epsilon=epsilon)
+    if kind == 3:
+        seed = f"{generator.randrange(2**32):08x}"
+        return xp.local_hashing(seed=seed, buckets=generator.randint(2, 3), epsilon=epsilon)
+    if kind == 4:
+        weights = [[generator.randint(1, 4) for _ in range(3)] for _ in range(size)]
+        return xp.channel([[Fraction(w, sum(row)) for w in row] for row in weights])
+    if kind == 5:
+        scores = [generator.randint(0, 4) / 4 for _ in range(size)]
+        return xp.perturbation(scores, range=(0, 1), epsilon=epsilon)
+    if kind == 6:
+        order = 1 << size.bit_length()
+        return xp.hadamard_response(order=order, epsilon=epsilon)
+    if kind == 7:
+        utility = [[generator.randint(0, 2) for _ in range(3)] for _ in range(size)]
+        return xp.exponential_mechanism(utility, sensitivity=2, epsilon=epsilon)
+    if kind == 8 and numbers:
+        return xp.geometric(range=(0, 3), sensitivity=3, epsilon=epsilon)
+    return xp.randomized_response(epsilon=epsilon)
+
+
+def some_records(generator: random.Random) -> Records:
+    """A few attributes of a few values, some of which change, and a few exchanges about them."""
+    while True:
+        steps = tuple(range(1, 1 + generator.randint(2, 6)))
+        domain = xp.Attributes({f"a{i}": some_attribute(generator) for i in range(_few(generator))})
+        if len(listed(domain, steps, MOST_LISTED)) <= MOST_LISTED:
+            break
+    transcript = xp.Transcript(domain)
+    pool = [some_about(generator, domain, steps) for _ in range(generator.randint(1, 5))]
+    for _ in range(generator.randint(0, 10)):
+        query = generator.choice(pool)
+        responses = query.on(domain).responses
+        transcript = transcript.answered(query, generator.randrange(min(64, len(responses))))
+    following = generator.choice([*pool, some_about(generator, domain, steps)])
+    return Records(domain, steps, transcript, following)
+
+
+def _few(generator: random.Random) -> int:
+    return generator.choice([1, 2, 2, 3, 3, 4])
+
+
+def some_attribute(generator: random.Random) -> Any:
+    """An attribute of two or three values, which may change."""
+    size = generator.randint(2, 3)
+    numbers, labels = list(range(size)), [f"v{i}" for i in range(size)]
+    kind = generator.random()
+    if kind < 0.25:
+        return numbers
+    if kind < 0.5:
+        return labels
+    if kind < 0.6:
+        return xp.changing(numbers)
+    if kind < 0.9:
+        values = generator.choice([numbers, labels])
+        return xp.changing(values, times=generator.randint(0, 3))
+    return xp.changing(xp.integers(0, size - 1), step=generator.choice([0, 1, 2]))
+
+
+def some_about(generator: random.Random, domain: xp.Attributes, steps: Sequence[int]) -> About:
+    """A query about one attribute or several, at a step where one of them changes."""
+    count = generator.randint(1, min(3, len(domain.names)))
+    names = generator.sample(domain.names, count)
+    part = domain.part(tuple(names))
+    numbers = count == 1 and not isinstance(part.values[0], str)
+    changing = any(domain[name].change is not None for name in names)
+    query = some_query(generator, len(part), numbers)
+    return query.about(*names, at=generator.choice(steps) if changing else None)
+
+
+def complaints(case: Records) -> list[str]:
+    """What exact arithmetic over all records contradicts: losses, worst cases and decisions."""
+    domain, query = case.domain, case.following
+    records = listed(domain, case.steps)
+    weights = [1] * len(records)
+    for exchange in case.transcript.exchanges:
+        assert isinstance(exchange.query, About)
+        weights = Places(exchange.query, domain, records).times(weights, exchange.position)
+    odometer = xp.Odometer(case.transcript)
+    loss = Fraction(max(weights), min(weights))
+    found = _differs("loss", odometer.exact_loss, odometer.loss, loss)
+    responses = len(query.on(domain).responses)
+    if responses > 70:
+        return found
+    places = Places(query, domain, records)
+    after = [places.times(weights, position) for position in range(responses)]
+    worst = max(Fraction(max(each), min(each)) for each in after)
+    feared = odometer.worst_after(query, 1, Nats(ratio=Fraction(2)))
+    assert feared.exact is not None
+    found += _differs("worst case", feared.exact(), feared.loss, worst)
+    for name, guard, limit in (
+        ("bayesian", xp.BayesianFilter, worst),
+        ("simplified", xp.SimplifiedFilter, loss * places.largest()),
+    ):
+        for ratio, kept in ((limit, True), (limit * (1 - TINY), False), (limit * (1 + TINY), True)):
+            if ratio > 1 and guard(ratio=ratio).decide(odometer, query).accepted != kept:
+                found.append(f"{name} at {ratio}: not {kept}")
+    return found
+
+
+def _differs(what: str, exact: Nats, enclosure: Enclosure, ratio: Fraction) -> list[str]:
+    right = Nats(ratio=ratio)
+    around = right.enclosure
+    found = [] if exact == right else [f"{what} {exact} is not {right}"]
+    if not enclosure.lower <= around.lower or not around.upper <= enclosure.upper:
+        found.append(f"{what} {around} is not within {enclosure}")
+    return found
