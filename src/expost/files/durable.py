@@ -15,7 +15,7 @@ from typing import BinaryIO
 from expost.errors import InvalidInput
 from expost.files.regular import LARGEST, open_regular
 
-__all__ = ["locked", "replace"]
+__all__ = ["followed", "locked", "replace", "sync_directory"]
 
 _PATIENCE = 1.0
 # Not for ever, in case that a disk numbers its files anew each time it is asked.
@@ -81,11 +81,26 @@ def _put(
     if old is not None:
         # By its descriptor: by now the name could lead to a file of somebody else.
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-    directory = os.open(target.parent, os.O_RDONLY)
+    sync_directory(target.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Put the names of new files on the disk."""
+    directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def followed(path: str | os.PathLike[str]) -> Path:
+    """Where a file really is: one file, one lock, whatever links lead to it."""
+    try:
+        return Path(os.path.realpath(path, strict=True))
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InvalidInput("cannot be read: not a file name") from None
 
 
 def _check_size(descriptor: int, most: int) -> None:

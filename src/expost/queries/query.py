@@ -45,6 +45,9 @@ class Query(ABC):
     delta: Fraction = Fraction(0)
     """The query is (charge, delta)-LDP; where that is 0, no response exceeds the charge."""
 
+    step: int | None = None
+    """At which step it is about a value that changes."""
+
     @property
     def approximate(self) -> bool:
         """Whether its guarantee takes a delta, so that no filter without one can answer for it."""
