@@ -35,7 +35,9 @@ def session(value: Any = FIRST) -> xp.Session:
 def heard(subject: xp.Session, *names: str) -> list[object]:
     """What is answered for, at all steps so far, almost without noise."""
     transcript = subject.transcript
-    answers = [subject.ask(LOUD.about(*names, at=step)) for step in range(1, subject.step + 1)]
+    answers: list[object] = [
+        subject.ask(LOUD.about(*names, at=step)) for step in range(1, subject.step + 1)
+    ]
     subject._odometer = xp.Odometer(transcript)
     return answers
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "loss": "What somebody who sees all responses of a subject, or of many, has learned at most.",
     "decide": "Whether the filter of a transcript would accept one more query.",
     "ask": "Ask one query of the subject of a transcript, and record it.",
+    "next": "Go on to the next step of a subject whose attributes change.",
     "explain": "What was asked and answered, what it did to the loss and what it means.",
     "plot": "The loss after each response as a picture.",
     "compare": "What every accounting says of a transcript.",

@@ -63,9 +63,6 @@ class HistoryFile:
         self._waiting = waiting
         self._warn = warn or warnings.warn
 
-    def __repr__(self) -> str:
-        return f"HistoryFile({os.fspath(self._path)!r})"
-
     @property
     def begun(self) -> bool:
         """Whether the file is there, with a record in it."""
