@@ -13,6 +13,7 @@ import pytest
 
 import expost as xp
 from expost.session import HistoryFile
+from expost.session.history import History
 from support.killing import moving_on, together
 
 SECRET = "the-secret-läbel"
@@ -141,6 +142,30 @@ def test_a_step_that_cannot_be_kept_has_not_come(
     assert files.history.read_bytes() == before
     subject.next(smokes="yes")
     assert subject.ask(LOUD.about("smokes", at=2)) == "yes"
+
+
+@pytest.mark.parametrize("where", ["_keep", "_go_on"])
+def test_an_interrupt_leaves_a_session_where_its_file_is(
+    files: Files, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    subject = files.session()
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        kind = type(subject._past) if where == "_keep" else History
+        patch.setattr(kind, where, interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            subject.next(smokes=SECRET)
+    assert not _mentions(caught.value)
+    steps = 2 if where == "_go_on" else 1  # when it is written, it has come
+    for each in (subject, files.session()):
+        assert each.ask(LOUD.about("smokes", at=steps)) == ("no" if steps == 1 else SECRET)
+        assert each.step == steps
+    subject.next(smokes="yes")
+    assert subject.step == files.session().step == steps + 1
+    assert files.session().ask(LOUD.about("smokes", at=steps + 1)) == "yes"
 
 
 def test_half_a_line_that_was_written_is_not_a_step(
@@ -290,6 +315,7 @@ def test_bad_files_and_values_are_one_line_without_the_value(files: Files, tmp_p
         (lambda: new.begin(transcript, record), "the value of smokes is outside the domain"),
         (lambda: HistoryFile(tmp_path).past(PERSON), "cannot be locked: Is a directory"),
         (lambda: HistoryFile("no/such/place").begin(transcript, FIRST), "cannot be made: No such"),
+        (lambda: HistoryFile("a\0b").begin(transcript, FIRST), "cannot be read: not a file name"),
         (lambda: HistoryFile(3), "must be the name of a file, not int"),  # type: ignore[arg-type]
         (lambda: new.begin(PERSON, FIRST), "must be a transcript, not Attributes"),  # type: ignore[arg-type]
     ]

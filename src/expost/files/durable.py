@@ -93,10 +93,10 @@ def sync_directory(path: Path) -> None:
         os.close(directory)
 
 
-def followed(path: str | os.PathLike[str]) -> Path:
-    """Where a file really is: one file, one lock, whatever links lead to it."""
+def followed(path: str | os.PathLike[str], *, strict: bool = True) -> Path:
+    """Where a file really is, or will be: one file, one lock, whatever links lead to it."""
     try:
-        return Path(os.path.realpath(path, strict=True))
+        return Path(os.path.realpath(path, strict=strict))
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None
     except ValueError:

@@ -25,21 +25,21 @@ Places = tuple[int, ...]
 class History(Single):
     """The records so far. None of them is shown, nor whether what is answered for is true."""
 
-    __slots__ = ("_domain", "_frozen", "_true")
+    __slots__ = ("_domain", "_steps")
 
     def __init__(self, domain: Attributes) -> None:
         self._domain = domain
-        self._frozen: list[Frozen] = []
-        self._true: Places = ()
+        # The true record and the frozen one, together: an interrupt leaves both or neither.
+        self._steps: list[tuple[Places, Frozen]] = []
 
     @property
     def step(self) -> int:
         """The step at which the subject is, from 1."""
-        return len(self._frozen)
+        return len(self._steps)
 
     def place(self, step: int | None) -> Places:
         """The record that is answered for at a step; without one, for what does not change."""
-        return self._frozen[0 if step is None else step - 1].places
+        return self._steps[0 if step is None else step - 1][1].places
 
     def add(self, record: Any) -> None:
         """Go on with the record at the next step, or start with that at the first."""
@@ -75,24 +75,23 @@ class History(Single):
         """Make the record at the next step last, before anything can be answered about it."""
 
     def _go_on(self, places: Places) -> None:
-        if self._frozen:
-            self._check_constants(places)
-            frozen = self._frozen[-1].next(places)
+        # The same is done whether or not the frozen record is the true one.
+        if self._steps:
+            true, frozen = self._steps[-1]
+            self._check_constants(true, places)
+            self._steps.append((places, frozen.next(places)))
         else:
-            frozen = Frozen.first(self._domain, places)
-        # The same is done whether or not that is the true record.
-        self._true = places
-        self._frozen.append(frozen)
+            self._steps.append((places, Frozen.first(self._domain, places)))
 
-    def _check_constants(self, places: Places) -> None:
-        each = zip(self._domain.names, self._domain.kinds, self._true, places, strict=True)
-        for name, kind, before, now in each:
-            if kind.change is None and before != now:
+    def _check_constants(self, before: Places, now: Places) -> None:
+        each = zip(self._domain.names, self._domain.kinds, before, now, strict=True)
+        for name, kind, old, new in each:
+            if kind.change is None and old != new:
                 raise OutsideDomain(f"{name} differs from the step before, and it does not change")
 
     def _changed(self, given: Any, named: dict[str, Any]) -> Places:
         expect({} if given is None else given, Mapping, "the attributes that changed")
-        places = list(self._true)
+        places = list(self._steps[-1][0])
         for name, value in {**(given or {}), **named}.items():
             # A name that is not known is not shown: it may be a value by mistake.
             if name not in self._domain.names:

@@ -80,21 +80,22 @@ class HistoryFile:
         first = Secret(value)
         del value
         expect(transcript, Transcript, "a transcript")
-        self._on(transcript.domain, os.path.realpath(self._path)).begin(transcript, first)
+        self._on(transcript.domain, strict=False).begin(transcript, first)
 
     def past(self, domain: Domain) -> History:
         """What the file holds, for a session."""
-        with at(os.fspath(self._path), ": "):
-            history = self._on(domain, followed(self._path))
+        history = self._on(domain)
         history.catch_up()
         if not history.step:
             raise InvalidInput("holds no complete record yet", os.fspath(self._path))
         return history
 
-    def _on(self, domain: Domain, path: str | Path) -> _OnDisk:
-        if not isinstance(domain, Attributes) or not domain.changes:
-            raise InvalidInput("nothing changes on this domain; give the value and no history")
-        return _OnDisk(domain, Path(path), self._waiting, self._warn)
+    def _on(self, domain: Domain, *, strict: bool = True) -> _OnDisk:
+        with at(os.fspath(self._path), ": "):
+            if not isinstance(domain, Attributes) or not domain.changes:
+                raise InvalidInput("nothing changes on this domain; give the value and no history")
+            path = followed(self._path, strict=strict)
+        return _OnDisk(domain, path, self._waiting, self._warn)
 
 
 class _OnDisk(History):
@@ -156,21 +157,20 @@ class _OnDisk(History):
         content = self._held.read(LARGEST + 1)
         check_size(len(content))
         complete = content[: content.rfind(b"\n") + 1]
-        if complete == self._known:
+        lines = complete.split(b"\n")[:-1]
+        if complete == self._known and len(lines) == self.step:
             return
-        end = len(self._known)
         if not complete.startswith(self._known):
             raise InvalidInput("the file does not go on where this session knew it to be")
         # Whoever added them may have been killed before they were on the disk.
         os.fsync(self._held.fileno())
         sync_directory(self._path.parent)
         try:
-            for line in complete[end:].splitlines(keepends=True):
+            for line in lines[self.step :]:
                 with at(f"line {self.step + 1}", ": "):
                     self.add(_record(line))
-                end += len(line)
         finally:
-            self._known = complete[:end]
+            self._known = b"".join(line + b"\n" for line in lines[: self.step])
 
     def _keep(self, places: Places) -> None:
         record = dict(zip(self._domain.names, self._domain.value(places), strict=True))
