@@ -145,7 +145,7 @@ def test_who_else_may_read_or_write_the_history(run: Run, files: Files) -> None:
     code, _, err = run(*files.ask(1))
     warning = f"others may read {files.history}; chmod 600 leaves it to its owner"
     assert (code, err) == (0, f"expost: warning: {warning}\n")
-    files.history.chmod(0o660)
+    files.history.chmod(0o602)
     for arguments in (files.arguments, files.ask(1)):
         code, out, err = run(*arguments)
         refusal = "others may write to it; chmod 600 leaves it to its owner"

@@ -230,7 +230,7 @@ def test_a_history_that_was_rolled_back_or_changed_is_not_gone_on_with(
 def test_a_history_that_others_can_write_to_is_refused_and_one_to_read_warned_of(
     files: Files,
 ) -> None:
-    for mode in (0o620, 0o602, 0o666):
+    for mode in (0o602, 0o622, 0o666):
         files.history.chmod(mode)
         with pytest.raises(xp.InvalidInput, match=r"history.jsonl: others may write to it; chmod"):
             files.session()
@@ -238,7 +238,7 @@ def test_a_history_that_others_can_write_to_is_refused_and_one_to_read_warned_of
     with pytest.warns(UserWarning, match=r"others may read .*history.jsonl; chmod 600"):
         subject = files.session()
     subject.next()  # once is enough
-    files.history.chmod(0o660)
+    files.history.chmod(0o602)
     with pytest.raises(xp.InvalidInput, match="others may write to it"):
         subject.next()
 
