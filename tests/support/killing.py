@@ -17,11 +17,13 @@ import click
 import expost as xp
 from expost.cli.main import main
 
-__all__ = ["STEPS", "asking", "many_times", "stopping_at", "together"]
+__all__ = ["STEPS", "asking", "many_times", "moving_on", "stopping_at", "together"]
 
 STEPS: list[tuple[Any, str]] = [
     (os, "open"),
     (fcntl, "flock"),
+    (os, "ftruncate"),
+    (os, "pwrite"),
     (os, "fsync"),
     (os, "replace"),
     (os, "fchmod"),
@@ -31,7 +33,7 @@ STEPS: list[tuple[Any, str]] = [
 
 # Forked from a process that has imported what takes long; a name that is not there is skipped.
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["pytest", "click", "expost.cli.ask"])
+_context.set_forkserver_preload(["pytest", "click", "expost.cli.ask", "expost.cli.next"])
 
 
 def together(*calls: tuple[Callable[..., None], tuple[Any, ...]]) -> list[int | None]:
@@ -61,6 +63,13 @@ def asking(times: int, out: Path, transcript: Path, name: str) -> None:
         for _ in range(times):
             released.write(f"{session.ask(query)}\n")
             released.flush()
+
+
+def moving_on(times: int, transcript: Path, history: Path) -> None:
+    """Go on from step to step."""
+    session = xp.FileSession(transcript, xp.session.HistoryFile(history))
+    for _ in range(times):
+        session.next()
 
 
 def stopping_at(step: int, done: bool, out: Path, log: Path, arguments: list[str]) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from expost.cli.decide import read_question
 from expost.cli.options import as_json, next_query, path, searching, transcript_file
-from expost.cli.progress import progress_line
-from expost.cli.secret import read_value
+from expost.cli.progress import Line, progress_line
+from expost.cli.secret import open_history, read_value
 from expost.cli.show import show_json, show_lines
-from expost.errors import BudgetExceeded
+from expost.domains import Domain
+from expost.errors import BudgetExceeded, InvalidInput
 from expost.files.canonical import plain
 from expost.report.words import response_text
 from expost.session.file import FileSession
@@ -28,7 +30,8 @@ __all__ = ["command"]
     "--secret",
     type=path,
     metavar="SECRET",
-    help="The subject's value (JSON); without it there is a prompt.",
+    help="The subject's value (JSON); without it there is a prompt. Where attributes change, the "
+    "file of its history.",
 )
 @searching()
 @as_json
@@ -38,9 +41,9 @@ def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_jso
     with progress_line() as line:
         session = FileSession(
             file,
-            read_value(secret),
+            _secret(secret, transcript.domain, line),
             effort=replace(effort, progress=line),
-            waiting=lambda: line.say(f"waiting for another process to let go of {file}"),
+            waiting=lambda: line.waits_for(file),
         )
         try:
             response = session.ask(asked)
@@ -56,3 +59,13 @@ def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_jso
     else:
         shown = response_text(response, asked, transcript.domain)
         show_lines([("response", shown), ("exchanges", str(answered))])
+
+
+def _secret(file: Path | None, domain: Domain, line: Line) -> Any:
+    if not domain.changes:
+        return read_value(file)
+    if file is None:
+        raise InvalidInput(
+            "attributes change here: --secret names the file of the history (expost next makes it)"
+        )
+    return open_history(file, line)

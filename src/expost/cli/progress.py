@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from expost.solver import Effort, Progress
 
@@ -52,9 +53,9 @@ class Line:
         """Which exchange is decided again, of how many."""
         self.stage(f"exchange {number:,} of {total:,}")
 
-    def say(self, text: str) -> None:
-        """What is being waited for."""
-        self._show(text)
+    def waits_for(self, file: Path) -> None:
+        """Which file another process has."""
+        self._show(f"waiting for another process to let go of {file}")
 
     def __call__(self, progress: Progress) -> None:
         loss = progress.loss

@@ -10,20 +10,40 @@ from typing import Any
 
 import click
 
+from expost.cli.progress import Line
 from expost.errors import InvalidInput, at, printable
 from expost.files.permissions import others_may_read
 from expost.files.reading import members, parse
 from expost.files.regular import contents, opened
+from expost.session import HistoryFile
 
-__all__ = ["read_value"]
+__all__ = ["open_history", "read_changes", "read_record", "read_value"]
 
 
 def read_value(file: Path | None) -> Any:
     """The value as JSON: a label, a number, or an object or a list of coordinates."""
-    with at("secret" if file is None else str(file), ": "):
-        value = _parsed(_prompted() if file is None else _kept(file))
+    return _read(file, "secret", "The subject's value", '"yes", 34 or {"age": 34}')
+
+
+def read_record(file: Path | None) -> Any:
+    """The record at the first step, as JSON."""
+    return _read(file, "changes", "The record at the first step", '{"age": 34, "smokes": "no"}')
+
+
+def read_changes(file: Path | None) -> Any:
+    """What changed since the step before, as JSON."""
+    return _read(file, "changes", "What changed", '{"smokes": "yes"}, or {} if nothing changed')
+
+
+def open_history(file: Path, line: Line) -> HistoryFile:
+    """The records of a subject whose attributes change; others must not write to the file."""
+    return HistoryFile(file, waiting=lambda: line.waits_for(file), warn=_warn)
+
+
+def _read(file: Path | None, option: str, what: str, example: str) -> Any:
+    with at(option if file is None else str(file), ": "):
+        value = _parsed(_prompted(what, option) if file is None else _kept(file))
         if value is None:
-            example = '"yes", 34 or {"age": 34}'
             raise InvalidInput(f"must be JSON, such as {example} (what it is is not shown here)")
         return value
 
@@ -39,16 +59,19 @@ def _parsed(text: str) -> Any:
 def _kept(file: Path) -> str:
     with opened(file) as stream:
         if others_may_read(os.fstat(stream.fileno())):
-            warning = f"expost: warning: others may read {file}; chmod 600 leaves it to its owner"
-            click.echo(printable(warning), err=True)
+            _warn(f"others may read {file}; chmod 600 leaves it to its owner")
         return contents(stream)
 
 
-def _prompted() -> str:
+def _warn(message: str) -> None:
+    click.echo(printable(f"expost: warning: {message}"), err=True)
+
+
+def _prompted(what: str, option: str) -> str:
     try:
         with warnings.catch_warnings():
             # Where there is no terminal whose echo can be turned off, it only warns.
             warnings.simplefilter("error", getpass.GetPassWarning)
-            return getpass.getpass("The subject's value, as JSON (not echoed): ")
+            return getpass.getpass(f"{what}, as JSON (not echoed): ")
     except (EOFError, getpass.GetPassWarning):
-        raise InvalidInput("there is no terminal; give a file with --secret") from None
+        raise InvalidInput(f"there is no terminal; give a file with --{option}") from None

@@ -16,6 +16,7 @@ from expost.domains.box import Box, by_name
 from expost.domains.changing import Change, changing
 from expost.domains.coordinates import Categories, Integers, Real, Side, categories, integers
 from expost.domains.finite import FiniteSet, Point, Scalar, Value, some
+from expost.domains.freezing import Frozen, freeze
 from expost.domains.from_json import Domain, domain_from_json, finite
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Change",
     "Domain",
     "FiniteSet",
+    "Frozen",
     "Integers",
     "Part",
     "Point",
@@ -39,6 +41,7 @@ __all__ = [
     "changing",
     "domain_from_json",
     "finite",
+    "freeze",
     "integers",
     "some",
 ]

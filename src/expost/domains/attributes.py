@@ -131,6 +131,11 @@ class Attributes:
         return hash(frozenset(self.names))
 
     @cached_property
+    def changes(self) -> bool:
+        """Whether some attribute may change, so that there are steps."""
+        return any(kind.change is not None for kind in self.kinds)
+
+    @cached_property
     def _by_name(self) -> dict[str, Attribute]:
         return dict(zip(self.names, self.kinds, strict=True))
 

@@ -44,6 +44,8 @@ class Box:
     Box([-1, 1], [-1, 1])
     """
 
+    changes: ClassVar[bool] = False
+    """A value of it stays the same."""
     values: ClassVar[tuple[Value, ...]] = ()
     """There are too many to list."""
     sides: tuple[Side, ...]

@@ -44,6 +44,8 @@ class FiniteSet:
     ('age', 'sex')
     """
 
+    changes: ClassVar[bool] = False
+    """A value of it stays the same."""
     sides: ClassVar[tuple[Side, ...]] = ()
     """Coordinates between bounds; here the values say it all."""
     values: Sequence[Value]

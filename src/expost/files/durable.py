@@ -15,7 +15,7 @@ from typing import BinaryIO
 from expost.errors import InvalidInput
 from expost.files.regular import LARGEST, open_regular
 
-__all__ = ["create", "locked", "replace"]
+__all__ = ["create", "followed", "locked", "replace", "sync_directory"]
 
 _PATIENCE = 1.0
 # Not for ever, in case that a disk numbers its files anew each time it is asked.
@@ -81,10 +81,10 @@ def create(target: Path, text: str) -> None:
     except FileExistsError:
         raise InvalidInput("is there already, and is not written over") from None
     if sys.platform != "win32":  # where a directory cannot be opened
-        _sync_directory(target.parent)
+        sync_directory(target.parent)
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
     directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)
@@ -106,7 +106,17 @@ def _put(
     if old is not None:
         # By its descriptor: by now the name could lead to a file of somebody else.
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
+
+
+def followed(path: str | os.PathLike[str], *, strict: bool = True) -> Path:
+    """Where a file really is, or will be: one file, one lock, whatever links lead to it."""
+    try:
+        return Path(os.path.realpath(path, strict=strict))
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InvalidInput("cannot be read: not a file name") from None
 
 
 def _check_size(descriptor: int, most: int) -> None:

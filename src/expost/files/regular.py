@@ -17,6 +17,7 @@ __all__ = [
     "LARGEST",
     "LARGEST_TABLE",
     "check_apart",
+    "check_size",
     "contents",
     "open_regular",
     "opened",
@@ -55,7 +56,7 @@ def open_regular(
 def opened(path: str | os.PathLike[str], most: int = LARGEST) -> Iterator[BinaryIO]:
     """A regular file, open for reading, of at most so many bytes."""
     with open(open_regular(path), "rb") as file:
-        _check_size(os.fstat(file.fileno()).st_size, most)
+        check_size(os.fstat(file.fileno()).st_size, most)
         yield file
 
 
@@ -66,7 +67,7 @@ def contents(file: BinaryIO) -> str:
         content = file.read(LARGEST + 1)
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None
-    _check_size(len(content), LARGEST)
+    check_size(len(content))
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -90,6 +91,7 @@ def check_apart(out: str | os.PathLike[str], *read: str | os.PathLike[str]) -> N
             raise InvalidInput("would be written over: it is what is read here", os.fspath(out))
 
 
-def _check_size(size: int, most: int) -> None:
+def check_size(size: int, most: int = LARGEST) -> None:
+    """Refuse a file of more bytes than are read."""
     if size > most:
         raise InvalidInput(f"has {size:,} bytes, and at most {most >> 20:,} MiB are read")

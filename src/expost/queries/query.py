@@ -49,6 +49,9 @@ class Query(ABC):
     delta: Fraction = Fraction(0)
     """The query is (charge, delta)-LDP; if delta is 0, no response exceeds the charge."""
 
+    step: int | None = None
+    """At which step it is about a value that changes."""
+
     @property
     def approximate(self) -> bool:
         """Whether its guarantee needs a delta, so that only a filter with a delta can accept it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from expost.session.file import FileSession, FileStore
+from expost.session.history_file import HistoryFile
 from expost.session.interact import HALT, Analyst, Halt, interact
 from expost.session.session import Session
 from expost.session.store import Memory, Store
@@ -13,6 +14,7 @@ __all__ = [
     "FileSession",
     "FileStore",
     "Halt",
+    "HistoryFile",
     "Memory",
     "Session",
     "Store",

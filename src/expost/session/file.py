@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from expost.errors import InvalidInput, at, expect
-from expost.files.durable import locked, replace
+from expost.files.durable import followed, locked, replace
 from expost.files.growing import Growing
 from expost.files.regular import contents, read_text
 from expost.loss.odometer import Odometer
 from expost.queries import Query
 from expost.sampling import Source
-from expost.session.secret import Secret
+from expost.session.history_file import HistoryFile
+from expost.session.past import whole_of
 from expost.session.session import Session
 from expost.session.store import Store
 from expost.solver import Effort
@@ -32,6 +33,7 @@ class FileSession(Session):
     A response is returned only after it is durably recorded. What a crash interrupts was never
     released; if it had been recorded, it counts as spent. Several processes may have sessions on
     one file: they are answered one after the other, each after reading what the others added.
+    Where attributes change, the value is a :class:`HistoryFile`, which keeps them as durably.
     ``waiting`` is called when another process has held the file for a second.
 
     >>> import tempfile
@@ -57,14 +59,16 @@ class FileSession(Session):
         effort: Effort | None = None,
         waiting: Callable[[], None] | None = None,
     ) -> None:
-        secret = Secret(value)
+        given = whole_of(value)
         del value  # as in Session
         expect(path, (str, os.PathLike), "the name of a file")
         with at(os.fspath(path), ": "):
             store = FileStore(path, waiting)
             transcript = store.load()
             guard = transcript.guard
-        self._start(transcript, guard, secret, store, source, effort)
+        if transcript.domain.changes and not isinstance(given, HistoryFile):
+            raise InvalidInput("where attributes change, the value is kept in a HistoryFile")
+        self._start(transcript, guard, given, store, source, effort)
 
 
 class FileStore(Store):
@@ -73,7 +77,7 @@ class FileStore(Store):
     def __init__(
         self, path: str | os.PathLike[str], waiting: Callable[[], None] | None = None
     ) -> None:
-        self._path = _followed(path)
+        self._path = followed(path)
         self._waiting = waiting
         self._cleaned = False
         self._growing: Growing | None = None
@@ -145,13 +149,3 @@ def _temporary(path: Path) -> Path:
 def _is_temporary(name: str, path: Path) -> bool:
     """Whether a name is one of those; ``NAME.json`` leaves those of ``NAME.json.old`` alone."""
     return re.fullmatch(rf"\.{re.escape(path.name)}\.[0-9a-f]{{32}}\.new", name) is not None
-
-
-def _followed(path: str | os.PathLike[str]) -> Path:
-    """Where a file really is: one file has one lock, whatever links lead to it."""
-    try:
-        return Path(os.path.realpath(path, strict=True))
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise InvalidInput("cannot be read: not a file name") from None

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
-from expost.domains import Domain
+__all__ = ["Secret", "Single", "unseen", "without_frames"]
 
-__all__ = ["Secret", "without_frames"]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-class Secret:
-    """A subject's value, of which only the place in the domain is kept; no repr shows either.
+class Single:
+    """Something of which there is one, because it holds a secret: neither copied nor pickled."""
 
-    It is neither copied nor pickled.
-    """
-
-    __slots__ = ("_value", "place")
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-        self.place: Any = None
-
-    def locate(self, domain: Domain) -> bool:
-        """Whether the value is in the domain."""
-        try:
-            self.place, self._value = domain.locate(self._value), None
-        except BaseException as error:
-            raise without_frames(error) from None
-        return self.place is not None
+    __slots__ = ()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a secret is not copied")
+
+
+class Secret(Single):
+    """A subject's value on its way to where it is kept; no repr shows it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def taken(self) -> Any:
+        """The value, for who keeps it; it is not here any more."""
+        value, self._value = self._value, None
+        return value
 
 
 def without_frames(error: BaseException) -> BaseException:
@@ -45,3 +47,16 @@ def without_frames(error: BaseException) -> BaseException:
             each.__traceback__ = None
             found += [each.__context__, each.__cause__]
     return error
+
+
+def unseen(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that has values in local variables, of which its errors tell nothing."""
+
+    @functools.wraps(function)
+    def called(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*arguments, **named)
+        except BaseException as error:
+            raise without_frames(error) from None
+
+    return called

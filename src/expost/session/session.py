@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from expost.cards import card, nats
 from expost.domains import Domain, Value
-from expost.errors import BudgetExceeded, InvalidInput, OutsideDomain, at, expect
+from expost.errors import BudgetExceeded, InvalidInput, at, expect
 from expost.filters import Decision, Filter
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure
 from expost.queries import Query, check_query
 from expost.sampling import Source, SystemSource, draw
+from expost.session.past import Given, first_of, whole_of
 from expost.session.secret import Secret, without_frames
 from expost.session.store import Memory, Store
 from expost.solver import Effort
@@ -44,7 +45,7 @@ class Session:
     """
 
     __slots__ = (
-        "_filter", "_lock", "_obeyed", "_odometer", "_process", "_secret", "_source", "_store",
+        "_filter", "_lock", "_obeyed", "_odometer", "_past", "_process", "_source", "_store",
     )  # fmt: skip
 
     def __init__(
@@ -56,11 +57,11 @@ class Session:
         source: Source | None = None,
         effort: Effort | None = None,
     ) -> None:
-        secret = Secret(value)
+        given = first_of(value)
         del value  # so that no traceback that prints local variables can show it
         with at("filter"):
             expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
-        self._start(Transcript(domain, filter), filter, secret, Memory(), source, effort)
+        self._start(Transcript(domain, filter), filter, given, Memory(), source, effort)
 
     @staticmethod
     def resume(
@@ -73,23 +74,23 @@ class Session:
     ) -> Session:
         """Continue a transcript under the filter that it names.
 
-        ``store`` already holds the transcript and records what follows; by default it is kept in
-        memory only.
+        Where attributes change, ``value`` is a list of the records at all steps so far. ``store``
+        already holds the transcript and records what follows; by default it is kept in memory only.
         """
-        secret = Secret(value)
+        given = whole_of(value)
         del value
         expect(transcript, Transcript, "a transcript")
         with at("store"):
             expect(store, Store | None, "a store with methods turn, record and check")
         session, guard = object.__new__(Session), transcript.guard
-        session._start(transcript, guard, secret, store or Memory(), source, effort)
+        session._start(transcript, guard, given, store or Memory(), source, effort)
         return session
 
     def _start(
         self,
         transcript: Transcript,
         filter: Filter,
-        secret: Secret,
+        given: Given,
         store: Store,
         source: Source | None,
         effort: Effort | None,
@@ -104,15 +105,15 @@ class Session:
         self._odometer = Odometer(transcript, effort=effort)
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._secret = secret
         self._source = source or SystemSource()
         self._store = store
-        if not secret.locate(transcript.domain):
-            raise OutsideDomain("the value is outside the domain (and is not shown here)")
+        self._past = given.past(transcript.domain)
+        self._past.check(transcript)
 
     def decide(self, query: Query) -> Decision:
         """A dry run: whether :meth:`ask` would answer, and the numbers. It changes nothing."""
         check_query(query)
+        self._check_step(query)
         self._store.check(self.transcript, query)
         return self._filter.decide(self._odometer, query)
 
@@ -128,15 +129,59 @@ class Session:
                 return self.transcript.exchanges[-1].response
         raise BudgetExceeded(decision)
 
+    def next(self, changes: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Go on to the next step, with the new values of the attributes that changed.
+
+        All others stay as they are. Call it at every step, whether or not anything changed: a
+        device that did so only after a change would tell. A value that changed more often or
+        farther than its attribute allows is answered for as the limit allows, and nothing shows.
+
+        >>> import expost as xp
+        >>> person = xp.Attributes(region=["north", "south"], smokes=xp.changing(["no", "yes"]))
+        >>> session = xp.Session(
+        ...     person, {"region": "north", "smokes": "no"}, filter=xp.BayesianFilter(epsilon=2)
+        ... )
+        >>> session.next(smokes="yes")
+        >>> session.step
+        2
+        >>> answer = session.ask(xp.randomized_response(epsilon=1).about("smokes", at=1))
+        """
+        new = Secret((changes, named))
+        del changes, named  # as in __init__
+        self._check_process()
+        with self._lock:
+            self._past.next(new)
+
+    @property
+    def step(self) -> int:
+        """At which step the subject is, from 1, as far as this session knows."""
+        return self._past.step
+
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Decide and answer one question while all others wait."""
+        self._check_process()
+        with self._lock, self._store.turn(self._odometer) as recorded:
+            self._past.catch_up()
+            if recorded is not self._odometer:
+                self._past.check(recorded.transcript)
+            self._odometer = recorded
+            yield
+
+    def _check_process(self) -> None:
         # Two processes would each spend the whole budget, and some sources repeat their noise.
         if os.getpid() != self._process:
             raise InvalidInput("this session was started in another process; start one in this one")
-        with self._lock, self._store.turn(self._odometer) as recorded:
-            self._odometer = recorded
-            yield
+
+    def _check_step(self, query: Query) -> None:
+        """Refuse a step that has not come, or that there never was."""
+        if query.step is None:
+            return
+        query.on(self.transcript.domain)  # which knows whether there are steps at all
+        if query.step < 1:
+            raise InvalidInput("steps are numbered from 1", "at")
+        if query.step > self.step:
+            raise InvalidInput(f"step {query.step} has not come; it is step {self.step} now", "at")
 
     def _answered(self, query: Query) -> Odometer:
         """The odometer with a fresh response that nobody has seen yet."""
@@ -144,7 +189,7 @@ class Session:
         try:
             # No name for what was drawn: tools that report errors show local variables.
             return self._odometer.answered(
-                query, draw(likelihood.pmf(self._secret.place), self._source)
+                query, draw(likelihood.pmf(self._past.place(query.step)), self._source)
             )
         except BaseException as error:
             raise without_frames(error) from None

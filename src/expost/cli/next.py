@@ -1,0 +1,54 @@
+"""``expost next``: the next step of a subject whose attributes change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from expost.cli.options import as_json, path, transcript_file
+from expost.cli.progress import progress_line
+from expost.cli.secret import open_history, read_changes, read_record
+from expost.cli.show import show_json, show_lines
+from expost.session.file import FileSession
+from expost.transcript import load_transcript
+
+__all__ = ["command"]
+
+
+@click.command("next")
+@transcript_file
+@click.option(
+    "--secret",
+    type=path,
+    required=True,
+    metavar="HISTORY",
+    help="The file of the subject's history; it is made if it is not there.",
+)
+@click.option(
+    "--changes",
+    type=path,
+    metavar="CHANGES",
+    help="What changed (JSON), or the first record; it is asked for by default.",
+)
+@as_json
+def command(file: Path, secret: Path, changes: Path | None, as_json: bool) -> None:
+    """Go on to the next step of the subject of a transcript, with the attributes that changed.
+
+    The first time, it starts the history with the record at the first step. Call it at every step,
+    whether or not anything changed.
+    """
+    transcript = load_transcript(file)
+    with progress_line() as line:
+        history = open_history(secret, line)
+        if history.begun:
+            session = FileSession(file, history, waiting=lambda: line.waits_for(file))
+            session.next(read_changes(changes))
+            step = session.step
+        else:
+            history.begin(transcript, read_record(changes))
+            step = 1
+    if as_json:
+        show_json({"step": step})
+    else:
+        show_lines([("step", str(step))])
