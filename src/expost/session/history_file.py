@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from expost.domains import Attributes, Domain
 from expost.errors import InvalidInput, at, expect
@@ -92,10 +92,11 @@ class HistoryFile:
 
     def _on(self, domain: Domain, *, strict: bool = True) -> _OnDisk:
         with at(os.fspath(self._path), ": "):
-            if not isinstance(domain, Attributes) or not domain.changes:
+            if not domain.changes:
                 raise InvalidInput("nothing changes on this domain; give the value and no history")
             path = followed(self._path, strict=strict)
-        return _OnDisk(domain, path, self._waiting, self._warn)
+        changing = cast("Attributes", domain)  # nothing else changes
+        return _OnDisk(changing, path, self._waiting, self._warn)
 
 
 class _OnDisk(History):
