@@ -113,7 +113,7 @@ def test_a_search_that_goes_on_does_not_begin_anew() -> None:
 
 
 def test_all_searches_of_a_decision_share_some_nodes_unless_a_limit_is_given() -> None:
-    assert xp.Effort().deciding().limit(10, 1.0) == 2_010
+    assert xp.Effort().deciding().limit(10, 1.0) == 1_210
     assert xp.Effort(nodes=7).deciding().limit(0, 1.0) == 7
     assert xp.Effort().within(5).deciding().limit(0, 1.0) == 5
 

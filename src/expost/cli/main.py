@@ -26,7 +26,7 @@ COMMANDS = {
     "loss": "The most that anybody who sees all responses of a subject, or of many, has learned.",
     "decide": "Whether the filter of a transcript would accept one more query.",
     "ask": "Ask one query of the subject of a transcript, and record it.",
-    "next": "Go on to the next step of a subject whose attributes change.",
+    "next": "Go on to the next step of the subject of a transcript.",
     "estimate": "What the answers of many say about a group: means, frequencies, distributions.",
     "explain": "What was asked and answered, what it did to the loss and what it means.",
     "plot": "The loss after each response as a picture.",
