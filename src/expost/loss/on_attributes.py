@@ -30,6 +30,7 @@ from expost.loss.pairs import ToldFrom, exact_spread_apart
 from expost.loss.seen import Seen, enclose, repeated
 from expost.loss.tables import Table, powers_of
 from expost.loss.tied import Tied
+from expost.loss.two_records import two_records
 from expost.numbers import INFINITE, Added, Enclosure, Nats, down
 from expost.numbers.exact_sum import ExactSum
 from expost.queries import About, FiniteLikelihood, PartLikelihood, Query
@@ -151,7 +152,13 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         return Seen(highs, lows, self._error, self._loss, apart, together)
 
     def most_apart(self, effort: Effort) -> Apart | None:
-        return None
+        if self.exact_loss == Nats():
+            return None
+        found = two_records(self.domain, self.components)
+        if found is None:
+            return None
+        above, below = map(self.domain.record, found)
+        return Apart(above, below, self.exact_loss.nearest, None)
 
 
 def _asked(query: Query) -> Query:

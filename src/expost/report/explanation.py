@@ -85,7 +85,7 @@ class Explanation:
                 "budget": None if self.guard is None else self.guard.budget.nearest,
                 "used": self.used,
                 **self.replay.course(),
-                "most_apart": apart and {**asdict(apart), "example": apart.others is None},
+                "most_apart": apart and asdict(apart),
             }
         )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from expost.domains import Domain, Value
+from expost.domains import Domain, Record, Value
 from expost.loss.extremes import Apart
 from expost.report.explanation import Explanation, Told
+from expost.report.records import records_text
 from expost.report.words import basic_text, response_text, shown, value_text
 
 __all__ = ["sentences"]
@@ -88,11 +89,14 @@ def _apart(found: Explanation, domain: Domain) -> Iterator[str]:
             else "No value can have given all of these responses."
         )
         return
-    above = _value(apart.likeliest, domain, apart.others and apart.others[0])
-    below = _value(apart.unlikeliest, domain, apart.others and apart.others[1])
+    if isinstance(apart.likeliest, dict) and isinstance(apart.unlikeliest, dict):
+        above, below = records_text(apart.likeliest, apart.unlikeliest)
+    else:
+        above = _value(apart.likeliest, domain, apart.others and apart.others[0])
+        below = _value(apart.unlikeliest, domain, apart.others and apart.others[1])
     if apart.difference == math.inf:
         yield f"Most apart now: the responses are likeliest for {above}, impossible for {below}."
-    elif apart.others is None:
+    elif apart.example:
         yield f"Far apart now, for example: the responses are {_times(apart)} as likely at {above}"
         yield f"as at {below}."
     else:
@@ -102,7 +106,8 @@ def _apart(found: Explanation, domain: Domain) -> Iterator[str]:
         )
 
 
-def _value(value: Value, domain: Domain, others: int | None) -> str:
+def _value(value: Value | Record, domain: Domain, others: int | None) -> str:
+    assert not isinstance(value, dict), "of records there are two"
     text = value_text(value, domain)
     return f"{text} (and {others:,} more)" if others else text
 
