@@ -8,24 +8,33 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
-from expost.domains import Attributes, Variable
+from expost.domains import Attributes, Record, Variable
 from expost.loss.component import Component
 from expost.loss.exact_elimination import Found
 from expost.loss.tables import Table, rank
 from expost.numbers.exact_sum import ExactSum
 
-__all__ = ["two_records"]
+__all__ = ["TwoRecords", "two_records"]
 
 
-def two_records(domain: Attributes, components: Sequence[Component]) -> tuple[Found, Found] | None:
-    """A record for which the responses are likeliest, and one for which they are least likely.
+@dataclass(frozen=True, slots=True)
+class TwoRecords:
+    """A record for which the responses are likeliest, and one for which they are least likely."""
 
-    None if no record can have given them.
-    """
+    likeliest: Record
+    unlikeliest: Record
+    ratio: Fraction
+    """The likelihood of the second over that of the first, exactly; 0 if it is ruled out."""
+
+
+def two_records(domain: Attributes, components: Sequence[Component]) -> TwoRecords | None:
+    """The two records that are most apart; None if no record can have given the responses."""
     if any(part.extremes[0] == -math.inf for part in components):
         return None
     likeliest: Found = {}
@@ -33,12 +42,14 @@ def two_records(domain: Attributes, components: Sequence[Component]) -> tuple[Fo
         likeliest |= part.extreme(1)
     ruled_out = _ruled_out(domain, components, likeliest)
     if ruled_out is not None:
-        return likeliest, ruled_out
+        return TwoRecords(domain.record(likeliest), domain.record(ruled_out), Fraction(0))
     unlikeliest: Found = {}
     for part in components:
         own = {variable: likeliest[variable] for variable in part.sizes}
         unlikeliest |= _closer(domain, part, part.extreme(-1), own)
-    return likeliest, unlikeliest
+    tables = [table for part in components for table in part.tables]
+    ratio = _ratio(tables, unlikeliest, likeliest).ratio
+    return TwoRecords(domain.record(likeliest), domain.record(unlikeliest), ratio)
 
 
 def _closer(domain: Attributes, part: Component, found: Found, other: Found) -> Found:
@@ -49,7 +60,7 @@ def _closer(domain: Attributes, part: Component, found: Found, other: Found) -> 
         if closer == found:
             continue
         touched = [table for table in part.tables if not changed.keys().isdisjoint(table.variables)]
-        if _alike(touched, found, closer) and _allowed(domain, closer):
+        if _ratio(touched, found, closer).sign == 0 and _allowed(domain, closer):
             found = closer
     return found
 
@@ -62,13 +73,13 @@ def _groups(part: Component) -> Iterator[list[Variable]]:
     yield from ([variable] for variable in part.sizes)
 
 
-def _alike(tables: Sequence[Table], first: Found, second: Found) -> bool:
-    """Whether these tables are as likely at one combination as at the other, exactly."""
+def _ratio(tables: Sequence[Table], first: Found, second: Found) -> ExactSum:
+    """How much likelier these tables are at one combination than at another, exactly."""
     powers: Counter[int] = Counter()
     for table in tables:
         powers.update(table.at(first))
         powers.subtract(table.at(second))
-    return ExactSum.product(powers).sign == 0
+    return ExactSum.product(powers)
 
 
 def _ruled_out(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from expost.domains import Domain, Record, Value
+from expost.domains import Domain, Record, Value, some
 from expost.loss.extremes import Apart
 from expost.report.explanation import Explanation, Told
 from expost.report.records import records_text
@@ -35,6 +35,7 @@ def sentences(found: Explanation) -> Iterator[str]:
         peak = shown(found.replay.peak)
         if peak != shown(found.loss):
             yield f"Somebody who saw only the first ones has learned at most {peak}, the peak."
+        yield from _parts(found)
     yield from _budget(found)
     if n:
         yield from _apart(found, domain)
@@ -55,6 +56,16 @@ def _table(found: Explanation, domain: Domain) -> Iterator[str]:
 def _row(step: Told, domain: Domain) -> tuple[str, str, str, str, str]:
     response = response_text(step.exchange.response, step.exchange.query, domain)
     return f"{step.number}.", step.asked, response, shown(step.loss), _CHANGES[step.change]
+
+
+def _parts(found: Explanation) -> Iterator[str]:
+    if len(found.parts) > 1:
+        largest = sorted(found.parts, key=lambda part: part.loss.upper, reverse=True)
+        each = [f"{' with '.join(part.names)} {shown(part.loss)}" for part in largest]
+        yield (
+            "Answers about different attributes do not cancel, and their losses add up: "
+            f"{some(each)}."
+        )
 
 
 def _budget(found: Explanation) -> Iterator[str]:
