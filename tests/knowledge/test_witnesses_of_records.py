@@ -40,7 +40,7 @@ def test_a_witness_over_attributes_is_ruled_out_where_the_loss_is_infinite() -> 
     transcript = xp.Transcript(domain).answered(sure.about("b"), 0)
     found = witness(transcript, 1)
     assert (found.likeliest, found.unlikeliest) == ({"b": "x"}, {"b": "y"})
-    assert (found.before, found.after) == (Fraction(1, 2), 0)
+    assert (found.before, found.after) == (Fraction(1, 2), Fraction(0))
     assert found.loss.is_infinite
     assert found.gain.upper == -math.inf
     never = xp.channel([["0", "1"], ["1/2", "1/2"]])

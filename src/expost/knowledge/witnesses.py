@@ -11,14 +11,14 @@ from typing import Any
 from expost.domains import Attributes, Box, FiniteSet, Record, Value
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import plain
-from expost.knowledge.belief import Belief, confidence, exact_likelihoods
+from expost.knowledge.belief import Belief, exact_likelihoods
 from expost.knowledge.gain import nats_of
 from expost.knowledge.statement import Statement
 from expost.loss.extremes import exact_ratio
 from expost.loss.on_attributes import AttributesLogLikelihood
 from expost.loss.on_box import BoxLogLikelihood
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, exact, positive
-from expost.queries import Query, check_query
+from expost.queries import About, Query, check_query
 from expost.queries.likelihood import BySufficientTerms, FiniteLikelihood
 from expost.queries.values.pairwise import Pairwise
 from expost.solver import Effort
@@ -164,18 +164,20 @@ def _between(
         unlikeliest=values[bottom],
         belief=belief,
         statement=statement,
-        before=confidence(belief, statement),
-        after=confidence(belief.given(likelihoods), statement),
+        before=belief.confidence(statement),
+        after=belief.given(likelihoods).confidence(statement),
         loss=loss,
     )
 
 
-def broken_limit(query: Query, domain: FiniteSet, epsilon: ExactLike) -> Witness | None:
+def broken_limit(
+    query: Query, domain: FiniteSet | Attributes, epsilon: ExactLike
+) -> Witness | None:
     """Find a belief and a statement that gain more than ``epsilon`` from a response, if any do.
 
     The ``response`` of the result changes the confidence in its ``statement`` by more than a
     factor of e^epsilon. Such a witness exists if and only if the query is not epsilon-LDP.
-    (Paper, Theorem 3.2.)
+    (Paper, Theorem 3.2.) Of attributes it is about the part that the query sees.
 
     >>> import expost as xp
     >>> smokes = xp.FiniteSet(["no", "yes"])
@@ -184,7 +186,9 @@ def broken_limit(query: Query, domain: FiniteSet, epsilon: ExactLike) -> Witness
     (True, True)
     """
     check_query(query)
-    expect(domain, FiniteSet, "a FiniteSet")
+    expect(domain, FiniteSet | Attributes, "a FiniteSet or Attributes")
+    if isinstance(domain, Attributes):
+        domain, query = query.on(domain).part, query.query if isinstance(query, About) else query
     with at("epsilon"):
         limit = Nats(exact(epsilon))
         if limit < Nats():
