@@ -44,7 +44,7 @@ def test_what_is_about_several_parts_is_refused_in_one_line() -> None:
     with pytest.raises(InvalidInput, match="and there are none"):
         leakage.capacity(GOAL, xp.Transcript(PERSON))
     belief: Belief = RecordBelief(PERSON)  # type: ignore[assignment]
-    with pytest.raises(InvalidInput, match=r"belief\.marginal\(…\) is one about a part"):
+    with pytest.raises(InvalidInput, match=r"of records, belief\.marginal\(…\) about a part"):
         leakage.vulnerability(belief, GOAL)
 
 

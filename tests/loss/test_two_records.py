@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 
 import expost as xp
 from expost.loss.extremes import Apart
+from expost.loss.on_set import SetLogLikelihood
+from expost.numbers import UNIT
 from expost.solver import Effort
 from support.records import likelihoods, listed, matching, some_records
 
@@ -100,6 +103,34 @@ def test_a_history_that_is_made_more_alike_still_keeps_within_its_changes() -> N
             other = "no" if answer == "yes" else "yes"
             transcript = transcript.add(TRUTH.about("smokes", at=step), other)
         check(transcript, steps)
+
+
+def test_a_history_that_is_ruled_out_keeps_within_its_changes() -> None:
+    domain = xp.Attributes(smokes=xp.changing(["no", "yes"], times=0))
+    sure = xp.channel([["0", "1"], ["1/2", "1/2"]])
+    transcript = (
+        xp.Transcript(domain)
+        .add(TRUTH.about("smokes", at=1), "yes")
+        .answered(sure.about("smokes", at=2), 0)
+    )
+    found = most_apart(transcript)
+    assert found is not None
+    assert found.likeliest == {"smokes": {1: "yes", 2: "yes"}}
+    assert found.unlikeliest == {"smokes": {1: "no", 2: "no"}}
+    assert found.difference == math.inf
+
+
+def test_the_error_counts_values_that_are_far_below_but_not_ruled_out() -> None:
+    """Where some value is impossible, sums of the others still round."""
+    domain = xp.FiniteSet(["a", "b", "c", "d"])
+    rows = [["4/9", "1/9", "4/9"], ["1/9", "4/9", "4/9"], ["1/9", "1/9", "7/9"], ["0", "0", "1"]]
+    query, total = xp.channel(rows), SetLogLikelihood.flat(domain)
+    rounded = 0.0
+    for number in range(200):
+        total = total.add(query, number % 2)
+        rounded += UNIT * abs(float(total.values[2]))
+    assert abs(total.values[0]) < 1 < 100 < -total.values[2]
+    assert total.error >= rounded
 
 
 def test_nothing_is_apart_where_answers_cancel() -> None:

@@ -109,3 +109,33 @@ def test_long_differences_are_cut_and_runs_of_steps_are_joined() -> None:
     assert records_text({"n": first["n"]}, {"n": second["n"]}) == (
         "n=a at steps 1 to 2", "n=b at steps 1 to 2, all else alike"
     )  # fmt: skip
+
+
+def test_shares_largest_epsilons_comparisons_and_cards_are_those_of_the_same_finite_set() -> None:
+    values, guard = ["a", "b", "c"], xp.BayesianFilter(epsilon=2)
+    person = xp.Attributes(other=[0, 1], value=xp.changing(values, times=0))
+    plain = xp.FiniteSet(values)
+    records, singles = xp.Transcript(person, guard), xp.Transcript(plain, guard)
+    for step, answer in enumerate(["a", "a", "b", "a"]):
+        records = records.add(TRUTH.about("value", at=step), answer)
+        singles = singles.add(TRUTH, answer)
+    pairs = [(records, TRUTH.about("value", at=9)), (singles, TRUTH)]
+    found = []
+    for transcript, query in pairs:
+        odometer, replay = xp.Odometer(transcript), xp.replay(transcript)
+        decision = guard.decide(odometer, query)
+        found.append(
+            (
+                odometer.exact_loss,
+                odometer.log_likelihood.utilization(odometer.loss),
+                odometer.log_likelihood.utilization_of(query),
+                decision.accepted,
+                decision.largest_epsilon,
+                replay.kept,
+                replay.first_refused,
+                xp.report.compare(odometer).tree(),
+            )
+        )
+        for shown in (transcript, odometer, replay, decision):
+            assert "<table>" in shown._repr_html_()
+    assert found[0] == found[1]

@@ -69,7 +69,7 @@ class Belief:
         >>> Belief.uniform(FiniteSet(["never", "sometimes", "often"])).probability("often")
         Fraction(1, 3)
         """
-        expect(domain, FiniteSet, "a FiniteSet; RecordBelief is for Attributes")
+        expect(domain, FiniteSet, "a FiniteSet (RecordBelief is for Attributes)")
         return cls.from_weights(domain, [1] * len(domain))
 
     @classmethod
@@ -208,7 +208,7 @@ def _set(belief: Belief, domain: FiniteSet, weights: Sequence[int]) -> None:
 
 def _entries(domain: FiniteSet, given: Any, place: str) -> tuple[list[Fraction], bool]:
     """A number for every value, and whether some of them were floats."""
-    expect(domain, FiniteSet, "a FiniteSet; RecordBelief is for Attributes")
+    expect(domain, FiniteSet, "a FiniteSet (RecordBelief is for Attributes)")
     with at(place):
         if isinstance(given, Mapping):
             result = [Fraction(0)] * len(domain)

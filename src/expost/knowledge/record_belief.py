@@ -68,7 +68,7 @@ class RecordBelief:
         *,
         steps: Iterable[int] = (),
     ) -> None:
-        expect(domain, Attributes, "Attributes; Belief is for a FiniteSet")
+        expect(domain, Attributes, "Attributes (Belief is for a FiniteSet)")
         with at("steps"):
             known = tuple(sorted(set(each(steps, whole))))
         with at("tables"):

@@ -266,7 +266,7 @@ def _asked(query: Query) -> Query:
 
 
 def _guesses(belief: Belief, gain: Gain) -> Guesses:
-    expect(belief, Belief, "a Belief; of records, belief.marginal(…) is one about a part")
+    expect(belief, Belief, "a belief (of records, belief.marginal(…) about a part)")
     expect(gain, Gain, "a gain function, such as Identity()")
     return gain.on(belief.domain)
 
