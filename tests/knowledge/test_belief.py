@@ -151,7 +151,7 @@ def test_an_update_needs_the_same_domain() -> None:
         xp.knowledge.Belief.uniform(THREE).updated(other)
     with pytest.raises(xp.InvalidInput, match="must be a transcript, not int"):
         xp.knowledge.Belief.uniform(THREE).updated(3)  # type: ignore[arg-type]
-    with pytest.raises(xp.InvalidInput, match="need a finite domain, not a box"):
+    with pytest.raises(xp.InvalidInput, match="need a finite set, not records or a box"):
         exact_likelihoods(xp.Transcript(xp.Box(age=(0, 1))))
 
 

@@ -17,7 +17,7 @@ import expost as xp
 from expost.numbers import Enclosure, Nats
 from expost.queries import About, Query
 
-__all__ = ["Records", "complaints", "some_records"]
+__all__ = ["Records", "complaints", "likelihoods", "listed", "matching", "some_records"]
 
 TINY = Fraction(1, 10**25)
 MOST_LISTED = 300
@@ -160,14 +160,35 @@ def some_about(generator: random.Random, domain: xp.Attributes, steps: Sequence[
     return query.about(*names, at=generator.choice(steps) if changing else None)
 
 
+def likelihoods(transcript: xp.Transcript, records: list[Listed]) -> list[int]:
+    """How likely the responses are for each record, up to a common factor."""
+    domain, weights = transcript.domain, [1] * len(records)
+    assert isinstance(domain, xp.Attributes)
+    for exchange in transcript.exchanges:
+        assert isinstance(exchange.query, About)
+        weights = Places(exchange.query, domain, records).times(weights, exchange.position)
+    return weights
+
+
+def matching(some: Listed, records: list[Listed]) -> list[int]:
+    """Which records have these values, of some of their attributes and at some steps."""
+
+    def has(record: Listed) -> bool:
+        return all(
+            value.items() <= record[name].items()
+            if isinstance(value, dict)
+            else record[name] == value
+            for name, value in some.items()
+        )
+
+    return [place for place, record in enumerate(records) if has(record)]
+
+
 def complaints(case: Records) -> list[str]:
     """What exact arithmetic over all records contradicts: losses, worst cases and decisions."""
     domain, query = case.domain, case.following
     records = listed(domain, case.steps)
-    weights = [1] * len(records)
-    for exchange in case.transcript.exchanges:
-        assert isinstance(exchange.query, About)
-        weights = Places(exchange.query, domain, records).times(weights, exchange.position)
+    weights = likelihoods(case.transcript, records)
     odometer = xp.Odometer(case.transcript)
     loss = Fraction(max(weights), min(weights))
     found = _differs("loss", odometer.exact_loss, odometer.loss, loss)

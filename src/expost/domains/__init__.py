@@ -11,7 +11,7 @@ FiniteSet(11 values)
 Box(age=[10, 100], sex=integers[0, 1])
 """
 
-from expost.domains.attributes import Attribute, Attributes, Part, Variable
+from expost.domains.attributes import Attribute, Attributes, Part, Record, Variable
 from expost.domains.box import Box, by_name
 from expost.domains.changing import Change, changing
 from expost.domains.coordinates import Categories, Integers, Real, Side, categories, integers
@@ -32,6 +32,7 @@ __all__ = [
     "Part",
     "Point",
     "Real",
+    "Record",
     "Scalar",
     "Side",
     "Value",

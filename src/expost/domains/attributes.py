@@ -7,7 +7,7 @@ a :class:`Part` of the record.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,7 +20,7 @@ from expost.domains.finite import FiniteSet, Scalar, Value, coordinates_of, name
 from expost.errors import InvalidInput, at
 from expost.numbers import exact
 
-__all__ = ["MOST_COMBINATIONS", "Attribute", "Attributes", "Part", "Variable"]
+__all__ = ["MOST_COMBINATIONS", "Attribute", "Attributes", "Part", "Record", "Variable"]
 
 MOST_COMBINATIONS = 100_000
 _MOST_ATTRIBUTES = 1_000
@@ -28,6 +28,9 @@ _MOST_KEPT = 1 << 20  # combinations in the parts that are kept for the next que
 
 Variable = tuple[str, int | None]
 """What can vary on its own: an attribute; or one that changes, at a step."""
+
+Record = dict[str, Scalar | dict[int, Scalar]]
+"""The values of some attributes by their names; those of one that changes by step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +205,19 @@ class Attributes:
         pairs = zip(self.kinds, places, strict=True)
         values = [kind.values.values[place] for kind, place in pairs]
         return tuple(value for value in values if not isinstance(value, tuple))
+
+    def record(self, places: Mapping[Variable, int]) -> Record:
+        """The values of some attributes, and at some steps, that are given by their places."""
+        constant: dict[str, Any] = {}
+        by_step: dict[str, dict[int, Any]] = {}
+        for (name, step), place in sorted(places.items(), key=lambda item: item[0][1] or 0):
+            value = self[name].values.values[place]
+            if step is None:
+                constant[name] = value
+            else:
+                by_step.setdefault(name, {})[step] = value
+        found: Record = {**constant, **by_step}
+        return {name: found[name] for name in self.names if name in found}
 
     def asked(self, by: ByKind) -> Any:
         """What this does on such a domain."""

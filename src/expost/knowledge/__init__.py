@@ -4,7 +4,8 @@ A :class:`Belief` says what an observer considers likely, and a :class:`Statemen
 know. :func:`confidence` is how sure the belief makes them of the statement, and
 :func:`knowledge_gain` how much the responses changed that, in nats. It never exceeds the realized
 loss, whatever the belief and the statement; a :func:`witness` shows that the loss can be attained.
-On a box, :class:`Samples` take the place of a belief.
+Over :class:`Attributes` a
+:class:`RecordBelief` is a belief, and on a box :class:`Samples` take its place.
 
 >>> import expost as xp
 >>> from expost.knowledge import Belief, Statement, confidence
@@ -18,16 +19,18 @@ On a box, :class:`Samples` take the place of a belief.
 
 from __future__ import annotations
 
-from expost.knowledge.belief import Belief, confidence
+from expost.knowledge.belief import Belief
 from expost.knowledge.composite import Composite
 from expost.knowledge.gain import (
     allowed_confidence,
+    confidence,
     gain_ratio,
     knowledge_gain,
     learning_limit,
     nats_of,
 )
 from expost.knowledge.priors import load_prior
+from expost.knowledge.record_belief import RecordBelief
 from expost.knowledge.samples import GainEstimate, Samples, estimated_gain
 from expost.knowledge.statement import Statement
 from expost.knowledge.witnesses import Witness, broken_limit, witness
@@ -36,6 +39,7 @@ __all__ = [
     "Belief",
     "Composite",
     "GainEstimate",
+    "RecordBelief",
     "Samples",
     "Statement",
     "Witness",

@@ -7,7 +7,7 @@ exact, whatever the number of responses.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,9 +21,9 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, items
 from expost.knowledge.statement import Statement, read_probability
 from expost.numbers import exact
-from expost.transcript import Transcript
+from expost.transcript import Summand, Transcript
 
-__all__ = ["Belief", "confidence", "exact_likelihoods"]
+__all__ = ["Belief", "exact_likelihoods", "likelihoods_on"]
 
 _MISS = Fraction(1, 10**9)
 """How far from one the sum of probabilities may be if some were given as floats."""
@@ -69,7 +69,7 @@ class Belief:
         >>> Belief.uniform(FiniteSet(["never", "sometimes", "often"])).probability("often")
         Fraction(1, 3)
         """
-        expect(domain, FiniteSet, "a FiniteSet")
+        expect(domain, FiniteSet, "a FiniteSet (RecordBelief is for Attributes)")
         return cls.from_weights(domain, [1] * len(domain))
 
     @classmethod
@@ -139,6 +139,15 @@ class Belief:
             raise InvalidInput("no value that is held possible can have given these responses")
         return Belief.from_weights(self.domain, weights)
 
+    def confidence(self, statement: Statement) -> Fraction:
+        """The probability of a statement, exactly."""
+        expect(statement, Statement, "a Statement")
+        if statement.domain != self.domain:
+            raise InvalidInput("the statement and the belief have different domains")
+        pairs = zip(self.weights, statement.probabilities, strict=True)
+        sure = sum((weight * p for weight, p in pairs if p), start=Fraction(0))
+        return sure / self.total
+
     def check(self, event: Statement, probability: Any, *, given: Statement | None = None) -> None:
         """Refuse the belief if it contradicts what is known: Pr(event), or Pr(event | given).
 
@@ -149,45 +158,28 @@ class Belief:
         """
         with at("probability"):
             known = read_probability(probability)
-        found = confidence(self, event)
+        found = self.confidence(event)
         if given is not None:
             if not (event.is_predicate and given.is_predicate):
                 reason = "a condition needs statements that are true or false of each value"
                 raise InvalidInput(reason)
-            condition = confidence(self, given)
+            condition = self.confidence(given)
             if condition == 0:
                 raise InvalidInput("the belief rules out what is given")
-            found = confidence(self, event & given) / condition
+            found = self.confidence(event & given) / condition
         if found != known:
             raise InvalidInput(f"the belief has {_shown(found, 6)} here, not {_shown(known, 6)}")
 
 
-def confidence(belief: Belief, statement: Statement) -> Fraction:
-    r"""The probability of a statement under a belief, exactly (paper, section 2.2).
-
-    .. math:: Q(f) = \sum_x P[f(x)] \, Q(x)
-
-    >>> import expost as xp
-    >>> from expost.knowledge import Belief, Statement
-    >>> ages = xp.FiniteSet([20, 40, 60])
-    >>> confidence(Belief.uniform(ages), Statement(ages, "value >= 40"))
-    Fraction(2, 3)
-    """
-    expect(belief, Belief, "a Belief")
-    expect(statement, Statement, "a Statement")
-    if belief.domain != statement.domain:
-        raise InvalidInput("the statement and the belief have different domains")
-    pairs = zip(belief.weights, statement.probabilities, strict=True)
-    sure = sum((weight * p for weight, p in pairs if p), start=Fraction(0))
-    return sure / belief.total
-
-
 def exact_likelihoods(transcript: Transcript) -> tuple[int, ...]:
     """Pr(responses | value) of every value of a finite domain, up to a common factor, exactly."""
-    domain = finite(transcript.domain, "exact likelihoods need a finite domain, not a box")
-    factors = [
-        (part.query.on(domain).weights(part.position), part.times) for part in transcript.tally
-    ]
+    domain = finite(transcript.domain, "exact likelihoods need a finite set, not records or a box")
+    return likelihoods_on(domain, transcript.tally)
+
+
+def likelihoods_on(domain: FiniteSet, tally: Iterable[Summand]) -> tuple[int, ...]:
+    """The same of counted responses."""
+    factors = [(part.query.on(domain).weights(part.position), part.times) for part in tally]
     # Values with equal weights throughout share one product, and there are often few such classes.
     label, first = np.zeros(len(domain), dtype=np.intp), np.zeros(1, dtype=np.intp)
     for weights, _ in factors:
@@ -216,7 +208,7 @@ def _set(belief: Belief, domain: FiniteSet, weights: Sequence[int]) -> None:
 
 def _entries(domain: FiniteSet, given: Any, place: str) -> tuple[list[Fraction], bool]:
     """A number for every value, and whether some of them were floats."""
-    expect(domain, FiniteSet, "a FiniteSet")
+    expect(domain, FiniteSet, "a FiniteSet (RecordBelief is for Attributes)")
     with at(place):
         if isinstance(given, Mapping):
             result = [Fraction(0)] * len(domain)

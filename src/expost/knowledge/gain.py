@@ -6,8 +6,9 @@ import math
 from fractions import Fraction
 
 from expost.domains import Domain
-from expost.errors import InvalidInput
-from expost.knowledge.belief import Belief, confidence
+from expost.errors import InvalidInput, expect
+from expost.knowledge.belief import Belief
+from expost.knowledge.record_belief import RecordBelief
 from expost.knowledge.statement import Statement
 from expost.loss.realized import worst_case_loss
 from expost.numbers import Enclosure, Nats, double_above, double_below, scaled_exp
@@ -15,7 +16,9 @@ from expost.queries import Query
 from expost.transcript import Transcript
 
 __all__ = [
+    "AnyBelief",
     "allowed_confidence",
+    "confidence",
     "exp_above",
     "gain_ratio",
     "knowledge_gain",
@@ -23,8 +26,25 @@ __all__ = [
     "nats_of",
 ]
 
+AnyBelief = Belief | RecordBelief
 
-def gain_ratio(belief: Belief, statement: Statement, transcript: Transcript) -> Fraction:
+
+def confidence(belief: AnyBelief, statement: Statement) -> Fraction:
+    r"""The probability of a statement under a belief, exactly (paper, section 2.2).
+
+    .. math:: Q(f) = \sum_x P[f(x)] \, Q(x)
+
+    >>> import expost as xp
+    >>> from expost.knowledge import Belief, Statement
+    >>> ages = xp.FiniteSet([20, 40, 60])
+    >>> confidence(Belief.uniform(ages), Statement(ages, "value >= 40"))
+    Fraction(2, 3)
+    """
+    expect(belief, AnyBelief, "a Belief")
+    return belief.confidence(statement)
+
+
+def gain_ratio(belief: AnyBelief, statement: Statement, transcript: Transcript) -> Fraction:
     r"""The knowledge gain as the paper defines it: an exact ratio (section 2.2).
 
     .. math:: Q(f \mid y) / Q(f)
@@ -43,7 +63,7 @@ def gain_ratio(belief: Belief, statement: Statement, transcript: Transcript) -> 
     return confidence(belief.updated(transcript), statement) / before
 
 
-def knowledge_gain(belief: Belief, statement: Statement, transcript: Transcript) -> Enclosure:
+def knowledge_gain(belief: AnyBelief, statement: Statement, transcript: Transcript) -> Enclosure:
     r"""The knowledge gain in nats: the logarithm of :func:`gain_ratio`, within nearest doubles.
 
     .. math:: \log Q(f \mid y) - \log Q(f)

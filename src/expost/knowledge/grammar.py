@@ -3,7 +3,8 @@
     statement   or of and of not of comparisons, with parentheses
     comparison  a < b, also chained: 30 <= age < 60; texts only with == and !=
     amount      numbers and names with + - * / and parentheses
-    name        of the domain; in backquotes if it is not a plain word: `blood pressure`
+    name        of the domain; in backquotes if it is not a plain word: `blood pressure`;
+                of an attribute that changes, with a step: smokes at 3
     text        in quotes: "north"
 
 There is nothing else: no calls, no attributes, no other names. Numbers are the decimals that a
@@ -16,12 +17,12 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from expost.domains import Categories, Domain, Scalar
+from expost.domains import Attributes, Categories, Domain, Scalar, Value, Variable
 from expost.errors import InvalidInput, at, expect
 from expost.numbers import exact
 
@@ -32,7 +33,9 @@ _DEEPEST = 40
 
 Kind = Literal["truth", "number", "text", "number or text"]
 Exact = int | Fraction | str
-Row = Mapping[str, Exact]
+Key = str | Variable
+"""A name; of an attribute that changes, the name and the step."""
+Row = Mapping[Key, Exact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,10 @@ class Predicate:
 
     text: str
     _run: Callable[[Row], Any]
+    names: tuple[Key, ...]
+    """What it is about: the names that are in it, as often as they differ."""
 
-    def __call__(self, row: Mapping[str, Scalar]) -> bool:
+    def __call__(self, row: Mapping[Any, Scalar]) -> bool:
         """Whether the statement holds if the names have these values."""
         return bool(self._run({name: _as_written(x) for name, x in row.items()}))
 
@@ -52,6 +57,8 @@ class _Column(NamedTuple):
 
     kind: Kind
     labels: frozenset[str] = frozenset()
+    changes: bool | None = None
+    """Of an attribute: whether it has a value at each step."""
 
 
 def names_of(domain: Domain) -> tuple[str, ...]:
@@ -82,11 +89,18 @@ def predicate(text: str, domain: Domain) -> Predicate:
     expect(text, str, "a text such as 'age >= 60'")
     if len(text) > _LONGEST:
         raise InvalidInput(f"is longer than {_LONGEST:,} characters")
-    return Predicate(text, _Parser(text, _columns(domain)).statement())
+    parser = _Parser(text, _columns(domain))
+    run = parser.statement()
+    return Predicate(text, run, tuple(parser.used))
 
 
 def _columns(domain: Domain) -> dict[str, _Column]:
     names = names_of(domain)
+    if isinstance(domain, Attributes):
+        return {
+            name: _of_values(kind.values.values)._replace(changes=kind.change is not None)
+            for name, kind in zip(names, domain.kinds, strict=True)
+        }
     if domain.sides:
         return {
             name: _Column("text", frozenset(side.labels))
@@ -96,12 +110,14 @@ def _columns(domain: Domain) -> dict[str, _Column]:
         }
     if domain.names is not None:
         return dict.fromkeys(names, _Column("number"))
-    labels = frozenset(value for value in domain.values if isinstance(value, str))
+    return {"value": _of_values(domain.values)}
+
+
+def _of_values(values: Sequence[Value]) -> _Column:
+    labels = frozenset(value for value in values if isinstance(value, str))
     if not labels:
-        return {"value": _Column("number")}
-    return {
-        "value": _Column("text" if len(labels) == len(domain.values) else "number or text", labels)
-    }
+        return _Column("number")
+    return _Column("text" if len(labels) == len(values) else "number or text", labels)
 
 
 def _as_written(x: Scalar) -> Exact:
@@ -176,6 +192,7 @@ class _Parser:
 
     def __init__(self, text: str, columns: Mapping[str, _Column]) -> None:
         self._columns = columns
+        self.used: dict[Key, None] = {}
         self._tokens = _tokens(text)
         self._next = 0
         self._depth = 0
@@ -328,8 +345,27 @@ class _Parser:
             known = ", ".join(list(self._columns)[:8])
             _fail(f"unknown name {name[:40]!r}; known here: {known}", token.place)
         self._next += 1
-        kind, labels = self._columns[name]
-        return _Node(kind, operator.itemgetter(name), token.place, labels or None)
+        kind, labels, changes = self._columns[name]
+        step = None if changes is None else self._step(name, token.place, changes=changes)
+        key: Key = name if step is None else (name, step)
+        self.used[key] = None
+        return _Node(kind, operator.itemgetter(key), token.place, labels or None)
+
+    def _step(self, name: str, place: int, *, changes: bool) -> int | None:
+        """The step after the name of an attribute, which is there if and only if it changes."""
+        token = self._token
+        if (token.kind, token.text) != ("name", "at"):
+            if changes:
+                _fail(f"{name} changes from step to step; say at which: {name} at 3", place)
+            return None
+        if not changes:
+            _fail(f"{name} does not change, so it has no steps", token.place)
+        self._next += 1
+        sign = -1 if self._taken("-") else 1
+        if self._token.kind != "number" or not self._token.text.isdigit():
+            _fail(f"a step is an integer, as in {name} at 3", self._token.place)
+        self._next += 1
+        return sign * int(self._tokens[self._next - 1].text)
 
 
 def _quotient(above: Any, below: Any) -> Fraction:

@@ -7,12 +7,15 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from expost.files.canonical import plain
-from expost.knowledge.belief import Belief, confidence
+from expost.knowledge.belief import Belief
 from expost.knowledge.gain import allowed_confidence, nats_of
+from expost.knowledge.record_belief import RecordBelief
 from expost.knowledge.samples import Samples, estimated_gain
 from expost.knowledge.statement import Statement
 from expost.loss.replay import Replay
 from expost.numbers import Enclosure, Nats
+from expost.queries import About
+from expost.transcript import Transcript
 
 __all__ = ["Learned", "learned"]
 
@@ -47,6 +50,8 @@ class Learned:
     It follows from the realized loss instead if there is no budget, if it may not have been kept,
     or if it has a delta, because such a budget bounds no single outcome.
     """
+    assumed: str = ""
+    """Of records: what the prior takes attributes to be that it gives no probabilities of."""
 
     def tree(self) -> dict[str, Any]:
         """What was learned, as JSON."""
@@ -64,22 +69,28 @@ class Learned:
             "first_refused": self.first_refused,
             "peak": self.peak,
         }
+        if self.assumed:
+            shape["assumed"] = self.assumed
         if self.standard_error is not None:
             shape["standard_error"] = self.standard_error
         return plain(shape)
 
 
-def learned(replay: Replay, prior: Belief | Samples, statement: str) -> Learned:
+def learned(replay: Replay, prior: Belief | RecordBelief | Samples, statement: str) -> Learned:
     """How the responses changed the confidence in a statement, under this prior."""
     transcript = replay.odometer.transcript
     gain: float | None
+    assumed = ""
     if isinstance(prior, Samples):
         estimate = estimated_gain(prior, statement, transcript)
         before, after, gain = estimate.before, estimate.after, estimate.gain
         error: float | None = estimate.standard_error
     else:
         claim = Statement(prior.domain, statement)
-        before, exact_after = confidence(prior, claim), confidence(prior.updated(transcript), claim)
+        if isinstance(prior, RecordBelief):
+            prior = prior.over(_steps(transcript, claim))
+            assumed = prior.in_words(_names(transcript, claim))
+        before, exact_after = prior.confidence(claim), prior.updated(transcript).confidence(claim)
         after, gain, error = float(exact_after), None, None
         if before:
             gain = _away_from_zero(nats_of(exact_after / before))
@@ -99,7 +110,22 @@ def learned(replay: Replay, prior: Belief | Samples, statement: str) -> Learned:
         first_refused=replay.first_refused,
         state=state,
         allowed=allowed_confidence(before, limit),
+        assumed=assumed,
     )
+
+
+def _steps(transcript: Transcript, claim: Statement) -> set[int]:
+    """The steps that were asked about, and those that a statement names."""
+    asked = {part.query.step for part in transcript.tally if isinstance(part.query, About)}
+    named = {step for _, step in claim.variables}
+    return {step for step in asked | named if step is not None}
+
+
+def _names(transcript: Transcript, claim: Statement) -> set[str]:
+    """The attributes that were asked about or are named."""
+    queries = [part.query for part in transcript.tally]
+    asked = {name for query in queries if isinstance(query, About) for name in query.names}
+    return asked | {name for name, _ in claim.variables}
 
 
 def _state(replay: Replay) -> State:

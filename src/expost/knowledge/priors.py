@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from expost.domains import Box, Categories, Domain, FiniteSet, finite
+from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Part, some
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import NumberText, number
 from expost.files.regular import read_text
 from expost.knowledge.belief import Belief
 from expost.knowledge.grammar import names_of
+from expost.knowledge.record_belief import RecordBelief
 from expost.knowledge.samples import Samples
 from expost.numbers import exact
 
@@ -26,13 +28,15 @@ _MISS = Fraction(1, 10**9)
 Row = dict[str, str]
 
 
-def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | Samples:
-    """Read a prior from a CSV file: a :class:`Belief` on a finite set, :class:`Samples` on a box.
+def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | RecordBelief | Samples:
+    """Read a prior from a CSV file: a belief on a finite domain, :class:`Samples` on a box.
 
     The file has a column for each coordinate of the domain, called ``value`` on a set without
     names and ``x0``, ``x1``, … on a plain box. Other columns are ignored. On a finite set a row is
-    a value with its ``probability`` or ``count``, and values without a row have probability 0. On
-    a box a row is a sample. An error names the row, counted from 1 below the header.
+    a value with its ``probability`` or ``count``, and values without a row have probability 0. Of
+    :class:`Attributes` there are columns for some of them, and a row is a combination of these; all
+    others are uniform. On a box a row is a sample. An error names the row, counted from 1 below the
+    header.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -48,13 +52,39 @@ def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | Samples
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     with at(os.fspath(path), ": "):
         header, rows = _table(path)
-        for name in names_of(domain):
-            if header.count(name) != 1:
-                state = "is missing" if name not in header else "is there twice"
+        found: Belief | RecordBelief | Samples = domain.asked(_Read(header, rows))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The prior that a table is, by the kind of its domain."""
+
+    header: list[str]
+    rows: list[Row]
+
+    def on_set(self, domain: FiniteSet) -> Belief:
+        self._check(names_of(domain))
+        return _belief(domain, self.header, self.rows)
+
+    def on_attributes(self, domain: Attributes) -> RecordBelief:
+        names = tuple(dict.fromkeys(name for name in self.header if name in domain.names))
+        if not names:
+            raise InvalidInput(f"has no column for any of {some(domain.names)}")
+        self._check(names)
+        belief = _belief(domain.part(names), self.header, self.rows)
+        shares = [Fraction(weight, belief.total) for weight in belief.weights]
+        return RecordBelief(domain, {names: shares})
+
+    def on_box(self, box: Box) -> Samples:
+        self._check(names_of(box))
+        return _samples(box, self.rows)
+
+    def _check(self, names: Sequence[str]) -> None:
+        for name in names:
+            if self.header.count(name) != 1:
+                state = "is missing" if name not in self.header else "is there twice"
                 raise InvalidInput(f"column {name!r} {state}")
-        if isinstance(domain, Box):
-            return _samples(domain, rows)
-        return _belief(finite(domain, "priors over attributes are not known yet"), header, rows)
 
 
 def _table(path: str | os.PathLike[str]) -> tuple[list[str], list[Row]]:
@@ -118,16 +148,22 @@ def _numbered(rows: list[Row]) -> Iterator[tuple[int, Row]]:
 
 
 def _position(domain: FiniteSet, row: Row) -> int:
-    if domain.names is not None:
+    if isinstance(domain, Part):
+        each = zip(domain.sets, domain.about, strict=True)
+        position = domain.place([_locate(values, row[name]) for values, name in each])
+    elif domain.names is not None:
         position = domain.locate([_number(row[name], name) for name in domain.names])
     else:
-        # A text stands for the label, or if there is none for the number that it spells.
-        position = domain.locate(row["value"])
-        if position is None:
-            position = domain.locate(_written(row["value"]))
+        position = _locate(domain, row["value"])
     if position is None:
         raise InvalidInput("is not a value of the domain")
     return position
+
+
+def _locate(values: FiniteSet, cell: str) -> int | None:
+    """A text stands for the label, or if there is none for the number that it spells."""
+    position = values.locate(cell)
+    return values.locate(_written(cell)) if position is None else position
 
 
 def _number(cell: str, name: str) -> int | float:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from expost.domains import FiniteSet
+from expost.domains import Attributes, FiniteSet, Variable, some
+from expost.domains.attributes import MOST_COMBINATIONS
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, items
 from expost.knowledge.grammar import predicate, rows_of
@@ -21,6 +24,9 @@ __all__ = ["Statement", "read_probability"]
 @dataclass(frozen=True, init=False, repr=False)
 class Statement:
     """A statement about a value of a finite domain, which holds with a probability at each value.
+
+    Of :class:`Attributes` it is a text, and about the combinations of the attributes that it names:
+    ``'region == "north" and smokes at 3 == "yes"'``.
 
     ``says`` is one of
 
@@ -39,15 +45,22 @@ class Statement:
     True
     """
 
-    domain: FiniteSet
+    domain: FiniteSet | Attributes
+    variables: tuple[Variable, ...]
+    """Of attributes: those that it names, and at which steps; otherwise empty."""
     probabilities: tuple[Fraction, ...]
-    """Pr(f(x)) for every value, in the order of the domain; only 0 and 1 for a plain predicate."""
+    """Pr(f(x)) for every value, in the order of the domain; only 0 and 1 for a plain predicate.
 
-    def __init__(self, domain: FiniteSet, says: Any) -> None:
-        expect(domain, FiniteSet, "a FiniteSet")
+    Of attributes, for every combination of those that it names, the last one fastest.
+    """
+
+    def __init__(self, domain: FiniteSet | Attributes, says: Any) -> None:
+        expect(domain, FiniteSet | Attributes, "a FiniteSet or Attributes")
         with at("statement", " " if isinstance(says, str) else "."):
-            object.__setattr__(self, "probabilities", tuple(_probabilities(domain, says)))
-        object.__setattr__(self, "domain", domain)
+            if isinstance(domain, Attributes):
+                _set(self, domain, *_about(domain, says))
+            else:
+                _set(self, domain, (), _probabilities(domain, says))
 
     def __repr__(self) -> str:
         size = len(self.probabilities)
@@ -55,17 +68,57 @@ class Statement:
 
     def __invert__(self) -> Statement:
         """The statement that this one is false."""
-        return Statement(self.domain, [1 - p for p in self.probabilities])
+        return self._with([1 - p for p in self.probabilities])
 
     def __and__(self, other: Statement) -> Statement:
-        """Both; what is true with a probability is true independently of the other."""
+        """Both; what is true with a probability is true independently of the other.
+
+        Of attributes both have to be about the same ones; a text joins others with ``and``.
+        """
+        if (self.domain, self.variables) != (other.domain, other.variables):
+            raise InvalidInput("the statements are not about the same; join their texts with and")
         pairs = zip(self.probabilities, other.probabilities, strict=True)
-        return Statement(self.domain, [p * q for p, q in pairs])
+        return self._with([p * q for p, q in pairs])
+
+    def _with(self, probabilities: Sequence[Fraction]) -> Statement:
+        result = Statement.__new__(Statement)
+        _set(result, self.domain, self.variables, probabilities)
+        return result
 
     @property
     def is_predicate(self) -> bool:
         """Whether it is certainly true or certainly false at every value."""
         return all(p in (0, 1) for p in self.probabilities)
+
+
+def _set(
+    statement: Statement,
+    domain: FiniteSet | Attributes,
+    variables: tuple[Variable, ...],
+    probabilities: Sequence[Fraction],
+) -> None:
+    object.__setattr__(statement, "domain", domain)
+    object.__setattr__(statement, "variables", variables)
+    object.__setattr__(statement, "probabilities", tuple(probabilities))
+
+
+def _about(domain: Attributes, says: Any) -> tuple[tuple[Variable, ...], list[Fraction]]:
+    """What a text is about, and whether it holds for each combination of that."""
+    if not isinstance(says, str):
+        raise InvalidInput("about attributes must be a text, such as 'age >= 60'")
+    holds = predicate(says, domain)
+    keys = holds.names
+    variables = tuple((key, None) if isinstance(key, str) else key for key in keys)
+    sets: list[Sequence[Any]] = [domain[name].values.values for name, _ in variables]
+    if not sets:
+        raise InvalidInput("names no attribute")
+    if (size := math.prod(map(len, sets))) > MOST_COMBINATIONS:
+        raise InvalidInput(
+            f"is about {some([name for name, _ in variables])}, which have {size:,} combinations; "
+            f"at most {MOST_COMBINATIONS:,} can be looked at"
+        )
+    rows = (dict(zip(keys, values, strict=True)) for values in product(*sets))
+    return variables, [Fraction(holds(row)) for row in rows]
 
 
 def _probabilities(domain: FiniteSet, says: Any) -> list[Fraction]:

@@ -8,22 +8,25 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from expost.domains import Box, FiniteSet, Value, finite
+from expost.domains import Attributes, Box, FiniteSet, Record, Value
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import plain
-from expost.knowledge.belief import Belief, confidence, exact_likelihoods
+from expost.knowledge.belief import Belief, exact_likelihoods
 from expost.knowledge.gain import nats_of
 from expost.knowledge.statement import Statement
 from expost.loss.extremes import exact_ratio
+from expost.loss.on_attributes import AttributesLogLikelihood
 from expost.loss.on_box import BoxLogLikelihood
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, exact, positive
-from expost.queries import Query, check_query
+from expost.queries import About, Query, check_query
 from expost.queries.likelihood import BySufficientTerms, FiniteLikelihood
 from expost.queries.values.pairwise import Pairwise
 from expost.solver import Effort
 from expost.transcript import Transcript
 
 __all__ = ["Witness", "broken_limit", "witness"]
+
+_IMPOSSIBLE = "no value can have given these responses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +36,9 @@ class Witness:
     :func:`witness` and :func:`broken_limit` return it, and have examples.
     """
 
-    likeliest: Value
+    likeliest: Value | Record
     """A value that makes the responses likeliest."""
-    unlikeliest: Value
+    unlikeliest: Value | Record
     """A value that makes them least likely."""
     belief: Belief
     statement: Statement
@@ -78,8 +81,10 @@ def witness(transcript: Transcript, delta: ExactLike) -> Witness:
 
     and p is the largest of 1/2, 1/3, … that is small enough.
 
-    On a box the two values are the best points that a search finds, and the belief is over them
-    alone. Their exact ratio takes the place of the realized loss, which is at least as large.
+    Of attributes the two values are records, as far as they were asked about, and the belief is
+    over the labels "likeliest" and "unlikeliest". On a box they are the best points that a search
+    finds, and the belief is over them alone. Their exact ratio takes the place of the realized
+    loss, which is at least as large.
 
     If the loss is infinite, the statement is about the unlikeliest value instead: the responses
     rule it out, and the gain is minus infinity. (Paper, Lemma 3.2, where delta is about the ratio
@@ -95,32 +100,55 @@ def witness(transcript: Transcript, delta: ExactLike) -> Witness:
     expect(transcript, Transcript, "a transcript")
     with at("delta"):
         allowed = positive(delta, at_most=10**6)
-    domain = transcript.domain
-    if isinstance(domain, Box):
-        return _on_box(transcript, domain, allowed)
-    values = finite(domain, "a witness over attributes is not known yet")
-    return _between(values, values.values, exact_likelihoods(transcript), allowed)
+    found: Witness = transcript.domain.asked(_Between(transcript, allowed))
+    return found
 
 
-def _on_box(transcript: Transcript, box: Box, allowed: Fraction) -> Witness:
-    """A witness on the two points that the search has found, with the exact weights at them."""
-    above, below = BoxLogLikelihood.of(box, transcript.exchanges).found(Effort())
-    ratio = exact_ratio(transcript.tally, box, above, below)
-    if ratio < 1:
-        above, below, ratio = below, above, 1 / ratio
-    points = list(dict.fromkeys((above, below)))
-    likelihoods = [ratio.numerator, ratio.denominator][: len(points)]
-    domain = FiniteSet(points, names=box.column_names)
-    return _between(domain, [box.value(point) for point in points], likelihoods, allowed)
+@dataclass(frozen=True, slots=True)
+class _Between:
+    """A witness by the kind of its domain."""
+
+    transcript: Transcript
+    allowed: Fraction
+
+    def on_set(self, domain: FiniteSet) -> Witness:
+        likelihoods = exact_likelihoods(self.transcript)
+        return _between(domain, domain.values, likelihoods, self.allowed)
+
+    def on_attributes(self, domain: Attributes) -> Witness:
+        """A witness on two records, traced back from the exact extremes."""
+        total = AttributesLogLikelihood.of(domain, self.transcript.exchanges)
+        found = total.two_records
+        if found is None:
+            raise InvalidInput(_IMPOSSIBLE)
+        records = [found.likeliest, found.unlikeliest]
+        likelihoods = [found.ratio.denominator, found.ratio.numerator]
+        names = FiniteSet(["likeliest", "unlikeliest"])
+        return _between(names, records, likelihoods, self.allowed)
+
+    def on_box(self, box: Box) -> Witness:
+        """A witness on the two points that the search has found, with the exact weights at them."""
+        above, below = BoxLogLikelihood.of(box, self.transcript.exchanges).found(Effort())
+        ratio = exact_ratio(self.transcript.tally, box, above, below)
+        if ratio < 1:
+            above, below, ratio = below, above, 1 / ratio
+        points = list(dict.fromkeys((above, below)))
+        likelihoods = [ratio.numerator, ratio.denominator][: len(points)]
+        domain = FiniteSet(points, names=box.column_names)
+        values = [box.value(point) for point in points]
+        return _between(domain, values, likelihoods, self.allowed)
 
 
 def _between(
-    domain: FiniteSet, values: Sequence[Value], likelihoods: Sequence[int], allowed: Fraction
+    domain: FiniteSet,
+    values: Sequence[Value | Record],
+    likelihoods: Sequence[int],
+    allowed: Fraction,
 ) -> Witness:
     """A witness on the values with the largest and the smallest likelihood."""
     highest, lowest = max(likelihoods), min(likelihoods)
     if highest == 0:
-        raise InvalidInput("no value can have given these responses")
+        raise InvalidInput(_IMPOSSIBLE)
     top, bottom = likelihoods.index(highest), likelihoods.index(lowest)
     loss, about, parts = INFINITE, bottom, 2
     if lowest > 0:
@@ -136,18 +164,20 @@ def _between(
         unlikeliest=values[bottom],
         belief=belief,
         statement=statement,
-        before=confidence(belief, statement),
-        after=confidence(belief.given(likelihoods), statement),
+        before=belief.confidence(statement),
+        after=belief.given(likelihoods).confidence(statement),
         loss=loss,
     )
 
 
-def broken_limit(query: Query, domain: FiniteSet, epsilon: ExactLike) -> Witness | None:
+def broken_limit(
+    query: Query, domain: FiniteSet | Attributes, epsilon: ExactLike
+) -> Witness | None:
     """Find a belief and a statement that gain more than ``epsilon`` from a response, if any do.
 
     The ``response`` of the result changes the confidence in its ``statement`` by more than a
     factor of e^epsilon. Such a witness exists if and only if the query is not epsilon-LDP.
-    (Paper, Theorem 3.2.)
+    (Paper, Theorem 3.2.) Of attributes it is about the part that the query sees.
 
     >>> import expost as xp
     >>> smokes = xp.FiniteSet(["no", "yes"])
@@ -156,7 +186,9 @@ def broken_limit(query: Query, domain: FiniteSet, epsilon: ExactLike) -> Witness
     (True, True)
     """
     check_query(query)
-    expect(domain, FiniteSet, "a FiniteSet")
+    expect(domain, FiniteSet | Attributes, "a FiniteSet or Attributes")
+    if isinstance(domain, Attributes):
+        domain, query = query.on(domain).part, query.query if isinstance(query, About) else query
     with at("epsilon"):
         limit = Nats(exact(epsilon))
         if limit < Nats():

@@ -9,13 +9,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from expost.domains import FiniteSet
+from expost.domains import Attributes, FiniteSet
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import items
-from expost.queries import Query, check_query
+from expost.queries import About, Query, check_query
+from expost.queries.about import common_part
 from expost.queries.lazy import Lazy
 
-__all__ = ["Columns", "columns"]
+__all__ = ["Columns", "columns", "on_part"]
 
 Columns = dict[tuple[int, ...], Fraction]
 """From likelihoods in lowest terms to the factor that makes them probabilities.
@@ -48,6 +49,19 @@ def columns(asked: Query | Sequence[Query], domain: FiniteSet) -> Columns:
                 _add(joint, [a * b for a, b in zip(first, second, strict=True)], share * other)
         result = dict(joint)
     return result
+
+
+def on_part(
+    asked: Query | Sequence[Query], domain: FiniteSet | Attributes
+) -> tuple[Query | Sequence[Query], FiniteSet]:
+    """Queries on a finite set; if they are about a part of records, on that part."""
+    if not isinstance(domain, Attributes):
+        return asked, domain
+    queries = [asked] if isinstance(asked, Query) else items(asked)
+    for query in queries:
+        check_query(query)
+    part = common_part(queries, domain, "leakage is for finite sets")
+    return [query.query for query in queries if isinstance(query, About)], part
 
 
 def _single(query: Query, domain: FiniteSet) -> Columns:

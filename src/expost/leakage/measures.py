@@ -12,16 +12,17 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import overload
 
-from expost.domains import FiniteSet, finite
+from expost.domains import Attributes, FiniteSet, finite
 from expost.errors import InvalidInput, expect
-from expost.knowledge.belief import Belief, exact_likelihoods
-from expost.leakage.channels import columns
+from expost.knowledge.belief import Belief, likelihoods_on
+from expost.leakage.channels import columns, on_part
 from expost.leakage.gains import Gain
 from expost.leakage.guesses import Guesses
 from expost.leakage.search import Limits
 from expost.numbers import Enclosure, Nats
-from expost.queries import Query
-from expost.transcript import Transcript
+from expost.queries import About, Query
+from expost.queries.about import common_part
+from expost.transcript import Summand, Transcript
 
 __all__ = [
     "average_leakage",
@@ -187,7 +188,7 @@ def capacity(gain: Gain, asked: Transcript, *, gap: float = ..., nodes: int = ..
 def capacity(
     gain: Gain,
     asked: Query | Sequence[Query],
-    domain: FiniteSet,
+    domain: FiniteSet | Attributes,
     *,
     gap: float = ...,
     nodes: int = ...,
@@ -195,7 +196,7 @@ def capacity(
 def capacity(
     gain: Gain,
     asked: Transcript | Query | Sequence[Query],
-    domain: FiniteSet | None = None,
+    domain: FiniteSet | Attributes | None = None,
     *,
     gap: float = 0.001,
     nodes: int = 5_000,
@@ -205,7 +206,8 @@ def capacity(
     .. math:: \sup_Q \log V_g(Q \mid y) - \log V_g(Q)
 
     For a transcript, y are its responses. For a query on a ``domain``, y is the worst of its
-    responses. It never exceeds the loss, and bounds what an adversary with this goal can gain.
+    responses. It never exceeds the loss, and bounds what an adversary with this goal can gain. On
+    :class:`Attributes` all queries have to be about one part of a record, and so is the goal.
 
     The result is within the nearest doubles for :class:`Identity` and :class:`Property`. For
     other gains its width is at most ``gap``, unless the search reaches its limit of ``nodes``.
@@ -221,17 +223,17 @@ def capacity(
     expect(gain, Gain, "a gain function, such as Identity()")
     limits = Limits(gap, nodes)
     if isinstance(asked, Transcript):
-        likelihoods = exact_likelihoods(asked)
-        values = finite(asked.domain, "leakage needs a finite domain, not a box")
+        values, likelihoods = _given(asked)
         if not any(likelihoods):
             raise InvalidInput("no value can have given these responses")
         return gain.on(values).capacity([likelihoods], limits)
     if domain is None:
         raise InvalidInput("the capacity of a query needs a domain")
-    return gain.on(domain).capacity(list(columns(asked, domain)), limits)
+    queries, values = on_part(asked, domain)
+    return gain.on(values).capacity(list(columns(queries, values)), limits)
 
 
-def bayes_capacity(query: Query | Sequence[Query], domain: FiniteSet) -> Enclosure:
+def bayes_capacity(query: Query | Sequence[Query], domain: FiniteSet | Attributes) -> Enclosure:
     r"""The largest average leakage under any prior and any gain function, in nats.
 
     .. math:: \log \sum_y \max_x P[y \mid x]
@@ -243,12 +245,28 @@ def bayes_capacity(query: Query | Sequence[Query], domain: FiniteSet) -> Enclosu
     >>> round(bayes_capacity(xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), smokes).upper, 3)
     0.405
     """
-    joint = columns(query, domain)
+    joint = columns(*on_part(query, domain))
     return _log(sum((factor * max(column) for column, factor in joint.items()), start=Fraction(0)))
 
 
+def _given(transcript: Transcript) -> tuple[FiniteSet, tuple[int, ...]]:
+    """The values that responses are about, and how likely these are for each."""
+    domain = transcript.domain
+    if isinstance(domain, Attributes):
+        queries = [part.query for part in transcript.tally]
+        part = common_part(queries, domain, "leakage is for finite sets")
+        tally = [Summand(_asked(s.query), s.position, s.times) for s in transcript.tally]
+        return part, likelihoods_on(part, tally)
+    values = finite(domain, "leakage needs a finite domain, not a box")
+    return values, likelihoods_on(values, transcript.tally)
+
+
+def _asked(query: Query) -> Query:
+    return query.query if isinstance(query, About) else query
+
+
 def _guesses(belief: Belief, gain: Gain) -> Guesses:
-    expect(belief, Belief, "a belief")
+    expect(belief, Belief, "a belief (of records, belief.marginal(…) about a part)")
     expect(gain, Gain, "a gain function, such as Identity()")
     return gain.on(belief.domain)
 

@@ -19,7 +19,7 @@ from expost.domains import Attributes, Part, Variable
 from expost.errors import InvalidInput
 from expost.loss.component import Component, Marginals, sum_error
 from expost.loss.elimination import eliminate, plan
-from expost.loss.exact_elimination import Bases, Exactly, Places, Rows
+from expost.loss.exact_elimination import Bases, Exactly, Found, Places, Rows
 from expost.loss.sweeps import Around, At, Floats, State, Sweep
 from expost.loss.tables import Table, rank
 
@@ -132,7 +132,7 @@ class Chained(Component):
             return At(step, tables[0].signed, tables[0])
         flat = np.zeros((2, *state.values))
         marginals = self._eliminated(tables, front, flat, None, front)
-        return At(step, marginals.sums.sums[-1], _Exactly(marginals, state.values))
+        return At(step, marginals.sums.sums[-1], _Exactly(marginals, front, state.values))
 
     @cached_property
     def _by_step(self) -> dict[int | None, list[Table]]:
@@ -170,11 +170,17 @@ class _Exactly:
     """The exact extremes of what was answered about a step."""
 
     marginals: Marginals
+    front: tuple[Variable, ...]
     sizes: tuple[int, ...]
 
     def rows(self, axes: Sequence[Places], sign: int, bases: Bases) -> Rows:
         places = np.ravel_multi_index(tuple(axes), self.sizes)
         return self.marginals.rows(sign, np.asarray(places), bases)
+
+    def traced(self, places: Sequence[int], sign: int, bases: Bases) -> Found:
+        place = int(np.ravel_multi_index(tuple(places), self.sizes))
+        own = dict(zip(self.front, places, strict=True))
+        return own | self.marginals.traced(sign, place, bases)
 
 
 def _plain(variables: Sequence[Variable]) -> tuple[Variable, ...]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Part, Variable
 from expost.loss.elimination import Sums
-from expost.loss.exact_elimination import Bases, ExactElimination, Exactly, Places, Rows
+from expost.loss.exact_elimination import Bases, ExactElimination, Exactly, Found, Places, Rows
 from expost.loss.tables import Table, rank
 from expost.numbers import UNIT, up
 
@@ -88,6 +88,11 @@ class Component(ABC):
         highest.subtract(lowest)
         return highest
 
+    def extreme(self, sign: int) -> Found:
+        """Where ℓ is largest (sign 1) or smallest (sign -1), exactly, as far as it was asked."""
+        found = self._whole.traced(sign, 0, Bases())
+        return {variable: found[variable] for variable in self.sizes}
+
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
@@ -125,8 +130,14 @@ class Marginals:
 
     def rows(self, sign: int, places: Places, bases: Bases) -> Rows:
         """The exponents of the extremes at some combinations, exactly."""
-        exact = ExactElimination(self.sums, self.sources, self.error, sign, bases)
-        return exact.rows(self.written[places])
+        return self._exactly(sign, bases).rows(self.written[places])
+
+    def traced(self, sign: int, place: int, bases: Bases) -> Found:
+        """Values of all variables that attain the extreme at one combination."""
+        return self._exactly(sign, bases).traced(int(self.written[place]))
+
+    def _exactly(self, sign: int, bases: Bases) -> ExactElimination:
+        return ExactElimination(self.sums, self.sources, self.error, sign, bases)
 
 
 def sum_error(tables: Sequence[Table], more: int) -> float:

@@ -16,14 +16,18 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.domains import Variable
 from expost.loss.elimination import Sums
 from expost.numbers.exact_sum import ExactSum
 
-__all__ = ["Bases", "ExactElimination", "Exactly", "Places", "Rows", "winners"]
+__all__ = ["Bases", "ExactElimination", "Exactly", "Found", "Places", "Rows", "winners"]
 
 Places = NDArray[np.intp]
 Rows = NDArray[np.int64]
 """Exponents: a row for each combination, a column for each base."""
+
+Found = dict[Variable, int]
+"""A combination of some variables, by the places of their values."""
 
 
 @dataclass(eq=False)
@@ -74,6 +78,11 @@ class Exactly(Protocol):
         """
         ...
 
+    def traced(self, places: Sequence[int], sign: int, bases: Bases) -> Found:
+        """One combination, and if a number is itself an extreme, a combination of all variables
+        that attains it."""
+        ...
+
 
 def winners(rows: Rows, groups: Places, sign: int, bases: Bases) -> Places:
     """For each group of rows, numbered from zero, one with the largest (or smallest) product."""
@@ -106,17 +115,39 @@ class ExactElimination:
 
     def rows(self, targets: Places) -> Rows:
         """The exponents of the winners for some combinations of the target."""
-        last = len(self._sums.plan.steps) - 1
-        kept = self._kept(targets)
+        return self._followed(self._kept(targets))[0]
+
+    def traced(self, target: int) -> Found:
+        """A winner for one combination of the target."""
+        plan, kept = self._sums.plan, self._kept(np.array([target]))
+        _, best = self._followed(kept)
+        found: Found = {}
+        entry = {len(plan.steps) - 1: 0}
+        # From the last step to the first: which entry of each has won.
+        for number in reversed(range(len(plan.steps))):
+            step, entries, own = plan.steps[number], kept[number], entry[number]
+            for operand in step.operands:
+                before = operand.number - plan.tables
+                if before >= 0:
+                    sizes = tuple(step.sizes[k] for k in operand.axes)
+                    place = entries.flat(operand.axes, sizes)[own]
+                    entry[before] = int(best[before][kept[before].wanted.searchsorted(place)])
+                elif (table := self._tables[operand.number]) is not None:
+                    places = [int(entries.axes[k][own]) for k in operand.axes]
+                    found.update(table.traced(places, self._sign, self._bases))
+        return found
+
+    def _followed(self, kept: Sequence[_Kept]) -> tuple[Rows, list[Places]]:
+        """The rows of the target, and for every earlier step which entries have won."""
+        *before, last = range(len(kept))
         results: dict[int, tuple[Places, Rows]] = {}
-        for number in range(last + 1):
-            entries = kept[number]
-            rows = self._added(number, entries, results)
-            if number == last:
-                return rows
-            best = winners(rows, entries.groups, self._sign, self._bases)
-            results[self._sums.plan.tables + number] = entries.wanted, rows[best]
-        raise AssertionError("a plan ends with its target")
+        won = []
+        for number in before:
+            rows = self._added(number, kept[number], results)
+            best = winners(rows, kept[number].groups, self._sign, self._bases)
+            results[self._sums.plan.tables + number] = kept[number].wanted, rows[best]
+            won.append(best)
+        return self._added(last, kept[last], results), won
 
     def _kept(self, targets: Places) -> list[_Kept]:
         """From the last step to the first: what can be part of a winner, by the doubles."""

@@ -1,8 +1,8 @@
 """Two values that the responses tell apart most: what a loss means, by example.
 
-Over a finite domain these are the extremes of the log-likelihood. Over a box they are the best
-points that a search has found: the ratio of their likelihoods is exact, from the sampled weights,
-and the loss is at least its logarithm.
+Over a finite domain and of records these are the extremes of the log-likelihood. Over a box they
+are the best points that a search has found: the ratio of their likelihoods is exact, from the
+sampled weights, and the loss is at least its logarithm.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from expost.domains import Box, Point, Value
+from expost.domains import Box, Point, Record, Value
 from expost.queries import BoxLikelihood
 from expost.transcript import Tally
 
@@ -31,12 +31,15 @@ Given = list[tuple[BoxLikelihood, int, int]]
 class Apart:
     """A value for which the responses are likeliest, and one for which they are least likely."""
 
-    likeliest: Value
-    unlikeliest: Value
+    likeliest: Value | Record
+    unlikeliest: Value | Record
     difference: float
     """How far apart their log-likelihoods are, about; infinite if the second is ruled out."""
     others: tuple[int, int] | None
-    """How many other values are as likely as either, as far as doubles can tell; None on a box."""
+    """How many other values are as likely as either, as far as doubles can tell; None if they are
+    not counted, as on a box or of records."""
+    example: bool = False
+    """Whether others may be further apart, because these are what a search has found."""
 
 
 def exact_ratio(tally: Tally, box: Box, above: Point, below: Point) -> Fraction:
@@ -60,7 +63,7 @@ def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> Apart | 
         closer = tuple(above[j] if j in place else x for j, x in enumerate(below))
         if _logs(given, closer) <= low:
             below = closer
-    return Apart(box.value(above), box.value(below), high - low, None)
+    return Apart(box.value(above), box.value(below), high - low, None, example=True)
 
 
 def _given(tally: Tally, box: Box) -> Given:

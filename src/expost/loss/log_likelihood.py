@@ -18,6 +18,7 @@ from expost.loss.extremes import Apart
 from expost.loss.on_attributes import AttributesLogLikelihood
 from expost.loss.on_box import BoxLogLikelihood
 from expost.loss.on_set import SetLogLikelihood
+from expost.loss.shares import PartLoss
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
 from expost.solver import Effort
@@ -86,6 +87,11 @@ class LogLikelihood(Protocol):
 
     def plus_epsilon(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
         """The same before the last of these queries, plus its epsilon."""
+        ...
+
+    @property
+    def by_part(self) -> tuple[PartLoss, ...]:
+        """Of records: the losses about attributes that no question ties together, which add up."""
         ...
 
     def most_apart(self, effort: Effort) -> Apart | None:

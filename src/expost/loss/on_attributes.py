@@ -28,8 +28,10 @@ from expost.loss.exactly import ExactLogLikelihood
 from expost.loss.extremes import Apart
 from expost.loss.pairs import ToldFrom, exact_spread_apart
 from expost.loss.seen import Seen, enclose, repeated
+from expost.loss.shares import PartLoss
 from expost.loss.tables import Table, powers_of
 from expost.loss.tied import Tied
+from expost.loss.two_records import TwoRecords, two_records
 from expost.numbers import INFINITE, Added, Enclosure, Nats, down
 from expost.numbers.exact_sum import ExactSum
 from expost.queries import About, FiniteLikelihood, PartLikelihood, Query
@@ -150,8 +152,29 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         highs, lows = marginals.highs + high, marginals.lows + low
         return Seen(highs, lows, self._error, self._loss, apart, together)
 
+    @property
+    def by_part(self) -> tuple[PartLoss, ...]:
+        found: dict[tuple[str, ...], Enclosure] = {}
+        for part in self.components:
+            names = {name for name, _ in part.sizes}
+            key = tuple(name for name in self.domain.names if name in names)
+            loss = enclose(*part.extremes, part.error)
+            found[key] = found[key] + loss if key in found else loss
+        ordered = sorted(found, key=self.domain.places)
+        return tuple(PartLoss(names, found[names]) for names in ordered)
+
     def most_apart(self, effort: Effort) -> Apart | None:
-        return None
+        if self.exact_loss == Nats():
+            return None
+        found = self.two_records
+        if found is None:
+            return None
+        return Apart(found.likeliest, found.unlikeliest, self.exact_loss.nearest, None)
+
+    @cached_property
+    def two_records(self) -> TwoRecords | None:
+        """Records for which the responses are likeliest and least likely, if any is possible."""
+        return two_records(self.domain, self.components)
 
 
 def _asked(query: Query) -> Query:

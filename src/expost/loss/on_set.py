@@ -27,7 +27,7 @@ from expost.solver import Effort
 from expost.terms.on_set import Term
 from expost.transcript import Exchange, Summand, Tally
 
-__all__ = ["SetLogLikelihood"]
+__all__ = ["SetLogLikelihood", "finite"]
 
 Floats = NDArray[np.float64]
 
@@ -123,11 +123,17 @@ class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
         )
 
 
+def finite(values: Floats) -> Floats:
+    """Those that are not ruled out."""
+    return values[values > -math.inf]
+
+
 def _sum(values: Floats, error: float, term: Term) -> tuple[Floats, float, float, float]:
     """ℓ with one more term: its values, their error, and the largest and the smallest of them."""
     values = values + term.logs
     highest, lowest = float(np.maximum.reduce(values)), float(np.minimum.reduce(values))
-    error = rounded_sum_error(error, term.error, highest, lowest)
+    least = float(finite(values).min(initial=highest)) if lowest == -math.inf else lowest
+    error = rounded_sum_error(error, term.error, highest, least)
     middle = (highest + lowest) / 2
     if math.isfinite(middle) and abs(middle) > 1 + highest - lowest:
         # A common constant says nothing; without it the sums, and so their errors, stay small.

@@ -1,12 +1,21 @@
-"""How much of a whole was used."""
+"""How much of a whole was used, and by what."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from expost.numbers import Enclosure, Nats, down, up
 
-__all__ = ["capped", "part_of", "share_between", "share_of"]
+__all__ = ["PartLoss", "capped", "part_of", "share_between", "share_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class PartLoss:
+    """The loss about some attributes that no question ties to any others: such losses add up."""
+
+    names: tuple[str, ...]
+    loss: Enclosure
 
 
 def share_of(used: Nats, whole: Nats) -> Enclosure:

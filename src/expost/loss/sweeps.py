@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
-from expost.loss.exact_elimination import Bases, Exactly, Places, Rows, winners
+from expost.loss.exact_elimination import Bases, Exactly, Found, Places, Rows, winners
 from expost.loss.moves import Counted, Move, Within
 from expost.queries.words import listed
 
@@ -116,6 +116,10 @@ class _Stage:
     after: Floats
 
 
+_Leg = tuple[At | None, Places, Places]
+"""A step, with its states twice; or a move: whose source, and which of the next states that is."""
+
+
 @dataclass(frozen=True, eq=False)
 class Sweep:
     """The largest sums over all steps on one side up to some step, for every state at that step."""
@@ -148,8 +152,26 @@ class Sweep:
 
     def rows(self, step: int, states: Places, sign: int, bases: Bases, error: float) -> Rows:
         """The exponents of the exact winners for some states at another step."""
-        # From this step to the farthest one: which states can lead to a winner, by the doubles.
-        way: list[tuple[At | None, Places, Places]] = []
+        return self._followed(self._way(step, states, sign, error), sign, bases)[0]
+
+    def traced(self, step: int, state: int, sign: int, bases: Bases, error: float) -> Found:
+        """A winner for one state at another step: the values at all steps of the sweep."""
+        way = self._way(step, np.array([state]), sign, error)
+        _, won = self._followed(way, sign, bases)
+        found: Found = {}
+        own = 0
+        for (at, states, where), best in zip(way, won, strict=True):
+            if at is None:
+                own = int(where[best[own]])
+            else:
+                value = int(states[own]) // math.prod(self.state.counters)
+                places = [int(k) for k in np.unravel_index(value, self.state.values)]
+                found |= at.exactly.traced(places, sign, bases)
+        return found
+
+    def _way(self, step: int, states: Places, sign: int, error: float) -> list[_Leg]:
+        """From this step to the farthest one: what can lead to a winner, by the doubles."""
+        way: list[_Leg] = []
         sweep: Sweep | None = self
         while sweep is not None:
             for stage in reversed(sweep._stages(step)):
@@ -157,20 +179,26 @@ class Sweep:
                 way.append((None, whose, where))
             way.append((sweep.at, states, states))
             step, sweep = sweep.at.step, sweep.farther
-        # And back, with exact sums.
-        rows = np.zeros((len(states), 0), dtype=np.int64)
+        return way
+
+    def _followed(self, way: Sequence[_Leg], sign: int, bases: Bases) -> tuple[Rows, list[Places]]:
+        """And back, with exact sums: the rows at this step, and which sources have won."""
+        rows = np.zeros((len(way[-1][1]), 0), dtype=np.int64)
+        won: list[Places] = []
         for at, whose, where in reversed(way):
             if at is None:
                 rows = rows[where]
-                rows = rows[winners(rows, whose, sign, bases)]
+                won.append(winners(rows, whose, sign, bases))
+                rows = rows[won[-1]]
             else:
+                won.append(whose)
                 values, which = np.unique(
                     whose // math.prod(self.state.counters), return_inverse=True
                 )
                 axes = np.unravel_index(values, self.state.values)
                 own = at.exactly.rows(axes, sign, bases)[which]
                 rows = bases.total([rows, own], len(whose))
-        return rows
+        return rows, won[::-1]
 
 
 def _sources(
@@ -213,19 +241,32 @@ class Around:
 
     def rows(self, axes: Sequence[Places], sign: int, bases: Bases) -> Rows:
         """The exponents of the exact winners for some combinations of values."""
-        splits = math.prod(self.state.counters)
         values = np.ravel_multi_index(tuple(axes), self.state.values)
+        total, best, _ = self._split(np.asarray(values), sign, bases)
+        return total[best]
+
+    def traced(self, places: Sequence[int], sign: int, bases: Bases) -> Found:
+        """One combination of values, and a winner for it at all other steps."""
+        value = np.ravel_multi_index(tuple(places), self.state.values)
+        _, (best,), sides = self._split(np.array([value]), sign, bases)
+        found = dict(zip(self.state.front(self.step), places, strict=True))
+        for sweep, states in sides:
+            found |= sweep.traced(self.step, int(states[best]), sign, bases, self.error)
+        return found
+
+    def _split(
+        self, values: Places, sign: int, bases: Bases
+    ) -> tuple[Rows, Places, list[tuple[Sweep, Places]]]:
+        """What can win, which of it does for each of the values, and its states on both sides."""
+        splits = math.prod(self.state.counters)
         both = self._both[0 if sign > 0 else 1].reshape(-1, splits)[values]
         whose, split = np.nonzero(both >= (both.max(axis=1) - 2 * self.error)[:, None])
         start = values[whose] * splits
         # A flat index that is flipped along all counters counts from the other end.
-        sides = [(self.before, start + split), (self.after, start + splits - 1 - split)]
+        both_sides = [(self.before, start + split), (self.after, start + splits - 1 - split)]
+        sides = [(sweep, states) for sweep, states in both_sides if sweep is not None]
         total = bases.total(
-            [
-                sweep.rows(self.step, states, sign, bases, self.error)
-                for sweep, states in sides
-                if sweep is not None
-            ],
+            [sweep.rows(self.step, states, sign, bases, self.error) for sweep, states in sides],
             len(whose),
         )
-        return total[winners(total, whose, sign, bases)]
+        return total, winners(total, whose, sign, bases), sides

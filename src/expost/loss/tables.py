@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Part, Variable
-from expost.loss.exact_elimination import Bases, Places, Rows
-from expost.loss.on_set import SetLogLikelihood
+from expost.loss.exact_elimination import Bases, Found, Places, Rows
+from expost.loss.on_set import SetLogLikelihood, finite
 from expost.queries import PartLikelihood, Query
 from expost.terms.on_set import Powers
 from expost.transcript import Summand
@@ -77,13 +78,30 @@ class Table:
 
     @property
     def magnitude(self) -> float:
-        """The largest absolute value."""
-        return max(abs(self.on_part.highest), abs(self.on_part.lowest))
+        """The largest absolute value; combinations that are ruled out have none."""
+        lowest = self.on_part.lowest
+        if lowest == -math.inf:
+            return float(np.abs(finite(self.on_part.values)).max(initial=0.0))
+        return max(abs(self.on_part.highest), abs(lowest))
 
     def rows(self, axes: Sequence[Places], sign: int, bases: Bases) -> Rows:
         """The exponents of the exact likelihoods at some combinations."""
         different, which = self.powers(self._places(axes).tolist())
         return bases.matrix(different)[which]
+
+    def traced(self, places: Sequence[int], sign: int, bases: Bases) -> Found:
+        return dict(zip(self.sorted, places, strict=True))
+
+    def at(self, found: Found) -> Counter[int]:
+        """The exact likelihood at a combination, as exponents by their bases."""
+        different, (which,) = self.powers([self.place(found)])
+        return different[which]
+
+    def place(self, found: Found) -> int:
+        """Where a combination is in the part."""
+        place = self.part.place([found[variable] for variable in self.variables])
+        assert place is not None, "every place is there"
+        return place
 
     def _places(self, axes: Sequence[Places]) -> Places:
         """Where combinations are in the part that are given by their places on sorted axes."""

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from expost.domains import Attributes, Box, FiniteSet
+from expost.loss.shares import PartLoss
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
 from expost.transcript import Tally
@@ -36,6 +37,10 @@ class Tallied(Generic[D]):
 
     def _charged_with(self, query: Query, times: int = 1) -> Added:
         return self.charged + Added.of(query.ceiling(self.domain)) * times
+
+    @property
+    def by_part(self) -> tuple[PartLoss, ...]:
+        return ()
 
     @cached_property
     def spent(self) -> Enclosure:

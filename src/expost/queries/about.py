@@ -23,7 +23,7 @@ from expost.sampling import Pmf
 if TYPE_CHECKING:
     pass
 
-__all__ = ["About", "PartLikelihood"]
+__all__ = ["About", "PartLikelihood", "common_part"]
 
 # Reading a file of new questions about ever new combinations must not take much memory.
 _WORK_OF_COMBINATIONS = 16
@@ -124,6 +124,18 @@ class About(Query):
 
     def cumulant(self, domain: Domain, exponent: Fraction) -> float:
         return self.query.cumulant(self.seen(domain), exponent)
+
+
+def common_part(queries: Sequence[Query], domain: Attributes, why: str) -> Part:
+    """The part of a record that all of some queries are about, at one step; or an error."""
+    seen = {query.on(domain).variables: query for query in queries}
+    if len(seen) != 1:
+        told = [listed([n if s is None else f"{n} at {s}" for n, s in each]) for each in seen]
+        found = f"these are about {'; '.join(told[:4])}" if told else "there are none"
+        raise InvalidInput(f"{why}: ask about one part of a record, and {found}")
+    (query,) = seen.values()
+    assert isinstance(query, About), "records are asked about some of their attributes"
+    return query.seen(domain)
 
 
 class PartLikelihood(Likelihood[Sequence[int]]):

@@ -10,7 +10,7 @@ from expost.filters.filter import Filter
 from expost.loss.extremes import Apart
 from expost.loss.odometer import Odometer
 from expost.loss.replay import Replay
-from expost.loss.shares import part_of, share_between
+from expost.loss.shares import PartLoss, part_of, share_between
 from expost.numbers import Enclosure
 from expost.report.words import domain_in_words, query_in_words
 from expost.transcript import Exchange
@@ -69,6 +69,8 @@ class Explanation:
     used: Enclosure | None
     """That, as a share of the budget; above 1 if it was not kept, and more is held."""
     apart: Apart | None
+    parts: tuple[PartLoss, ...]
+    """Of records: the losses about attributes that no question ties together."""
 
     @property
     def guard(self) -> Filter | None:
@@ -81,6 +83,7 @@ class Explanation:
     def tree(self) -> dict[str, Any]:
         """The explanation as JSON."""
         apart = self.apart
+        parts = {"parts": [asdict(part) for part in self.parts]} if self.parts else {}
         return plain(
             {
                 "exchanges": self.exchanges,
@@ -91,7 +94,8 @@ class Explanation:
                 "budget": None if self.guard is None else self.guard.budget.nearest,
                 "used": self.used,
                 **self.replay.course(),
-                "most_apart": apart and {**asdict(apart), "example": apart.others is None},
+                **parts,
+                "most_apart": apart and asdict(apart),
             }
         )
 
@@ -142,6 +146,7 @@ def explain(replay: Replay) -> Explanation:
         held=held,
         used=None if guard is None else share(held, guard.budget.enclosure),
         apart=odometer.log_likelihood.most_apart(odometer.effort),
+        parts=odometer.log_likelihood.by_part,
     )
 
 

@@ -55,6 +55,8 @@ def _reasons(found: Learned) -> Iterator[str]:
         yield "The answers rule some value out, so there are statements that lost everything."
     if shown(found.peak) != shown(found.loss):
         yield f"For somebody who saw only the first ones it is {shown(found.peak)}, the peak."
+    if found.assumed:
+        yield printable(found.assumed)
 
 
 def _signed(gain: float) -> str:

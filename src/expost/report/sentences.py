@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from expost.domains import Domain, Value
+from expost.domains import Domain, Record, Value, some
 from expost.loss.extremes import Apart
 from expost.report.explanation import Explanation, Told
+from expost.report.records import records_text
 from expost.report.words import basic_text, response_text, shown, value_text
 
 __all__ = ["change_text", "closing", "sentences"]
@@ -42,6 +43,7 @@ def closing(found: Explanation) -> Iterator[str]:
         # On a box the search for the peak may have gone further than the one for the loss.
         if peak != shown(found.loss) and found.replay.peak.upper > found.loss.upper:
             yield f"Somebody who saw only the first ones has learned at most {peak}, the peak."
+        yield from _parts(found)
     yield from _budget(found)
     if n:
         yield from _apart(found, domain)
@@ -68,6 +70,16 @@ def change_text(step: Told) -> str:
     """Which way the loss went, and that it did where the digits do not show it."""
     hidden = step.change in ("up", "down") and shown(step.before) == shown(step.loss)
     return _CHANGES[step.change] + (", by less than is shown" if hidden else "")
+
+
+def _parts(found: Explanation) -> Iterator[str]:
+    if len(found.parts) > 1:
+        largest = sorted(found.parts, key=lambda part: part.loss.upper, reverse=True)
+        each = [f"{' with '.join(part.names)} {shown(part.loss)}" for part in largest]
+        yield (
+            "Answers about different attributes do not cancel, and their losses add up: "
+            f"{some(each)}."
+        )
 
 
 def _budget(found: Explanation) -> Iterator[str]:
@@ -102,11 +114,14 @@ def _apart(found: Explanation, domain: Domain) -> Iterator[str]:
             else "No value can have given all of these responses."
         )
         return
-    above = _value(apart.likeliest, domain, apart.others and apart.others[0])
-    below = _value(apart.unlikeliest, domain, apart.others and apart.others[1])
+    if isinstance(apart.likeliest, dict) and isinstance(apart.unlikeliest, dict):
+        above, below = records_text(apart.likeliest, apart.unlikeliest)
+    else:
+        above = _value(apart.likeliest, domain, apart.others and apart.others[0])
+        below = _value(apart.unlikeliest, domain, apart.others and apart.others[1])
     if apart.difference == math.inf:
         yield f"Most apart now: the responses are likeliest for {above}, impossible for {below}."
-    elif apart.others is None:
+    elif apart.example:
         yield f"Far apart now, for example: the responses are {_times(apart)} as likely at {above}"
         yield f"as at {below}."
     else:
@@ -116,7 +131,8 @@ def _apart(found: Explanation, domain: Domain) -> Iterator[str]:
         )
 
 
-def _value(value: Value, domain: Domain, others: int | None) -> str:
+def _value(value: Value | Record, domain: Domain, others: int | None) -> str:
+    assert not isinstance(value, dict), "of records there are two"
     text = value_text(value, domain)
     return f"{text} (and {others:,} more)" if others else text
 

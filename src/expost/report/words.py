@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from expost.domains import Categories, Domain, Integers, Side, Value, by_name
+from expost.domains import Attributes, Categories, Domain, Integers, Side, Value, by_name
 from expost.errors import printable
 from expost.loss.replay import Replay
 from expost.numbers import Enclosure
-from expost.queries import Query, RandomizedResponse
+from expost.queries import About, Query, RandomizedResponse
 from expost.queries.words import listed
+from expost.report.records import record_in_words
 from expost.transcript import Transcript
 
 __all__ = [
@@ -58,6 +59,8 @@ def query_in_words(query: Query, domain: Domain) -> str:
 
 def domain_in_words(domain: Domain) -> str:
     """What a value can be."""
+    if isinstance(domain, Attributes):
+        return record_in_words(domain)
     if domain.sides:
         names = domain.names or [f"[{index}]" for index in range(len(domain.sides))]
         sides = [
@@ -86,6 +89,8 @@ def value_text(value: Value, domain: Domain) -> str:
 
 def response_text(response: Value, query: Query, domain: Domain) -> str:
     """A response on one line."""
+    if isinstance(query, About):
+        return response_text(response, query.query, query.seen(domain))
     if isinstance(query, RandomizedResponse):
         return value_text(response, domain)
     return _cut(", ".join(map(str, response)) if isinstance(response, tuple) else str(response))
