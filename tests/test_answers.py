@@ -151,7 +151,7 @@ def test_a_text_that_could_be_two_responses_is_refused() -> None:
 @pytest.mark.parametrize(
     ("domain", "queries", "table", "message"),
     [
-        ([1], QUERIES, TABLE, "domain: must be a FiniteSet or a Box, not list"),
+        ([1], QUERIES, TABLE, "domain: must be a FiniteSet, Attributes or a Box, not list"),
         (BOX, [], TABLE, "queries: must be queries by their ids, not list"),
         (BOX, {}, TABLE, "queries: must not be empty"),
         (BOX, {1: QUERIES["old"]}, TABLE, "queries: must be known by texts, not int"),
@@ -255,5 +255,7 @@ def test_pairs_are_answers_of_a_subject_each() -> None:
     assert answers.exchanges.tolist() == [1, 1, 1]
     assert [answers.transcript(i).exchanges[0].query for i in range(3)] == [coin, other, coin]
     assert [answers.transcript(i).exchanges[0].response for i in range(3)] == ["no", 1, "yes"]
-    with pytest.raises(xp.InvalidInput, match=r"^domain: must be a FiniteSet or a Box, for pairs"):
+    with pytest.raises(
+        xp.InvalidInput, match=r"^domain: must be a FiniteSet, Attributes or a Box, for pairs"
+    ):
         xp.Answers.of_pairs(None, [(coin, "no")])  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from expost.domains import Domain, domain_from_json
 from expost.errors import InvalidInput, at, expect
 from expost.files.frames import as_array, column_names
-from expost.files.reading import NumberText, items, members, number, parse
+from expost.files.reading import NumberText, items, members, number, parse, scalar
 from expost.queries import Likelihood, Query, check_query, query_from_json
 from expost.transcript import Transcript, check_version, no_such_response
 
@@ -53,7 +53,9 @@ class Answers:
 
     All queries must be about the same value of a subject, which is in ``domain``. If "smokes" and
     "drinks" were asked over one domain of "no" and "yes", the answers "yes" and "no" would cancel
-    out and the loss would be too small. Such a domain needs a value for each pair.
+    out and the loss would be too small. Facts that are asked about separately are
+    :class:`Attributes`, and queries say which of them they are about. A response about several
+    attributes is a list; in a text, a JSON list.
 
     Say ``complete=False`` if subjects gave responses that are not in the table, for instance to
     other analysts. Estimates then warn that they can be biased, and losses warn that the loss of
@@ -360,15 +362,15 @@ def response_position(likelihood: Likelihood[Any], response: Any) -> int:
 
 
 def written(response: str) -> Any:
-    """The number, or the tuple of numbers, that a text spells; None if it spells neither.
+    """The number, or the tuple of numbers and labels, that a text spells; None if neither.
 
-    >>> written("12"), written("[1, 2]"), written("yes")
-    (12, (1, 2), None)
+    >>> written("12"), written('["north", 34]'), written("yes")
+    (12, ('north', 34), None)
     """
     try:
         value = parse(response)
         if isinstance(value, list):
-            return tuple(number(entry) for entry in value)
+            return tuple(scalar(entry) for entry in value)
         return number(value) if isinstance(value, NumberText) else None
     except InvalidInput:
         return None

@@ -204,7 +204,11 @@ RANDOMIZED = xp.randomized_response(epsilon=1)
         ([0, 1], {"domain": DOMAIN}, "answers: must be Answers"),
         ([(0, 1)], {"domain": DOMAIN}, "answers: must be Answers"),
         ([(RANDOMIZED, 1, 2)], {"domain": DOMAIN}, "answers: must be Answers"),
-        ([(RANDOMIZED, 1)], {}, "domain: must be a FiniteSet or a Box, for pairs do not say"),
+        (
+            [(RANDOMIZED, 1)],
+            {},
+            "domain: must be a FiniteSet, Attributes or a Box, for pairs do not say",
+        ),
         ([(RANDOMIZED, 7)], {"domain": DOMAIN}, "row 1: response: is not a response"),
         ([(RANDOMIZED, 1)], {"domain": DOMAIN, "confidence": 1}, "confidence: must be between"),
         (

@@ -160,7 +160,11 @@ ASKED = xp.Answers(
     [
         (([], ONE_BIT), {"domain": DOMAIN}, "answers: there are none"),
         (("01", ONE_BIT), {"domain": DOMAIN}, "answers: must be a list"),
-        (([0], ONE_BIT), {}, "domain: must be a FiniteSet or a Box, for pairs do not say"),
+        (
+            ([0], ONE_BIT),
+            {},
+            "domain: must be a FiniteSet, Attributes or a Box, for pairs do not say",
+        ),
         (([0], "q"), {"domain": DOMAIN}, "query: must be a query"),
         (([0, 7], ONE_BIT), {"domain": xp.FiniteSet([0, 1])}, "row 2: response: is not a response"),
         ((ASKED, ONE_BIT), {}, "query: must be the id of a query of the answers"),

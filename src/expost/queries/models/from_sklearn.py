@@ -48,7 +48,7 @@ def from_sklearn(
     A model that was fitted on a frame is matched with the domain by name. One that was fitted on
     an array goes by position in a plain box, and elsewhere needs the names of its ``features``.
     """
-    expect(domain, Domain, "a FiniteSet or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     with at("model"):
         prediction = _folded(model)
         first = leader(model)

@@ -53,7 +53,7 @@ def from_statsmodels(
     was fitted on an array goes by position in a plain box, and elsewhere needs the names of its
     ``features``, which are its columns without the constant.
     """
-    expect(domain, Domain, "a FiniteSet or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     with at("results"):
         model = getattr(results, "model", results)
         kind = _kind(model)
