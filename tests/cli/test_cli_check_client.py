@@ -95,7 +95,7 @@ def test_coordinates_have_columns_of_their_own(run: Run) -> None:
         (("right.csv", *OPTIONS, "--confidence", "x"), 'confidence: must be a decimal or "p/q"'),
         (
             ("right.csv", "--query", "claim.json", "--domain", "claim.json"),
-            "claim.json: kind: unknown field; known here: values, points, box",
+            "claim.json: kind: unknown field; known here: values, points, attributes, box",
         ),
         (
             ("right.csv", "--query", "domain.json", "--domain", "domain.json"),

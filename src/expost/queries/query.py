@@ -109,10 +109,6 @@ class Query(ABC):
 
         return About(self, names, at)
 
-    def seen(self, domain: Domain) -> Domain:
-        """What it sees of a domain: all of it, or a part of a record."""
-        return domain
-
     @overload
     def on(self, domain: FiniteSet) -> FiniteLikelihood: ...
     @overload
