@@ -42,6 +42,8 @@ class Attribute:
     def read(cls, given: Any) -> Attribute:
         """An attribute as a person writes it."""
         if isinstance(given, Changing):
+            if isinstance(given.values, Changing):
+                raise InvalidInput("changes already")
             constant = cls.read(given.values)
             given.change.check(constant.values.values)
             return cls(constant.values, constant.integers, given.change)

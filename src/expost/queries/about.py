@@ -36,6 +36,8 @@ def read_about(names: Any, step: Any) -> tuple[tuple[str, ...], int | None]:
         if len(set(result)) < len(result):
             raise InvalidInput("names an attribute twice")
     with at("at"):
+        if isinstance(step, (list, tuple, dict, set, range)):
+            raise InvalidInput("must be one step: a question is never about several of them")
         return result, None if step is None else whole(step)
 
 

@@ -74,7 +74,7 @@ REGIONS = pd.DataFrame({"region": ["n", "s"] * 100})
         ),
         (
             lambda: xp.from_sklearn(ARRAY, PERSON, "1", features=["age", "region"]),
-            "a score needs numbers, and age, region has labels",
+            "a score needs numbers, and there are labels among age, region",
         ),
         (
             lambda: xp.from_sklearn(ARRAY, PERSON, "1", features=["age", "income"]),
