@@ -66,7 +66,7 @@ COMMAND = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTI
 
 
 @pytest.mark.parametrize(
-    "page", ["using.md", "replay.md", "knowledge.md", "clients.md", "compare.md"]
+    "page", ["using.md", "replay.md", "knowledge.md", "clients.md", "compare.md", "records.md"]
 )
 def test_the_commands_of_a_page_print_what_it_says(
     page: str,
