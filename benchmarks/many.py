@@ -2,16 +2,19 @@
 
 Over a finite set the peer adds up, for every subject, the rows of logarithms that belong to the
 responses, and takes the largest sum minus the smallest; rows and indices are ready beforehand, and
-it certifies nothing. For linear queries on a box the peer is the product of responses with the
-logarithms at all corners, which gives the smallest log-likelihood only. Logistic queries have no
-such peer: they are searched, and the peer is to do so subject by subject.
+it certifies nothing. Over records it does that attribute by attribute; along a chain of pairs, and
+from step to step, it is a bare recursion of sums and extremes. For linear queries on a box the
+peer is the product of responses with the logarithms at all corners, which gives the smallest
+log-likelihood only. Logistic queries have no such peer: they are searched, and the peer is to do
+so subject by subject.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from benchmarks.instances import Instance, draw
 from benchmarks.timing import best, once
 
 FINITE_LIMIT = 3.0
+RECORDS_LIMIT = 4.0
 LINEAR_LIMIT = 1.0
 LOGISTIC_LIMIT = 1.1
 
@@ -29,7 +33,7 @@ Codes = NDArray[np.int64]
 
 
 def run() -> bool:
-    return all([_finite(), _linear(), _logistic("steep", 10), _logistic("smooth", 1)])
+    return all([_finite(), *_records(), _linear(), _logistic("steep", 10), _logistic("smooth", 1)])
 
 
 def table(responses: NDArray[Any], keys: list[str]) -> dict[str, Any]:
@@ -70,6 +74,73 @@ def _sums(logs: NDArray[np.float64], rows: Codes) -> NDArray[np.float64]:
         total += logs[column]
     spread: NDArray[np.float64] = total.max(axis=1) - total.min(axis=1)
     return spread
+
+
+def _records(subjects: int = 100_000) -> list[bool]:
+    """Eight attributes asked singly, a chain of seven pairs, and twelve steps with two changes."""
+    names, query = [f"a{i}" for i in range(8)], xp.randomized_response(epsilon="0.5")
+    person = xp.Attributes({name: range(4) for name in names})
+    steps = xp.Attributes(minutes=xp.changing(range(4), times=2))
+    singles: dict[str, xp.queries.Query] = {name: query.about(name) for name in names}
+    pairs = {f"{a}, {b}": query.about(a, b) for a, b in pairwise(names)}
+    weeks = {f"{week}": query.about("minutes", at=week) for week in range(12)}
+    return [
+        _beside("eight attributes asked singly", person, singles, subjects, _each_by_itself),
+        _beside("a chain of seven pairs", person, pairs, subjects, _along_the_chain),
+        _beside(
+            "twelve steps with at most two changes", steps, weeks, subjects, _from_step_to_step
+        ),
+    ]
+
+
+def _beside(
+    what: str,
+    domain: xp.Attributes,
+    queries: Mapping[str, xp.queries.Query],
+    subjects: int,
+    peer: Callable[[list[NDArray[np.float64]]], NDArray[np.float64]],
+) -> bool:
+    generator = np.random.default_rng(1)
+    likelihoods = [query.on(domain) for query in queries.values()]
+    size = len(likelihoods[0].part)
+    given = generator.integers(0, size, (subjects, len(queries)))
+    values = list(likelihoods[0].responses)
+    answered = [values[place] for place in given.ravel().tolist()]
+    rows = {**table(given, list(queries)), "response": answered}
+    answers = xp.Answers(domain, queries, rows)
+    logs = [np.array([each.on_part.term(y).logs for y in range(size)]) for each in likelihoods]
+    bare = best(lambda: peer([own[given[:, k]] for k, own in enumerate(logs)]), runs=5)
+    ours = best(lambda: xp.realized_losses(answers), runs=5)
+    print(f"{subjects:,} subjects, {what}: {1e6 * ours / subjects:.2f} µs a subject")
+    print(f"  certified losses  {ours / bare:5.2f} × the bare recursion (limit {RECORDS_LIMIT:g})")
+    return ours <= RECORDS_LIMIT * bare
+
+
+def _each_by_itself(tables: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.asarray(sum(each.max(axis=1) - each.min(axis=1) for each in tables))
+
+
+def _along_the_chain(tables: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    highs = lows = np.zeros((len(tables[0]), 4))
+    for each in tables:
+        pair = each.reshape(-1, 4, 4)
+        highs = (highs[:, :, None] + pair).max(axis=1)
+        lows = (lows[:, :, None] + pair).min(axis=1)
+    spread: NDArray[np.float64] = highs.max(axis=1) - lows.min(axis=1)
+    return spread
+
+
+def _from_step_to_step(tables: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    ends = []
+    for sign in (1, -1):
+        sums = np.repeat(sign * tables[0][:, :, None], 3, axis=2)
+        for each in tables[1:]:
+            moved = sums.copy()
+            changed = sums[:, :, :-1].max(axis=1, keepdims=True)
+            np.maximum(sums[:, :, 1:], changed, out=moved[:, :, 1:])
+            sums = moved + sign * each[:, :, None]
+        ends.append(sums.max(axis=(1, 2)))
+    return np.asarray(ends[0] + ends[1])
 
 
 def _linear(subjects: int = 10_000) -> bool:

@@ -12,20 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Answers, Subject
-from expost.domains import Box, FiniteSet
+from expost.domains import Attributes, Box, FiniteSet
 from expost.errors import expect
 from expost.files.canonical import plain
 from expost.files.frames import as_lists
+from expost.loss.many_records import record_spreads
 from expost.loss.many_sets import finite_spreads
 from expost.loss.realized import realized_loss, total_charge
 from expost.numbers import Nats
+from expost.queries import Query
 from expost.solver import GAP, Effort
-from expost.terms.on_set import Term
 
 __all__ = ["Losses", "realized_losses"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
+
+Tell = Callable[[int], None]
+"""What is called with the number of subjects done."""
+Given = list[tuple[Query, int]]
+"""Responses, by their positions."""
+_Work = Callable[[Given, Codes, Codes, Tell], tuple[Floats, Floats]]
 
 # The table of all terms over all values takes up to 128 MiB.
 _LARGEST_TABLE = 1 << 24
@@ -110,8 +117,8 @@ def realized_losses(
     """The realized loss of every subject in a table of answers.
 
     It is what :func:`realized_loss` gives for each of their transcripts, but much faster: finite
-    domains, and unclipped linear queries on a box of real coordinates, are worked out all at once,
-    and anything else once per pattern of responses.
+    domains, records, and unclipped linear queries on a box of real coordinates are worked out all
+    at once, and anything else once per pattern of responses.
 
     :func:`load_answers` reads answers from files. ``progress`` is called with the number of
     subjects done and their total.
@@ -137,11 +144,7 @@ def _losses(answers: Answers, effort: Effort, told: Callable[[int, int], None]) 
     def tell(done: int) -> None:
         told(done, len(answers))
 
-    if isinstance(answers.domain, FiniteSet):
-        lower, upper = _on_set(answers, answers.domain, tell)
-    else:
-        assert isinstance(answers.domain, Box)
-        lower, upper = _by_pattern(answers, answers.domain, effort, tell)
+    lower, upper = answers.domain.asked(_Spreads(answers, effort, tell))
     basic = _basic(answers)
     upper = np.maximum(lower, np.minimum(upper, basic))
     exchanges = answers.exchanges
@@ -150,21 +153,55 @@ def _losses(answers: Answers, effort: Effort, told: Callable[[int, int], None]) 
     return Losses(answers.subjects, lower, upper, exchanges, basic)
 
 
-def _on_set(
-    answers: Answers, domain: FiniteSet, tell: Callable[[int], None]
+@dataclass(frozen=True, slots=True)
+class _Spreads:
+    """Lower and upper ends of the losses of all subjects, by the kind of their domain."""
+
+    answers: Answers
+    effort: Effort
+    tell: Tell
+
+    def on_set(self, domain: FiniteSet) -> tuple[Floats, Floats]:
+        def spreads(given: Given, codes: Codes, starts: Codes, tell: Tell) -> tuple[Floats, Floats]:
+            terms = [query.on(domain).term(position) for query, position in given]
+            return finite_spreads(terms, codes, starts, tell)
+
+        return _in_tables(self.answers, lambda query: len(domain), spreads, self.tell)
+
+    def on_attributes(self, domain: Attributes) -> tuple[Floats, Floats]:
+        def spreads(given: Given, codes: Codes, starts: Codes, tell: Tell) -> tuple[Floats, Floats]:
+            seen = [(query.on(domain), position) for query, position in given]
+            return record_spreads(domain, seen, codes, starts, tell)
+
+        return _in_tables(
+            self.answers, lambda query: len(query.on(domain).part), spreads, self.tell
+        )
+
+    def on_box(self, domain: Box) -> tuple[Floats, Floats]:
+        return _by_pattern(self.answers, domain, self.effort, self.tell)
+
+
+def _in_tables(
+    answers: Answers, size: Callable[[Query], int], spreads: _Work, tell: Tell
 ) -> tuple[Floats, Floats]:
-    """Losses on a finite domain, for as many subjects at a time as fit into a table."""
+    """Losses by tables of terms, for as many subjects at a time as fit into them.
 
-    def terms(given: Iterable[int]) -> list[Term]:
-        pairs = (answers.given[code] for code in given)
-        return [answers.queries[key].on(domain).term(place) for key, place in pairs]
+    ``size`` is that of the terms of a query.
+    """
 
-    codes, starts, room = answers.codes, answers.starts, _LARGEST_TABLE // len(domain)
-    if len(answers.given) <= room:
-        return finite_spreads(terms(range(len(answers.given))), codes, starts, tell)
+    def given(own: Iterable[int]) -> Given:
+        pairs = (answers.given[code] for code in own)
+        return [(answers.queries[key], position) for key, position in pairs]
+
+    codes, starts = answers.codes, answers.starts
+    by_query = {key: size(answers.queries[key]) for key in {key for key, _ in answers.given}}
+    sizes = np.array([by_query[key] for key, _ in answers.given])
+    if sizes.sum() <= _LARGEST_TABLE:
+        return spreads(given(range(len(sizes))), codes, starts, tell)
+    until = np.append(0, np.cumsum(sizes[codes]))[starts]
     ends, start = np.empty((2, len(answers))), 0
     while start < len(answers):
-        stop = int(np.searchsorted(starts, starts[start] + room, side="right")) - 1
+        stop = int(np.searchsorted(until, until[start] + _LARGEST_TABLE, side="right")) - 1
         if stop == start:  # the answers of this one subject do not fit into a table
             stop += 1
             loss = realized_loss(answers.transcript_of(codes[starts[start] : starts[stop]]))
@@ -172,9 +209,7 @@ def _on_set(
         else:
             own, places = np.unique(codes[starts[start] : starts[stop]], return_inverse=True)
             since = starts[start : stop + 1] - starts[start]
-            ends[:, start:stop] = finite_spreads(
-                terms(own.tolist()), places, since, lambda _done: None
-            )
+            ends[:, start:stop] = spreads(given(own.tolist()), places, since, lambda _done: None)
         start = stop
         tell(start)
     return ends[0], ends[1]

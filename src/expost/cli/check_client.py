@@ -61,12 +61,13 @@ def command(
     if as_json:
         show_json(check.tree())
     else:
-        show_lines(_lines(check, values))
+        show_lines(_lines(check))
     if check.refuted:
         raise click.exceptions.Exit(1)
 
 
-def _lines(check: ClientCheck, domain: Domain) -> list[tuple[str, str]]:
+def _lines(check: ClientCheck) -> list[tuple[str, str]]:
+    domain = check.domain
     outcome = "refuted" if check.refuted else "not refuted"
     lines = [
         ("claim", outcome),

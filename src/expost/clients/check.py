@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from expost.clients.binomial import largest_share, smallest_share, tail
 from expost.clients.events import Event, events
-from expost.clients.reports import read_reports
+from expost.clients.reports import inputs, read_reports
 from expost.domains import Domain, Value
 from expost.errors import expect
 from expost.files.canonical import plain
@@ -94,6 +94,8 @@ class ClientCheck:
     (False, 100, None)
     """
 
+    domain: Domain
+    """What inputs are values of."""
     confidence: Fraction
     """A client that is as claimed is refuted with probability at most 1 - confidence."""
     reports: int
@@ -147,10 +149,11 @@ def check_client(
     claimed is refuted with probability at most 1 - ``confidence``.
 
     ``table`` is a frame or a mapping of columns with a row per report: ``input`` (or a column for
-    each name of the domain, or ``x0``, ``x1``, … on a plain box) and ``output``. Reports must be
-    independent. Say ``permanent=True`` if the client claims to repeat its response to an input
-    forever. Then a column ``subject`` says whose report it is, a changed response refutes the
-    claim, and only the first report of a subject on an input counts.
+    each name of the domain, or ``x0``, ``x1``, … on a plain box) and ``output``. Of records it has
+    a column for each attribute that the query is about, and perhaps for others, on which responses
+    must not depend. Reports must be independent. Say ``permanent=True`` if the client claims to
+    repeat its response to an input forever. Then a column ``subject`` says whose report it is, a
+    changed response refutes the claim, and only the first report of a subject on an input counts.
 
     >>> import expost as xp
     >>> from expost.clients import check_client
@@ -163,6 +166,8 @@ def check_client(
     check_query(query)
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     level = read_confidence(confidence)
+    query.on(domain)  # what does not fit the domain is said first
+    domain = inputs(query, domain, table)
     likelihood = query.on(domain)
     reports, changed = read_reports(domain, likelihood, table, permanent=permanent)
     values = [domain.value(place) for place in reports]
@@ -171,6 +176,7 @@ def check_client(
     error = double_below((1 - level) / (2 * intervals))
     found = nlargest(_MOST_SHOWN, _contradictions(looked_at, error), key=lambda c: c.clearness)
     return ClientCheck(
+        domain=domain,
         confidence=level,
         reports=sum(counts.total() for counts in reports.values()),
         inputs=len(reports),

@@ -9,13 +9,19 @@ from typing import Any
 import numpy as np
 
 from expost.answers import response_position, written
-from expost.domains import Categories, Domain
+from expost.domains import Attributes, Categories, Domain, Part, some
 from expost.errors import InvalidInput, at
 from expost.files.frames import as_array, column_names
 from expost.files.reading import items
-from expost.queries import Likelihood
+from expost.queries import About, Likelihood, Query
+from expost.queries.lazy import Lazy
 
-__all__ = ["input_columns", "read_reports"]
+__all__ = ["input_columns", "inputs", "read_reports"]
+
+
+_FURTHER = ("output", "subject")
+# Responses that are compared one by one where there are inputs of further attributes.
+_MOST = 1 << 10
 
 
 def input_columns(domain: Domain) -> tuple[str, ...]:
@@ -28,12 +34,31 @@ def input_columns(domain: Domain) -> tuple[str, ...]:
     return domain.called("input")
 
 
+def inputs(query: Query, domain: Domain, table: Any) -> Domain:
+    """What the inputs of a table are values of.
+
+    Of records that is what the query is about, and whatever other attributes have a column: a
+    response must not depend on these.
+    """
+    if not isinstance(query, About) or not isinstance(domain, Attributes):
+        return domain
+    others = {*column_names(table)} - {*query.names, *_FURTHER}
+    part = domain.part((*query.names, *(name for name in domain.names if name in others)))
+    responses = query.on(part).responses
+    more = some(part.about[len(query.names) :])
+    if more and isinstance(responses, Lazy) and responses.size > _MOST:
+        raise InvalidInput(
+            f"{query.kind} has too many responses to look at other attributes; leave out {more}"
+        )
+    return part
+
+
 def read_reports(
     domain: Domain, likelihood: Likelihood[Any], table: Any, *, permanent: bool
 ) -> tuple[dict[Any, Counter[int]], tuple[int, int] | None]:
     """Counts by input and response, and two rows in which a permanent response differs, if any."""
     names = input_columns(domain)
-    further = ["output", "subject"] if permanent else ["output"]
+    further = _FURTHER if permanent else _FURTHER[:1]
     for name in further:
         if name in names:
             raise InvalidInput(f"a coordinate of the domain is called {name!r}, as is a column")
@@ -42,7 +67,7 @@ def read_reports(
         raise InvalidInput("the columns have different lengths")
     if not columns[0]:
         raise InvalidInput("there are no rows")
-    inputs = _each(
+    places = _each(
         zip(*columns[: len(names)], strict=True), "input", lambda row: _place(domain, row)
     )
     outputs = _each(
@@ -53,7 +78,7 @@ def read_reports(
     first: dict[tuple[Any, Any], tuple[int, int]] = {}
     subjects = columns[-1] if permanent else range(len(outputs))
     for row, (subject, place, output) in enumerate(
-        zip(subjects, inputs, outputs, strict=True), start=1
+        zip(subjects, places, outputs, strict=True), start=1
     ):
         earlier = first.setdefault((subject, place), (row, output)) if permanent else (row, output)
         if earlier[0] == row:
@@ -92,6 +117,9 @@ def _each(entries: Iterable[Any], what: str, read: Callable[[Any], Any]) -> list
 
 
 def _place(domain: Domain, row: Sequence[Any]) -> Any:
+    if isinstance(domain, Part) and len(domain.sets) > 1:
+        pairs = zip(domain.sets, row, strict=True)
+        return domain.place([_place(values, [entry]) for values, entry in pairs])
     sides = domain.sides or (None,) * len(row)
     options = [
         [entry, written(entry)]

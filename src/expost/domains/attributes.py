@@ -45,6 +45,8 @@ class Attribute:
     def read(cls, given: Any) -> Attribute:
         """An attribute as a person writes it."""
         if isinstance(given, Changing):
+            if isinstance(given.values, Changing):
+                raise InvalidInput("changes already")
             constant = cls.read(given.values)
             given.change.check(constant.values.values)
             return cls(constant.values, constant.integers, given.change)
@@ -260,6 +262,24 @@ class Part(FiniteSet):
 
     def called(self, alone: str) -> tuple[str, ...]:
         return self.about
+
+    def part(self, about: tuple[str, ...]) -> Part:
+        """What a query sees of it that is about some of its attributes."""
+        for name in about:
+            if name not in self.about:
+                raise InvalidInput(f"there is no attribute {name!r}; there are {some(self.about)}")
+        if about == self.about:
+            return self
+        if about not in self._parts:
+            self._parts[about] = Part(about, [self.sets[self.about.index(name)] for name in about])
+        return self._parts[about]
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, ...], Part]:
+        return {}
+
+    def tree(self) -> dict[str, Any]:
+        raise InvalidInput("a part of a record is no domain of a file; its record is")
 
     def locate(self, value: Any) -> int | None:
         if len(self.sets) == 1:

@@ -93,7 +93,8 @@ class FiniteSet:
             if isinstance(value, str):
                 raise InvalidInput(f"a score needs numbers, and values[{index}] is a label")
             if isinstance(value, tuple) and any(isinstance(x, str) for x in value):
-                raise InvalidInput(f"a score needs numbers, and {some(self.called(''))} has labels")
+                names = some(self.called(""))
+                raise InvalidInput(f"a score needs numbers, and there are labels among {names}")
         rows = np.array(self.values, dtype=np.float64).reshape(len(self), -1)
         columns = np.ascontiguousarray(rows.T)
         columns.setflags(write=False)

@@ -6,8 +6,7 @@ import warnings
 from typing import Any
 
 from expost.answers import Answers
-from expost.domains import FiniteSet
-from expost.domains import finite as listed
+from expost.domains import Attributes, Box, FiniteSet, some
 from expost.errors import InvalidInput
 
 __all__ = ["as_answers", "finite"]
@@ -30,5 +29,19 @@ def as_answers(given: Any, domain: Any) -> Answers:
 
 def finite(answers: Answers) -> FiniteSet:
     """The domain of answers, where it has to be finite."""
-    reason = "must be a finite set: the values of a box cannot be listed"
-    return listed(answers.domain, reason, "domain")
+    domain: FiniteSet = answers.domain.asked(_Finite())
+    return domain
+
+
+class _Finite:
+    """The domain itself, if its values can be listed."""
+
+    def on_set(self, domain: FiniteSet) -> FiniteSet:
+        return domain
+
+    def on_attributes(self, domain: Attributes) -> FiniteSet:
+        known = some(domain.names)
+        raise InvalidInput(f"of which attributes? Take answers.about(…) some of {known}", "domain")
+
+    def on_box(self, domain: Box) -> FiniteSet:
+        raise InvalidInput("must be a finite set: the values of a box cannot be listed", "domain")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from expost.errors import InvalidInput
 from expost.queries import FiniteLikelihood
+from expost.queries.lifted import Lifted
 from expost.queries.values.pairwise import Pairwise
 
 __all__ = ["Decoder", "Inverse", "Noise", "SpokenFor", "decoder", "probabilities"]
@@ -109,6 +110,9 @@ class Inverse:
 
 def decoder(likelihood: FiniteLikelihood) -> Decoder:
     """The decoder of a query on a domain; an error if its responses do not tell values apart."""
+    if isinstance(likelihood, Lifted) and not likelihood.sees_all:
+        seen = ", ".join(likelihood.seen.domain.called(""))
+        raise InvalidInput(f"is about {seen} alone; estimate_distribution takes any mixture")
     chances = likelihood.chances if isinstance(likelihood, Pairwise) else None
     if chances is None:
         return _inverse(likelihood)

@@ -23,6 +23,7 @@ from expost.files.frames import as_lists
 from expost.files.reading import double, each, whole
 from expost.numbers import ExactLike, read_confidence
 from expost.queries import FiniteLikelihood
+from expost.queries.lifted import Lifted
 from expost.queries.values.pairwise import Pairwise
 
 __all__ = ["Distribution", "Intervals", "estimate_distribution"]
@@ -313,21 +314,30 @@ def _basis(
     together = _together(alike, sums)
     possible: list[Floats] = []
     for key in dict.fromkeys(key for key, _ in answers.given):
-        likelihood = answers.queries[key].on(domain)
+        likelihood, where = _seen(answers.queries[key].on(domain))
         if isinstance(likelihood, Pairwise) and likelihood.chances and not likelihood.merging:
             # There may be astronomically many responses, which together tell all values apart.
             if likelihood.epsilon.nearest > _TELLING:
-                return together
+                if len(likelihood.domain) == size:
+                    return together
+                possible += list(np.eye(len(likelihood.domain))[:, where])
             continue
         room = _MOST_POSSIBLE - len(possible)
         possible += [
-            np.exp(_logs(likelihood, y)) for y in range(min(room, len(likelihood.responses)))
+            np.exp(_logs(likelihood, y))[where] for y in range(min(room, len(likelihood.responses)))
         ]
     curved = np.ones((size, size)) + _curvature(table, counts)[np.ix_(alike, alike)]
     if possible:
         curved += _curvature((np.array(possible) @ together) @ together.T, np.ones(len(possible)))
     sizes, directions = np.linalg.eigh(curved)
     return np.asarray(directions[:, sizes > _FLAT * sizes[-1]])
+
+
+def _seen(likelihood: FiniteLikelihood) -> tuple[FiniteLikelihood, Any]:
+    """What a query sees of the values, and where each of them is in that."""
+    if isinstance(likelihood, Lifted):
+        return likelihood.seen, likelihood.where
+    return likelihood, slice(None)
 
 
 def _curvature(rows: Floats, times: Floats) -> Floats:

@@ -12,15 +12,22 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Part, Variable
+from expost.domains import Attributes, Part, Variable
 from expost.loss.elimination import Sums
 from expost.loss.exact_elimination import Bases, ExactElimination, Exactly, Found, Places, Rows
 from expost.loss.tables import Table, rank
 from expost.numbers import UNIT, up
 
-__all__ = ["Component", "Marginals", "sum_error"]
+__all__ = ["Component", "Marginals", "link", "sum_error"]
 
 Floats = NDArray[np.float64]
+
+
+def link(domain: Attributes, variable: Variable) -> Variable:
+    """What stands for a variable in its component: all steps of a limited change are one."""
+    name, _ = variable
+    change = domain[name].change
+    return variable if change is None or not change.limited else (name, None)
 
 
 @dataclass(frozen=True, eq=False)

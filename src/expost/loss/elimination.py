@@ -82,13 +82,16 @@ class Sums:
 
 
 def eliminate(plan: Plan, tables: Sequence[Floats]) -> Sums:
-    """Follow a plan. A table has the axes of its variables in their order, after one for signs."""
+    """Follow a plan. A table has the axes of its variables in their order, after one for signs.
+
+    That first axis may also be for the signs of many subjects, one after the other.
+    """
     operands, sums = list(tables), []
     for step in plan.steps:
         first, *others = step.operands
-        total = operands[first.number].reshape(2, *first.shape)
+        total = operands[first.number].reshape(-1, *first.shape)
         for other in others:
-            total = total + operands[other.number].reshape(2, *other.shape)
+            total = total + operands[other.number].reshape(-1, *other.shape)
         sums.append(total)
         if step.axis is not None:
             operands.append(np.maximum.reduce(total, axis=step.axis + 1))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from expost.domains import Attributes, Part, Variable
 from expost.filters import WorstCase
 from expost.loss.chained import Chained
-from expost.loss.component import Component, Marginals, sum_error
+from expost.loss.component import Component, Marginals, link, sum_error
 from expost.loss.exact import Candidate, signed
 from expost.loss.exact_elimination import Bases, winners
 from expost.loss.exactly import ExactLogLikelihood
@@ -86,10 +86,7 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         return Tied(tables), others
 
     def _link(self, variable: Variable) -> Variable:
-        """What stands for a variable in its component: all steps of a limited change are one."""
-        name, _ = variable
-        change = self.domain[name].change
-        return variable if change is None or not change.limited else (name, None)
+        return link(self.domain, variable)
 
     @property
     def _tables(self) -> list[Table]:

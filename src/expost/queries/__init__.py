@@ -141,5 +141,7 @@ def query_from_json(value: Any) -> Query:
         return kind.from_json(fields)
     with at("about"):
         names = tuple(array(fields.pop("about")))
+    if fields.get("at", 0) is None:
+        raise InvalidInput("must be an integer; leave it out where there is none", "at")
     step = fields.pop("at", None)
     return About(kind.from_json(fields), names, step)

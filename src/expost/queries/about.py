@@ -9,24 +9,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from expost.domains import Attributes, Domain, FiniteSet, Part, Value, Variable, some
 from expost.errors import InvalidInput, at
 from expost.files.reading import each, text, whole
 from expost.numbers import Nats
+from expost.queries.lifted import lifted
 from expost.queries.likelihood import FiniteLikelihood, Likelihood
 from expost.queries.query import Query, Unbiased
 from expost.queries.words import listed
 from expost.sampling import Pmf
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["About", "PartLikelihood", "common_part"]
+__all__ = ["About", "PartLikelihood", "common_part", "read_about"]
 
 # Reading a file of new questions about ever new combinations must not take much memory.
 _WORK_OF_COMBINATIONS = 16
+
+
+def read_about(names: Any, step: Any) -> tuple[tuple[str, ...], int | None]:
+    """What a query is about, as a person writes it: attributes, and perhaps a step."""
+    with at("about"):
+        result = tuple(each(names, text))
+        if not result:
+            raise InvalidInput("must name at least one attribute")
+        if len(set(result)) < len(result):
+            raise InvalidInput("names an attribute twice")
+    with at("at"):
+        if isinstance(step, (list, tuple, dict, set, range)):
+            raise InvalidInput("must be one step: a question is never about several of them")
+        return result, None if step is None else whole(step)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,13 +53,7 @@ class About(Query):
     def __post_init__(self) -> None:
         if isinstance(self.query, About):
             raise InvalidInput(f"is already about {some(self.query.names)}", "about")
-        names = tuple(each(self.names, text))
-        if not names:
-            raise InvalidInput("must name at least one attribute", "about")
-        if len(set(names)) < len(names):
-            raise InvalidInput("names an attribute twice", "about")
-        with at("at"):
-            step = None if self.step is None else whole(self.step)
+        names, step = read_about(self.names, self.step)
         for name, value in (
             ("names", names),
             ("step", step),
@@ -92,7 +98,7 @@ class About(Query):
 
     def seen(self, domain: Domain) -> Part:
         """What it sees of a record, as a finite set."""
-        if not isinstance(domain, Attributes):
+        if not isinstance(domain, (Attributes, Part)):
             raise InvalidInput(
                 "only a domain of attributes can be asked about some of them", "about"
             )
@@ -104,14 +110,18 @@ class About(Query):
         return self.query.work(part) + len(part) // _WORK_OF_COMBINATIONS
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        raise InvalidInput(
-            "a finite set has no attributes; ask about its values as they are", "about"
-        )
+        if not isinstance(domain, Part):
+            raise InvalidInput(
+                "a finite set has no attributes; ask about its values as they are", "about"
+            )
+        part = self.seen(domain)
+        likelihood = self.query.on(part)
+        return likelihood if part is domain else lifted(likelihood, domain)
 
     def on_attributes(self, domain: Attributes) -> PartLikelihood:
-        with at("about"):
-            variables = domain.variables(self.names, self.step)
-        return PartLikelihood(domain, variables, self.query.on(self.seen(domain)))
+        part = self.seen(domain)
+        variables = domain.variables(self.names, self.step)
+        return PartLikelihood(domain, variables, self.query.on(part))
 
     def meaning(self, domain: Domain) -> Unbiased:
         return self.query.meaning(self.seen(domain))

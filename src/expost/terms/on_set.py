@@ -117,6 +117,15 @@ class Term:
         term.error = self.error if both else 0.0
         return term
 
+    def at(self, where: NDArray[np.intp]) -> Term:
+        """The term of values each of which is like one of these, all of which are there."""
+        term = Term.__new__(Term)
+        term.logs = self.logs[where]
+        term.logs.setflags(write=False)
+        term._widest = self._widest
+        term.error = self.error
+        return term
+
     @property
     def loss(self) -> Nats:
         """The loss that this response realizes on its own: log of largest over smallest weight."""

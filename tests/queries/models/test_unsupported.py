@@ -229,7 +229,7 @@ FRAME_MODEL = Ridge().fit(pd.DataFrame(POINTS, columns=NAMES), HOURS)
         (ARRAY_MODEL, xp.Box([(0, 1)]), {}, "weights: 3 weights for 1 coordinates"),
         (ARRAY_MODEL, PLAIN, {"range": (0, 1)}, "range: is for linear queries, and a Logistic"),
         (ARRAY_MODEL, PLAIN, {"clip": True}, "clip: is for linear queries, and a LogisticReg"),
-        (ARRAY_MODEL, 5, {}, "must be a FiniteSet or a Box, not int"),
+        (ARRAY_MODEL, 5, {}, "must be a FiniteSet, Attributes or a Box, not int"),
         (FRAME_MODEL, PLAIN, {}, "features: the model has names for them, and this box has none"),
         (FRAME_MODEL, NAMED, {"features": NAMES}, "features: the model knows its own: age, sex, p"),
         (FRAME_MODEL, xp.Box(age=(1, 2)), {}, "weights.sex: the domain has no such coordinate"),

@@ -47,8 +47,11 @@ def from_sklearn(
 
     A model that was fitted on a frame is matched with the domain by name. One that was fitted on
     an array goes by position in a plain box, and elsewhere needs the names of its ``features``.
+
+    On :class:`Attributes` the features are attributes of numbers, and the query is asked about
+    these: ``from_sklearn(model, person, 1).about("age", "visits")``.
     """
-    expect(domain, Domain, "a FiniteSet or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     with at("model"):
         prediction = _folded(model)
         first = leader(model)

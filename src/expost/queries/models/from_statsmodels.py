@@ -52,8 +52,11 @@ def from_statsmodels(
     the intercept. A formula's ``region[T.north]`` is the weight of a category. A regression that
     was fitted on an array goes by position in a plain box, and elsewhere needs the names of its
     ``features``, which are its columns without the constant.
+
+    On :class:`Attributes` the columns are attributes of numbers, and the query is asked about
+    these: ``from_statsmodels(results, person, 1).about("age", "visits")``.
     """
-    expect(domain, Domain, "a FiniteSet or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     with at("results"):
         model = getattr(results, "model", results)
         kind = _kind(model)

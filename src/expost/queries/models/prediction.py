@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from expost.domains import Categories, Domain
+from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import each, text
 from expost.numbers import ExactLike
@@ -54,8 +54,27 @@ class Prediction:
         else:
             family = logistic if self.kind == "logistic" else probit
             query = family(weights, intercept=intercept, epsilon=epsilon)
-        query.on(domain)  # what does not fit the domain is said now
+        domain.asked(_Fits(query, self.argument))
         return query
+
+
+@dataclass(frozen=True, slots=True)
+class _Fits:
+    """Says now what does not fit the domain, and not when the query is asked."""
+
+    query: Linear | Logistic | Probit
+    argument: str
+
+    def on_set(self, domain: FiniteSet) -> None:
+        self.query.on(domain)
+
+    def on_attributes(self, domain: Attributes) -> None:
+        with at(self.argument):
+            part = domain.part(self.query.score.names or ())
+        self.query.on(part)
+
+    def on_box(self, domain: Box) -> None:
+        self.query.on(domain)
 
 
 def coordinate_names(

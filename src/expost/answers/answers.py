@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Domain, domain_from_json
+from expost.answers.columns import Codes, columns_of, distinct, read_each
+from expost.answers.responses import response_position
+from expost.domains import Attributes, Domain, Part, domain_from_json, some
 from expost.errors import InvalidInput, at, expect
-from expost.files.frames import as_array, column_names
-from expost.files.reading import NumberText, items, members, number, parse
+from expost.files.reading import items, members, parse
 from expost.queries import Likelihood, Query, check_query, query_from_json
-from expost.transcript import Transcript, check_version, no_such_response
+from expost.queries.about import read_about
+from expost.transcript import Transcript, check_version
 
-__all__ = [
-    "COLUMNS",
-    "Answers",
-    "Subject",
-    "queries_from_json",
-    "response_position",
-    "written",
-]
+__all__ = ["Answers", "Subject", "queries_from_json"]
 
 Subject = int | str
 """The name of a subject: a text or an integer, as in the table."""
-
-COLUMNS = ("subject", "query", "response")
-
-Codes = NDArray[np.intp]
-T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -53,7 +43,9 @@ class Answers:
 
     All queries must be about the same value of a subject, which is in ``domain``. If "smokes" and
     "drinks" were asked over one domain of "no" and "yes", the answers "yes" and "no" would cancel
-    out and the loss would be too small. Such a domain needs a value for each pair.
+    out and the loss would be too small. Facts that are asked about separately are
+    :class:`Attributes`, and queries say which of them they are about. A response about several
+    attributes is a list; in a text, a JSON list.
 
     Say ``complete=False`` if subjects gave responses that are not in the table, for instance to
     other analysts. Estimates then warn that they can be biased, and losses warn that the loss of
@@ -95,16 +87,16 @@ class Answers:
         with at("complete"):
             expect(complete, bool, "True or False")
         likelihoods = _likelihoods(domain, queries)
-        subject_column, query_column, response_column = _columns(table)
-        of_row, subjects = _read(subject_column, _subject, "subject")
-        asked, keys = _read(query_column, partial(_key, likelihoods=likelihoods), "query")
-        answered, responses = _distinct(response_column, "response")
+        subject_column, query_column, response_column = columns_of(table)
+        of_row, subjects = read_each(subject_column, _subject, "subject")
+        asked, keys = read_each(query_column, partial(_key, likelihoods=likelihoods), "query")
+        answered, responses = distinct(response_column, "response")
 
         def response_of(pair: int) -> tuple[str, int]:
             key, response = keys[pair // len(responses)], responses[pair % len(responses)]
             return key, response_position(likelihoods[key], response)
 
-        codes, given = _read(asked * len(responses) + answered, response_of, "response")
+        codes, given = read_each(asked * len(responses) + answered, response_of, "response")
         rank = {key: place for place, key in enumerate(likelihoods)}
         order = sorted(range(len(given)), key=lambda code: (rank[given[code][0]], given[code][1]))
         codes = np.argsort(order)[codes]
@@ -112,26 +104,33 @@ class Answers:
             together = np.argsort(of_row, kind="stable")
             codes, of_row = codes[together], of_row[together]
         starts = np.searchsorted(of_row, np.arange(len(subjects) + 1))
-        self._fill(
-            domain, queries, subjects, [given[code] for code in order], codes, starts, complete
+        self._set(
+            domain,
+            queries,
+            tuple(subjects),
+            tuple(given[code] for code in order),
+            codes,
+            starts,
+            complete=complete,
         )
 
-    def _fill(
+    def _set(
         self,
         domain: Domain,
         queries: Mapping[str, Query],
-        subjects: Sequence[Subject],
-        given: Sequence[tuple[str, int]],
+        subjects: tuple[Subject, ...],
+        given: tuple[tuple[str, int], ...],
         codes: Codes,
         starts: Codes,
+        *,
         complete: bool,
     ) -> None:
         for array in (codes, starts):
             array.setflags(write=False)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "queries", MappingProxyType(dict(queries)))
-        object.__setattr__(self, "subjects", tuple(subjects))
-        object.__setattr__(self, "given", tuple(given))
+        object.__setattr__(self, "subjects", subjects)
+        object.__setattr__(self, "given", given)
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "complete", complete)
@@ -195,8 +194,53 @@ class Answers:
         codes = np.array([code[pair] for pair in pairs], dtype=np.intp)
         starts = np.cumsum([0, *map(len, asked.values())], dtype=np.intp)
         answers = object.__new__(cls)
-        answers._fill(domain, named, list(asked), given, codes, starts, complete)
+        answers._set(domain, named, tuple(asked), tuple(given), codes, starts, complete=complete)
         return answers
+
+    def about(self, *names: str, at: int | None = None, planned: bool = False) -> Answers:
+        """The answers about some attributes of a record, as answers on the set of their values.
+
+        Estimates for one attribute, or for the combinations of several, start from these. Queries
+        about some of the named attributes are taken in; ``at`` is the step if one of them changes.
+
+        Other answers of the same subjects are left out. That is right if who was asked what did
+        not depend on responses: say ``planned=True``. It did not either if everybody was asked the
+        same. Otherwise, as under a filter, these answers are incomplete; name all attributes that
+        were asked about.
+
+        >>> import expost as xp
+        >>> person = xp.Attributes(smokes=["no", "yes"], drinks=["no", "yes"])
+        >>> query = xp.randomized_response(epsilon=1)
+        >>> queries = {"s": query.about("smokes"), "d": query.about("drinks")}
+        >>> table = {"subject": [1, 1, 2, 2], "query": ["s", "d"] * 2, "response": ["no"] * 4}
+        >>> xp.Answers(person, queries, table).about("smokes")
+        Answers(2 subjects, 2 responses)
+        """
+        part, taken = _part(self, names, at, planned)
+        kept = np.array([key in taken for key, _ in self.given])
+        rows = kept[self.codes]
+        per_subject = np.add.reduceat(rows, self.starts[:-1], dtype=np.intp)
+        asked = per_subject > 0
+        if not asked.any():
+            raise InvalidInput(f"nobody answered about {some(names)}", "about")
+        others = (asked & (per_subject < self.exchanges)).any()
+        result = object.__new__(Answers)
+        result._set(
+            part,
+            {key: query for key, query in self.queries.items() if key in taken},
+            tuple(subject for subject, is_in in zip(self.subjects, asked, strict=True) if is_in),
+            tuple(pair for pair, is_in in zip(self.given, kept, strict=True) if is_in),
+            (np.cumsum(kept) - 1)[self.codes[rows]],
+            np.append(0, np.cumsum(per_subject[asked])),
+            complete=self.complete and (planned or not others or self._asked_alike),
+        )
+        return result
+
+    @property
+    def _asked_alike(self) -> bool:
+        """Whether everybody was asked the same queries, the same number of times each."""
+        number = {key: place for place, key in enumerate(self.queries)}
+        return len(self.patterns(np.array([number[key] for key, _ in self.given]))[1]) == 1
 
     def __len__(self) -> int:
         return len(self.subjects)
@@ -294,6 +338,30 @@ def _likelihoods(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Like
         return result
 
 
+def _part(answers: Answers, about: Any, step: Any, planned: bool) -> tuple[Part, set[str]]:
+    """What the answers about some attributes are about, and which queries are."""
+    domain = answers.domain
+    if not isinstance(domain, Attributes):
+        raise InvalidInput("only answers on attributes are about some of them", "about")
+    names, step = read_about(about, step)
+    with at("about"):
+        part = domain.part(names)
+    wanted = set(domain.variables(names, step))
+    taken = set()
+    for key in dict.fromkeys(key for key, _ in answers.given):
+        variables = set(answers.queries[key].on(domain).variables)
+        if variables <= wanted:
+            taken.add(key)
+        elif variables & wanted and not planned:
+            more = [name for name, _ in sorted(variables - wanted)]
+            raise InvalidInput(
+                f"is also about {some(more)}; name that too, or say planned=True to leave it out "
+                "if who was asked what did not depend on responses",
+                f"queries.{key}",
+            )
+    return part, taken
+
+
 def _pairs(given: Any) -> list[tuple[Query, Any]]:
     with at("answers"):
         try:
@@ -306,89 +374,6 @@ def _pairs(given: Any) -> list[tuple[Query, Any]]:
         if not pairs:
             raise InvalidInput("there are none")
         return pairs
-
-
-def _columns(table: Any) -> list[Any]:
-    """The three columns of a table: integer arrays, or else lists."""
-    names = column_names(table)
-    columns: list[Any] = []
-    for name in COLUMNS:
-        if names.count(name) != 1:
-            problem = "is there twice" if name in names else "is missing"
-            raise InvalidInput(f"column {name!r} {problem}; there are {', '.join(map(str, names))}")
-        with at(name):
-            columns.append(_column(table[name]))
-    if len({len(column) for column in columns}) > 1:
-        raise InvalidInput("the columns have different lengths")
-    if not len(columns[0]):
-        raise InvalidInput("there are no rows")
-    return columns
-
-
-def _column(values: Any) -> Any:
-    values = as_array(values)
-    if not isinstance(values, np.ndarray):
-        return items(values)
-    if values.ndim != 1:
-        raise InvalidInput("must be a column")
-    # Unsigned 64-bit integers do not fit into int64; they are rare, and a list will do.
-    fits = values.dtype.kind in "iu" and values.dtype != np.uint64
-    return values.astype(np.int64) if fits else values.tolist()
-
-
-def _read(column: Any, read: Callable[[Any], T], place: str) -> tuple[Codes, list[T]]:
-    """For each row the index of its entry, and the distinct entries as ``read`` returns them.
-
-    Entries come in the order of their first rows. An error names the first row with the entry.
-    """
-    codes, distinct = _distinct(column, place)
-    seen: dict[T, int] = {}
-    merged: list[int] = []
-    try:
-        for value in distinct:
-            merged.append(seen.setdefault(read(value), len(seen)))
-    except InvalidInput as error:
-        row = int(np.argmax(codes == len(merged)))
-        raise InvalidInput(error.reason, _row(row, place)) from None
-    # 12 and "12.0" are two spellings of one entry.
-    return (np.array(merged)[codes] if len(seen) < len(merged) else codes), list(seen)
-
-
-def _distinct(column: Any, place: str) -> tuple[Codes, list[Any]]:
-    """For each row the index of its entry, and the distinct entries as they are written."""
-    if isinstance(column, np.ndarray):
-        values, inverse = np.unique(column, return_inverse=True)
-        first, rank = np.empty((2, len(values)), dtype=np.intp)
-        # Of several writes to one place the last one remains, so rows go backwards.
-        first[inverse[::-1]] = np.arange(len(column))[::-1]
-        order = np.argsort(first)
-        rank[order] = np.arange(len(order))
-        return rank[inverse], values[order].tolist()
-    if not set(map(type, column)) <= _PLAIN:
-        for row, value in enumerate(column):
-            column[row] = _hashable(value, row, place)
-    index = {value: code for code, value in enumerate(dict.fromkeys(column))}
-    return np.fromiter(map(index.__getitem__, column), np.intp, len(column)), list(index)
-
-
-_PLAIN = {int, float, str, NumberText}
-
-
-def _hashable(value: Any, row: int, place: str) -> Any:
-    """An entry that can be a dictionary key. Booleans are refused: True would be found as 1."""
-    entry = tuple(items(value)) if isinstance(value, (list, tuple, np.ndarray)) else value
-    parts = entry if isinstance(entry, tuple) else (entry,)
-    if any(isinstance(part, (bool, np.bool_)) for part in parts):
-        raise InvalidInput("is true or false, not a label or a number", _row(row, place))
-    try:
-        hash(entry)
-    except TypeError:
-        raise InvalidInput("must be a label, a number or a list", _row(row, place)) from None
-    return entry
-
-
-def _row(row: int, place: str) -> str:
-    return f"row {row + 1}: {place}"
 
 
 def _subject(name: Any) -> Subject:
@@ -406,29 +391,3 @@ def _key(key: Any, likelihoods: Mapping[str, Likelihood[Any]]) -> str:
         known = ", ".join(list(likelihoods)[:6]) + (", …" if len(likelihoods) > 6 else "")
         raise InvalidInput(f"there is no query with this id; there are {known}")
     return name
-
-
-def response_position(likelihood: Likelihood[Any], response: Any) -> int:
-    """The position of a response from a table: of the response itself, or of what it spells."""
-    tried = [response, written(response)] if isinstance(response, str) else [response]
-    found = {place for place in map(likelihood.position, tried) if place is not None}
-    if len(found) > 1:
-        raise InvalidInput("is a label of this query, and also writes a number of it")
-    if not found:
-        raise InvalidInput(no_such_response(likelihood))
-    return found.pop()
-
-
-def written(response: str) -> Any:
-    """The number, or the tuple of numbers, that a text spells; None if it spells neither.
-
-    >>> written("12"), written("[1, 2]"), written("yes")
-    (12, (1, 2), None)
-    """
-    try:
-        value = parse(response)
-        if isinstance(value, list):
-            return tuple(number(entry) for entry in value)
-        return number(value) if isinstance(value, NumberText) else None
-    except InvalidInput:
-        return None

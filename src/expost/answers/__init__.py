@@ -1,0 +1,7 @@
+"""The answers of many subjects, as a table."""
+
+from expost.answers.answers import Answers, Subject, queries_from_json
+from expost.answers.columns import COLUMNS
+from expost.answers.responses import response_position, written
+
+__all__ = ["COLUMNS", "Answers", "Subject", "queries_from_json", "response_position", "written"]

@@ -1,0 +1,103 @@
+"""The columns of a table of answers: read strictly, equal entries once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.errors import InvalidInput, at
+from expost.files.frames import as_array, column_names
+from expost.files.reading import NumberText, items
+
+__all__ = ["COLUMNS", "Codes", "columns_of", "distinct", "read_each"]
+
+COLUMNS = ("subject", "query", "response")
+
+Codes = NDArray[np.intp]
+T = TypeVar("T", bound=Hashable)
+
+
+def columns_of(table: Any) -> list[Any]:
+    """The three columns of a table: integer arrays, or else lists."""
+    names = column_names(table)
+    columns: list[Any] = []
+    for name in COLUMNS:
+        if names.count(name) != 1:
+            problem = "is there twice" if name in names else "is missing"
+            raise InvalidInput(f"column {name!r} {problem}; there are {', '.join(map(str, names))}")
+        with at(name):
+            columns.append(_column(table[name]))
+    if len({len(column) for column in columns}) > 1:
+        raise InvalidInput("the columns have different lengths")
+    if not len(columns[0]):
+        raise InvalidInput("there are no rows")
+    return columns
+
+
+def _column(values: Any) -> Any:
+    values = as_array(values)
+    if not isinstance(values, np.ndarray):
+        return items(values)
+    if values.ndim != 1:
+        raise InvalidInput("must be a column")
+    # Unsigned 64-bit integers do not fit into int64; they are rare, and a list will do.
+    fits = values.dtype.kind in "iu" and values.dtype != np.uint64
+    return values.astype(np.int64) if fits else values.tolist()
+
+
+def read_each(column: Any, read: Callable[[Any], T], place: str) -> tuple[Codes, list[T]]:
+    """For each row the index of its entry, and the distinct entries as ``read`` returns them.
+
+    Entries come in the order of their first rows. An error names the first row with the entry.
+    """
+    codes, entries = distinct(column, place)
+    seen: dict[T, int] = {}
+    merged: list[int] = []
+    try:
+        for value in entries:
+            merged.append(seen.setdefault(read(value), len(seen)))
+    except InvalidInput as error:
+        row = int(np.argmax(codes == len(merged)))
+        raise InvalidInput(error.reason, _row(row, place)) from None
+    # 12 and "12.0" are two spellings of one entry.
+    return (np.array(merged)[codes] if len(seen) < len(merged) else codes), list(seen)
+
+
+def distinct(column: Any, place: str) -> tuple[Codes, list[Any]]:
+    """For each row the index of its entry, and the distinct entries as they are written."""
+    if isinstance(column, np.ndarray):
+        values, inverse = np.unique(column, return_inverse=True)
+        first, rank = np.empty((2, len(values)), dtype=np.intp)
+        # Of several writes to one place the last one remains, so rows go backwards.
+        first[inverse[::-1]] = np.arange(len(column))[::-1]
+        order = np.argsort(first)
+        rank[order] = np.arange(len(order))
+        return rank[inverse], values[order].tolist()
+    if not set(map(type, column)) <= _PLAIN:
+        for row, value in enumerate(column):
+            column[row] = _hashable(value, row, place)
+    index = {value: code for code, value in enumerate(dict.fromkeys(column))}
+    return np.fromiter(map(index.__getitem__, column), np.intp, len(column)), list(index)
+
+
+_PLAIN = {int, float, str, NumberText}
+
+
+def _hashable(value: Any, row: int, place: str) -> Any:
+    """An entry that can be a dictionary key. Booleans are refused: True would be found as 1."""
+    entry = tuple(items(value)) if isinstance(value, (list, tuple, np.ndarray)) else value
+    parts = entry if isinstance(entry, tuple) else (entry,)
+    if any(isinstance(part, (bool, np.bool_)) for part in parts):
+        raise InvalidInput("is true or false, not a label or a number", _row(row, place))
+    try:
+        hash(entry)
+    except TypeError:
+        raise InvalidInput("must be a label, a number or a list", _row(row, place)) from None
+    return entry
+
+
+def _row(row: int, place: str) -> str:
+    return f"row {row + 1}: {place}"

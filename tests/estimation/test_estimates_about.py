@@ -1,0 +1,287 @@
+"""Estimates for attributes of records, from the answers that are about them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.estimation import estimate_distribution, estimate_frequencies, estimate_mean
+from expost.queries import Query
+
+PERSON = xp.Attributes(
+    region=["n", "s", "w"],
+    smokes=["no", "yes"],
+    age=xp.integers(0, 3),
+    minutes=xp.changing([0, 1, 2]),
+)
+RESPONSE = xp.randomized_response(epsilon=1)
+
+
+def drawn(queries: Mapping[str, Query], count: int, seed: int = 1) -> dict[str, list[Any]]:
+    """A table in which everybody gives some response to every query."""
+    generator = random.Random(seed)
+    table: dict[str, list[Any]] = {"subject": [], "query": [], "response": []}
+    for subject in range(count):
+        for key, query in queries.items():
+            responses = query.on(PERSON).responses
+            table["subject"].append(subject)
+            table["query"].append(key)
+            table["response"].append(responses[generator.randrange(len(responses))])
+    return table
+
+
+def only(table: dict[str, list[Any]], *keys: str) -> dict[str, list[Any]]:
+    """The rows of some queries."""
+    kept = [row for row, key in enumerate(table["query"]) if key in keys]
+    return {name: [column[row] for row in kept] for name, column in table.items()}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        RESPONSE,
+        xp.unary_encoding(epsilon=1),
+        xp.subset_selection(size=1, epsilon=1),
+        xp.local_hashing(seed="00ff", buckets=2, epsilon=1),
+        xp.hadamard_response(order=4, epsilon=1),
+        xp.channel([["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"], ["1/4", "1/4", "1/2"]]),
+    ],
+    ids=lambda query: query.kind,
+)
+def test_frequencies_of_one_attribute_are_those_of_a_set_of_its_values(query: Query) -> None:
+    queries = {
+        "region": query.about("region"),
+        "smokes": RESPONSE.about("smokes"),
+        "minutes": query.about("minutes", at=2),
+    }
+    table = drawn(queries, 200)
+    answers = xp.Answers(PERSON, queries, table)
+    for key, part, values in (
+        ("region", answers.about("region"), ["n", "s", "w"]),
+        ("minutes", answers.about("minutes", at=2), [0, 1, 2]),
+    ):
+        plain = xp.Answers(xp.FiniteSet(values), {key: query}, only(table, key))
+        found, expected = estimate_frequencies(part), estimate_frequencies(plain)
+        assert found.frequency.tolist() == expected.frequency.tolist()
+        assert found.upper.tolist() == expected.upper.tolist()
+        assert list(found.columns()["value"]) == values
+        likeliest = estimate_distribution(part)
+        assert likeliest.tree() == estimate_distribution(plain).tree()
+        losses = xp.realized_losses(part)
+        assert losses.upper.tolist() == xp.realized_losses(plain).upper.tolist()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [RESPONSE, xp.unary_encoding(epsilon=1), xp.channel(np.full((6, 6), 0.1) + 0.4 * np.eye(6))],
+)
+def test_the_order_in_which_attributes_are_named_changes_only_the_order(query: Query) -> None:
+    queries = {"both": query.about("region", "smokes")}
+    answers = xp.Answers(PERSON, queries, drawn(queries, 300))
+    one, other = answers.about("region", "smokes"), answers.about("smokes", "region")
+    assert other.domain.values[1] == ("no", "s")
+    frequency = estimate_frequencies(one).frequency.reshape(3, 2)
+    assert np.allclose(estimate_frequencies(other).frequency.reshape(2, 3), frequency.T)
+    likeliest = estimate_distribution(one, gap=1e-9).probabilities.reshape(3, 2)
+    found = estimate_distribution(other, gap=1e-9)
+    assert np.allclose(found.probabilities.reshape(2, 3), likeliest.T, atol=1e-5)
+    assert found.identified.all()
+
+
+def log_likelihood(answers: xp.Answers, names: list[str], shares: np.ndarray[Any, Any]) -> float:
+    """From the probabilities of every response of every subject for every combination."""
+    values = [PERSON[name].values.values for name in names]
+    total = 0.0
+    for subject in answers.subjects:
+        chance = 0.0
+        for share, combination in zip(shares, itertools.product(*values), strict=True):
+            whole = {**dict.fromkeys(PERSON.names, 0), "region": "n", "smokes": "no"}
+            place = PERSON.locate({**whole, **dict(zip(names, combination, strict=True))})
+            assert place is not None
+            for exchange in answers.transcript(subject).exchanges:
+                likelihood = exchange.query.on(PERSON)
+                share = share * float(likelihood.pmf(place).probability(exchange.position))
+            chance += share
+        total += np.log(chance)
+    return total
+
+
+def test_the_distribution_of_two_attributes_is_likeliest_from_answers_about_either_and_both() -> (
+    None
+):
+    queries = {
+        "smokes": xp.unary_encoding(epsilon=2).about("smokes"),
+        "region": xp.randomized_response(epsilon=2).about("region"),
+        "both": xp.channel(np.full((6, 6), 0.08) + 0.52 * np.eye(6)).about("smokes", "region"),
+        "age": RESPONSE.about("age"),
+    }
+    answers = xp.Answers(PERSON, queries, drawn(queries, 40))
+    found = estimate_distribution(answers.about("region", "smokes"), gap=1e-9)
+    asked = xp.Answers(PERSON, queries, only(drawn(queries, 40), "smokes", "region", "both"))
+    best = log_likelihood(asked, ["region", "smokes"], found.probabilities)
+    generator = np.random.default_rng(1)
+    for size in (0.3, 0.1, 0.03, 0.01):
+        for _ in range(3):
+            other = found.probabilities + size * generator.random(6)
+            assert log_likelihood(asked, ["region", "smokes"], other / other.sum()) <= best + 1e-6
+    assert found.identified.all()
+    assert list(found.columns()["value"])[:2] == [("n", "no"), ("n", "yes")]
+
+
+def test_answers_about_single_attributes_determine_their_marginals_and_not_their_joint() -> None:
+    queries = {
+        "smokes": xp.unary_encoding(epsilon=2).about("smokes"),
+        "region": xp.randomized_response(epsilon=2).about("region"),
+    }
+    table = drawn(queries, 100)
+    # Each from another subject, for answers of one subject say something about the joint.
+    table["subject"] = list(range(len(table["subject"])))
+    found = estimate_distribution(xp.Answers(PERSON, queries, table).about("region", "smokes"))
+    assert not found.identified.any()
+    smokes = found.intervals([0, 1, 0, 1, 0, 1], repetitions=5)
+    assert np.isfinite(smokes.standard_error).all()
+    alone = estimate_distribution(xp.Answers(PERSON, queries, table).about("smokes"))
+    assert found.mean([0, 1, 0, 1, 0, 1]) == pytest.approx(alone.mean([0, 1]), abs=1e-3)
+
+
+def test_the_mean_of_a_score_about_an_attribute_is_that_on_a_set() -> None:
+    score = xp.perturbation([0, 1, 2, 3], range=(0, 3), epsilon=1)
+    queries = {
+        "age": score.about("age"),
+        "years": xp.linear({"age": 1}, range=(0, 3), epsilon=1).about("age"),
+    }
+    years = xp.linear({"value": 1}, range=(0, 3), epsilon=1)
+    answers = xp.Answers(PERSON, queries, drawn(queries, 50))
+    for key, query in (("age", score), ("years", years)):
+        table = only(drawn(queries, 50), key)
+        plain = xp.Answers(xp.FiniteSet(range(4)), {key: query}, table)
+        assert estimate_mean(answers, key) == estimate_mean(plain, key)
+        assert estimate_mean(answers.about("age"), key) == estimate_mean(plain, key)
+        given = estimate_mean(table["response"], queries[key], domain=PERSON)
+        assert given == estimate_mean(plain, key)
+
+
+def test_what_was_left_out_makes_answers_incomplete_unless_everybody_was_asked_the_same() -> None:
+    queries = {"smokes": RESPONSE.about("smokes"), "region": RESPONSE.about("region")}
+    table = drawn(queries, 4)
+    answers = xp.Answers(PERSON, queries, table)
+    assert answers.about("smokes").complete
+    # The last one was not asked for the region.
+    fewer = xp.Answers(PERSON, queries, {name: column[:-1] for name, column in table.items()})
+    for name in ("smokes", "region"):
+        assert not fewer.about(name).complete
+        assert fewer.about(name, planned=True).complete
+    assert fewer.about("smokes", "region").complete
+    assert len(fewer.about("region")) == 3
+    with pytest.warns(UserWarning, match="who was asked may depend on what is missing"):
+        estimate_distribution(fewer.about("region"))
+    # Everybody was asked for one of them only.
+    split = {**table, "subject": list(range(8))}
+    assert xp.Answers(PERSON, queries, split).about("smokes").complete
+    part = xp.Answers(PERSON, queries, table, complete=False)
+    assert not part.about("smokes", planned=True).complete
+
+
+def test_the_joint_distribution_is_right_where_questions_depend_on_responses() -> None:
+    # Who seems to smoke is also asked for the region, as a filter might let it happen.
+    truth = np.array([[0.4, 0.1], [0.1, 0.1], [0.05, 0.25]])
+    queries = {"smokes": RESPONSE.about("smokes"), "region": RESPONSE.about("region")}
+    heavy, light = np.e, 1.0
+    bit = np.array([[heavy, light], [light, heavy]]) / (heavy + light)
+    three = (np.full((3, 3), light) + (heavy - light) * np.eye(3)) / (heavy + 2 * light)
+    table: dict[str, list[Any]] = {"subject": [], "query": [], "response": []}
+    subject = 0
+    for says, region in [("no", None), *(("yes", place) for place in range(3))]:
+        seen = truth * bit[:, ["no", "yes"].index(says)]
+        share = seen.sum() if region is None else (seen * three[:, [region]]).sum()
+        for _ in range(round(30_000 * share)):
+            rows = [("smokes", says)] + ([] if region is None else [("region", "nsw"[region])])
+            for key, response in rows:
+                table["subject"].append(subject)
+                table["query"].append(key)
+                table["response"].append(response)
+            subject += 1
+    answers = xp.Answers(PERSON, queries, table)
+    joint = estimate_distribution(answers.about("region", "smokes"))
+    smokers = joint.probabilities.reshape(3, 2)
+    assert smokers.sum(axis=0) == pytest.approx(truth.sum(axis=0), abs=0.002)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        alone = estimate_distribution(answers.about("region")).probabilities
+    assert np.abs(alone - truth.sum(axis=1)).max() > 0.03
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "message"),
+    [
+        ((), {}, "about: must name at least one attribute"),
+        (("region", "region"), {}, "about: names an attribute twice"),
+        (("height",), {}, "about: there is no attribute 'height'; there are region, smokes, age"),
+        (("minutes",), {}, "at: minutes changes from step to step; say at which"),
+        (("minutes",), {"at": 2.5}, "at: must be an integer"),
+        (("region",), {"at": 2}, "at: region does not change, so there are no steps"),
+        (("minutes",), {"at": 7}, "about: nobody answered about minutes"),
+        (("region",), {}, "queries.both: is also about age; name that too, or say planned=True"),
+    ],
+)
+def test_what_no_answers_are_about_is_one_line(
+    names: tuple[str, ...], options: dict[str, Any], message: str
+) -> None:
+    queries = {
+        "minutes": RESPONSE.about("minutes", at=2),
+        "region": RESPONSE.about("region"),
+        "both": RESPONSE.about("region", "age"),
+    }
+    answers = xp.Answers(PERSON, queries, drawn(queries, 3))
+    with pytest.raises(xp.InvalidInput) as caught:
+        answers.about(*names, **options)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_estimate_has_to_be_of_some_attributes() -> None:
+    queries = {"region": RESPONSE.about("region"), "smokes": RESPONSE.about("smokes")}
+    answers = xp.Answers(PERSON, queries, drawn(queries, 3))
+    for estimate in (estimate_frequencies, estimate_distribution):
+        with pytest.raises(xp.InvalidInput, match=r"^domain: of which attributes\? Take answers"):
+            estimate(answers)
+    with pytest.raises(
+        xp.InvalidInput, match=r"^queries\.region: is about region alone; estimate_d"
+    ):
+        estimate_frequencies(answers.about("region", "smokes"))
+    plain = xp.Answers.of_pairs(xp.FiniteSet([0, 1]), [(RESPONSE, 0)])
+    with pytest.raises(xp.InvalidInput, match=r"^about: only answers on attributes are about some"):
+        plain.about("region")
+
+
+def test_a_likelihood_on_a_larger_part_decides_as_on_the_record() -> None:
+    queries = [
+        RESPONSE.about("smokes"),
+        xp.unary_encoding(epsilon=1).about("smokes", "region"),
+        xp.perturbation([0, 0.5, 1], epsilon=1).about("region"),
+        xp.local_hashing(seed="00ff", buckets=2, epsilon=1).about("region"),
+    ]
+    person = xp.Attributes(region=["n", "s", "w"], smokes=["no", "yes"])
+    generator = random.Random(3)
+    for _ in range(30):
+        whole = xp.Transcript(person)
+        part = xp.Transcript(person.part(("region", "smokes")))
+        for _ in range(generator.randrange(4)):
+            query = generator.choice(queries)
+            position = generator.randrange(len(query.on(person).responses))
+            whole, part = whole.answered(query, position), part.answered(query, position)
+        one, other = xp.Odometer(whole), xp.Odometer(part)
+        assert one.exact_loss == other.exact_loss
+        following = generator.choice(queries)
+        for guard in (xp.BayesianFilter(epsilon=2), xp.SimplifiedFilter(epsilon=2)):
+            decisions = [guard.decide(odometer, following) for odometer in (one, other)]
+            assert decisions[0].accepted == decisions[1].accepted
+            worst = [decision.loss_at_worst.upper for decision in decisions]
+            assert worst[0] == pytest.approx(worst[1], abs=1e-9)
