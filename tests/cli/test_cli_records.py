@@ -41,7 +41,7 @@ def test_decide_reads_a_query_about_attributes(run: Run, file: Path, tmp_path: P
     assert decision["loss_at_worst"]["upper"] == expected.loss_at_worst.upper
     assert decision["largest_epsilon"] == str(expected.largest_epsilon) == "1"
     lines = run("decide", file, "--query", asked)[1].splitlines()
-    assert lines[2] == "loss at worst    2  (if the response is no, s)"
+    assert lines[2] == "loss at worst    2  (if the response is smokes=no, region=s)"
 
 
 def test_compare_counts_how_many_more_questions_about_an_attribute_are_accepted(

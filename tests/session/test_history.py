@@ -150,8 +150,8 @@ BAD: list[tuple[Callable[[xp.Session], object], str]] = [
     (lambda s: s.ask(LOUD.about("smokes", at=2)), "at: step 2 has not come; it is step 1 now"),
     (lambda s: s.decide(LOUD.about("smokes", at=2)), "at: step 2 has not come; it is step 1 now"),
     (lambda s: s.ask(LOUD.about("smokes", at=0)), "at: steps are numbered from 1"),
-    (lambda s: s.ask(LOUD.about("smokes")), "about.at: smokes changes from step to step; say at"),
-    (lambda s: s.ask(LOUD.about("region", at=9)), "about.at: region does not change, so there"),
+    (lambda s: s.ask(LOUD.about("smokes")), "at: smokes changes from step to step; say at"),
+    (lambda s: s.ask(LOUD.about("region", at=9)), "at: region does not change, so there"),
 ]
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from expost.answers.columns import Codes, columns_of, distinct, read_each
 from expost.answers.responses import response_position
-from expost.domains import Attributes, Domain, Part, domain_from_json, some
+from expost.domains import Domain, Part, domain_from_json, records, some
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import items, members, parse
 from expost.queries import Likelihood, Query, check_query, query_from_json
@@ -340,9 +340,7 @@ def _likelihoods(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Like
 
 def _part(answers: Answers, about: Any, step: Any, planned: bool) -> tuple[Part, set[str]]:
     """What the answers about some attributes are about, and which queries are."""
-    domain = answers.domain
-    if not isinstance(domain, Attributes):
-        raise InvalidInput("only answers on attributes are about some of them", "about")
+    domain = records(answers.domain, "only answers on attributes are about some of them", "about")
     names, step = read_about(about, step)
     with at("about"):
         part = domain.part(names)

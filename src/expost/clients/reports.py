@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from expost.answers import response_position, written
-from expost.domains import Attributes, Categories, Domain, Part, some
+from expost.domains import Categories, Domain, Part, records, some
 from expost.errors import InvalidInput, at
 from expost.files.frames import as_array, column_names
 from expost.files.reading import items
@@ -40,8 +40,9 @@ def inputs(query: Query, domain: Domain, table: Any) -> Domain:
     Of records that is what the query is about, and whatever other attributes have a column: a
     response must not depend on these.
     """
-    if not isinstance(query, About) or not isinstance(domain, Attributes):
+    if not isinstance(query, About):
         return domain
+    domain = records(domain, "only a domain of attributes can be asked about some of them", "about")
     others = {*column_names(table)} - {*query.names, *_FURTHER}
     part = domain.part((*query.names, *(name for name in domain.names if name in others)))
     responses = query.on(part).responses

@@ -17,7 +17,7 @@ from expost.domains.changing import Change, changing
 from expost.domains.coordinates import Categories, Integers, Real, Side, categories, integers
 from expost.domains.finite import FiniteSet, Point, Scalar, Value, some
 from expost.domains.freezing import Frozen, freeze
-from expost.domains.from_json import Domain, domain_from_json, finite
+from expost.domains.from_json import Domain, domain_from_json, finite, records
 
 __all__ = [
     "Attribute",
@@ -44,5 +44,6 @@ __all__ = [
     "finite",
     "freeze",
     "integers",
+    "records",
     "some",
 ]

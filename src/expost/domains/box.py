@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from expost.domains.finite import Point, Scalar, Value, coordinates_of, names_of
 from expost.errors import InvalidInput, at
 from expost.files.reading import items
 from expost.numbers import over_one, up
+
+if TYPE_CHECKING:
+    from expost.domains.attributes import Attribute
 
 __all__ = ["Box", "by_name"]
 
@@ -48,6 +51,8 @@ class Box:
     """A value of it stays the same."""
     values: ClassVar[tuple[Value, ...]] = ()
     """There are too many to list."""
+    kinds: ClassVar[tuple[Attribute, ...]] = ()
+    """Only records have attributes."""
     sides: tuple[Side, ...]
     names: tuple[str, ...] | None
 

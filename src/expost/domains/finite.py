@@ -16,6 +16,7 @@ from expost.files.reading import each, items, number, scalar, text
 
 if TYPE_CHECKING:
     from expost.domains.asked import ByKind
+    from expost.domains.attributes import Attribute
     from expost.domains.coordinates import Side
 
 __all__ = ["FiniteSet", "Point", "Scalar", "Value", "coordinates_of", "names_of", "some"]
@@ -48,6 +49,8 @@ class FiniteSet:
     """A value of it stays the same."""
     sides: ClassVar[tuple[Side, ...]] = ()
     """Coordinates between bounds; here the values say it all."""
+    kinds: ClassVar[tuple[Attribute, ...]] = ()
+    """Only records have attributes."""
     values: Sequence[Value]
     names: tuple[str, ...] | None
 

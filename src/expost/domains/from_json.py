@@ -12,7 +12,7 @@ from expost.domains.finite import FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, each, members, text
 
-__all__ = ["Domain", "domain_from_json", "finite"]
+__all__ = ["Domain", "domain_from_json", "finite", "records"]
 
 Domain = FiniteSet | Attributes | Box
 
@@ -20,6 +20,13 @@ Domain = FiniteSet | Attributes | Box
 def finite(domain: Domain, reason: str, place: str = "") -> FiniteSet:
     """A domain that has to be finite, or an error that says why."""
     if not isinstance(domain, FiniteSet):
+        raise InvalidInput(reason, place)
+    return domain
+
+
+def records(domain: Domain, reason: str, place: str = "") -> Attributes:
+    """A domain that has to have attributes, or an error that says why."""
+    if not isinstance(domain, Attributes):
         raise InvalidInput(reason, place)
     return domain
 

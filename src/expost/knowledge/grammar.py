@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from expost.domains import Attributes, Categories, Domain, Scalar, Value, Variable
+from expost.domains import Categories, Domain, Scalar, Value, Variable
 from expost.errors import InvalidInput, at, expect
 from expost.numbers import exact
 
@@ -96,7 +96,7 @@ def predicate(text: str, domain: Domain) -> Predicate:
 
 def _columns(domain: Domain) -> dict[str, _Column]:
     names = names_of(domain)
-    if isinstance(domain, Attributes):
+    if domain.kinds:
         return {
             name: _of_values(kind.values.values)._replace(changes=kind.change is not None)
             for name, kind in zip(names, domain.kinds, strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from expost.domains import Attribute, Attributes, Change, Record, Scalar, by_name
+from expost.domains import Attribute, Change, Domain, Record, Scalar, by_name
 from expost.errors import printable
 from expost.numbers import decimal_text
 from expost.queries.words import listed
@@ -17,10 +17,11 @@ _LISTED = 4
 _DIFFERENCES = 6
 
 
-def record_in_words(domain: Attributes) -> str:
+def record_in_words(domain: Domain) -> str:
     """What a record can be: its attributes, what they are and how they change."""
     each = [
-        f"{name} {_attribute(kind)}" for name, kind in zip(domain.names, domain.kinds, strict=True)
+        f"{name} {_attribute(kind)}"
+        for name, kind in zip(domain.called(""), domain.kinds, strict=True)
     ]
     if len(each) > _LISTED + 1:
         each = [*each[:_LISTED], f"and {len(each) - _LISTED:,} more attributes"]

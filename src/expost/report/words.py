@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from expost.domains import Attributes, Categories, Domain, Integers, Side, Value, by_name
+from expost.domains import Categories, Domain, Integers, Side, Value, by_name
 from expost.errors import printable
 from expost.loss.replay import Replay
 from expost.numbers import Enclosure
@@ -59,7 +59,7 @@ def query_in_words(query: Query, domain: Domain) -> str:
 
 def domain_in_words(domain: Domain) -> str:
     """What a value can be."""
-    if isinstance(domain, Attributes):
+    if domain.kinds:
         return record_in_words(domain)
     if domain.sides:
         names = domain.names or [f"[{index}]" for index in range(len(domain.sides))]
