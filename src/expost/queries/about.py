@@ -1,5 +1,7 @@
 """Queries about a part of a record: one attribute or a few, and at a step if one of them changes.
 
+On a box, one coordinate that has categories.
+
 Any query of a finite family can be asked so. It answers as it does on the finite set of the
 combinations of these attributes, and knows nothing of the rest of the record.
 """
@@ -9,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from expost.domains import Attributes, Domain, FiniteSet, Part, Value, Variable, some
+from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Value, Variable, some
 from expost.errors import InvalidInput, at
 from expost.files.reading import each, text, whole
 from expost.numbers import Nats
-from expost.queries.likelihood import FiniteLikelihood, Likelihood
+from expost.queries.category import CategoryLikelihood
+from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
 from expost.queries.query import Query, Unbiased
 from expost.queries.words import listed
 from expost.sampling import Pmf
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["About", "PartLikelihood"]
 
@@ -87,10 +87,10 @@ class About(Query):
         return None if other is None else replace(self, query=other)
 
     def seen(self, domain: Domain) -> Part:
-        """What it sees of a record, as a finite set."""
-        if not isinstance(domain, Attributes):
+        """What it sees of a value, as a finite set."""
+        if isinstance(domain, FiniteSet):
             raise InvalidInput(
-                "only a domain of attributes can be asked about some of them", "about"
+                "a finite set has no attributes; ask about its values as they are", "about"
             )
         with at("about"):
             return domain.part(self.names)
@@ -100,9 +100,17 @@ class About(Query):
         return self.query.work(part) + len(part) // _WORK_OF_COMBINATIONS
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        raise InvalidInput(
-            "a finite set has no attributes; ask about its values as they are", "about"
-        )
+        return self.query.on(self.seen(domain))
+
+    def on_box(self, domain: Box) -> BoxLikelihood:
+        part = self.seen(domain)
+        if self.step is not None:
+            raise InvalidInput(
+                "the coordinates of a box do not change, so there are no steps", "at"
+            )
+        assert domain.names is not None, "a part has a name"
+        columns = domain.places[domain.names.index(self.names[0])]
+        return CategoryLikelihood(domain, columns, self.query.on(part))
 
     def on_attributes(self, domain: Attributes) -> PartLikelihood:
         with at("about"):
