@@ -256,14 +256,16 @@ def names_of(exchanges: Any) -> list[tuple[str, str]]:
 
 def work_on_query(query: Any, domain: Records | list[Column]) -> float:
     """About how much work a query is, by its size."""
-    if isinstance(domain, list):
-        return 10 + len(domain) / 2
     kind = kind_of(query)
+    if isinstance(domain, list) and (kind is None or "about" not in query):
+        return 10 + len(domain) / 2
     if kind is None:
         return 10.0
     if kind.cells is not None:
         return 10 + kind.cells(query)
-    if domain.whole is not None:
+    if isinstance(domain, list):
+        rows, columns = len(domain), 1
+    elif domain.whole is not None:
         rows, columns = len(domain.whole.rows), len(domain.whole.names)
     else:
         scope = scope_of(query, domain)
@@ -983,7 +985,7 @@ class Curve:
 
     One bit: ln(1 + size·share), size = e^ε - 1, where the share rises from 0 at low to 1 at high,
     if not exactly then to 40 digits. "laplace": -size·|t - low|. "piecewise": size from low to high
-    and 0 elsewhere, but within ``blur`` of these it may be either.
+    and 0 elsewhere, but within ``blur`` of these it may be either. "straight": t itself.
     """
 
     kind: str
@@ -1113,7 +1115,8 @@ class Term(NamedTuple):
 
 def read_term(query: Any, response: Any, box: list[Column], points: Any = None) -> Term:
     """The term of an exchange; its score ranges over the points, if given, or over the box."""
-    need("about" not in query, "about: a box has no attributes")
+    if "about" in query:
+        return term_of_category(query, response, box)
     w, c = tuple(aligned(query["weights"], box)), double(query.get("intercept", NO))
     ends = score_range(w, c, everywhere(box))
     if points:
@@ -1131,6 +1134,20 @@ def read_term(query: Any, response: Any, box: list[Column], points: Any = None) 
             # All weights are within epsilon of each other, so within half of it of a constant.
             sign, curve = 0, Curve("linear", curve.epsilon, NO, NO, ONE, half)
     return Term(tuple(sign * a for a in w), sign * c, curve)
+
+
+def term_of_category(query: Any, response: Any, box: list[Column]) -> Term:
+    """A query about one coordinate: of its categories, one column is 1, so the score is its log."""
+    (name,) = query["about"]
+    labels = {j: side.label for j, side in enumerate(box) if side.name == name and side.label}
+    need(labels != {} and "at" not in query, "about: not a coordinate with categories")
+    logs, error, most = logs_on_values(query, response, Values(list(labels.values()), [name]))
+    highest, lowest = max(logs), min(logs)
+    need(lowest.is_finite(), "a response that rules a category out")
+    own = dict(zip(labels, logs, strict=True))
+    a = tuple(own[j] - highest if j in own else NO for j in range(len(box)))
+    spread = Fraction(min(most, highest - lowest + 2 * error))
+    return Term(a, NO, Curve("straight", spread, NO, lowest - highest, NO, error))
 
 
 def one_bit_curve(
@@ -1419,6 +1436,8 @@ def top(
     """
     if curve.kind == "piecewise":
         return top_of_window(curve, m, lam, low, high)
+    if curve.kind == "straight":
+        return max((m - lam) * low, (m - lam) * high)
     need(len(points) <= 2, "tangents: more than two")
     # Between its ends ψ of a linear query bends least where it is highest.
     convex = m < 0 < q and curve.low <= low and high <= curve.high
