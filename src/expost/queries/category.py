@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from expost.domains import Box, Point, Value
 from expost.errors import InvalidInput
 from expost.numbers import UNIT, up
+from expost.queries.lazy import Lazy
 from expost.queries.likelihood import BoxLikelihood, BySufficientTerms, FiniteLikelihood
 from expost.queries.values.pairwise import Pairwise
 from expost.sampling import Pmf
@@ -108,8 +109,8 @@ class CategoryLikelihood(BoxLikelihood):
 
     @property
     def quietest(self) -> Sequence[int] | None:
-        few = not isinstance(self.on_part, Pairwise) or len(self.responses) <= _MOST_TRIED
-        return range(len(self.responses)) if few else None
+        listed = not isinstance(self.responses, Lazy)
+        return range(len(self.responses)) if listed else None
 
     @property
     def footprint(self) -> int:
