@@ -271,10 +271,10 @@ def test_likelihoods_that_are_long_to_write_are_not_shown_and_take_no_time() -> 
     shares = [f"{3 * many + 1}/{7 * many}", f"{4 * many - 1}/{7 * many}"]
     long = {"kind": "channel", "responses": [0, 1], "probabilities": [shares, shares[::-1]]}
     three = {**long, "probabilities": [["3/4", "1/4"], ["1/4", "3/4"]]}
-    asked = [{"query": long, "response": k % 2} for k in range(70)]
+    asked = [{"query": long, "response": k % 2} for k in range(140)]
     tree: dict[str, Any] = {"version": 1, "domain": {"values": [0, 1]}}
     tree |= {"filter": {"kind": "bayesian", "ratio": "3"}}
-    for count, within in ((20, True), (70, False)):
+    for count, within in ((20, True), (140, False)):
         exchanges = [*asked[:count], {"query": three, "response": 0}]
         responses = [exchange["response"] for exchange in exchanges]
         proof = {"version": 1, "filter": tree["filter"], "responses": responses}

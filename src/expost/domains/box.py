@@ -13,8 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains.asked import ByKind
+from expost.domains.attributes import Part
 from expost.domains.coordinates import Categories, Integers, Real, Side
-from expost.domains.finite import Point, Scalar, Value, coordinates_of, names_of
+from expost.domains.finite import (
+    FiniteSet,
+    Point,
+    Scalar,
+    Value,
+    coordinates_of,
+    names_of,
+    some,
+)
 from expost.errors import InvalidInput, at
 from expost.files.reading import items
 from expost.numbers import over_one, up
@@ -175,6 +184,29 @@ class Box:
         names = range(len(self.sides)) if self.names is None else self.names
         by_name = sorted(range(len(self.sides)), key=names.__getitem__)
         return tuple(column for side in by_name for column in self.places[side])
+
+    @cached_property
+    def _parts(self) -> dict[str, Part]:
+        return {}
+
+    def part(self, about: tuple[str, ...]) -> Part:
+        """What a query about a coordinate with categories sees."""
+        if self.names is None or len(about) > 1:
+            raise InvalidInput(
+                "on a box a question is about one coordinate, by its name; Attributes are asked "
+                "about several"
+            )
+        (name,) = about
+        if name not in self.names:
+            raise InvalidInput(f"there is no coordinate {name!r}; there are {some(self.names)}")
+        side = self.sides[self.names.index(name)]
+        if not isinstance(side, Categories):
+            raise InvalidInput(
+                f"{name} has no categories; ask about numbers with linear, logistic and the like"
+            )
+        if name not in self._parts:
+            self._parts[name] = Part(about, [FiniteSet(side.labels)])
+        return self._parts[name]
 
     def called(self, alone: str) -> tuple[str, ...]:
         """What tables call its coordinates: ``x0``, ``x1``, … where they have no names."""

@@ -36,6 +36,8 @@ def concave_spreads(
     box: Box, queries: Sequence[Query], given: NDArray[np.integer[Any]], gap: float
 ) -> NDArray[np.float64] | None:
     """Lower and upper ends of many spreads at once; None if the queries do not allow it."""
+    if box.groups:
+        return None  # and a query about categories may have any number of responses
     ready()
     pairs = [(query.on(box).term(0), query.on(box).term(1)) for query in queries]
     side = concave_side([high for _, high in pairs], box)

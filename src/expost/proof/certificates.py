@@ -333,6 +333,11 @@ def _nodes(
 def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool) -> dict[str, Any]:
     """A leaf in the units of the checker, with the best points for tangents."""
     lam = _short(own.scale * y for own, y in zip(known, step.multipliers.tolist(), strict=True))
+    # For what is straight, its slope is best.
+    straight = [own.term.curve.kind == "straight" for own in known]
+    lam = [
+        sign * own.times if of_it else y for own, y, of_it in zip(known, lam, straight, strict=True)
+    ]
     pairs = list(zip(known, step.curvatures.tolist(), strict=True))
     q = [_curvature(own.term.curve, own.scale * (own.scale * y)) for own, y in pairs]
     # Other coordinates than those of the block do not matter.

@@ -23,7 +23,7 @@ def tangents(
 
     None if the checker's own choice, a kink, is best.
     """
-    if curve.kind in ("laplace", "piecewise") or not low < high:
+    if curve.kind in ("laplace", "piecewise", "straight") or not low < high:
         return []
     if curve.kind == "linear":
         return [middle] if q else _on_line(curve, m, lam)

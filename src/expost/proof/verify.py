@@ -3,9 +3,10 @@
     python verify.py TRANSCRIPT.json PROOF.json
 
 This file is a program of its own. It needs Python 3.11 or later and nothing else, and shares no
-code with the solver whose work it checks. It works out every likelihood from the queries, and takes
-from the proof only how to cut the domain into parts, and which multipliers and tangents to use in
-each. Whatever those are, the bound that they give is valid. The proof holds if that is as stated.
+code with the solver whose work it checks. It works out every likelihood from the queries. Over
+finite domains and attributes that is all it needs. Over a box it takes from the proof how to cut
+the domain into parts, and which multipliers and tangents to use in each. Whatever those are, the
+bound that they give is valid. The proof holds if that is as stated.
 
 The proof is about the end of a transcript, not about whether a budget was kept on the way. Exit
 codes: 0 the proof holds, 1 it fails, 2 a file cannot be read, 3 it holds but does not show that the
@@ -30,8 +31,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from functools import cache, cached_property, cmp_to_key, lru_cache, partial
-from itertools import groupby
+from functools import cache, cached_property, lru_cache, partial, reduce
+from itertools import count, groupby, pairwise, product
+from operator import add, mul
 from typing import Any, NamedTuple
 
 __all__ = ["Failed", "Verdict", "verify"]
@@ -44,6 +46,8 @@ DOWN = Context(prec=40, rounding=ROUND_FLOOR)
 TINY = Decimal("1e-27")  # what a bound is raised by, relative to what it is made of
 AGREE = Decimal("1e-9")  # how far a bound may be below what the proof says it is
 LARGEST = 1 << 26  # bytes of a file
+COMBINATIONS = 100_000  # of the attributes that a query is about
+WIDEST = 20  # bits to number the combinations of attributes that are looked at together
 VALUES = 1 << 23  # lists, dictionaries and numbers in a file
 ROOM = 300_000  # units of work, of some 12 microseconds, for every megabyte of both files
 LONGEST = 1 << 18  # bits of a likelihood that is written out
@@ -55,6 +59,9 @@ Numbers = Sequence[Decimal]
 Range = tuple[Decimal, Decimal]
 Exact = Fraction | int
 Seen = Callable[[Any, Decimal, str], None]
+Variable = tuple[str, int | None]
+"""An attribute; or one that changes, at a step, and without a step how often it has changed."""
+Scope = tuple[Variable, ...]
 EXACT_FIELDS = {
     "epsilon", "delta", "sensitivity", "grid", "sigma", "probabilities", "utility",
 }  # fmt: skip
@@ -76,12 +83,6 @@ class Work:
     def begin(self, units: float) -> None:
         self.room -= units
         need(self.room >= 0, "its length: to check it is too much work for files of this size")
-
-    def spare(self, units: float) -> bool:
-        """Whether there is room for optional work; if so, it is begun."""
-        enough = units <= self.room
-        self.room -= units * enough
-        return enough
 
 
 class Verdict(NamedTuple):
@@ -180,37 +181,46 @@ def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
         if not all(KINDS[kind].nominal for kind in kinds):
             return False
         return sum_of([exact(query["epsilon"]) for query in asked]) <= limit
-    if (
-        not isinstance(domain, Values)
-        or not all(KINDS[kind].weights for kind in kinds)
-        or not asked
-    ):
+    if isinstance(domain, list) or not all(KINDS[kind].weights for kind in kinds) or not asked:
         return False
+    try:
+        high, low = likelihoods(exchanges, domain, work)
+    except Failed:  # for lack of room
+        return False
+    return high * limit.denominator <= low * limit.numerator
+
+
+def likelihoods(exchanges: Any, domain: Records, work: Work) -> tuple[int, int]:
+    """The largest and the smallest likelihood, up to a common factor, if there is room for them."""
     times = Counter(names := names_of(exchanges))
     different = dict(zip(names, exchanges, strict=True)).items()
-    if not work.spare(sum(work_on_query(each["query"], domain) for _, each in different)):
-        return False
-    columns = []
+    work.begin(sum(work_on_query(each["query"], domain) for _, each in different))
+    columns: dict[Scope, list[list[tuple[int, int]]]] = {}
     for which, each in different:
         of_kind = KINDS[each["query"]["kind"]].weights
         assert of_kind is not None
-        weights = of_kind(each["query"], plain(each["response"]), domain)
-        columns.append([(weight, power * times[which]) for weight, power in weights])
-    rows = set(zip(*columns, strict=True))
-    sizes = [sum((x.numerator * x.denominator).bit_length() * m for x, m in row) for row in rows]
-    if max(sizes) > LONGEST or not work.spare(len(rows) * (len(columns) + max(sizes) / 100)):
-        return False
-    products = [
-        (math.prod(x.numerator**m for x, m in row), math.prod(x.denominator**m for x, m in row))
-        for row in rows
-    ]
+        scope, values = seen_by(each["query"], domain)
+        weights = in_integers(of_kind(each["query"], plain(each["response"]), values))
+        column = [(weight, power * times[which]) for weight, power in weights]
+        columns.setdefault(scope, []).append(column)
+    tables, bits = {}, 0
+    for scope, several in columns.items():
+        rows = list(zip(*several, strict=True))
+        longest = max(sum(x.bit_length() * m for x, m in row) for row in set(rows))
+        need((bits := bits + longest) <= LONGEST, "likelihoods that are too long")
+        work.begin(len(set(rows)) * (len(several) + longest / 100))
+        found = {row: math.prod(x**m for x, m in row) for row in set(rows)}
+        tables[scope] = [found[row] for row in rows]
+    return extremes(tables, domain, mul, work, bits)
 
-    def sign(x: tuple[int, int], y: tuple[int, int]) -> int:
-        return x[0] * y[1] - y[0] * x[1]
 
-    by_size = cmp_to_key(sign)
-    (top, bottom), (low, under) = max(products, key=by_size), min(products, key=by_size)
-    return bool(top * under * limit.denominator <= low * bottom * limit.numerator)
+def in_integers(weights: Weights) -> list[tuple[int, int]]:
+    """The same weights, up to a common factor."""
+    bottom = 1
+    for base, _ in weights:
+        bottom = math.lcm(bottom, base.denominator)
+        need(bottom.bit_length() <= LONGEST, "fractions whose common denominator is too long")
+    return [(base.numerator * (bottom // base.denominator), power) for base, power in weights]
 
 
 def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
@@ -219,7 +229,7 @@ def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
     names = names_of(exchanges)  # equal exchanges are worked out once
     different = dict(zip(names, exchanges, strict=True)).values()
     work.begin(sum(work_on_query(exchange["query"], domain) for exchange in different))
-    meaning: Any = logs_on_values if isinstance(domain, Values) else read_term
+    meaning: Any = read_term if isinstance(domain, list) else logs_about
     known: dict[tuple[str, str], Any] = {}
     for index, (name, exchange) in enumerate(zip(names, exchanges, strict=True)):
         try:
@@ -230,16 +240,11 @@ def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
                 known[name] = meaning(exchange["query"], response, domain)
         except (*BAD_SHAPE, Failed) as problem:
             raise Failed(f"exchanges.{index}: {problem}") from None
-    if not isinstance(domain, Values):
+    if isinstance(domain, list):
         return loss_on_box(domain, [known[name] for name in names], groups, seen, work)
-    parts = [(times, *known[name]) for name, times in Counter(names).items()]
-    rows = range(len(domain.rows))
-    sums = [sum((m * logs[row] for m, logs, _, _ in parts), NO) for row in rows]
-    if -ENDLESS in sums:
-        return ENDLESS
-    each = [m * min(most, max(logs) - min(logs) + 2 * error) for m, logs, error, most in parts]
-    total = max(sums) - min(sums) + 2 * sum((m * error for m, _, error, _ in parts), NO)
-    return min(total, sum(each, NO))
+    return loss_on_records(
+        domain, [(times, *known[name]) for name, times in Counter(names).items()], work
+    )
 
 
 def names_of(exchanges: Any) -> list[tuple[str, str]]:
@@ -249,16 +254,23 @@ def names_of(exchanges: Any) -> list[tuple[str, str]]:
     return [(shown[id(each["query"])], repr(each["response"])) for each in exchanges]
 
 
-def work_on_query(query: Any, domain: Values | list[Column]) -> float:
+def work_on_query(query: Any, domain: Records | list[Column]) -> float:
     """About how much work a query is, by its size."""
-    if not isinstance(domain, Values):
-        return 10 + len(domain) / 2
     kind = kind_of(query)
+    if isinstance(domain, list) and (kind is None or "about" not in query):
+        return 10 + len(domain) / 2
     if kind is None:
         return 10.0
     if kind.cells is not None:
         return 10 + kind.cells(query)
-    return 10 + len(domain.rows) * (kind.score * len(domain.names) + kind.row)
+    if isinstance(domain, list):
+        rows, columns = len(domain), 1
+    elif domain.whole is not None:
+        rows, columns = len(domain.whole.rows), len(domain.whole.names)
+    else:
+        scope = scope_of(query, domain)
+        rows, columns = domain.size(scope), len(scope)
+    return 10 + rows * (kind.score * columns + kind.row)
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -404,6 +416,25 @@ class Values(NamedTuple):
     names: list[str]
 
 
+class Attribute(NamedTuple):
+    """Its values, whether they change from step to step, and how often or by how much at most."""
+
+    values: Sequence[Any]
+    changes: bool = False
+    times: int | None = None
+    step: Fraction | None = None
+
+
+class Records(NamedTuple):
+    """A domain of attributes; a finite set is one attribute that is asked about as it is."""
+
+    attributes: dict[str, Attribute]
+    whole: Values | None = None
+
+    def size(self, scope: Scope) -> int:
+        return math.prod(len(self.attributes[name].values) for name, _ in scope)
+
+
 class Column(NamedTuple):
     """A coordinate of a box, or one of its categories: of those exactly one column is 1."""
 
@@ -414,11 +445,15 @@ class Column(NamedTuple):
     whole: bool
 
 
-def read_domain(domain: Any) -> Values | list[Column]:
+def read_domain(domain: Any) -> Records | list[Column]:
+    if "attributes" in domain:
+        named = domain["attributes"].items()
+        return Records({name: read_attribute(given) for name, given in named})
     if "box" not in domain:
         points = domain.get("points") or {"rows": domain["values"], "names": ["value"]}
         need(len(points["rows"]) > 0)
-        return Values([plain(row) for row in points["rows"]], points["names"])
+        rows = [plain(row) for row in points["rows"]]
+        return Records({"": Attribute(rows)}, Values(rows, points["names"]))
     box, columns = domain["box"], []
     # Sorted by name, because the order in which they are written means nothing.
     for name, side in sorted(box.items()) if isinstance(box, dict) else enumerate(box):
@@ -433,6 +468,48 @@ def read_domain(domain: Any) -> Values | list[Column]:
             need(lower <= upper and not (whole and (lower % 1 or upper % 1)))
             columns.append(Column(name, None, lower, upper, whole))
     return columns
+
+
+def read_attribute(given: Any) -> Attribute:
+    if not isinstance(given, dict):
+        need(given != [])
+        return Attribute([plain(value) for value in given])
+    if "changing" not in given:
+        low, high = map(integer, given["integers"])
+        need(0 <= high - low < COMBINATIONS, "a range of integers that is empty, or too long")
+        return Attribute(range(low, high + 1))
+    values = read_attribute(given["changing"]).values
+    times = integer(given["times"]) if "times" in given else None
+    step = exact(given["step"]) if "step" in given else None
+    need(times is None or step is None)
+    need((times or 0) >= 0 and (step or 0) >= 0)
+    need(step is None or not any(isinstance(value, str) for value in values))
+    return Attribute(values, True, times, step)
+
+
+def scope_of(query: Any, domain: Records) -> Scope:
+    """What a query is about: attributes, those that change at its step."""
+    names = query["about"]
+    need(len(set(names)) == len(names) > 0 and set(names) <= domain.attributes.keys())
+    changing = {name for name in names if domain.attributes[name].changes}
+    need(bool(changing) == ("at" in query), "at: a step is for what changes, and only for that")
+    step = integer(query["at"]) if changing else None
+    scope = tuple((name, step if name in changing else None) for name in names)
+    sizes = [float(domain.size((variable,))) for variable in scope]
+    need(math.prod(sizes) <= COMBINATIONS, "about: too many combinations")
+    return scope
+
+
+def seen_by(query: Any, domain: Records) -> tuple[Scope, Values]:
+    """What a query is about, and the combinations of that, the last attribute fastest."""
+    if domain.whole is not None:
+        need("about" not in query and "at" not in query, "about: a finite set has no attributes")
+        return (("", None),), domain.whole
+    scope = scope_of(query, domain)
+    lists = [domain.attributes[name].values for name, _ in scope]
+    each = [map(Decimal, x) if isinstance(x, range) else x for x in lists]
+    rows = list(product(*each)) if len(scope) > 1 else list(*each)
+    return scope, Values(rows, [name for name, _ in scope])
 
 
 def aligned(weights: Any, columns: list[Column]) -> list[Decimal]:
@@ -489,6 +566,13 @@ def logs_on_values(
     need(len(logs) == len(values.rows))
     error += TINY * (1 + max(abs(log) for log in [NO, *logs] if log.is_finite()))
     return logs, error, most
+
+
+def logs_about(
+    query: Any, response: Any, domain: Records
+) -> tuple[Scope, list[Decimal], Decimal, Decimal]:
+    scope, values = seen_by(query, domain)
+    return scope, *logs_on_values(query, response, values)
 
 
 Weights = list[tuple[Exact, int]]
@@ -718,6 +802,180 @@ class Grid(NamedTuple):
         return found
 
 
+# -- records ---------------------------------------------------------------------------------------
+
+Table = list[Any]
+"""What was answered about a scope, for all of its combinations, the last variable fastest."""
+
+
+def loss_on_records(
+    domain: Records, said: list[tuple[int, Scope, list[Decimal], Decimal, Decimal]], work: Work
+) -> Decimal:
+    """The largest sum of tables minus the smallest one; sums are exact, only logarithms are not.
+
+    Every combination that a query sees is that of some record, so none may be ruled out.
+    """
+    tables: dict[Scope, Table] = {}
+    for m, scope, logs, _, _ in said:
+        before = tables.get(scope) or [NO] * len(logs)
+        tables[scope] = [x + m * log for x, log in zip(before, logs, strict=True)]
+    if any(-ENDLESS in table for table in tables.values()):
+        return ENDLESS
+    high, low = extremes(tables, domain, add, work, 0) if tables else (NO, NO)
+    error = 2 * sum((m * error for m, _, _, error, _ in said), NO)
+    each = [m * min(most, max(logs) - min(logs) + 2 * off) for m, _, logs, off, most in said]
+    return min(high - low + error, sum(each, NO))
+
+
+def extremes(
+    tables: dict[Scope, Table], domain: Records, combine: Any, work: Work, bits: int
+) -> tuple[Any, Any]:
+    """The largest and the smallest sum of tables over all records; or product, of so many bits."""
+    sides = [Elimination(tables, domain, combine, choose, work, bits) for choose in (max, min)]
+    high, low = (side.result() for side in sides)
+    return high, low
+
+
+class Elimination:
+    """The best sum or product of tables over all records, one variable after the other.
+
+    All tables that depend on a variable become one over whatever else they depend on, with the best
+    for every combination of that. Variables go step by step, those of no step when nothing later
+    depends on them. So no table has two steps of an attribute whose changes are limited: its value
+    does not go, but moves on to the next step that was asked about. Other steps do not matter:
+    leaving them out adds no change, and a value can stay what it was.
+    """
+
+    def __init__(
+        self, tables: dict[Scope, Table], domain: Records, combine: Any, choose: Any, work: Work,
+        bits: int,
+    ) -> None:  # fmt: skip
+        self.attributes, self.combine, self.choose = domain.attributes, combine, choose
+        self.work, self.bits = work, bits
+        self.tables, self.numbers = dict(enumerate(tables.items())), count(len(tables))
+        self.sizes = {v: domain.size((v,)) for scope in tables for v in scope}
+        self.holding: dict[Variable, set[int]] = {v: set() for v in self.sizes}
+        self.last = dict.fromkeys(self.sizes, -math.inf)
+        for which, scope in enumerate(tables):
+            step = max((step for _, step in scope if step is not None), default=-math.inf)
+            for variable in scope:
+                self.holding[variable].add(which)
+                self.last[variable] = max(self.last[variable], step)
+        self.following: dict[Variable, tuple[Variable, int]] = {}  # and how far away it is
+        steps = sorted((name, step) for name, step in self.sizes if step is not None)
+        for name, group in groupby(steps, lambda variable: variable[0]):
+            asked, limits = list(group), self.attributes[name]
+            most = math.inf if limits.times is None else limits.times
+            if limits.step is not None or most < len(asked) - 1:
+                self.following |= {a: (b, b[1] - a[1]) for a, b in pairwise(asked)}
+        self.within: dict[tuple[str, int], list[list[int]]] = {}
+
+    def result(self) -> Any:
+        def last(variable: Variable) -> float:
+            return self.last[variable]
+
+        for _, group in groupby(sorted(self.sizes, key=last), last):
+            widths = {variable: self.width(variable) for variable in group}
+            while widths:
+                self.work.begin(len(widths) / 100)
+                variable = min(widths, key=widths.__getitem__)
+                narrow = widths.pop(variable) <= WIDEST
+                need(narrow, "attributes: questions tie too many of them together")
+                near = self.eliminate(variable)
+                widths |= {other: self.width(other) for other in near if other in widths}
+        return reduce(self.combine, (table[0] for _, table in self.tables.values()))
+
+    def width(self, variable: Variable) -> float:
+        """How many bits number the combinations that are looked at to eliminate a variable."""
+        scopes = [self.tables[which][0] for which in self.holding[variable]]
+        self.work.begin((1 + sum(map(len, scopes))) / 10)
+        return sum(math.log2(self.sizes[other]) for other in set().union(*scopes))
+
+    def eliminate(self, variable: Variable) -> list[Variable]:
+        """Put one table in the place of all that depend on a variable; return what it is over."""
+        parts = []
+        for which in sorted(self.holding[variable]):
+            parts.append(self.tables.pop(which))
+            for other in parts[-1][0]:
+                self.holding[other].discard(which)
+        name, step = variable
+        changes = (name, None)  # how often it has changed, if that matters
+        near = dict.fromkeys(other for scope, _ in parts for other in scope)
+        rest = [other for other in near if other not in (variable, changes)]
+        counted = [changes] if changes in near and step is not None else []
+        n, k = self.sizes[variable], math.prod(self.sizes[other] for other in counted)
+        others = math.prod(self.sizes[other] for other in rest)
+        effort = 1 + self.bits / 1000 + (len(parts) - 1) * (1 + self.bits)
+        self.work.begin((len(near) * len(parts) + others * n * (k + 1) * effort) / 100)
+        axes = (*rest, *counted, variable)
+        total, *more = [self.over(axes, scope, table) for scope, table in parts]
+        for table in more:
+            total = list(map(self.combine, total, table))
+        following = self.following.get(variable)
+        if following is None:
+            starts = range(0, len(total), n * k)
+            table, scope = [self.choose(total[i : i + n * k]) for i in starts], tuple(rest)
+        else:
+            rows = [[total[j * n + a :: k * n] for a in range(n)] for j in range(k)]
+            later, gap = following
+            rows = self.moved(name, rows, gap)
+            self.sizes[changes], scope = len(rows), (changes, later, *rest)
+            table = [x for row in rows for cells in row for x in cells]
+        which = next(self.numbers)
+        self.tables[which] = scope, table
+        for other in scope:
+            self.holding.setdefault(other, set()).add(which)
+        return rest
+
+    def over(self, axes: Scope, scope: Scope, table: Table) -> Table:
+        """A table for all combinations of more variables."""
+        if axes == scope:
+            return table
+        strides, stride = dict.fromkeys(axes, 0), 1
+        for variable in reversed(scope):
+            strides[variable], stride = stride, stride * self.sizes[variable]
+        places = [0]
+        for variable in axes:
+            jumps = [k * strides[variable] for k in range(self.sizes[variable])]
+            places = [place + jump for place in places for jump in jumps]
+        return [table[place] for place in places]
+
+    def moved(self, name: str, rows: list[list[Table]], gap: int) -> list[list[Table]]:
+        """What is best after so many changes for every value, at a later step.
+
+        A value can be what it was, or any other with one change less; or what is near enough.
+        """
+        limits, (k, n) = self.attributes[name], (len(rows), len(rows[0]))
+        each = n * len(rows[0][0]) * (1 + self.bits / 1000) / 100
+        self.work.begin(n * k / 8 + each * (k if limits.step is None else n))
+        if limits.step is not None:
+            return [[self.best([rows[0][b] for b in near]) for near in self.near(name, gap)]]
+        assert limits.times is not None
+        changed = [self.best(row) for row in rows]
+        return [
+            [
+                self.best([*(row[a] for row in rows[j : j + 1]), *changed[j - 1 : j]])
+                for a in range(n)
+            ]
+            for j in range(min(k, limits.times) + 1)
+        ]
+
+    def best(self, several: list[Table]) -> Table:
+        return several[0] if len(several) == 1 else list(map(self.choose, *several))
+
+    def near(self, name: str, gap: int) -> list[list[int]]:
+        """Which values are near enough to each value of an attribute of limited steps."""
+        if (name, gap) not in self.within:
+            limits = self.attributes[name]
+            assert limits.step is not None
+            self.work.begin(len(limits.values) ** 2 / 10)
+            numbers, most = [exact(repr(float(x))) for x in limits.values], gap * limits.step
+            self.within[name, gap] = [
+                [b for b, y in enumerate(numbers) if abs(x - y) <= most] for x in numbers
+            ]
+        return self.within[name, gap]
+
+
 # -- queries about a score -------------------------------------------------------------------------
 
 
@@ -727,7 +985,7 @@ class Curve:
 
     One bit: ln(1 + size·share), size = e^ε - 1, where the share rises from 0 at low to 1 at high,
     if not exactly then to 40 digits. "laplace": -size·|t - low|. "piecewise": size from low to high
-    and 0 elsewhere, but within ``blur`` of these it may be either.
+    and 0 elsewhere, but within ``blur`` of these it may be either. "straight": t itself.
     """
 
     kind: str
@@ -857,6 +1115,8 @@ class Term(NamedTuple):
 
 def read_term(query: Any, response: Any, box: list[Column], points: Any = None) -> Term:
     """The term of an exchange; its score ranges over the points, if given, or over the box."""
+    if "about" in query:
+        return term_of_category(query, response, box)
     w, c = tuple(aligned(query["weights"], box)), double(query.get("intercept", NO))
     ends = score_range(w, c, everywhere(box))
     if points:
@@ -874,6 +1134,20 @@ def read_term(query: Any, response: Any, box: list[Column], points: Any = None) 
             # All weights are within epsilon of each other, so within half of it of a constant.
             sign, curve = 0, Curve("linear", curve.epsilon, NO, NO, ONE, half)
     return Term(tuple(sign * a for a in w), sign * c, curve)
+
+
+def term_of_category(query: Any, response: Any, box: list[Column]) -> Term:
+    """A query about one coordinate: of its categories, one column is 1, so the score is its log."""
+    (name,) = query["about"]
+    labels = {j: side.label for j, side in enumerate(box) if side.name == name and side.label}
+    need(labels != {} and "at" not in query, "about: not a coordinate with categories")
+    logs, error, most = logs_on_values(query, response, Values(list(labels.values()), [name]))
+    highest, lowest = max(logs), min(logs)
+    need(lowest.is_finite(), "a response that rules a category out")
+    own = dict(zip(labels, logs, strict=True))
+    a = tuple(own[j] - highest if j in own else NO for j in range(len(box)))
+    spread = Fraction(min(most, highest - lowest + 2 * error))
+    return Term(a, NO, Curve("straight", spread, NO, lowest - highest, NO, error))
 
 
 def one_bit_curve(
@@ -1162,6 +1436,8 @@ def top(
     """
     if curve.kind == "piecewise":
         return top_of_window(curve, m, lam, low, high)
+    if curve.kind == "straight":
+        return max((m - lam) * low, (m - lam) * high)
     need(len(points) <= 2, "tangents: more than two")
     # Between its ends ψ of a linear query bends least where it is highest.
     convex = m < 0 < q and curve.low <= low and high <= curve.high

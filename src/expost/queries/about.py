@@ -1,5 +1,7 @@
 """Queries about a part of a record: one attribute or a few, and at a step if one of them changes.
 
+On a box, one coordinate that has categories.
+
 Any query of a finite family can be asked so. It answers as it does on the finite set of the
 combinations of these attributes, and knows nothing of the rest of the record.
 """
@@ -11,12 +13,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from expost.domains import Attributes, Domain, FiniteSet, Part, Value, Variable, some
+from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Value, Variable, some
 from expost.errors import InvalidInput, at
 from expost.files.reading import each, text, whole
 from expost.numbers import Nats
+from expost.queries.category import CategoryLikelihood
 from expost.queries.lifted import lifted
-from expost.queries.likelihood import FiniteLikelihood, Likelihood
+from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
 from expost.queries.query import Query, Unbiased
 from expost.queries.words import listed
 from expost.sampling import Pmf
@@ -97,10 +100,10 @@ class About(Query):
         return None if other is None else replace(self, query=other)
 
     def seen(self, domain: Domain) -> Part:
-        """What it sees of a record, as a finite set."""
-        if not isinstance(domain, (Attributes, Part)):
+        """What it sees of a value, as a finite set."""
+        if isinstance(domain, FiniteSet) and not isinstance(domain, Part):
             raise InvalidInput(
-                "only a domain of attributes can be asked about some of them", "about"
+                "a finite set has no attributes; ask about its values as they are", "about"
             )
         with at("about"):
             return domain.part(self.names)
@@ -110,13 +113,20 @@ class About(Query):
         return self.query.work(part) + len(part) // _WORK_OF_COMBINATIONS
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        if not isinstance(domain, Part):
-            raise InvalidInput(
-                "a finite set has no attributes; ask about its values as they are", "about"
-            )
         part = self.seen(domain)
+        assert isinstance(domain, Part), "no other set has parts"
         likelihood = self.query.on(part)
         return likelihood if part is domain else lifted(likelihood, domain)
+
+    def on_box(self, domain: Box) -> BoxLikelihood:
+        part = self.seen(domain)
+        if self.step is not None:
+            raise InvalidInput(
+                "the coordinates of a box do not change, so there are no steps", "at"
+            )
+        assert domain.names is not None, "a part has a name"
+        columns = domain.places[domain.names.index(self.names[0])]
+        return CategoryLikelihood(domain, columns, self.query.on(part))
 
     def on_attributes(self, domain: Attributes) -> PartLikelihood:
         part = self.seen(domain)
