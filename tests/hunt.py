@@ -1,7 +1,8 @@
 """A long hunt for a loss that a point exceeds: ``make hunt``, or ``make hunt SEED=7``.
 
 Every fifth case is certified too, and its certificate verified. Every third is another hunt, for
-a decision or a replay on a box of integers that the exact ones of its points contradict.
+a decision or a replay on a box of integers that the exact ones of its points contradict. And every
+third is one for losses and decisions over records and histories that all of them listed contradict.
 
 Runs until it is stopped, and says what to run again where something is found.
 """
@@ -36,7 +37,11 @@ from support.boxes import (
 )
 from support.guards import complaints as contradictions
 from support.guards import some_guarded
+from support.records import complaints as objections
+from support.records import some_records
 from support.studies import some_study
+
+RECORDS = 10
 
 
 def clipped(generator: random.Random) -> Case:
@@ -124,7 +129,7 @@ def hunt(seed: int) -> None:
     print(f"seed {seed}", flush=True)
     counts, found, start = dict.fromkeys(KINDS, 0), 0, time.monotonic()
     told = start
-    step = certified = replayed = 0
+    step = certified = replayed = recorded = 0
     while True:
         # Each case has a generator of its own, so that it can be had again without the others.
         generator = random.Random(f"{seed}/{step}")
@@ -135,6 +140,15 @@ def hunt(seed: int) -> None:
                 found += 1
                 print(f"FOUND at {seed}/{step}: {', '.join(wrong)}\n{guarded}", flush=True)
             replayed += 1
+            step += 1
+            continue
+        if step % 3 == 1:
+            for number in range(RECORDS):
+                records = some_records(random.Random(f"{seed}/{step}/{number}"))
+                if wrong := objections(records):
+                    found += 1
+                    print(f"FOUND at {seed}/{step}/{number}: {wrong}\n{records}", flush=True)
+            recorded += RECORDS
             step += 1
             continue
         (kind,) = generator.choices(list(KINDS), [10, 5, 1, 10, 10, 10, 10, 5])
@@ -162,7 +176,8 @@ def hunt(seed: int) -> None:
         if time.monotonic() - told > 10:
             told = time.monotonic()
             listed = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-            checked = f"{certified} certificates, {replayed} filters and replays, {found} found"
+            checked = f"{certified} certificates, {replayed} filters and replays"
+            checked += f", {recorded} records, {found} found"
             print(f"{told - start:6.0f} s  {step} cases ({listed}), {checked}", flush=True)
 
 

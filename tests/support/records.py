@@ -14,6 +14,7 @@ from itertools import islice, pairwise, product
 from typing import Any
 
 import expost as xp
+from expost.loss.log_likelihood import log_likelihood
 from expost.numbers import Enclosure, Nats
 from expost.queries import About, Query
 
@@ -192,6 +193,8 @@ def complaints(case: Records) -> list[str]:
     odometer = xp.Odometer(case.transcript)
     loss = Fraction(max(weights), min(weights))
     found = _differs("loss", odometer.exact_loss, odometer.loss, loss)
+    at_once = log_likelihood(domain, case.transcript.exchanges)
+    found += _differs("loss at once", at_once.exact_loss, at_once.loss(xp.Effort()), loss)
     responses = len(query.on(domain).responses)
     if responses > 70:
         return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,10 +51,13 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
     @classmethod
     def of(cls, domain: Attributes, exchanges: Iterable[Exchange]) -> AttributesLogLikelihood:
         """ℓ of some exchanges."""
-        total = cls(domain, Tally(), None, ())
-        for exchange in exchanges:
-            total = total._plus(exchange.query, exchange.position, None)
-        return total
+        kept, tables = list(exchanges), dict[tuple[Variable, ...], Table]()
+        for exchange in kept:
+            likelihood = exchange.query.on(domain)
+            table = tables.get(likelihood.variables) or Table.flat(likelihood)
+            tables[table.variables] = table.add(_asked(exchange.query), exchange.position)
+        components = tuple(_components(domain, tables.values()))
+        return cls(domain, Tally.of(kept), None, components)
 
     def add(self, query: Query, position: int) -> AttributesLogLikelihood:
         return self._plus(query, position, self._charged_with(query))
@@ -172,6 +175,29 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
     def two_records(self) -> TwoRecords | None:
         """Records for which the responses are likeliest and least likely, if any is possible."""
         return two_records(self.domain, self.components)
+
+
+def _components(domain: Attributes, tables: Iterable[Table]) -> Iterator[Component]:
+    """Tables by what they depend on together, perhaps by way of others."""
+    groups: list[tuple[set[Variable], list[Table]]] = []
+    for table in tables:
+        links, joined = {link(domain, variable) for variable in table.variables}, [table]
+        apart = []
+        for known, own in groups:
+            if known.isdisjoint(links):
+                apart.append((known, own))
+            else:
+                known |= links
+                own += joined
+                links, joined = known, own
+        groups = [*apart, (links, joined)]
+    for _, joined in groups:
+        ordered = tuple(sorted(joined, key=lambda table: table.order))
+        variables = [variable for table in ordered for variable in table.variables]
+        follows = any(link(domain, variable) != variable for variable in variables)
+        component = Chained(ordered, domain) if follows else Tied(ordered)
+        component.check()
+        yield component
 
 
 def _asked(query: Query) -> Query:
