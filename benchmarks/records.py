@@ -27,7 +27,7 @@ SCOPES: dict[str, list[tuple[str, ...]]] = {
     "chain": list(pairwise(NAMES)),
     "triples": [tuple(NAMES[i : i + 3]) for i in range(0, ATTRIBUTES - 2, 2)],
 }
-PLAIN, EXACT, WEEKS = 1.0, 10.0, 4.0
+PLAIN, EXACT, WEEKS = 1.0, 10.0, 10.0
 Floats = NDArray[np.float64]
 
 
