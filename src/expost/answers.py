@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Domain, domain_from_json
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, meant
 from expost.files.frames import as_array, column_names
 from expost.files.reading import NumberText, items, members, number, parse
 from expost.queries import Likelihood, Query, check_query, query_from_json
@@ -23,6 +23,7 @@ __all__ = [
     "COLUMNS",
     "Answers",
     "Subject",
+    "no_such_query",
     "queries_from_json",
     "response_position",
     "written",
@@ -343,9 +344,15 @@ def _key(key: Any, likelihoods: Mapping[str, Likelihood[Any]]) -> str:
     # Ids are texts, as in a file; a number in a column stands for the text that spells it.
     name = str(key) if isinstance(key, (str, int, np.integer)) else ""
     if name not in likelihoods:
-        known = ", ".join(list(likelihoods)[:6]) + (", …" if len(likelihoods) > 6 else "")
-        raise InvalidInput(f"there is no query with this id; there are {known}")
+        raise no_such_query(name, likelihoods)
     return name
+
+
+def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:
+    """The error about an id that no query has."""
+    known = ", ".join(list(queries)[:6]) + (", …" if len(queries) > 6 else "")
+    hint = meant(name, queries)
+    return InvalidInput(f"there is no query with this id; there are {known}{hint}")
 
 
 def response_position(likelihood: Likelihood[Any], response: Any) -> int:

@@ -12,7 +12,7 @@ Box(age=[10, 100], sex=integers[0, 1])
 
 from expost.domains.box import Box, by_name
 from expost.domains.coordinates import Categories, Integers, Real, Side, categories, integers
-from expost.domains.finite import FiniteSet, Point, Scalar, Value, some
+from expost.domains.finite import FiniteSet, Point, Scalar, Value, amiss, some
 from expost.domains.from_json import Domain, domain_from_json, finite
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Scalar",
     "Side",
     "Value",
+    "amiss",
     "by_name",
     "categories",
     "domain_from_json",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.answers import Answers
+from expost.answers import Answers, no_such_query
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.estimation.answers import as_answers
@@ -111,7 +111,7 @@ def _key(answers: Answers, query: Any) -> str:
     with at("query"):
         expect(query, str, "the id of a query of the answers")
         if query not in answers.queries:
-            raise InvalidInput("there is no query with this id")
+            raise no_such_query(query, answers.queries)
         return str(query)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from expost.domains import Domain
+from expost.domains import Domain, amiss
 
 __all__ = ["Secret", "without_frames"]
 
@@ -15,22 +16,34 @@ class Secret:
     It is neither copied nor pickled.
     """
 
-    __slots__ = ("_value", "place")
+    __slots__ = ("_value", "amiss", "place")
 
     def __init__(self, value: Any) -> None:
         self._value = value
         self.place: Any = None
+        self.amiss = ""
+        """What is wrong with its names, if it is not in the domain for that reason."""
 
     def locate(self, domain: Domain) -> bool:
         """Whether the value is in the domain."""
         try:
-            self.place, self._value = domain.locate(self._value), None
+            self.place = domain.locate(self._value)
+            if self.place is None and domain.names is not None:
+                self.amiss = _safely_amiss(self._value, domain.names)
+            self._value = None
         except BaseException as error:
             raise without_frames(error) from None
         return self.place is not None
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a secret is not copied")
+
+
+def _safely_amiss(value: Any, names: Sequence[str]) -> str:
+    try:
+        return amiss(value, names)
+    except Exception:  # whatever is wrong with a value, an error could show it
+        return ""
 
 
 def without_frames(error: BaseException) -> BaseException:

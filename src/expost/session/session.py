@@ -108,7 +108,8 @@ class Session:
         self._source = source or SystemSource()
         self._store = store
         if not secret.locate(transcript.domain):
-            raise OutsideDomain("the value is outside the domain (and is not shown here)")
+            reason = "the value is outside the domain (and is not shown here)"
+            raise OutsideDomain(f"{reason}: {secret.amiss}" if secret.amiss else reason)
 
     def decide(self, query: Query) -> Decision:
         """A dry run: whether :meth:`ask` would answer, and the numbers. It changes nothing."""
