@@ -67,7 +67,7 @@ class CompositionFilter(Filter):
         return result
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> CompositionFilter:
+    def from_fields(cls, fields: dict[str, Any]) -> CompositionFilter:
         budget = budget_from_json(cls.kind, fields, "delta", cls.named)
         delta = read_delta(fields["delta"])
         with at(cls.named):

@@ -48,7 +48,7 @@ class Filter(ABC):
         return result
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Filter:
+    def from_fields(cls, fields: dict[str, Any]) -> Filter:
         """Read the parameters, without ``kind``, strictly."""
         return cls.of(budget_from_json(cls.kind, fields))
 

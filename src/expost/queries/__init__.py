@@ -132,4 +132,4 @@ def query_from_json(value: Any) -> Query:
     RandomizedResponse(epsilon=1)
     """
     kind, fields = of_kind(value, FAMILIES, "query")
-    return kind.from_json(fields)
+    return kind.from_fields(fields)

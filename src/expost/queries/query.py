@@ -67,7 +67,7 @@ class Query(ABC):
 
     @classmethod
     @abstractmethod
-    def from_json(cls, fields: dict[str, Any]) -> Query:
+    def from_fields(cls, fields: dict[str, Any]) -> Query:
         """Read the parameters, without ``kind``, strictly."""
 
     @abstractmethod

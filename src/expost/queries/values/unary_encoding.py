@@ -61,7 +61,7 @@ class UnaryEncoding(Query):
         return {"variant": self.variant, "epsilon": self.epsilon}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> UnaryEncoding:
+    def from_fields(cls, fields: dict[str, Any]) -> UnaryEncoding:
         return cls(**members(fields, required=("variant", "epsilon")))
 
     def with_epsilon(self, epsilon: Fraction) -> UnaryEncoding:
