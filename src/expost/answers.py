@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from expost.domains import Domain, domain_from_json
 from expost.errors import InvalidInput, at, expect, meant
+from expost.files.canonical import json_text, readable
 from expost.files.frames import as_array, column_names
 from expost.files.reading import NumberText, items, members, number, parse
 from expost.queries import Likelihood, Query, check_query, query_from_json
-from expost.transcript import Transcript, check_version, no_such_response
+from expost.transcript import VERSION, Transcript, check_version, no_such_response
 
 __all__ = [
     "COLUMNS",
@@ -25,6 +26,7 @@ __all__ = [
     "Subject",
     "no_such_query",
     "queries_from_json",
+    "queries_to_json",
     "response_position",
     "written",
 ]
@@ -219,6 +221,16 @@ def queries_from_json(document: str) -> tuple[Domain, dict[str, Query]]:
                 queries[key] = query_from_json(value)
     _likelihoods(domain, queries)
     return domain, queries
+
+
+def queries_to_json(domain: Domain, queries: Mapping[str, Query]) -> str:
+    """The text of such a file; every query must work on the domain."""
+    with at("domain"):
+        expect(domain, Domain, "a FiniteSet or a Box")
+    _likelihoods(domain, queries)
+    trees = {key: {"kind": query.kind, **query.tree()} for key, query in queries.items()}
+    whole = {"version": VERSION, "domain": domain.tree(), "queries": trees}
+    return json_text(readable(whole), indent=1) + "\n"
 
 
 def _likelihoods(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Likelihood[Any]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from expost.audit.losses import Losses, realized_losses
-from expost.audit.tables import load_answers, save_losses
+from expost.audit.tables import load_answers, save_losses, save_queries
 
 __all__ = [
     "Losses",
     "load_answers",
     "realized_losses",
     "save_losses",
+    "save_queries",
 ]

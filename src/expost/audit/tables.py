@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from expost.answers import COLUMNS, Answers, queries_from_json
+from expost.answers import COLUMNS, Answers, queries_from_json, queries_to_json
 from expost.audit.losses import Losses
+from expost.domains import Domain
 from expost.errors import at, expect
+from expost.files.durable import save
 from expost.files.regular import read_text
 from expost.files.tables import read_table, write_table
+from expost.queries import Query
 
-__all__ = ["load_answers", "save_losses"]
+__all__ = ["load_answers", "save_losses", "save_queries"]
 
 Path_ = str | os.PathLike[str]
 
@@ -45,6 +49,25 @@ def load_answers(data: Any, queries: Path_, *, complete: bool = True) -> Answers
         return Answers(domain, by_id, data, complete=complete)
     with at(os.fspath(data), ": "):
         return Answers(domain, by_id, read_table(Path(data), COLUMNS), complete=complete)
+
+
+def save_queries(domain: Domain, queries: Mapping[str, Query], path: Path_) -> None:
+    """Write the file of queries that :func:`load_answers` reads, durably.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import expost as xp
+    >>> queries = {"smokes": xp.randomized_response(epsilon="1")}
+    >>> table = {"subject": ["a"], "query": ["smokes"], "response": ["yes"]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "queries.json"
+    ...     xp.audit.save_queries(xp.FiniteSet(["no", "yes"]), queries, file)
+    ...     xp.load_answers(table, file)
+    Answers(1 subjects, 1 responses)
+    """
+    text = queries_to_json(domain, queries)
+    with at(os.fspath(path), ": "):
+        save(path, lambda: text)
 
 
 def save_losses(losses: Losses, path: Path_) -> None:

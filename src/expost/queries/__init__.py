@@ -6,10 +6,12 @@ one bit about a score (``scores``), and a number or a score with noise (``noise`
 
 from __future__ import annotations
 
+import os
 from typing import Any, TypeVar
 
-from expost.errors import InvalidInput
+from expost.errors import InvalidInput, at, expect
 from expost.files.reading import of_kind
+from expost.files.regular import read_text
 from expost.queries.delta import delta_at
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
 from expost.queries.noise.gaussian import Gaussian, gaussian
@@ -62,6 +64,7 @@ __all__ = [
     "hadamard_response",
     "laplace",
     "linear",
+    "load_query",
     "local_hashing",
     "logistic",
     "perturbation",
@@ -123,6 +126,22 @@ def register(family: type[Family]) -> type[Family]:
 
 def _name(family: type[Query]) -> tuple[str, str]:
     return family.__module__, family.__qualname__
+
+
+def load_query(path: str | os.PathLike[str]) -> Query:
+    """Read a file with one query, strictly: unknown fields and duplicate keys are errors.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import expost as xp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     xp.randomized_response(epsilon=1).save(Path(folder) / "smokes.json")
+    ...     xp.queries.load_query(Path(folder) / "smokes.json")
+    RandomizedResponse(epsilon=1)
+    """
+    expect(path, (str, os.PathLike), "the name of a file")
+    with at(os.fspath(path), ": "):
+        return Query.from_json(read_text(path))
 
 
 def query_from_json(value: Any) -> Query:
