@@ -36,6 +36,7 @@ __all__ = [
     "no_such_response",
     "read_text",
     "readable",
+    "transcript_of",
     "write",
 ]
 
@@ -394,6 +395,17 @@ def check_version(version: Any) -> None:
     """Refuse a file of an unknown version."""
     if not isinstance(version, NumberText) or version != str(VERSION):
         raise InvalidInput(f"unknown version; this is version {VERSION}", "version")
+
+
+def transcript_of(given: object) -> Transcript:
+    """The transcript that is meant: itself, or that of a session, an odometer or a replay."""
+    found = given
+    for name in ("odometer", "transcript"):
+        if not isinstance(found, Transcript):
+            found = getattr(found, name, found)
+    expect(found, Transcript, "a transcript, a session or an odometer")
+    assert isinstance(found, Transcript)
+    return found
 
 
 def load_transcript(path: str | os.PathLike[str]) -> Transcript:

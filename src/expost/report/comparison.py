@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from expost.errors import InvalidInput, expect
+from expost.errors import InvalidInput
 from expost.files.canonical import plain
 from expost.filters import (
     BayesianFilter,
@@ -24,6 +24,7 @@ from expost.filters import (
     SimplifiedFilter,
     WorstCase,
 )
+from expost.filters.account import account_of
 from expost.filters.rules import RULES, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.filters.rules.orders import best_exponent_for_small
 from expost.loss.odometer import Odometer
@@ -98,7 +99,7 @@ class Comparison:
 
 
 def compare(
-    odometer: Odometer,
+    asked: object,
     epsilon: ExactLike | None = None,
     delta: ExactLike | None = None,
     *,
@@ -106,6 +107,7 @@ def compare(
 ) -> Comparison:
     """Compare what every accounting says about a transcript and a budget.
 
+    ``asked`` is a transcript, a session or an odometer.
     ``epsilon`` and ``delta`` are by default those of the transcript's filter; a missing delta is
     1e-6. ``stage`` is called with the name of the next accounting. Proofs:
     docs/theory/approximate.md, docs/theory/filters.md.
@@ -113,11 +115,12 @@ def compare(
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon="0.5")
     >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
-    >>> found = compare(xp.Odometer(transcript), epsilon=2)
+    >>> found = compare(transcript, epsilon=2)
     >>> found.standings["basic"].more.count, found.standings["bayesian"].more.count
     (2, 4)
     """
-    expect(odometer, Odometer, "an odometer: Odometer(transcript)")
+    odometer = account_of(asked)
+    assert isinstance(odometer, Odometer)
     odometer = odometer.with_effort(odometer.effort.bounded()).knowing(odometer)
     transcript = odometer.transcript
     budget, spared = limits(transcript, epsilon, delta)
