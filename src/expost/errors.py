@@ -132,9 +132,9 @@ class BudgetExceeded(ExpostError):
             limit = f"{budget.nearest:.10g}, which is {limit}"
         # A search is not worth it for a message that perhaps nobody reads.
         held = f"{self.decision.held} so far"
-        before = "" if self.decision.searched else f"{held} {self.loss.upper:.10g} and "
+        before = "" if self.decision.searched else f"{held} {self.loss.shown(10)} and "
         message = (
-            f"query refused: {before}at worst {worst.upper:.10g} after this query, budget {limit}."
+            f"query refused: {before}at worst {worst.shown(10)} after this query, budget {limit}."
         )
         if self.undecided:
             message += " The bound was not decided within the node limit."

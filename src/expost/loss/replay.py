@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from expost.cards import card, nats
+from expost.cards import card
 from expost.files.canonical import plain
 from expost.filters import Filter
 from expost.loss.headroom import Headroom
@@ -88,8 +88,8 @@ class Replay:
             facts["kept"] = words[self.kept]
         if self.first_refused is not None:
             facts["first refused"] = f"exchange {self.first_refused}"
-        facts["realized loss at the end"] = nats(self.loss.upper)
-        facts["at its peak"] = nats(self.peak.upper)
+        facts["realized loss at the end"] = self.loss.shown()
+        facts["at its peak"] = self.peak.shown()
         return card("Replay", facts)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from expost.errors import printable
 from expost.knowledge.learned import Learned
+from expost.numbers.enclosure import NEGLIGIBLE
 from expost.report.page import page, text
 from expost.report.scale import drawing, percent
 from expost.report.words import shown
@@ -59,6 +60,8 @@ def _reasons(found: Learned) -> Iterator[str]:
 
 def _signed(gain: float) -> str:
     """Nats, and what they mean."""
+    if abs(gain) < NEGLIGIBLE:
+        return "0 nats: as sure as before"
     if abs(gain) > 700:
         return f"{gain:.6g} nats"
     factor = math.exp(gain)
