@@ -157,7 +157,7 @@ def test_long_tables_show_their_ends_and_long_texts_their_beginning() -> None:
     assert numbers(11)[::2] == [str(i) for i in range(1, 12)]
     assert numbers(1000)[::2] == [*"12345", "…", "996", "997", "998", "999", "1000"]
     assert numbers(1000)[11] == "990 more"
-    assert len(Cells(card("t", {"x": "y" * 1000})).texts[1]) == 81
+    assert len(Cells(card("t", {"x": "y" * 1000})).texts[1]) == 161
     assert Cells(card("t", {}, columns=("", "x"), items=(), row=lambda i, x: (i, x))).texts == []
 
 

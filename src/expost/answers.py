@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -17,6 +17,7 @@ from expost.errors import InvalidInput, at, expect, meant
 from expost.files.canonical import json_text, readable
 from expost.files.frames import as_array, column_names
 from expost.files.reading import NumberText, items, members, number, parse
+from expost.filters import Filter
 from expost.queries import Likelihood, Query, check_query, query_from_json
 from expost.transcript import VERSION, Transcript, check_version, no_such_response
 
@@ -58,6 +59,10 @@ class Answers:
     "drinks" were asked over one domain of "no" and "yes", the answers "yes" and "no" would cancel
     out and the loss would be too small. Such a domain needs a value for each pair.
 
+    ``filter`` is the filter under which they were given, if there was one, and ``refused`` are
+    pairs of a subject and the id of a query that it refused. Estimates that a filter makes wrong
+    then warn, and every estimate says how many subjects were refused.
+
     Say ``complete=False`` if subjects gave responses that are not in the table, for instance to
     other analysts. Estimates then warn that they can be biased, and losses warn that the loss of
     a part need not bound what that part reveals.
@@ -84,6 +89,10 @@ class Answers:
     """Where the rows of each subject start; the last entry is where the rows end."""
     complete: bool
     """Whether these are all the responses that the subjects gave."""
+    filter: Filter | None
+    """What decided which queries were answered, as far as is known."""
+    refused: frozenset[tuple[Subject, str]] | None
+    """Who was refused which query, where that is known; they need not have answered anything."""
 
     def __init__(
         self,
@@ -92,11 +101,15 @@ class Answers:
         table: Any,
         *,
         complete: bool = True,
+        filter: Filter | None = None,
+        refused: Iterable[tuple[Subject, str]] | None = None,
     ) -> None:
         with at("domain"):
             expect(domain, Domain, "a FiniteSet or a Box")
         with at("complete"):
             expect(complete, bool, "True or False")
+        with at("filter"):
+            expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
         likelihoods = _likelihoods(domain, queries)
         subject_column, query_column, response_column = _columns(table)
         of_row, subjects = _read(subject_column, _subject, "subject")
@@ -124,6 +137,8 @@ class Answers:
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "complete", complete)
+        object.__setattr__(self, "filter", filter)
+        object.__setattr__(self, "refused", _refusals(refused, likelihoods))
 
     @classmethod
     def of_pairs(cls, domain: Domain, pairs: Any) -> Answers:
@@ -152,6 +167,12 @@ class Answers:
     def exchanges(self) -> NDArray[np.intp]:
         """How many responses each subject gave, in the order of ``subjects``."""
         return np.diff(self.starts)
+
+    def refused_subjects(self, query: str | None = None) -> int | None:
+        """How many subjects were refused a query, by default any; None if that is not known."""
+        if self.refused is None:
+            return None
+        return len({subject for subject, key in self.refused if query in (None, key)})
 
     def transcript(self, subject: Subject) -> Transcript:
         """The transcript of one subject, with its exchanges in the order of the table."""
@@ -358,6 +379,19 @@ def _key(key: Any, likelihoods: Mapping[str, Likelihood[Any]]) -> str:
     if name not in likelihoods:
         raise no_such_query(name, likelihoods)
     return name
+
+
+def _refusals(
+    refused: Iterable[tuple[Subject, str]] | None, likelihoods: Mapping[str, Likelihood[Any]]
+) -> frozenset[tuple[Subject, str]] | None:
+    if refused is None:
+        return None
+    with at("refused"):
+        try:
+            pairs = [(subject, key) for subject, key in refused]
+        except (TypeError, ValueError):
+            raise InvalidInput("must be pairs of a subject and the id of a query") from None
+        return frozenset((_subject(subject), _key(key, likelihoods)) for subject, key in pairs)
 
 
 def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:

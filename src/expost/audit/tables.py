@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from expost.answers import COLUMNS, Answers, queries_from_json, queries_to_json
+from expost.answers import COLUMNS, Answers, Subject, queries_from_json, queries_to_json
 from expost.audit.losses import Losses
 from expost.domains import Domain
 from expost.errors import at, expect
 from expost.files.durable import save
 from expost.files.regular import read_text
 from expost.files.tables import read_table, write_table
+from expost.filters import Filter
 from expost.queries import Query
 
 __all__ = ["load_answers", "save_losses", "save_queries"]
@@ -21,14 +23,21 @@ __all__ = ["load_answers", "save_losses", "save_queries"]
 Path_ = str | os.PathLike[str]
 
 
-def load_answers(data: Any, queries: Path_, *, complete: bool = True) -> Answers:
+def load_answers(
+    data: Any,
+    queries: Path_,
+    *,
+    complete: bool = True,
+    filter: Filter | None = None,
+    refused: Iterable[tuple[Subject, str]] | None = None,
+) -> Answers:
     """Read the answers of many subjects from a table of responses and a file of queries.
 
     ``data`` is a file (CSV, JSON Lines or Parquet) or a table in memory, as for :class:`Answers`.
     It has the columns ``subject``, ``query`` and ``response``; others are ignored. ``queries`` is a
     JSON file: ``{"version": 1, "domain": …, "queries": {"id": {…}, …}}``. An error names the row,
-    counted from 1 below the header. ``complete`` says whether these are all the answers of their
-    subjects, as for :class:`Answers`.
+    counted from 1 below the header. ``complete``, ``filter`` and ``refused`` are those of
+    :class:`Answers`.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -45,10 +54,11 @@ def load_answers(data: Any, queries: Path_, *, complete: bool = True) -> Answers
     expect(queries, (str, os.PathLike), "the name of a file")
     with at(os.fspath(queries), ": "):
         domain, by_id = queries_from_json(read_text(queries))
+    known = partial(Answers, complete=complete, filter=filter, refused=refused)
     if not isinstance(data, (str, os.PathLike)):
-        return Answers(domain, by_id, data, complete=complete)
+        return known(domain, by_id, data)
     with at(os.fspath(data), ": "):
-        return Answers(domain, by_id, read_table(Path(data), COLUMNS), complete=complete)
+        return known(domain, by_id, read_table(Path(data), COLUMNS))
 
 
 def save_queries(domain: Domain, queries: Mapping[str, Query], path: Path_) -> None:

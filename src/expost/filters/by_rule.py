@@ -37,6 +37,7 @@ class CompositionFilter(Filter):
     kind: ClassVar[str] = "composition"
     pure: ClassVar[bool] = False
     by_loss: ClassVar[bool] = False
+    by_responses: ClassVar[bool] = False
     named: ClassVar[str] = "rule"
     """What a file calls the rule."""
     delta: Fraction

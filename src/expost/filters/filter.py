@@ -35,6 +35,8 @@ class Filter(ABC):
     """Whether there is no delta, neither in the budget nor in the queries that may be asked."""
     by_loss: ClassVar[bool] = True
     """Whether the realized loss counts against the budget, rather than a sum or a cost."""
+    by_responses: ClassVar[bool] = True
+    """Whether what was responded changes what is accepted next."""
     budget: Nats
 
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
