@@ -9,7 +9,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from expost.files.reading import number
 from expost.numbers import Enclosure, decimal_text
 
 __all__ = ["canonical", "json_text", "map_leaves", "plain", "readable", "value_tree"]
@@ -39,6 +38,7 @@ def _plain(value: Any) -> Any:
 
 def readable(tree: Any) -> Any:
     """A tree for people: exact numbers as decimals or "p/q", doubles as JSON numbers."""
+    from expost.files.reading import number  # brings numpy along, and a JSON text needs none
 
     def leaf(value: Any) -> Any:
         if isinstance(value, Fraction):

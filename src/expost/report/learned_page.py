@@ -60,8 +60,7 @@ def _reasons(found: Learned) -> Iterator[str]:
 
 def _signed(gain: float) -> str:
     """Nats, and what they mean."""
-    if abs(gain) < NEGLIGIBLE:
-        return "0 nats: as sure as before"
+    gain = 0.0 if abs(gain) < NEGLIGIBLE else gain
     if abs(gain) > 700:
         return f"{gain:.6g} nats"
     factor = math.exp(gain)
