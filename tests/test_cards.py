@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ import pytest
 
 import expost as xp
 from expost.cards import card
+from expost.report.sentences import sentences
 
 SECRET = "<script>secret</script>"
 DOMAIN = xp.FiniteSet(["a & b", "<i>", SECRET])
@@ -155,5 +157,33 @@ def test_long_tables_show_their_ends_and_long_texts_their_beginning() -> None:
     assert numbers(11)[::2] == [str(i) for i in range(1, 12)]
     assert numbers(1000)[::2] == [*"12345", "…", "996", "997", "998", "999", "1000"]
     assert numbers(1000)[11] == "990 more"
-    assert len(Cells(card("t", {"x": "y" * 1000})).texts[1]) == 81
+    assert len(Cells(card("t", {"x": "y" * 1000})).texts[1]) == 161
     assert Cells(card("t", {}, columns=("", "x"), items=(), row=lambda i, x: (i, x))).texts == []
+
+
+def test_what_cancels_out_is_shown_as_zero_everywhere() -> None:
+    query = xp.randomized_response(epsilon="0.7")
+    start = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=2))
+    transcript = start.add(query, "yes").add(query, "no")
+    odometer = xp.Odometer(transcript)
+    assert 0 < odometer.loss.upper < 1e-14  # or this test shows nothing
+    texts = cells(odometer)
+    assert texts[texts.index("realized loss") + 1] == texts[-1] == "0"
+    assert cells(odometer.loss) == [
+        "lower", "0", "upper", "below 1e-09", "width", "below 1e-09",
+    ]  # fmt: skip
+    session = xp.Session.resume(transcript, "yes")
+    assert session.loss == xp.numbers.Enclosure(0.0, 0.0)
+    assert cells(session)[-5:-4] == ["0"]
+    assert "loss so far 0 and" in str(
+        xp.BudgetExceeded(session.decide(query.with_epsilon(Fraction(9))))
+    )
+    told = " ".join(sentences(xp.report.explain(transcript)))
+    assert "0 of it is used: 0 %" in told
+
+
+def test_what_is_certainly_more_than_zero_is_never_shown_as_zero() -> None:
+    query = xp.randomized_response(epsilon="1e-12")
+    odometer = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes"))
+    texts = cells(odometer)
+    assert texts[texts.index("realized loss") + 1] == texts[-1] == "1e-12"

@@ -34,7 +34,9 @@ __all__ = [*_HOME]
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'expost' has no attribute {name!r}")
+        from expost.errors import meant
+
+        raise AttributeError(f"module 'expost' has no attribute {name!r}{meant(name, __all__)}")
     home = _HOME[name]
     value = (
         import_module(f"{home}.{name}") if home == __name__ else getattr(import_module(home), name)

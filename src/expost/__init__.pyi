@@ -56,6 +56,7 @@ from expost.queries import subset_selection as subset_selection
 from expost.queries import unary_encoding as unary_encoding
 from expost.queries.models.from_sklearn import from_sklearn as from_sklearn
 from expost.queries.models.from_statsmodels import from_statsmodels as from_statsmodels
+from expost.report.plotting import plot as plot
 from expost.session import FileSession as FileSession
 from expost.session import Session as Session
 from expost.solver import Effort as Effort

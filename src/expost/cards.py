@@ -1,12 +1,13 @@
-"""What notebooks show instead of a repr: a small table of facts and one of rows, as HTML."""
+"""What people see of a result: small tables, as HTML in notebooks and as text elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import TypeVar
 
-__all__ = ["card", "nats"]
+__all__ = ["View", "card", "nats"]
 
 T = TypeVar("T")
 
@@ -14,6 +15,7 @@ _SHOWN = 5
 """How many rows are shown at either end of a long table."""
 
 _LONGEST = 80
+_LONGEST_FACT = 160
 
 
 def card(
@@ -25,19 +27,75 @@ def card(
     row: Callable[[int, T], Sequence[object]] | None = None,
 ) -> str:
     """A table of facts by name, and if there are items one with a row per item, numbered from 1."""
-    lines = [f"<tr>{_cell(name, 'th')}{_cell(fact)}</tr>" for name, fact in facts.items()]
+    lines = [
+        f"<tr>{_cell(name, 'th')}{_cell(fact, longest=_LONGEST_FACT)}</tr>"
+        for name, fact in facts.items()
+    ]
     caption = f'<caption style="text-align: left"><b>{escape(title)}</b></caption>'
     html = f"<table>{caption}{''.join(lines)}</table>"
     if row is None or not items:
         return html
-    numbers = range(len(items))
-    left_out = len(items) - 2 * _SHOWN
-    lines = [_row(row(i + 1, items[i])) for i in (numbers if left_out <= 1 else numbers[:_SHOWN])]
-    if left_out > 1:
+    first, left_out, last = _ends(len(items))
+    lines = [_row(row(i + 1, items[i])) for i in first]
+    if left_out:
         lines.append(f'<tr><td>…</td><td colspan="{len(columns) - 1}">{left_out:,} more</td></tr>')
-        lines += [_row(row(i + 1, items[i])) for i in numbers[-_SHOWN:]]
+        lines += [_row(row(i + 1, items[i])) for i in last]
     head = "".join(_cell(name, "th") for name in columns)
     return f"{html}<table><tr>{head}</tr>{''.join(lines)}</table>"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is shown of a result that has many rows: as text for its repr, and as HTML.
+
+    >>> rows = [("Ann", 34), ("Bo", 5)]
+    >>> print(View("Ages(2)", {"in": "years"}, ("name", "age"), len(rows), rows.__getitem__))
+    Ages(2)
+    name  age
+    Ann   34
+    Bo    5
+    in: years
+    """
+
+    title: str
+    facts: Mapping[str, object]
+    columns: Sequence[str]
+    size: int
+    row: Callable[[int], Sequence[object]]
+    """The cells of a row, by its number from 0."""
+
+    def __str__(self) -> str:
+        first, left_out, last = _ends(self.size)
+        rows = [[_line(cell, _LONGEST) for cell in self.row(i)] for i in (*first, *last)]
+        widths = [max(map(len, column)) for column in zip(self.columns, *rows, strict=True)]
+        lines = [
+            "  ".join(
+                f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)
+            ).rstrip()
+            for cells in (self.columns, *rows)
+        ]
+        if left_out:
+            lines.insert(1 + len(first), f"… {left_out:,} more")
+        facts = [f"{name}: {_line(fact, _LONGEST_FACT)}" for name, fact in self.facts.items()]
+        return "\n".join([self.title, *lines, *facts])
+
+    def html(self) -> str:
+        """The same for notebooks."""
+        return card(
+            self.title,
+            self.facts,
+            columns=self.columns,
+            items=range(self.size),
+            row=lambda _number, place: self.row(place),
+        )
+
+
+def _ends(size: int) -> tuple[range, int, range]:
+    """Which items are shown: the first ones, how many are left out, and the last ones."""
+    left_out = size - 2 * _SHOWN
+    if left_out <= 1:
+        return range(size), 0, range(0)
+    return range(_SHOWN), left_out, range(size - _SHOWN, size)
 
 
 def nats(amount: float) -> str:
@@ -53,7 +111,14 @@ def _row(cells: Sequence[object]) -> str:
     return f"<tr>{''.join(_cell(cell) for cell in cells)}</tr>"
 
 
-def _cell(content: object, kind: str = "td") -> str:
-    text = str(content)
-    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-    return f'<{kind} style="text-align: left">{escape(shown)}</{kind}>'
+def _cell(content: object, kind: str = "td", longest: int = _LONGEST) -> str:
+    return f'<{kind} style="text-align: left">{escape(_cut(str(content), longest))}</{kind}>'
+
+
+def _line(content: object, longest: int) -> str:
+    """A text on one line of a terminal, whatever is in it."""
+    return _cut("".join(c if c.isprintable() else "?" for c in str(content)), longest)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Self
@@ -17,8 +18,13 @@ __all__ = [
     "OutsideDomain",
     "at",
     "expect",
+    "meant",
     "printable",
 ]
+
+
+# Comparing names takes time that grows with the product of their lengths.
+_LONGEST_NAME = 60
 
 
 class ExpostError(Exception):
@@ -126,9 +132,9 @@ class BudgetExceeded(ExpostError):
             limit = f"{budget.nearest:.10g}, which is {limit}"
         # A search is not worth it for a message that perhaps nobody reads.
         held = f"{self.decision.held} so far"
-        before = "" if self.decision.searched else f"{held} {self.loss.upper:.10g} and "
+        before = "" if self.decision.searched else f"{held} {self.loss.shown(10)} and "
         message = (
-            f"query refused: {before}at worst {worst.upper:.10g} after this query, budget {limit}."
+            f"query refused: {before}at worst {worst.shown(10)} after this query, budget {limit}."
         )
         if self.undecided:
             message += " The bound was not decided within the node limit."
@@ -156,6 +162,22 @@ def expect(value: object, kind: type | UnionType | tuple[type, ...], what: str) 
     """
     if not isinstance(value, kind):
         raise InvalidInput(f"must be {what}, not {type(value).__name__}")
+
+
+def meant(name: object, known: Iterable[str]) -> str:
+    """What to add to a message about an unknown name: the known one that it looks like.
+
+    >>> meant("randomised_response", ["linear", "randomized_response"]), meant("x", ["linear"])
+    ("; did you mean 'randomized_response'?", '')
+    """
+    from difflib import get_close_matches  # only where something is wrong
+
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+        return ""
+    # Whatever the case: "Age" is more likely "age" than anything else.
+    spelled = {each.casefold(): each for each in known if len(each) <= _LONGEST_NAME}
+    found = get_close_matches(name.casefold(), spelled, n=1, cutoff=0.75)
+    return f"; did you mean {spelled[found[0]]!r}?" if found else ""
 
 
 class at:  # noqa: N801 - a word before a place, as in "with at(place):"

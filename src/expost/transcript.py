@@ -5,26 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 import reprlib
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 from expost.cards import card
 from expost.chain import Chain
 from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at, expect
-from expost.files.canonical import canonical, map_leaves, value_tree
-from expost.files.durable import replace
+from expost.files.canonical import canonical, map_leaves, readable, value_tree
+from expost.files.durable import save
 from expost.files.growing import Growing
-from expost.files.reading import AsWritten, NumberText, array, members, number, parse, scalar
+from expost.files.reading import AsWritten, NumberText, array, members, parse, scalar
 from expost.files.regular import read_text
 from expost.filters import Filter, filter_from_json
-from expost.numbers import decimal_text
 from expost.queries import Likelihood, Query, check_query, query_from_json
 from expost.queries.work import LATELY, Work, most_work, too_much
 
@@ -40,6 +36,7 @@ __all__ = [
     "no_such_response",
     "read_text",
     "readable",
+    "transcript_of",
     "write",
 ]
 
@@ -282,8 +279,7 @@ class Transcript:
 
         If several processes continue one file, use :class:`FileSession`.
         """
-        target = Path(path)
-        replace(target, self.to_json, target.with_name(f".{target.name}.{uuid.uuid4().hex}"))
+        save(path, self.to_json)
 
     @classmethod
     def from_json(cls, document: str) -> Transcript:
@@ -401,6 +397,17 @@ def check_version(version: Any) -> None:
         raise InvalidInput(f"unknown version; this is version {VERSION}", "version")
 
 
+def transcript_of(given: object) -> Transcript:
+    """The transcript that is meant: itself, or that of a session, an odometer or a replay."""
+    found = given
+    for name in ("odometer", "transcript"):
+        if not isinstance(found, Transcript):
+            found = getattr(found, name, found)
+    expect(found, Transcript, "a transcript, a session or an odometer")
+    assert isinstance(found, Transcript)
+    return found
+
+
 def load_transcript(path: str | os.PathLike[str]) -> Transcript:
     """Read a transcript file, strictly: unknown fields and duplicate keys are errors.
 
@@ -422,14 +429,3 @@ def _response_from_json(value: Any) -> Any:
         return [scalar(entry) for entry in value] if isinstance(value, list) else scalar(value)
     except InvalidInput as error:
         raise error.within("response") from None
-
-
-def readable(tree: Any) -> Any:
-    """A tree for people: exact numbers as decimals or "p/q", doubles as JSON numbers."""
-
-    def leaf(value: Any) -> Any:
-        if isinstance(value, Fraction):
-            return decimal_text(value)
-        return number(value) if isinstance(value, float) else value
-
-    return map_leaves(tree, leaf)

@@ -244,7 +244,7 @@ def test_losses_become_frames() -> None:
         assert list(frame.columns) == ["subject", "lower", "upper", "exchanges", "basic"]
         assert list(frame["subject"]) == ["a", "b"]
         assert list(frame["upper"]) == losses.upper.tolist()
-    assert repr(losses) == "Losses(2 subjects, at most 1)"
+    assert repr(losses).startswith("Losses(2 subjects, at most 1)\nsubject  loss")
 
 
 def test_what_is_not_answers_is_refused() -> None:

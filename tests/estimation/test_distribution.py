@@ -26,7 +26,7 @@ def test_inside_the_simplex_it_is_the_unbiased_estimate() -> None:
     assert found.probabilities == pytest.approx(frequencies.frequency, abs=1e-5)
     assert found.gap <= 1e-6
     assert found.identified.all()
-    assert repr(found).startswith("Distribution(3 values, 100 subjects, gap=")
+    assert repr(found).startswith("Distribution(3 values, 100 subjects)\nvalue  probability")
 
 
 def test_the_likelihood_is_that_of_the_transcripts() -> None:

@@ -37,3 +37,70 @@ def test_an_estimate_from_a_part_warns_and_one_from_all_does_not(
     assert len(seen) == 1
     # It names the line of whoever asked for the estimate.
     assert seen[0].filename == __file__
+
+
+def asked(guard: xp.filters.Filter | None, refused: Any = None) -> xp.Answers:
+    return xp.Answers(DOMAIN, QUERIES, TABLE, filter=guard, refused=refused)
+
+
+@pytest.mark.parametrize("estimate", ESTIMATES[:2])
+@pytest.mark.parametrize(
+    "guard", [xp.BayesianFilter(4), xp.SimplifiedFilter(4), xp.ApproximateFilter(4, "1e-6")]
+)
+def test_an_estimate_that_a_filter_makes_wrong_warns_and_points_to_the_likelihood(
+    estimate: Callable[[Any], Any], guard: xp.filters.Filter
+) -> None:
+    with pytest.warns(UserWarning, match="is biased; estimate_distribution is not$") as seen:
+        found = estimate(asked(guard))
+    assert [str(warning.message) for warning in seen] == list(found.used.doubts)
+    assert seen[0].filename == __file__
+    assert "\nbut: the answers were given under a filter" in repr(found)
+
+
+def test_what_no_filter_makes_wrong_does_not_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ESTIMATES[2](asked(xp.BayesianFilter(4)))
+        # The sum of the epsilons is the same whatever was responded.
+        for guard in (xp.BasicFilter(4), xp.CompositionFilter(4, "1e-6", xp.filters.Rogers())):
+            for estimate in ESTIMATES:
+                estimate(asked(guard))
+
+
+@pytest.mark.parametrize(
+    ("estimate", "subjects", "responses", "refused"),
+    [(ESTIMATES[0], 1, 1, 2), (ESTIMATES[2], 2, 3, 3)],
+)
+def test_an_estimate_says_what_it_used_who_was_refused_and_what_it_assumes(
+    estimate: Callable[[Any], Any], subjects: int, responses: int, refused: int
+) -> None:
+    pairs = [("a", "p"), ("c", "p"), ("c", "r"), ("c", "p"), ("d", "r")]
+    found = estimate(asked(None, pairs))
+    used = found.used
+    assert (used.subjects, used.responses, used.refused) == (subjects, responses, refused)
+    tree = found.tree()
+    for name in ("subjects", "responses", "refused", "assumes"):
+        assert tree[name] == getattr(used, name)
+    for text in (repr(found), found._repr_html_()):
+        assert f"{responses} responses of {subjects} subjects" in text
+        assert f"{refused} subjects" in text
+        assert "random sample" in text
+    assert estimate(asked(None)).used.refused is None
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        ([("a", "x")], "refused: there is no query with this id"),
+        (["ap"], None),  # a pair of texts, as any other
+        ([("a",)], "refused: must be pairs of a subject and the id of a query"),
+        (3, "refused: must be pairs of a subject and the id of a query"),
+        ([("", "r")], "refused: must be a text or an integer, and not empty"),
+    ],
+)
+def test_refusals_are_pairs_of_a_subject_and_a_query(refused: Any, said: str | None) -> None:
+    if said is None:
+        assert set(asked(None, refused).refused or ()) == {("a", "p")}
+        return
+    with pytest.raises(xp.InvalidInput, match=said):
+        asked(None, refused)

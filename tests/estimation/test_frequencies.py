@@ -163,7 +163,7 @@ def test_pairs_and_answers_give_the_same() -> None:
         name: list(column) for name, column in second.columns().items()
     }
     assert first.columns()["value"] == [0, 1, 2]
-    assert repr(first) == "Frequencies(3 values, 6 subjects)"
+    assert repr(first).startswith("Frequencies(3 values, 6 subjects)\nvalue  frequency")
 
 
 def test_without_noise_it_counts() -> None:

@@ -38,7 +38,7 @@ class Bare(Query):
         return {}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Bare:
+    def from_fields(cls, fields: dict[str, Any]) -> Bare:
         return cls()
 
     def with_epsilon(self, epsilon: Fraction) -> None:

@@ -258,7 +258,7 @@ def test_wrong_kinds_of_argument_are_one_line_without_the_value() -> None:
     attempts: list[Callable[[], object]] = [
         lambda: subject.ask("question"),  # type: ignore[arg-type]
         lambda: subject.decide(None),  # type: ignore[arg-type]
-        lambda: guard.decide(subject.transcript, QUERY),  # type: ignore[arg-type]
+        lambda: guard.decide(DOMAIN, QUERY),
         lambda: xp.Session(DOMAIN, SECRET, filter=xp.BayesianFilter),  # type: ignore[arg-type]
         lambda: xp.Session(DOMAIN, SECRET, filter=guard, source=8),  # type: ignore[arg-type]
         lambda: xp.Session(["a"], SECRET, filter=guard),  # type: ignore[arg-type]
@@ -266,7 +266,7 @@ def test_wrong_kinds_of_argument_are_one_line_without_the_value() -> None:
         lambda: xp.Transcript(DOMAIN, "bayesian"),  # type: ignore[arg-type]
         lambda: xp.Transcript(DOMAIN).add("question", 1),  # type: ignore[arg-type]
         lambda: xp.Odometer(DOMAIN),  # type: ignore[arg-type]
-        lambda: xp.realized_loss("t.json"),  # type: ignore[arg-type]
+        lambda: xp.realized_loss("t.json"),
         lambda: xp.loss.worst_case_loss(DOMAIN, QUERY),  # type: ignore[arg-type]
         lambda: xp.load_transcript(None),  # type: ignore[arg-type]
     ]

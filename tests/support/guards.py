@@ -97,7 +97,7 @@ class OfLabel(Query):
         return {"query": {"kind": self.query.kind, **self.query.tree()}, "labels": self.labels}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Query:
+    def from_fields(cls, fields: dict[str, Any]) -> Query:
         raise NotImplementedError
 
     def with_epsilon(self, epsilon: Fraction) -> Query | None:

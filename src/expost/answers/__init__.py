@@ -1,7 +1,22 @@
 """The answers of many subjects, as a table."""
 
-from expost.answers.answers import Answers, Subject, queries_from_json
+from expost.answers.answers import (
+    Answers,
+    Subject,
+    no_such_query,
+    queries_from_json,
+    queries_to_json,
+)
 from expost.answers.columns import COLUMNS
 from expost.answers.responses import response_position, written
 
-__all__ = ["COLUMNS", "Answers", "Subject", "queries_from_json", "response_position", "written"]
+__all__ = [
+    "COLUMNS",
+    "Answers",
+    "Subject",
+    "no_such_query",
+    "queries_from_json",
+    "queries_to_json",
+    "response_position",
+    "written",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from expost.answers.columns import Codes, columns_of, distinct, read_each
 from expost.answers.responses import response_position
 from expost.domains import Domain, Part, domain_from_json, records, some
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, meant
+from expost.files.canonical import json_text, readable
 from expost.files.reading import items, members, parse
+from expost.filters import Filter
 from expost.queries import Likelihood, Query, check_query, query_from_json
 from expost.queries.about import read_about
-from expost.transcript import Transcript, check_version
+from expost.transcript import VERSION, Transcript, check_version
 
-__all__ = ["Answers", "Subject", "queries_from_json"]
+__all__ = ["Answers", "Subject", "no_such_query", "queries_from_json", "queries_to_json"]
 
 Subject = int | str
 """The name of a subject: a text or an integer, as in the table."""
@@ -46,6 +48,10 @@ class Answers:
     out and the loss would be too small. Facts that are asked about separately are
     :class:`Attributes`, and queries say which of them they are about. A response about several
     attributes is a list; in a text, a JSON list.
+
+    ``filter`` is the filter under which they were given, if there was one, and ``refused`` are
+    pairs of a subject and the id of a query that it refused. Estimates that a filter makes wrong
+    then warn, and every estimate says how many subjects were refused.
 
     Say ``complete=False`` if subjects gave responses that are not in the table, for instance to
     other analysts. Estimates then warn that they can be biased, and losses warn that the loss of
@@ -73,6 +79,10 @@ class Answers:
     """Where the rows of each subject start; the last entry is where the rows end."""
     complete: bool
     """Whether these are all the responses that the subjects gave."""
+    filter: Filter | None
+    """What decided which queries were answered, as far as is known."""
+    refused: frozenset[tuple[Subject, str]] | None
+    """Who was refused which query, where that is known; they need not have answered anything."""
 
     def __init__(
         self,
@@ -81,11 +91,15 @@ class Answers:
         table: Any,
         *,
         complete: bool = True,
+        filter: Filter | None = None,
+        refused: Iterable[tuple[Subject, str]] | None = None,
     ) -> None:
         with at("domain"):
             expect(domain, Domain, "a FiniteSet, Attributes or a Box")
         with at("complete"):
             expect(complete, bool, "True or False")
+        with at("filter"):
+            expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
         likelihoods = _likelihoods(domain, queries)
         subject_column, query_column, response_column = columns_of(table)
         of_row, subjects = read_each(subject_column, _subject, "subject")
@@ -112,6 +126,8 @@ class Answers:
             codes,
             starts,
             complete=complete,
+            filter=filter,
+            refused=_refusals(refused, likelihoods),
         )
 
     def _set(
@@ -124,6 +140,8 @@ class Answers:
         starts: Codes,
         *,
         complete: bool,
+        filter: Filter | None = None,
+        refused: frozenset[tuple[Subject, str]] | None = None,
     ) -> None:
         for array in (codes, starts):
             array.setflags(write=False)
@@ -134,6 +152,8 @@ class Answers:
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "complete", complete)
+        object.__setattr__(self, "filter", filter)
+        object.__setattr__(self, "refused", refused)
 
     @classmethod
     def of_pairs(cls, domain: Domain, pairs: Any) -> Answers:
@@ -233,6 +253,8 @@ class Answers:
             (np.cumsum(kept) - 1)[self.codes[rows]],
             np.append(0, np.cumsum(per_subject[asked])),
             complete=self.complete and (planned or not others or self._asked_alike),
+            filter=self.filter,
+            refused=self.refused and frozenset(pair for pair in self.refused if pair[1] in taken),
         )
         return result
 
@@ -253,6 +275,12 @@ class Answers:
     def exchanges(self) -> NDArray[np.intp]:
         """How many responses each subject gave, in the order of ``subjects``."""
         return np.diff(self.starts)
+
+    def refused_subjects(self, query: str | None = None) -> int | None:
+        """How many subjects were refused a query, by default any; None if that is not known."""
+        if self.refused is None:
+            return None
+        return len({subject for subject, key in self.refused if query in (None, key)})
 
     def transcript(self, subject: Subject) -> Transcript:
         """The transcript of one subject, with its exchanges in the order of the table."""
@@ -324,6 +352,16 @@ def queries_from_json(document: str) -> tuple[Domain, dict[str, Query]]:
     return domain, queries
 
 
+def queries_to_json(domain: Domain, queries: Mapping[str, Query]) -> str:
+    """The text of such a file; every query must work on the domain."""
+    with at("domain"):
+        expect(domain, Domain, "a FiniteSet, Attributes or a Box")
+    _likelihoods(domain, queries)
+    trees = {key: {"kind": query.kind, **query.tree()} for key, query in queries.items()}
+    whole = {"version": VERSION, "domain": domain.tree(), "queries": trees}
+    return json_text(readable(whole), indent=1) + "\n"
+
+
 def _likelihoods(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Likelihood[Any]]:
     with at("queries"):
         expect(queries, Mapping, "queries by their ids")
@@ -386,6 +424,25 @@ def _key(key: Any, likelihoods: Mapping[str, Likelihood[Any]]) -> str:
     # Ids are texts, as in a file; a number in a column stands for the text that spells it.
     name = str(key) if isinstance(key, (str, int, np.integer)) else ""
     if name not in likelihoods:
-        known = ", ".join(list(likelihoods)[:6]) + (", …" if len(likelihoods) > 6 else "")
-        raise InvalidInput(f"there is no query with this id; there are {known}")
+        raise no_such_query(name, likelihoods)
     return name
+
+
+def _refusals(
+    refused: Iterable[tuple[Subject, str]] | None, likelihoods: Mapping[str, Likelihood[Any]]
+) -> frozenset[tuple[Subject, str]] | None:
+    if refused is None:
+        return None
+    with at("refused"):
+        try:
+            pairs = [(subject, key) for subject, key in refused]
+        except (TypeError, ValueError):
+            raise InvalidInput("must be pairs of a subject and the id of a query") from None
+        return frozenset((_subject(subject), _key(key, likelihoods)) for subject, key in pairs)
+
+
+def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:
+    """The error about an id that no query has."""
+    known = ", ".join(list(queries)[:6]) + (", …" if len(queries) > 6 else "")
+    hint = meant(name, queries)
+    return InvalidInput(f"there is no query with this id; there are {known}{hint}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from expost.audit.budget import AgainstBudget, against_budget
 from expost.audit.folder import Study, load_folder
 from expost.audit.losses import Losses, realized_losses
-from expost.audit.tables import load_answers, save_losses
+from expost.audit.tables import load_answers, save_losses, save_queries
 
 __all__ = [
     "AgainstBudget",
@@ -16,4 +16,5 @@ __all__ = [
     "load_folder",
     "realized_losses",
     "save_losses",
+    "save_queries",
 ]

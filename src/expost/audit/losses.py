@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Answers, Subject
+from expost.cards import View, nats
 from expost.domains import Attributes, Box, FiniteSet
 from expost.errors import expect
 from expost.files.canonical import plain
-from expost.files.frames import as_lists
+from expost.files.frames import Table, as_lists
 from expost.loss.many_records import record_spreads
 from expost.loss.many_sets import finite_spreads
 from expost.loss.realized import realized_loss, total_charge
-from expost.numbers import Nats
+from expost.numbers import Enclosure, Nats
 from expost.queries import Query
 from expost.solver import GAP, Effort
 
@@ -42,7 +43,7 @@ _ENOUGH = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Losses:
+class Losses(Table):
     """A certified loss for every subject, in nats, between ``lower`` and ``upper``.
 
     :func:`realized_losses` returns it. Act on ``upper``. Arrays are in the order of ``subjects``.
@@ -51,8 +52,11 @@ class Losses:
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> table = {"subject": ["a", "b"], "query": ["q", "q"], "response": [0, 1]}
     >>> losses = xp.realized_losses(xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table))
-    >>> losses, list(losses.columns())
-    (Losses(2 subjects, at most 1.09861), ['subject', 'lower', 'upper', 'exchanges', 'basic'])
+    >>> losses
+    Losses(2 subjects, at most 1.09861)
+    subject  loss     exchanges  basic
+    a        1.09861  1          1.09861
+    b        1.09861  1          1.09861
     """
 
     subjects: tuple[Subject, ...]
@@ -66,11 +70,18 @@ class Losses:
     def __len__(self) -> int:
         return len(self.subjects)
 
-    def __repr__(self) -> str:
-        return f"Losses({len(self):,} subjects, at most {self.upper.max():.6g})"
+    def _view(self) -> View:
+        def row(place: int) -> tuple[object, ...]:
+            loss = Enclosure(float(self.lower[place]), float(self.upper[place]))
+            number, charge = int(self.exchanges[place]), float(self.basic[place])
+            return self.subjects[place], loss.shown(), number, nats(charge)
+
+        largest = Enclosure(float(self.lower.max()), float(self.upper.max()))
+        title = f"Losses({len(self):,} subjects, at most {largest.shown()})"
+        return View(title, {}, ("subject", "loss", "exchanges", "basic"), len(self), row)
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table, for ``polars.DataFrame`` or ``pandas.DataFrame``."""
+        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
         return {
             "subject": list(self.subjects),
             "lower": self.lower,

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from expost.answers import COLUMNS, Answers, queries_from_json
+from expost.answers import COLUMNS, Answers, Subject, queries_from_json, queries_to_json
 from expost.audit.budget import AgainstBudget
 from expost.audit.folder import load_folder
 from expost.audit.losses import Losses
+from expost.domains import Domain
 from expost.errors import at, expect
+from expost.files.durable import save
 from expost.files.regular import read_text
 from expost.files.tables import read_table, write_table
+from expost.filters import Filter
+from expost.queries import Query
 
-__all__ = ["load_answers", "save_losses"]
+__all__ = ["load_answers", "save_losses", "save_queries"]
 
 Path_ = str | os.PathLike[str]
 
 
-def load_answers(data: Any, queries: Path_ | None = None, *, complete: bool = True) -> Answers:
+def load_answers(
+    data: Any,
+    queries: Path_ | None = None,
+    *,
+    complete: bool = True,
+    filter: Filter | None = None,
+    refused: Iterable[tuple[Subject, str]] | None = None,
+) -> Answers:
     """Read the answers of many subjects from a table of responses and a file of queries.
 
     ``data`` is a file (CSV, JSON Lines or Parquet) or a table in memory, as for :class:`Answers`.
     It has the columns ``subject``, ``query`` and ``response``; others are ignored. ``queries`` is a
     JSON file: ``{"version": 1, "domain": …, "queries": {"id": {…}, …}}``. An error names the row,
-    counted from 1 below the header. ``complete`` says whether these are all the answers of their
-    subjects, as for :class:`Answers`.
+    counted from 1 below the header. ``complete``, ``filter`` and ``refused`` are those of
+    :class:`Answers`.
 
     ``data`` may also be a folder of transcripts, see :func:`load_folder`, which says by itself what
     was asked: ``queries`` may be left out there.
@@ -49,10 +62,30 @@ def load_answers(data: Any, queries: Path_ | None = None, *, complete: bool = Tr
     assert queries is not None
     with at(os.fspath(queries), ": "):
         domain, by_id = queries_from_json(read_text(queries))
+    known = partial(Answers, complete=complete, filter=filter, refused=refused)
     if not isinstance(data, (str, os.PathLike)):
-        return Answers(domain, by_id, data, complete=complete)
+        return known(domain, by_id, data)
     with at(os.fspath(data), ": "):
-        return Answers(domain, by_id, read_table(Path(data), COLUMNS), complete=complete)
+        return known(domain, by_id, read_table(Path(data), COLUMNS))
+
+
+def save_queries(domain: Domain, queries: Mapping[str, Query], path: Path_) -> None:
+    """Write the file of queries that :func:`load_answers` reads, durably.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import expost as xp
+    >>> queries = {"smokes": xp.randomized_response(epsilon="1")}
+    >>> table = {"subject": ["a"], "query": ["smokes"], "response": ["yes"]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "queries.json"
+    ...     xp.audit.save_queries(xp.FiniteSet(["no", "yes"]), queries, file)
+    ...     xp.load_answers(table, file)
+    Answers(1 subjects, 1 responses)
+    """
+    text = queries_to_json(domain, queries)
+    with at(os.fspath(path), ": "):
+        save(path, lambda: text)
 
 
 def save_losses(losses: Losses | AgainstBudget, path: Path_) -> None:

@@ -15,7 +15,7 @@ from expost.domains.attributes import Attribute, Attributes, Part, Record, Varia
 from expost.domains.box import Box, by_name
 from expost.domains.changing import Change, changing
 from expost.domains.coordinates import Categories, Integers, Real, Side, categories, integers
-from expost.domains.finite import FiniteSet, Point, Scalar, Value, some
+from expost.domains.finite import FiniteSet, Point, Scalar, Value, amiss, some
 from expost.domains.freezing import Frozen, freeze
 from expost.domains.from_json import Domain, domain_from_json, finite, records
 
@@ -37,6 +37,7 @@ __all__ = [
     "Side",
     "Value",
     "Variable",
+    "amiss",
     "by_name",
     "categories",
     "changing",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.errors import InvalidInput
+from expost.errors import InvalidInput, meant
 from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import each, items, number, scalar, text
 
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from expost.domains.attributes import Attribute
     from expost.domains.coordinates import Side
 
-__all__ = ["FiniteSet", "Point", "Scalar", "Value", "coordinates_of", "names_of", "some"]
+__all__ = [
+    "FiniteSet",
+    "Point",
+    "Scalar",
+    "Value",
+    "amiss",
+    "coordinates_of",
+    "names_of",
+    "some",
+]
 
 _LISTED = 8
 Scalar = int | float | str
@@ -186,6 +195,34 @@ def coordinates_of(row: Any, names: tuple[str, ...]) -> list[Any]:
     if len(coordinates) != len(names):
         raise InvalidInput(f"must have {len(names)} coordinates")
     return coordinates
+
+
+def amiss(value: Any, names: Sequence[str]) -> str:
+    """What is wrong with the names of a subject's coordinates, or with their number.
+
+    Names are no secret and values are. A name that only the subject has may be a value in the wrong
+    place, so it is shown only where it looks like one that is missing.
+
+    >>> amiss({"agee": 34}, ("age", "sex"))
+    "it has no age, sex; 'agee' is not known; did you mean 'age'?"
+    >>> amiss((34,), ("age", "sex"))
+    'it has 1 coordinate, not 2'
+    """
+    if isinstance(value, Mapping):
+        missing = [name for name in names if name not in value]
+        others = [name for name in value if name not in names]
+        slips = [f"{name!r} is not known{meant(name, missing)}" for name in others]
+        shown = [slip for slip in slips if slip.endswith("?")][:_LISTED]
+        hidden = len(others) - len(shown)
+        parts = [f"it has no {some(missing)}"] if missing else []
+        parts += shown
+        parts += (
+            [f"{hidden} of its names {'are' if hidden > 1 else 'is'} not known"] if hidden else []
+        )
+        return "; ".join(parts)
+    if isinstance(value, (tuple, list, np.ndarray)) and len(value) != len(names):
+        return f"it has {len(value)} coordinate{'' if len(value) == 1 else 's'}, not {len(names)}"
+    return ""
 
 
 def some(names: Sequence[str]) -> str:

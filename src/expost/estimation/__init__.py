@@ -16,6 +16,7 @@ does depend on them, and only the third is valid.
 [0.763, 0.237]
 """
 
+from expost.estimation.answers import Used
 from expost.estimation.distribution import Distribution, Intervals, estimate_distribution
 from expost.estimation.frequencies import Frequencies, estimate_frequencies
 from expost.estimation.mean import Mean, estimate_mean
@@ -25,6 +26,7 @@ __all__ = [
     "Frequencies",
     "Intervals",
     "Mean",
+    "Used",
     "estimate_distribution",
     "estimate_frequencies",
     "estimate_mean",

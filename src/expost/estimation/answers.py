@@ -3,28 +3,88 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from expost.answers import Answers
 from expost.domains import Attributes, Box, FiniteSet, some
 from expost.errors import InvalidInput
 
-__all__ = ["as_answers", "finite"]
+__all__ = ["Used", "as_answers", "finite", "level_text"]
+
+_SAMPLE = "the subjects are a random sample"
+_WHATEVER = f"{_SAMPLE}, and who was asked what did not depend on responses"
+_ALL = f"{_SAMPLE}, and these are all of their responses"
+_PART = (
+    "the answers are incomplete: who was asked may depend on what is missing, "
+    "and estimates can be biased"
+)
+_FILTERED = (
+    "the answers were given under a filter that looks at responses, so this estimate is biased; "
+    "estimate_distribution is not"
+)
 
 
-def as_answers(given: Any, domain: Any) -> Answers:
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What an estimate was made from, and what it takes for granted."""
+
+    subjects: int
+    """How many subjects gave the responses that were used."""
+    responses: int
+    refused: int | None
+    """How many subjects were refused the query, or any of the queries; None if not known."""
+    assumes: str
+    doubts: tuple[str, ...]
+    """Why that does not hold, as far as is known."""
+
+    @classmethod
+    def of(
+        cls, answers: Answers, subjects: int, responses: int, query: str | None, *, likeliest: bool
+    ) -> Used:
+        return cls(
+            subjects,
+            responses,
+            answers.refused_subjects(query),
+            _ALL if likeliest else _WHATEVER,
+            _doubts(answers, likeliest=likeliest),
+        )
+
+    def tree(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return asdict(self)
+
+    def facts(self) -> dict[str, str]:
+        """The same for people."""
+        refused = "not known" if self.refused is None else f"{self.refused:,} subjects"
+        return {
+            "used": f"{self.responses:,} responses of {self.subjects:,} subjects",
+            "refused": refused,
+            "assumes": self.assumes,
+            **({"but": "; ".join(self.doubts)} if self.doubts else {}),
+        }
+
+
+def as_answers(given: Any, domain: Any, *, likeliest: bool = False) -> Answers:
     """Answers as they are, or made from pairs, each from a different subject.
 
-    A warning points to the caller's caller, which is the user's code.
+    It warns of whatever makes an estimate from them wrong; ``likeliest`` is one that a filter does
+    not make wrong. A warning points to the caller's caller, which is the user's code.
     """
     if isinstance(given, Answers):
         if domain is not None and domain != given.domain:
             raise InvalidInput("is not that of the answers, which have one", "domain")
-        if not given.complete:
-            message = "the answers are incomplete: who was asked may depend on what is missing"
-            warnings.warn(f"{message}, and estimates can be biased", UserWarning, stacklevel=3)
+        for doubt in _doubts(given, likeliest=likeliest):
+            warnings.warn(doubt, UserWarning, stacklevel=3)
         return given
     return Answers.of_pairs(domain, given)
+
+
+def _doubts(answers: Answers, *, likeliest: bool) -> tuple[str, ...]:
+    doubts = [] if answers.complete else [_PART]
+    if not likeliest and answers.filter is not None and answers.filter.by_responses:
+        doubts.append(_FILTERED)
+    return tuple(doubts)
 
 
 def finite(answers: Answers) -> FiniteSet:
@@ -45,3 +105,8 @@ class _Finite:
 
     def on_box(self, domain: Box) -> FiniteSet:
         raise InvalidInput("must be a finite set: the values of a box cannot be listed", "domain")
+
+
+def level_text(confidence: float) -> str:
+    """A confidence for people: ``95 %``."""
+    return f"{100 * confidence:.6g} %"

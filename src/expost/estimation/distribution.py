@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Answers
+from expost.cards import View
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.estimation.answers import as_answers, finite
+from expost.estimation.answers import Used, as_answers, finite, level_text
 from expost.estimation.likeliest import curvature, likeliest
 from expost.files.canonical import plain
-from expost.files.frames import as_lists
+from expost.files.frames import Table, as_lists
 from expost.files.reading import double, each, whole
 from expost.numbers import ExactLike, read_confidence
 from expost.queries import FiniteLikelihood
@@ -52,8 +53,8 @@ _DUST = 1e-6
 _ROUGH = 1e-3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Intervals(Table):
     """Bootstrap intervals, from :meth:`Distribution.intervals`.
 
     Each goes from the lower to the upper quantile of the estimates from resampled subjects, so
@@ -75,15 +76,28 @@ class Intervals:
     confidence: float
     repetitions: int
 
+    def columns(self) -> dict[str, Any]:
+        """The columns of a table: a row per value, or one for the mean of a score."""
+        return {name: getattr(self, name) for name in ("lower", "upper", "standard_error")}
+
+    def _view(self) -> View:
+        columns = self.columns()
+        return View(
+            f"Intervals({len(self.lower):,})",
+            {"intervals": f"{level_text(self.confidence)}, {self.repetitions:,} repetitions"},
+            tuple(columns),
+            len(self.lower),
+            lambda place: [f"{column[place]:.4g}" for column in columns.values()],
+        )
+
     def tree(self) -> dict[str, Any]:
         """The intervals as JSON, in lists."""
-        columns = {name: getattr(self, name) for name in ("lower", "upper", "standard_error")}
         whole = {"confidence": self.confidence, "repetitions": self.repetitions}
-        return plain({**as_lists(columns), **whole})
+        return plain({**as_lists(self.columns()), **whole})
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Distribution:
+class Distribution(Table):
     """An estimated distribution over the values of the domain, and how good the estimate is.
 
     :func:`estimate_distribution` returns it.
@@ -103,7 +117,8 @@ class Distribution:
     gap: float
     """No distribution has a log-likelihood that is higher by more than this, in nats."""
     steps: int
-    subjects: int
+    used: Used
+    """How many responses it is made from, and what it assumes."""
     identified: NDArray[np.bool_]
     """Whether the responses determine the probability of a value at all.
 
@@ -120,12 +135,27 @@ class Distribution:
     _basis: Floats = field(repr=False)
     """Orthonormal columns: the responses determine exactly the combinations of these."""
 
-    def __repr__(self) -> str:
-        size = f"{len(self.domain)} values, {self.subjects:,} subjects"
-        return f"Distribution({size}, gap={self.gap:.1e})"
+    @property
+    def subjects(self) -> int:
+        """How many subjects gave the responses."""
+        return self.used.subjects
+
+    def _view(self) -> View:
+        values = self.domain.values
+        return View(
+            f"Distribution({len(values):,} values, {self.subjects:,} subjects)",
+            {"gap": f"{self.gap:.1e} nats at most", **self.used.facts()},
+            ("value", "probability", "identified"),
+            len(values),
+            lambda place: (
+                values[place],
+                f"{self.probabilities[place]:.4f}",
+                "yes" if self.identified[place] else "no",
+            ),
+        )
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table, for ``polars.DataFrame`` or ``pandas.DataFrame``."""
+        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
         return {
             "value": list(self.domain.values),
             "probability": self.probabilities,
@@ -134,7 +164,7 @@ class Distribution:
 
     def tree(self) -> dict[str, Any]:
         """The estimate as JSON, with its columns as lists."""
-        whole = {"alike": self.alike.tolist(), "gap": self.gap, "subjects": self.subjects}
+        whole = {"alike": self.alike.tolist(), "gap": self.gap, **self.used.tree()}
         return plain({**as_lists(self.columns()), **whole})
 
     def mean(self, scores: Any) -> float:
@@ -225,7 +255,7 @@ def estimate_distribution(
             raise InvalidInput("must be above 0")
     with at("steps"):
         steps = whole(steps, at_least=1)
-    answers = as_answers(answers, domain)
+    answers = as_answers(answers, domain, likeliest=True)
     values = finite(answers)
     table, counts, alike = _likelihoods(answers, values)
     found = likeliest(table, counts, gap=gap, steps=steps, progress=progress)
@@ -239,7 +269,7 @@ def estimate_distribution(
         probabilities,
         found.gap,
         found.steps,
-        len(answers),
+        Used.of(answers, len(answers), len(answers.codes), None, likeliest=True),
         identified,
         alike,
         table,

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Answers
+from expost.cards import View
 from expost.domains import FiniteSet
 from expost.errors import at
-from expost.estimation.answers import as_answers, finite
+from expost.estimation.answers import Used, as_answers, finite, level_text
 from expost.estimation.decoding import Decoder, Noise, decoder
 from expost.estimation.intervals import normal_reach, score_interval
 from expost.files.canonical import plain
-from expost.files.frames import as_lists
+from expost.files.frames import Table, as_lists
 from expost.numbers import ExactLike, read_confidence
 
 __all__ = ["Frequencies", "estimate_frequencies"]
@@ -27,7 +28,7 @@ _LEAST_NOISE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Frequencies:
+class Frequencies(Table):
     """An unbiased estimate for every value of the domain, in its order, with an interval.
 
     :func:`estimate_frequencies` returns it. Act on ``lower`` and ``upper``, which are between 0
@@ -51,13 +52,26 @@ class Frequencies:
     lower: Floats
     upper: Floats
     confidence: float
-    subjects: int
+    used: Used
+    """How many responses it is made from, and what it assumes."""
 
-    def __repr__(self) -> str:
-        return f"Frequencies({len(self.domain)} values, {self.subjects:,} subjects)"
+    @property
+    def subjects(self) -> int:
+        """How many subjects gave the responses."""
+        return self.used.subjects
+
+    def _view(self) -> View:
+        values, numbers = self.domain.values, (self.frequency, self.lower, self.upper)
+        return View(
+            f"Frequencies({len(values):,} values, {self.subjects:,} subjects)",
+            {"intervals": level_text(self.confidence), **self.used.facts()},
+            ("value", "frequency", "lower", "upper"),
+            len(values),
+            lambda place: (values[place], *(f"{column[place]:.4f}" for column in numbers)),
+        )
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table, for ``polars.DataFrame`` or ``pandas.DataFrame``."""
+        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
         return {
             "value": list(self.domain.values),
             "frequency": self.frequency,
@@ -69,7 +83,7 @@ class Frequencies:
 
     def tree(self) -> dict[str, Any]:
         """The estimate as JSON, with its columns as lists."""
-        whole = {"confidence": self.confidence, "subjects": self.subjects}
+        whole = {"confidence": self.confidence, **self.used.tree()}
         return plain({**as_lists(self.columns()), **whole})
 
 
@@ -117,7 +131,8 @@ def estimate_frequencies(
         total += weight * decoders[key].decode(place)
     subjects = len(answers)
     true, other = _noise(answers, decoders, weights)
-    return _frequencies(values, total / subjects, true, other, subjects, level)
+    used = Used.of(answers, subjects, len(answers.codes), None, likeliest=False)
+    return _frequencies(values, total / subjects, true, other, used, level)
 
 
 def _query_of(answers: Answers, decoders: dict[str, Decoder]) -> NDArray[np.intp]:
@@ -157,9 +172,9 @@ def _noise(
 
 
 def _frequencies(
-    domain: FiniteSet, frequency: Floats, true: Floats, other: Floats, subjects: int, level: float
+    domain: FiniteSet, frequency: Floats, true: Floats, other: Floats, used: Used, level: float
 ) -> Frequencies:
-    size = len(domain)
+    size, subjects = len(domain), used.subjects
     true = np.broadcast_to(true, size)
     others = _others(np.clip(frequency, 0.0, 1.0), other)
     lower, upper = score_interval(
@@ -175,7 +190,7 @@ def _frequencies(
         lower,
         upper,
         level,
-        subjects,
+        used,
     )
     for array in (frequency, result.standard_error, result.noise_error, lower, upper):
         array.setflags(write=False)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.answers import Answers
+from expost.answers import Answers, no_such_query
+from expost.cards import View
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
-from expost.estimation.answers import as_answers
+from expost.estimation.answers import Used, as_answers, level_text
 from expost.estimation.intervals import normal_reach, score_interval, student_reach
 from expost.files.canonical import plain
+from expost.files.frames import Table, as_lists
 from expost.files.reading import items
 from expost.numbers import ExactLike, read_confidence
 from expost.queries import Query, check_query
@@ -28,8 +30,8 @@ Floats = NDArray[np.float64]
 _LARGEST = 1e140
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
+@dataclass(frozen=True, slots=True, repr=False)
+class Mean(Table):
     """An unbiased estimate of a mean, and an interval for it within the range of the score.
 
     :func:`estimate_mean` returns it.
@@ -49,11 +51,35 @@ class Mean:
     lower: float
     upper: float
     confidence: float
-    subjects: int
+    used: Used
+    """How many responses it is made from, and what it assumes."""
+
+    @property
+    def subjects(self) -> int:
+        """How many subjects answered the query."""
+        return self.used.subjects
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of a table with one row."""
+        names = ("mean", "standard_error", "lower", "upper")
+        return {name: [getattr(self, name)] for name in names}
+
+    def _view(self) -> View:
+        numbers = (self.mean, self.lower, self.upper)
+        cells = [f"{number:.4g}" for number in numbers]
+        facts = {"interval": level_text(self.confidence), **self.used.facts()}
+        return View(
+            f"Mean({self.subjects:,} subjects)",
+            facts,
+            ("mean", "lower", "upper"),
+            1,
+            lambda _place: cells,
+        )
 
     def tree(self) -> dict[str, Any]:
         """The estimate as JSON."""
-        return plain(asdict(self))
+        row = {name: column[0] for name, column in as_lists(self.columns()).items()}
+        return plain({**row, "confidence": self.confidence, **self.used.tree()})
 
 
 def estimate_mean(
@@ -76,7 +102,8 @@ def estimate_mean(
     computed with the sampled weights instead of e^epsilon.
 
     Who was asked must not depend on responses. Under a filter it does: then use
-    :func:`estimate_distribution`.
+    :func:`estimate_distribution`, and the mean of the scores that it has. It warns if the answers
+    name a filter.
 
     >>> import expost as xp
     >>> sleep = xp.perturbation([0, 6, 12], range=(0, 12), epsilon=1)
@@ -99,19 +126,20 @@ def estimate_mean(
     if not len(rows):
         raise InvalidInput("nobody answered it", "query")
     asked, counts = np.unique(rows, return_counts=True)
+    used = Used.of(answers, len(asked), len(rows), key, likeliest=False)
     responses = answers.queries[key].on(answers.domain).responses
     if len(responses) == 2 and len(asked) == len(rows):
         ends = sorted(_worth(meaning, response) for response in responses)
-        return _of_bits(estimates, ends[0], ends[1], meaning, level)
+        return _of_bits(estimates, ends[0], ends[1], meaning, level, used)
     means = np.bincount(np.searchsorted(asked, rows), estimates) / counts
-    return _of_numbers(means, meaning, level)
+    return _of_numbers(means, meaning, level, used)
 
 
 def _key(answers: Answers, query: Any) -> str:
     with at("query"):
         expect(query, str, "the id of a query of the answers")
         if query not in answers.queries:
-            raise InvalidInput("there is no query with this id")
+            raise no_such_query(query, answers.queries)
         return str(query)
 
 
@@ -137,7 +165,9 @@ def _worth(meaning: Unbiased, response: Any) -> float:
     return float(value)
 
 
-def _of_bits(estimates: Floats, low: float, high: float, meaning: Unbiased, level: float) -> Mean:
+def _of_bits(
+    estimates: Floats, low: float, high: float, meaning: Unbiased, level: float, used: Used
+) -> Mean:
     """Each subject gave one of two responses: their number is binomial."""
     subjects = len(estimates)
     share = float((estimates > (low + high) / 2).mean())
@@ -151,18 +181,18 @@ def _of_bits(estimates: Floats, low: float, high: float, meaning: Unbiased, leve
         (low + spread * float(lower[0]), low + spread * float(upper[0])),
         meaning,
         level,
-        subjects,
+        used,
     )
 
 
-def _of_numbers(means: Floats, meaning: Unbiased, level: float) -> Mean:
+def _of_numbers(means: Floats, meaning: Unbiased, level: float, used: Used) -> Mean:
     """Each subject stands for a number of unknown variance."""
     subjects, mean = len(means), float(means.mean())
     if subjects == 1:
-        return _mean(mean, None, (-math.inf, math.inf), meaning, level, 1)
+        return _mean(mean, None, (-math.inf, math.inf), meaning, level, used)
     error = float(means.std(ddof=1)) / math.sqrt(subjects)
     reach = student_reach(level, subjects - 1) * error
-    return _mean(mean, error, (mean - reach, mean + reach), meaning, level, subjects)
+    return _mean(mean, error, (mean - reach, mean + reach), meaning, level, used)
 
 
 def _mean(
@@ -171,8 +201,8 @@ def _mean(
     interval: tuple[float, float],
     meaning: Unbiased,
     level: float,
-    subjects: int,
+    used: Used,
 ) -> Mean:
     low, high = map(float, meaning.range)
     lower, upper = (min(high, max(low, end)) for end in interval)
-    return Mean(mean, math.inf if error is None else error, lower, upper, level, subjects)
+    return Mean(mean, math.inf if error is None else error, lower, upper, level, used)

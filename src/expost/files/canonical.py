@@ -9,9 +9,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from expost.numbers import Enclosure
+from expost.numbers import Enclosure, decimal_text
 
-__all__ = ["canonical", "json_text", "map_leaves", "plain", "value_tree"]
+__all__ = ["canonical", "json_text", "map_leaves", "plain", "readable", "value_tree"]
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -34,6 +34,18 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enclosure):
         return {"lower": _plain(value.lower), "upper": _plain(value.upper)}
     return str(value) if value in (math.inf, -math.inf) else value
+
+
+def readable(tree: Any) -> Any:
+    """A tree for people: exact numbers as decimals or "p/q", doubles as JSON numbers."""
+    from expost.files.reading import number  # brings numpy along, and a JSON text needs none
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, Fraction):
+            return decimal_text(value)
+        return number(value) if isinstance(value, float) else value
+
+    return map_leaves(tree, leaf)
 
 
 def value_tree(value: Any) -> Any:

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,12 +16,18 @@ from typing import BinaryIO
 from expost.errors import InvalidInput
 from expost.files.regular import LARGEST, open_regular
 
-__all__ = ["create", "followed", "locked", "replace", "sync_directory"]
+__all__ = ["create", "followed", "locked", "replace", "save", "sync_directory"]
 
 _PATIENCE = 1.0
 # Not for ever, in case that a disk numbers its files anew each time it is asked.
 _MOST_TRIES = 10_000
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+
+def save(path: str | os.PathLike[str], text: Callable[[], str]) -> None:
+    """Put a text into a file that no other process continues, as :func:`replace` does."""
+    target = Path(path)
+    replace(target, text, target.with_name(f".{target.name}.{uuid.uuid4().hex}"))
 
 
 def replace(

@@ -16,7 +16,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, meant
 
 __all__ = [
     "AsWritten",
@@ -134,7 +134,8 @@ def members(
         allowed = (*required, *optional)
         if not value.keys() <= set(allowed):
             key = next(key for key in value if key not in allowed)
-            raise InvalidInput(f"unknown field; known here: {', '.join(allowed)}", key[:60])
+            hint = meant(key, allowed)
+            raise InvalidInput(f"unknown field; known here: {', '.join(allowed)}{hint}", key[:60])
     for key in required:
         if key not in value:
             raise InvalidInput(f"{key!r} is missing")
@@ -149,7 +150,7 @@ def of_kind(value: Any, kinds: Mapping[str, T], what: str) -> tuple[T, dict[str,
     if kind is None:
         with at("kind"):
             text(name)
-            raise InvalidInput(f"unknown {what}; known: {', '.join(kinds)}")
+            raise InvalidInput(f"unknown {what}; known: {', '.join(kinds)}{meant(name, kinds)}")
     return kind, others
 
 

@@ -71,4 +71,4 @@ def filter_from_json(value: Any) -> Filter:
     BayesianFilter(epsilon=1)
     """
     kind, fields = of_kind(value, FILTERS, "filter")
-    return kind.from_json(fields)
+    return kind.from_fields(fields)

@@ -10,13 +10,14 @@ from fractions import Fraction
 from typing import Self
 
 from expost.domains import Domain, Value
+from expost.errors import expect
 from expost.filters.rules import Rule, Total
 from expost.filters.rules.rule import NEVER
 from expost.numbers import INFINITE, Added, Enclosure, Nats
 from expost.queries import Query
 from expost.solver import Effort
 
-__all__ = ["OVER_ANY_BUDGET", "Account", "WorstCase"]
+__all__ = ["OVER_ANY_BUDGET", "Account", "WorstCase", "account_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +150,16 @@ class Account(ABC):
     @abstractmethod
     def with_effort(self, effort: Effort) -> Self:
         """The same account with another effort."""
+
+
+def account_of(given: object) -> Account:
+    """The account that is meant: itself, that of a session or a replay, or one of a transcript."""
+    # What a room above makes of a transcript is known here by its public name only.
+    import expost
+
+    if isinstance(given, expost.Transcript):
+        return expost.Odometer(given)
+    account = given if isinstance(given, Account) else getattr(given, "odometer", given)
+    expect(account, Account, "a transcript, a session or an odometer")
+    assert isinstance(account, Account)
+    return account

@@ -32,6 +32,7 @@ class ApproximateFilter(CompositionFilter):
     """
 
     kind: ClassVar[str] = "approximate"
+    by_responses: ClassVar[bool] = True
     named: ClassVar[str] = "inner"
 
     def __init__(

@@ -28,6 +28,7 @@ class BasicFilter(Filter):
 
     kind: ClassVar[str] = "basic"
     by_loss: ClassVar[bool] = False
+    by_responses: ClassVar[bool] = False
 
     def loss(self, account: Account) -> Enclosure:
         return account.spent

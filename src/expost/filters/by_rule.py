@@ -37,6 +37,7 @@ class CompositionFilter(Filter):
     kind: ClassVar[str] = "composition"
     pure: ClassVar[bool] = False
     by_loss: ClassVar[bool] = False
+    by_responses: ClassVar[bool] = False
     named: ClassVar[str] = "rule"
     """What a file calls the rule."""
     delta: Fraction
@@ -67,7 +68,7 @@ class CompositionFilter(Filter):
         return result
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> CompositionFilter:
+    def from_fields(cls, fields: dict[str, Any]) -> CompositionFilter:
         budget = budget_from_json(cls.kind, fields, "delta", cls.named)
         delta = read_delta(fields["delta"])
         with at(cls.named):

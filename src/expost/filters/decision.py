@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from expost.cards import card, nats
+from expost.cards import card
 from expost.domains import Value
 from expost.files.canonical import plain
 from expost.numbers import Enclosure, Nats, down
@@ -54,7 +54,7 @@ class Decision:
             "Decision",
             {
                 "outcome": outcome,
-                f"{self.held} at worst": nats(self.loss_at_worst.upper),
+                f"{self.held} at worst": self.loss_at_worst.shown(),
                 "worst response": response,
                 "budget": self.limit,
             },

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Self
 
-from expost.errors import InvalidInput, expect
+from expost.errors import InvalidInput
 from expost.files.reading import members
-from expost.filters.account import Account, WorstCase
+from expost.filters.account import Account, WorstCase, account_of
 from expost.filters.decision import Decision, remaining
 from expost.filters.largest import Trial, largest_epsilon, nearly_largest_epsilon
 from expost.filters.repeats import Repeats, most_repeats
@@ -35,6 +35,8 @@ class Filter(ABC):
     """Whether there is no delta, neither in the budget nor in the queries that may be asked."""
     by_loss: ClassVar[bool] = True
     """Whether the realized loss counts against the budget, rather than a sum or a cost."""
+    by_responses: ClassVar[bool] = True
+    """Whether what was responded changes what is accepted next."""
     budget: Nats
 
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
@@ -48,7 +50,7 @@ class Filter(ABC):
         return result
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Filter:
+    def from_fields(cls, fields: dict[str, Any]) -> Filter:
         """Read the parameters, without ``kind``, strictly."""
         return cls.of(budget_from_json(cls.kind, fields))
 
@@ -137,9 +139,12 @@ class Filter(ABC):
         """
         return False
 
-    def more(self, account: Account, query: Query) -> Repeats:
-        """How many times in a row the query would be accepted, whatever the responses."""
-        _check_asked(account, query)
+    def more(self, asked: object, query: Query) -> Repeats:
+        """How many times in a row the query would be accepted, whatever the responses.
+
+        ``asked`` is a transcript, a session or an odometer.
+        """
+        account = _asked(asked, query)
         if self.pure and query.approximate:
             return Repeats(0)
         return most_repeats(lambda times: self.worst_case(account, query, times), self.budget)
@@ -148,9 +153,13 @@ class Filter(ABC):
         """Budget minus loss, rounded down."""
         return remaining(self.budget, self.loss(account))
 
-    def decide(self, account: Account, query: Query) -> Decision:
-        """Decide whether the query is accepted. It changes nothing and needs no secret."""
-        _check_asked(account, query)
+    def decide(self, asked: object, query: Query) -> Decision:
+        """Decide whether the query is accepted. It changes nothing and needs no secret.
+
+        ``asked`` is what was asked so far: a transcript, a session or an odometer. An odometer
+        costs least, because it keeps what it worked out.
+        """
+        account = _asked(asked, query)
         if self.pure and query.approximate:
             raise InvalidInput("needs a filter with a delta, such as ApproximateFilter", "query")
         worst = self.worst_case(account, query)
@@ -189,11 +198,12 @@ class Filter(ABC):
         return f"{type(self).__name__}({shown})"
 
 
-def _check_asked(account: Account, query: Query) -> None:
-    expect(account, Account, "an odometer: Odometer(transcript)")
+def _asked(given: object, query: Query) -> Account:
+    account = account_of(given)
     check_query(query)
     # A sum of epsilons may fit whatever the query is about, so check that it suits the domain.
     query.on(account.domain)
+    return account
 
 
 def fits_by_its_epsilon(budget: Nats, account: Account, query: Query) -> bool:

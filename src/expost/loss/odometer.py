@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from expost.cards import card, nats
+from expost.cards import card
 from expost.chain import Chain
 from expost.domains import Domain
 from expost.errors import expect
@@ -251,12 +251,12 @@ class Odometer(Account):
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {
             "exchanges": len(self),
-            "sum of epsilons": nats(self.spent.upper),
+            "sum of epsilons": self.spent.shown(),
         }
         if self.loss_is_known:
-            facts["realized loss"] = nats(self.loss.upper)
+            facts["realized loss"] = self.loss.shown()
         if self.peak_is_known:
-            facts["at its peak"] = nats(self.peak.upper)
+            facts["at its peak"] = self.peak.shown()
         known = not self.searched or "history" in self.__dict__
         return card(
             "Odometer",
@@ -264,7 +264,7 @@ class Odometer(Account):
             columns=("", "response", "loss after it"),
             items=self.transcript.exchanges if known else (),
             row=lambda number, exchange: (
-                number, exchange.response, nats(self.history[number].upper),
+                number, exchange.response, self.history[number].shown(),
             ),
         )  # fmt: skip
 

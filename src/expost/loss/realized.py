@@ -11,7 +11,7 @@ from expost.loss.log_likelihood import flat, log_likelihood
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query, check_query
 from expost.solver import GAP, Effort, Progress
-from expost.transcript import Transcript
+from expost.transcript import Transcript, transcript_of
 
 __all__ = [
     "basic_loss",
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def realized_loss(
-    transcript: Transcript,
+    asked: object,
     *,
     gap: float = GAP,
     nodes: int | None = None,
@@ -35,11 +35,11 @@ def realized_loss(
 
     .. math:: \max_x \ell(x) - \min_x \ell(x), \quad \ell(x) = \sum_i \log P[Q_i(x) = y_i]
 
-    It is infinite if the responses rule a value out. Over a finite domain the enclosure is the
-    nearest doubles around the exact value. Over a box it is as wide as ``gap``, or wider if that
-    takes more than ``nodes`` nodes, by default a few seconds of work; the other options are those
-    of :class:`Effort`. Act on ``upper``. Proofs: docs/theory/realized_loss.md,
-    docs/theory/extrema.md.
+    ``asked`` is a transcript, a session or an odometer. The loss is infinite if the responses rule
+    a value out. Over a finite domain the enclosure is the nearest doubles around the exact value.
+    Over a box it is as wide as ``gap``, or wider if that takes more than ``nodes`` nodes, by
+    default a few seconds of work; the other options are those of :class:`Effort`. Act on ``upper``.
+    Proofs: docs/theory/realized_loss.md, docs/theory/extrema.md.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
@@ -49,7 +49,7 @@ def realized_loss(
     >>> round(xp.realized_loss(transcript.add(query, "no")).upper, 6)
     0.0
     """
-    expect(transcript, Transcript, "a transcript")
+    transcript = transcript_of(asked)
     total = log_likelihood(transcript.domain, transcript.exchanges)
     return total.closest(Effort(gap, nodes, threads, group, progress))
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from expost.cards import card, nats
-from expost.errors import expect
+from expost.cards import card
 from expost.files.canonical import plain
 from expost.filters import Filter
 from expost.loss.headroom import Headroom
@@ -15,7 +14,7 @@ from expost.loss.odometer import EXCHANGE, Odometer
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query
 from expost.solver import GAP, Effort
-from expost.transcript import Transcript
+from expost.transcript import Transcript, transcript_of
 
 __all__ = ["Replay", "replay", "replayed"]
 
@@ -89,13 +88,13 @@ class Replay:
             facts["kept"] = words[self.kept]
         if self.first_refused is not None:
             facts["first refused"] = f"exchange {self.first_refused}"
-        facts["realized loss at the end"] = nats(self.loss.upper)
-        facts["at its peak"] = nats(self.peak.upper)
+        facts["realized loss at the end"] = self.loss.shown()
+        facts["at its peak"] = self.peak.shown()
         return card("Replay", facts)
 
 
 def replay(
-    transcript: Transcript,
+    asked: object,
     *,
     gap: float = GAP,
     nodes: int | None = None,
@@ -103,6 +102,7 @@ def replay(
 ) -> Replay:
     """Check whether a transcript kept its budget, by deciding every exchange again.
 
+    ``asked`` is a transcript, a session or an odometer.
     On a box, ``gap`` is for the losses, and all decisions together share ``nodes``. More nodes can
     turn undecided into kept or not kept, and never one of those into the other. On a finite domain
     everything is decided, unless the exact comparisons of a very long transcript take more than
@@ -119,8 +119,7 @@ def replay(
     >>> round(found.peak.upper, 6), round(found.loss.upper, 6)
     (2.0, 1.0)
     """
-    expect(transcript, Transcript, "a transcript")
-    return replayed(transcript, Effort(gap, nodes), progress)
+    return replayed(transcript_of(asked), Effort(gap, nodes), progress)
 
 
 def replayed(

@@ -8,10 +8,13 @@ from fractions import Fraction
 
 from expost.cards import card, nats
 
-__all__ = ["UNIT", "Enclosure", "down", "up"]
+__all__ = ["NEGLIGIBLE", "UNIT", "Enclosure", "down", "up"]
 
 UNIT = 2.0**-53
 """Unit roundoff: the relative error of one correctly rounded operation on doubles."""
+
+NEGLIGIBLE = 1e-9
+"""An amount below this that may be zero is zero for people."""
 
 
 def up(x: float) -> float:
@@ -70,6 +73,28 @@ class Enclosure:
         """The distance between the two ends, rounded up."""
         return up(self.upper - self.lower) if self.lower < self.upper else 0.0
 
+    @property
+    def negligible(self) -> bool:
+        """Whether it may be zero, and is for all that people can tell."""
+        return self.lower == 0 and self.upper < NEGLIGIBLE
+
+    def shown(self, digits: int = 6) -> str:
+        """For people: the upper end, which is the one to act on; 0 if it is negligible.
+
+        >>> Enclosure(0.5, 0.5000001).shown(), Enclosure(0.0, 5.55e-15).shown()
+        ('0.5', '0')
+        >>> Enclosure(5.55e-15, 5.56e-15).shown()  # which is certainly not zero
+        '5.56e-15'
+        """
+        return "0" if self.negligible else f"{self.upper:.{digits}g}"
+
     def _repr_html_(self) -> str:
         facts = {"lower": self.lower, "upper": self.upper, "width": self.width}
-        return card("Enclosure", {name: nats(number) for name, number in facts.items()})
+        little = f"below {NEGLIGIBLE:g}"
+        return card(
+            "Enclosure",
+            {
+                name: little if end > 0 and self.negligible else nats(end)
+                for name, end in facts.items()
+            },
+        )

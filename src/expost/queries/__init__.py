@@ -6,10 +6,12 @@ one bit about a score (``scores``), and a number or a score with noise (``noise`
 
 from __future__ import annotations
 
+import os
 from typing import Any, TypeVar
 
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, expect
 from expost.files.reading import array, of_kind
+from expost.files.regular import read_text
 from expost.queries.about import About, PartLikelihood
 from expost.queries.delta import delta_at
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
@@ -65,6 +67,7 @@ __all__ = [
     "hadamard_response",
     "laplace",
     "linear",
+    "load_query",
     "local_hashing",
     "logistic",
     "perturbation",
@@ -128,6 +131,22 @@ def _name(family: type[Query]) -> tuple[str, str]:
     return family.__module__, family.__qualname__
 
 
+def load_query(path: str | os.PathLike[str]) -> Query:
+    """Read a file with one query, strictly: unknown fields and duplicate keys are errors.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import expost as xp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     xp.randomized_response(epsilon=1).save(Path(folder) / "smokes.json")
+    ...     xp.queries.load_query(Path(folder) / "smokes.json")
+    RandomizedResponse(epsilon=1)
+    """
+    expect(path, (str, os.PathLike), "the name of a file")
+    with at(os.fspath(path), ": "):
+        return Query.from_json(read_text(path))
+
+
 def query_from_json(value: Any) -> Query:
     """Read the query of a file, by its ``kind``; an error names the field.
 
@@ -138,10 +157,10 @@ def query_from_json(value: Any) -> Query:
     if "about" not in fields:
         if "at" in fields:
             raise InvalidInput("a step needs the attributes that the query is about", "at")
-        return kind.from_json(fields)
+        return kind.from_fields(fields)
     with at("about"):
         names = tuple(array(fields.pop("about")))
     if fields.get("at", 0) is None:
         raise InvalidInput("must be an integer; leave it out where there is none", "at")
     step = fields.pop("at", None)
-    return About(kind.from_json(fields), names, step)
+    return About(kind.from_fields(fields), names, step)

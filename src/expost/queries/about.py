@@ -92,7 +92,7 @@ class About(Query):
         return tree if self.step is None else {**tree, "at": float(self.step)}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Query:
+    def from_fields(cls, fields: dict[str, Any]) -> Query:
         raise InvalidInput("a query about attributes is read with its family")
 
     def with_epsilon(self, epsilon: Fraction) -> Query | None:

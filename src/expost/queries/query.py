@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, some
 from expost.errors import InvalidInput, at, expect
-from expost.files.canonical import canonical
+from expost.files.canonical import canonical, json_text, readable
+from expost.files.durable import save
+from expost.files.reading import parse
 from expost.numbers import INFINITE, ExactLike, Nats, exact, positive
 from expost.queries.cumulant import randomized_response_cumulant
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
@@ -77,7 +80,7 @@ class Query(ABC):
 
     @classmethod
     @abstractmethod
-    def from_json(cls, fields: dict[str, Any]) -> Query:
+    def from_fields(cls, fields: dict[str, Any]) -> Query:
         """Read the parameters, without ``kind``, strictly."""
 
     @abstractmethod
@@ -156,6 +159,29 @@ class Query(ABC):
         if self.delta:
             return math.inf
         return randomized_response_cumulant(self.charge(domain), exponent)
+
+    def to_json(self) -> str:
+        """The text of a file with this query, as it is in a transcript."""
+        return json_text(readable({"kind": self.kind, **self.tree()}), indent=1) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write that file, durably; :func:`load_query` reads it, as do ``decide`` and ``ask``."""
+        save(path, self.to_json)
+
+    @classmethod
+    def from_json(cls, document: str) -> Self:
+        """Read the text of such a file, strictly; a family reads no query of another one.
+
+        >>> Query.from_json('{"kind": "randomized_response", "epsilon": "1"}')
+        RandomizedResponse(epsilon=1)
+        """
+        from expost.queries import query_from_json  # which knows all families
+
+        expect(document, str, "the text of a file")
+        query = query_from_json(parse(document))
+        if not isinstance(query, cls):
+            raise InvalidInput(f"must be {cls.kind!r}, not {query.kind!r}", "kind")
+        return query
 
     @cached_property
     def content_id(self) -> str:

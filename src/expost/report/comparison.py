@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from expost.errors import InvalidInput, expect
+from expost.cards import View, nats
+from expost.errors import InvalidInput
 from expost.files.canonical import plain
+from expost.files.frames import Table
 from expost.filters import (
     BayesianFilter,
     CompositionFilter,
@@ -24,6 +26,8 @@ from expost.filters import (
     SimplifiedFilter,
     WorstCase,
 )
+from expost.filters.account import account_of
+from expost.filters.repeats import MOST_REPEATS
 from expost.filters.rules import RULES, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.filters.rules.orders import best_exponent_for_small
 from expost.loss.odometer import Odometer
@@ -63,8 +67,8 @@ class Standing:
     """How many more of the last query it would accept, whatever the responses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Table):
     """What several accountings say about one transcript and one budget."""
 
     budget: Nats
@@ -73,6 +77,39 @@ class Comparison:
     standings: dict[str, Standing]
     missing: dict[str, str]
     """Accountings that do not allow this delta, and why."""
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of a table: an accounting, what it says, and how many more it would accept.
+
+        ``lower`` and ``upper`` are equal unless it says a realized loss. ``undecided`` is whether
+        it may be more than ``more``.
+        """
+        rows = self.standings.values()
+        ends = [(spent.lower, spent.upper) for spent in map(_enclosed, rows)]
+        return {
+            "accounting": [row.name for row in rows],
+            "says": ["loss" if isinstance(row.spent, Enclosure) else "epsilon" for row in rows],
+            "lower": [lower for lower, _ in ends],
+            "upper": [upper for _, upper in ends],
+            "more": [row.more.count for row in rows],
+            "undecided": [row.more.undecided for row in rows],
+        }
+
+    def _view(self) -> View:
+        names, columns = list(self.standings), self.columns()
+
+        def row(place: int) -> tuple[object, ...]:
+            count = f"{columns['more'][place]:,}"
+            if columns["undecided"][place] or columns["more"][place] == MOST_REPEATS:
+                count += " or more"
+            spent = _enclosed(self.standings[names[place]]).shown()
+            return names[place], columns["says"][place], spent, count
+
+        allowed = f"budget {self.budget} at delta {nats(float(self.delta))}"
+        facts: dict[str, object] = {"more": "of the last query, whatever the responses"}
+        facts |= self.missing
+        title = f"Comparison({allowed}, {self.exchanges:,} exchanges)"
+        return View(title, facts, ("accounting", "says", "spent", "more"), len(names), row)
 
     def tree(self) -> dict[str, Any]:
         """The comparison as JSON."""
@@ -98,7 +135,7 @@ class Comparison:
 
 
 def compare(
-    odometer: Odometer,
+    asked: object,
     epsilon: ExactLike | None = None,
     delta: ExactLike | None = None,
     *,
@@ -106,6 +143,7 @@ def compare(
 ) -> Comparison:
     """Compare what every accounting says about a transcript and a budget.
 
+    ``asked`` is a transcript, a session or an odometer.
     ``epsilon`` and ``delta`` are by default those of the transcript's filter; a missing delta is
     1e-6. ``stage`` is called with the name of the next accounting. Proofs:
     docs/theory/approximate.md, docs/theory/filters.md.
@@ -113,11 +151,12 @@ def compare(
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon="0.5")
     >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
-    >>> found = compare(xp.Odometer(transcript), epsilon=2)
+    >>> found = compare(transcript, epsilon=2)
     >>> found.standings["basic"].more.count, found.standings["bayesian"].more.count
     (2, 4)
     """
-    expect(odometer, Odometer, "an odometer: Odometer(transcript)")
+    odometer = account_of(asked)
+    assert isinstance(odometer, Odometer)
     odometer = odometer.with_effort(odometer.effort.bounded()).knowing(odometer)
     transcript = odometer.transcript
     budget, spared = limits(transcript, epsilon, delta)
@@ -210,6 +249,11 @@ def _renyi(transcript: Transcript, budget: Nats, delta: Fraction) -> Renyi:
         planned = first.charge(domain).nearest
     planned = min(max(planned, _SMALLEST_PLAN), LARGEST_EPSILON)
     return Renyi.for_plan(budget.nearest, delta, planned)
+
+
+def _enclosed(standing: Standing) -> Enclosure:
+    spent = standing.spent
+    return spent if isinstance(spent, Enclosure) else Enclosure(spent, spent)
 
 
 def _spent(guard: Filter, odometer: Odometer) -> float | Enclosure:

@@ -10,6 +10,7 @@ from expost.filters.filter import Filter
 from expost.loss.extremes import Apart
 from expost.loss.odometer import Odometer
 from expost.loss.replay import Replay
+from expost.loss.replay import replay as replay_of
 from expost.loss.shares import PartLoss, part_of, share_between
 from expost.numbers import Enclosure
 from expost.report.words import domain_in_words, query_in_words
@@ -100,16 +101,19 @@ class Explanation:
         )
 
 
-def explain(replay: Replay) -> Explanation:
+def explain(asked: object) -> Explanation:
     """Explain a transcript. Over a box this searches for the loss after each step that is shown.
+
+    ``asked`` is a transcript, a session, an odometer, or the replay of one.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon="1/2")
     >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
-    >>> found = xp.report.explain(xp.replay(transcript))
+    >>> found = xp.report.explain(transcript)
     >>> [(step.asked, step.change) for step in found.steps]
     [('the value itself, at epsilon 0.5', 'up'), ('the value itself, at epsilon 0.5', 'down')]
     """
+    replay = asked if isinstance(asked, Replay) else replay_of(asked)
     guard, known = replay.guard, replay.odometer
     odometer = known.with_effort(known.effort.bounded()).knowing(known)
     transcript, exchanges = odometer.transcript, len(odometer)

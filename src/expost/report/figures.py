@@ -19,6 +19,7 @@ from expost.numbers import Enclosure, Nats
 from expost.transcript import Transcript
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -26,15 +27,19 @@ __all__ = [
     "INK",
     "REALIZED",
     "basic_prefix",
+    "draw_losses",
+    "draw_odometer",
     "losses_figure",
     "odometer_figure",
     "save",
     "svg",
 ]
 
-# Colours mean the same in all figures.
-REALIZED, BASIC, INK = "#0b6e8a", "#b4552d", "#444444"
+# Colours mean the same in all figures. A dark blue and a light orange: eyes that do not see red or
+# green tell them apart, and so does grey print.
+REALIZED, BASIC, INK = "#0b5a75", "#d07a2e", "#444444"
 _RULES = {"whitehouse": "#b8921a", "renyi": "#6b4a9e", "mixture": "#3d8b4f"}
+_DASHES = {"whitehouse": "--", "renyi": "-.", "mixture": ":"}
 _NAMES = {"whitehouse": "Whitehouse", "renyi": "Rényi", "mixture": "mixture"}
 
 # Up to here every response gets a mark of its own.
@@ -52,14 +57,35 @@ def odometer_figure(
     peak: int | None = None,
     narrow: bool = False,
 ) -> Figure:
+    """A figure of the realized loss after each response, as :func:`draw_odometer` draws it.
+
+    What is ``narrow`` can be read on a small screen.
+    """
+    figure, axes = _figure((5.2, 3.6) if narrow else (8, 4.2))
+    draw_odometer(axes, odometer, losses, budget, costs, peak=peak)
+    # Above the axes it is in nobody's way, whichever way the lines go.
+    columns, size = (4, "medium") if costs is None else (3, "small")
+    columns = 2 if narrow else columns
+    figure.legend(loc="outside upper left", ncols=columns, fontsize=size, frameon=False)
+    return figure
+
+
+def draw_odometer(
+    axes: Axes,
+    odometer: Odometer,
+    losses: Sequence[Enclosure],
+    budget: Nats | None = None,
+    costs: Mapping[str, Sequence[float]] | None = None,
+    *,
+    peak: int | None = None,
+) -> None:
     """The realized loss after each response, beside what basic composition would charge.
 
     ``losses`` is the history of the odometer: a band from lower to upper ends, which over a finite
     domain is as thin as a line. Basic composition is drawn for as long as it is within the budget.
     So are other composition rules, by name, whose ``costs`` are given for as long as that. The loss
-    after ``peak`` responses is marked. What is ``narrow`` can be read on a small screen.
+    after ``peak`` responses is marked.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     answered = len(odometer)
@@ -67,9 +93,6 @@ def odometer_figure(
     upper = [loss.upper for loss in finite]
     charged = {"basic": _charges(odometer, budget)} if costs is None else dict(costs)
     mark = "o" if answered <= _FEW else None
-
-    figure = Figure(figsize=(5.2, 3.6) if narrow else (8, 4.2), layout="constrained")
-    axes = figure.subplots()
     for name, charges in charged.items():
         basic = name == "basic"
         stop, color = len(charges) - 1, BASIC if basic else _RULES[name]
@@ -77,7 +100,7 @@ def odometer_figure(
         ends = stop < answered and budget is not None
         axes.plot(
             charges, color=color, linewidth=3.4 if basic else 1.8, marker=mark,
-            markersize=6 if basic else 3, clip_on=False,
+            markersize=6 if basic else 3, clip_on=False, linestyle=_DASHES.get(name, "-"),
             label=label + (f": stops after {stop:,}" if ends else ""),
         )  # fmt: skip
         if ends:
@@ -108,11 +131,6 @@ def odometer_figure(
     axes.set_ylim(0, 1.05 * top if top > 0 else 1)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
-    # Above the axes it is in nobody's way, whichever way the lines go.
-    columns, size = (4, "medium") if costs is None else (3, "small")
-    columns = 2 if narrow else columns
-    figure.legend(loc="outside upper left", ncols=columns, fontsize=size, frameon=False)
-    return figure
 
 
 def _charges(odometer: Odometer, budget: Nats | None) -> list[float]:
@@ -134,17 +152,31 @@ def basic_prefix(transcript: Transcript, budget: Nats) -> int:
 
 
 def losses_figure(losses: Losses) -> Figure:
-    """How the realized losses of many subjects are spread, beside their basic composition."""
+    """A figure of the losses of many subjects, as :func:`draw_losses` draws it."""
+    figure, axes = _figure()
+    draw_losses(axes, losses)
+    figure.legend(loc="outside upper left", ncols=3, frameon=False)
+    return figure
+
+
+def _figure(size: tuple[float, float] = (8, 4.2)) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots()
+
+
+def draw_losses(axes: Axes, losses: Losses) -> None:
+    """How the realized losses of many subjects are spread, beside their basic composition."""
     from matplotlib.ticker import MaxNLocator
 
     realized, basic = (ends[np.isfinite(ends)] for ends in (losses.upper, losses.basic))
     most = max(realized.max(initial=0.0), basic.max(initial=0.0)) or 1.0
     edges = np.linspace(0.0, most, _BINS + 1).tolist()
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
-    axes = figure.subplots()
     if len(realized):
-        label = f"realized loss: {realized.mean():.3g} on average"
+        lowest = float(losses.lower[np.isfinite(losses.upper)].mean())
+        mean = Enclosure(min(lowest, float(realized.mean())), float(realized.mean()))
+        label = f"realized loss: {mean.shown(3)} on average"
         axes.hist(realized, edges, color=REALIZED, label=label)
     if len(basic) and basic.min() == basic.max():
         label = f"basic composition: {basic[0]:.3g}"
@@ -157,8 +189,6 @@ def losses_figure(losses: Losses) -> Figure:
     axes.set(xlabel="privacy loss (nats)", ylabel="subjects", xlim=(0, most))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper left", ncols=3, frameon=False)
-    return figure
 
 
 def svg(figure: Figure) -> str:

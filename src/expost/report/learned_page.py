@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from expost.errors import printable
 from expost.knowledge.learned import Learned
+from expost.numbers.enclosure import NEGLIGIBLE
 from expost.report.page import page, text
 from expost.report.scale import drawing, percent
 from expost.report.words import shown
@@ -61,6 +62,7 @@ def _reasons(found: Learned) -> Iterator[str]:
 
 def _signed(gain: float) -> str:
     """Nats, and what they mean."""
+    gain = 0.0 if abs(gain) < NEGLIGIBLE else gain
     if abs(gain) > 700:
         return f"{gain:.6g} nats"
     factor = math.exp(gain)

@@ -97,7 +97,7 @@ def _budget(found: Explanation) -> Iterator[str]:
         yield f"{budget} was not kept: on the way the loss was above it."
         yield f"At the end {used} is held against it."
     elif replay.kept:
-        share = f"{100 * found.used.upper:.3g} %"
+        share = "0 %" if found.held.negligible else f"{100 * found.used.upper:.3g} %"
         yield f"{budget} was kept at every exchange; now {used} of it is used: {share}."
     else:
         yield f"{budget}: whether it was kept at every exchange was not decided; more nodes"

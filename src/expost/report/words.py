@@ -25,13 +25,8 @@ _LONGEST = 40
 
 
 def shown(number: Enclosure | float) -> str:
-    """A number for people; of an enclosure its upper end, which is the one to act on.
-
-    But what may be zero, and is for all that doubles can tell, is zero.
-    """
-    if not isinstance(number, Enclosure):
-        return f"{number:.6g}"
-    return "0" if number.lower == 0 and number.upper < 1e-9 else f"{number.upper:.6g}"
+    """A number for people; of an enclosure its upper end, or 0 if it is negligible."""
+    return number.shown() if isinstance(number, Enclosure) else f"{number:.6g}"
 
 
 def basic_text(basic: float, transcript: Transcript) -> str:

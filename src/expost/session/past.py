@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from expost.domains import Attributes, Box, Domain, FiniteSet
+from expost.domains import Attributes, Box, Domain, FiniteSet, amiss
 from expost.errors import InvalidInput, OutsideDomain, at
 from expost.files.reading import items
 from expost.session.history import History
@@ -92,6 +93,14 @@ def _listed(value: Any) -> list[Any]:
     return records
 
 
+def _safely_amiss(value: Any, names: Sequence[str]) -> str:
+    """What is wrong with the names of a value, if that is what is wrong."""
+    try:
+        return amiss(value, names) if names else ""
+    except Exception:  # whatever is wrong with a value, an error could show it
+        return ""
+
+
 class Constant(Single):
     """A value that does not change."""
 
@@ -101,9 +110,12 @@ class Constant(Single):
 
     @unseen
     def __init__(self, domain: Domain, secret: Secret) -> None:
-        self._place = domain.locate(secret.taken())
+        value = secret.taken()
+        self._place = domain.locate(value)
         if self._place is None:
-            raise OutsideDomain("the value is outside the domain (and is not shown here)")
+            reason = "the value is outside the domain (and is not shown here)"
+            wrong = _safely_amiss(value, domain.names or ())
+            raise OutsideDomain(f"{reason}: {wrong}" if wrong else reason)
 
     def place(self, step: int | None) -> Any:
         return self._place

@@ -210,7 +210,9 @@ class Session:
         It bounds what anybody who sees all responses has learned. For those who saw only the first
         ones, the bound is the largest loss on the way, ``odometer.peak``.
         """
-        return self._filter.realized(self._odometer)
+        loss = self._filter.realized(self._odometer)
+        # What cancels out is exactly zero, and sums of doubles do not know it.
+        return self._odometer.closest if loss.negligible else loss
 
     @property
     def remaining(self) -> float:
@@ -243,7 +245,7 @@ class Session:
             "filter": f"{self._filter.kind}, budget {self._filter.limit}",
         }
         if self._odometer.loss_is_known:
-            facts["realized loss"] = nats(self.loss.upper)
+            facts["realized loss"] = self.loss.shown()
             facts["remaining"] = nats(self.remaining)
         if self._odometer.peak_is_known:
             facts["at its peak"] = self._peak()
@@ -254,7 +256,7 @@ class Session:
         peak, limit = self._odometer.peak, self._filter.budget.enclosure
         if self._obeyed:
             peak = self._filter.capped(peak)
-        lower, upper = nats(peak.lower), nats(peak.upper)
+        lower, upper = nats(peak.lower), peak.shown()
         straddles = self._filter.pure and peak.lower <= limit.upper < peak.upper
         return f"{lower} to {upper}" if straddles and lower != upper else upper
 

@@ -47,4 +47,4 @@ def rule_from_json(value: Any) -> Rule:
     Whitehouse(delta_prime=0.0000005)
     """
     kind, fields = of_kind(value, RULES, "rule")
-    return kind.from_json(fields)
+    return kind.from_fields(fields)

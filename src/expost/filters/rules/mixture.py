@@ -99,7 +99,7 @@ class Mixture(Martingale):
         return tree if self.delta_prime is None else {**tree, "delta_prime": self.delta_prime}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Mixture:
+    def from_fields(cls, fields: dict[str, Any]) -> Mixture:
         fields = members(fields, required=("lambdas", "weights"), optional=("delta_prime",))
         lambdas, weights = fields["lambdas"], fields["weights"]
         return cls(lambdas, weights, delta_prime=reserve_from_json(fields))

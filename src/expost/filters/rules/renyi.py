@@ -82,7 +82,7 @@ class Renyi(Martingale):
         return tree if self.delta_prime is None else {**tree, "delta_prime": self.delta_prime}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Renyi:
+    def from_fields(cls, fields: dict[str, Any]) -> Renyi:
         fields = members(fields, required=("order",), optional=("delta_prime",))
         return cls(fields["order"], delta_prime=reserve_from_json(fields))
 

@@ -55,7 +55,7 @@ class Rogers(Rule):
         return {}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Rogers:
+    def from_fields(cls, fields: dict[str, Any]) -> Rogers:
         members(fields)
         return cls()
 

@@ -75,7 +75,7 @@ class Rule(ABC):
 
     @classmethod
     @abstractmethod
-    def from_json(cls, fields: dict[str, Any]) -> Rule:
+    def from_fields(cls, fields: dict[str, Any]) -> Rule:
         """Read the parameters of a file, without ``kind``; unknown fields are errors."""
 
     def check(self, delta: Fraction) -> None:

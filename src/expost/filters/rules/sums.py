@@ -38,7 +38,7 @@ class Sums(Rule):
         return {}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Sums:
+    def from_fields(cls, fields: dict[str, Any]) -> Sums:
         members(fields)
         return cls()
 

@@ -53,7 +53,7 @@ class Whitehouse(Rule):
         return {"delta_prime": self.delta_prime}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Whitehouse:
+    def from_fields(cls, fields: dict[str, Any]) -> Whitehouse:
         return cls(members(fields, required=("delta_prime",))["delta_prime"])
 
     def allowance(self, delta: Fraction) -> Fraction:

@@ -76,7 +76,7 @@ class Gaussian(OnGrid):
         return {**tree, "delta": self.delta} if self.delta else tree
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Gaussian:
+    def from_fields(cls, fields: dict[str, Any]) -> Gaussian:
         required = ("weights", "range", "grid", "sigma")
         fields = members(fields, required=required, optional=("intercept", "delta"))
         query = cls(*read_grid(fields), fields["sigma"])

@@ -65,7 +65,7 @@ class Geometric(Query):
         }
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Geometric:
+    def from_fields(cls, fields: dict[str, Any]) -> Geometric:
         return geometric(**members(fields, required=("range", "sensitivity", "epsilon")))
 
     def with_epsilon(self, epsilon: Fraction) -> Geometric:

@@ -58,7 +58,7 @@ class Laplace(GridQuery):
         return f"Laplace({shown}, epsilon={decimal_text(self.epsilon)})"
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Laplace:
+    def from_fields(cls, fields: dict[str, Any]) -> Laplace:
         required = ("weights", "range", "grid", "epsilon")
         fields = members(fields, required=required, optional=("intercept",))
         return cls(*read_grid(fields), fields["epsilon"])

@@ -68,7 +68,7 @@ class Piecewise(GridQuery):
         return {**super().tree(), "window": float(self.window)}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Piecewise:
+    def from_fields(cls, fields: dict[str, Any]) -> Piecewise:
         required = ("weights", "range", "grid", "window", "epsilon")
         fields = members(fields, required=required, optional=("intercept",))
         return cls(*read_grid(fields), fields["epsilon"], fields["window"])

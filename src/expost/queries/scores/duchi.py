@@ -37,7 +37,7 @@ class Duchi(Linear):
         return {name: field for name, field in super().tree().items() if name != "clip"}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Self:
+    def from_fields(cls, fields: dict[str, Any]) -> Self:
         fields = members(fields, required=("weights", "range", "epsilon"), optional=("intercept",))
         score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
         with at("range"):

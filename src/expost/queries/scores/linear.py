@@ -68,7 +68,7 @@ class Linear(Query):
         return tree
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Linear:
+    def from_fields(cls, fields: dict[str, Any]) -> Linear:
         fields = members(
             fields, required=("weights", "epsilon"), optional=("intercept", "range", "clip")
         )

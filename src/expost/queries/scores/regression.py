@@ -50,7 +50,7 @@ class Regression(Query):
         return {**self.score.tree(), "epsilon": self.epsilon}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Self:
+    def from_fields(cls, fields: dict[str, Any]) -> Self:
         fields = members(fields, required=("weights", "epsilon"), optional=("intercept",))
         score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
         return cls(score, fields["epsilon"])

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Side, finite, some
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, meant
 from expost.files.reading import double, doubles, each, members, text
 from expost.queries.scores.aligned import BoxScore, SetScore
 from expost.queries.words import listed
@@ -112,7 +112,7 @@ class Score:
             by_name = dict(zip(self.names, self.weights, strict=True))
             if not by_name.keys() <= set(names):
                 name = next(name for name in self.names if name not in names)
-                shown = some(names)
+                shown = f"{some(names)}{meant(name, names)}"
                 raise InvalidInput(f"the domain has no such coordinate; it has {shown}", name)
             return tuple([by_name.get(name, 0.0) for name in names])
 
@@ -147,7 +147,7 @@ def _by_category(weight: Weight, labels: Sequence[str]) -> list[float]:
     known = set(labels)
     for label in weight:
         if label not in known:
-            shown = some(labels)
+            shown = f"{some(labels)}{meant(label, labels)}"
             raise InvalidInput(f"the domain has no such category; it has {shown}", label)
     return [weight.get(label, 0.0) for label in labels]
 

@@ -56,7 +56,7 @@ class Channel(Query):
         return {**tree, "delta": self.delta} if self.delta else tree
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Channel:
+    def from_fields(cls, fields: dict[str, Any]) -> Channel:
         fields = members(fields, required=("responses", "probabilities"), optional=("delta",))
         labels, rows = fields["responses"], fields["probabilities"]
         if not isinstance(labels, list):

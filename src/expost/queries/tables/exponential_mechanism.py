@@ -77,7 +77,7 @@ class ExponentialMechanism(Query):
         }
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> ExponentialMechanism:
+    def from_fields(cls, fields: dict[str, Any]) -> ExponentialMechanism:
         required = ("responses", "utility", "sensitivity", "epsilon")
         fields = members(fields, required=required)
         with at("responses"):

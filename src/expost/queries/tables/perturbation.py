@@ -69,7 +69,7 @@ class Perturbation(Query):
         }
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Perturbation:
+    def from_fields(cls, fields: dict[str, Any]) -> Perturbation:
         fields = members(fields, required=("scores", "range", "epsilon"))
         with at("scores"):
             scores = array(fields["scores"])

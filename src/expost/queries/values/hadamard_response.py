@@ -50,7 +50,7 @@ class HadamardResponse(Query):
         return {"order": float(self.order), "epsilon": self.epsilon}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> HadamardResponse:
+    def from_fields(cls, fields: dict[str, Any]) -> HadamardResponse:
         return cls(**members(fields, required=("order", "epsilon")))
 
     def with_epsilon(self, epsilon: Fraction) -> HadamardResponse:

@@ -98,7 +98,7 @@ class LocalHashing(Query):
         }
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> LocalHashing:
+    def from_fields(cls, fields: dict[str, Any]) -> LocalHashing:
         return local_hashing(**members(fields, required=("seed", "buckets", "epsilon")))
 
     def with_epsilon(self, epsilon: Fraction) -> LocalHashing:

@@ -44,7 +44,7 @@ class RandomizedResponse(Query):
         return {"epsilon": self.epsilon}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> RandomizedResponse:
+    def from_fields(cls, fields: dict[str, Any]) -> RandomizedResponse:
         return randomized_response(members(fields, required=("epsilon",))["epsilon"])
 
     def with_epsilon(self, epsilon: Fraction) -> RandomizedResponse:

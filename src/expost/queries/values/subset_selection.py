@@ -60,7 +60,7 @@ class SubsetSelection(Query):
         return {"size": float(self.size), "epsilon": self.epsilon}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> SubsetSelection:
+    def from_fields(cls, fields: dict[str, Any]) -> SubsetSelection:
         return cls(**members(fields, required=("size", "epsilon")))
 
     def with_epsilon(self, epsilon: Fraction) -> SubsetSelection:

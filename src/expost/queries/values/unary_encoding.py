@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, meant
 from expost.files.reading import NumberText, members, text
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries.lazy import Lazy
@@ -46,7 +46,8 @@ class UnaryEncoding(Query):
     def __post_init__(self) -> None:
         with at("variant"):
             if text(self.variant) not in VARIANTS:
-                raise InvalidInput(f"must be one of {', '.join(VARIANTS)}")
+                hint = meant(self.variant, VARIANTS)
+                raise InvalidInput(f"must be one of {', '.join(VARIANTS)}{hint}")
         object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
 
     def __repr__(self) -> str:
@@ -60,7 +61,7 @@ class UnaryEncoding(Query):
         return {"variant": self.variant, "epsilon": self.epsilon}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> UnaryEncoding:
+    def from_fields(cls, fields: dict[str, Any]) -> UnaryEncoding:
         return cls(**members(fields, required=("variant", "epsilon")))
 
     def with_epsilon(self, epsilon: Fraction) -> UnaryEncoding:
