@@ -213,7 +213,7 @@ def test_the_search_finds_any_number(limit: int) -> None:
 def test_what_is_no_odometer_or_no_query_is_one_clear_line() -> None:
     transcript, guard = xp.Transcript(xp.FiniteSet([0, 1])), xp.BayesianFilter(epsilon=1)
     given: list[tuple[Any, Any]] = [
-        (transcript, xp.randomized_response(epsilon=1)),
+        (transcript.domain, xp.randomized_response(epsilon=1)),
         (xp.Odometer(transcript), "randomized_response"),
     ]
     for odometer, query in given:
