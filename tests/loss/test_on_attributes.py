@@ -6,10 +6,86 @@ import random
 
 import pytest
 
-from support.records import complaints, some_records
+import expost as xp
+from expost.loss.component import Marginals
+from expost.loss.moves import Counted
+from expost.loss.on_attributes import AttributesLogLikelihood
+from expost.queries import Query
+from support.records import complaints, some_query, some_records
 
 
 @pytest.mark.parametrize("block", range(4))
 def test_losses_and_decisions_are_those_of_all_records_listed(block: int) -> None:
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(250 * block, 250 * block + 250):
         assert complaints(some_records(random.Random(seed))) == [], seed
+
+
+def caught() -> bool:
+    """Whether the oracle complains of any of some cases."""
+    return any(complaints(some_records(random.Random(seed))) for seed in range(60))
+
+
+def test_adding_epsilon_to_the_loss_in_place_of_the_worst_case_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        AttributesLogLikelihood, "worst_after", AttributesLogLikelihood.plus_epsilon
+    )
+    assert caught()
+
+
+def test_one_marginal_in_place_of_two_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Marginals, "lows", property(lambda marginals: marginals.highs))
+    assert caught()
+
+
+def test_changes_that_are_not_limited_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counted, "apply", lambda move, sums: sums)  # as if nothing changed
+    assert caught()
+
+
+GUARDS: tuple[xp.filters.Filter, ...] = (
+    xp.BasicFilter(epsilon="2"),
+    xp.SimplifiedFilter(epsilon="1.5"),
+    xp.BayesianFilter(epsilon="1"),
+    xp.BayesianFilter(ratio=3),
+    xp.ApproximateFilter(epsilon="2", delta="1e-6", inner=xp.filters.Rogers()),
+    xp.filters.CompositionFilter(epsilon="2", delta="1e-6", rule=xp.filters.Renyi(order="12")),
+)
+
+
+def same(one: xp.Transcript, other: xp.Transcript, asked: tuple[Query, Query]) -> None:
+    """Two transcripts that say the same have the same exact loss, and get the same decisions."""
+    first, second = xp.Odometer(one), xp.Odometer(other)
+    assert first.exact_loss == second.exact_loss
+    for guard in GUARDS:
+        decisions = [guard.decide(*pair) for pair in zip((first, second), asked, strict=True)]
+        assert decisions[0].accepted == decisions[1].accepted
+        assert not any(decision.undecided for decision in decisions)
+
+
+@pytest.mark.parametrize("kind", ["one attribute", "no change", "changes at every step"])
+def test_what_is_the_same_domain_is_accounted_for_the_same(kind: str) -> None:
+    for seed in range(60):
+        generator = random.Random(seed)
+        size = generator.randint(2, 4)
+        values, steps = list(range(size)), (1, 2, 4)
+        attribute = {
+            "one attribute": values,
+            "no change": xp.changing(values, times=0),
+            "changes at every step": xp.changing(values),
+        }[kind]
+        ours = xp.Transcript(xp.Attributes(x=attribute))
+        apart = kind == "changes at every step"
+        plain = xp.Transcript(
+            xp.Attributes({f"x{step}": values for step in steps}) if apart else xp.FiniteSet(values)
+        )
+        for number in range(generator.randint(1, 9)):
+            query, step = some_query(generator, size, numbers=True), generator.choice(steps)
+            about = query.about("x", at=None if kind == "one attribute" else step)
+            other = query.about(f"x{step}") if apart else query
+            same(ours, plain, (about, other))
+            responses = query.on(xp.FiniteSet(values)).responses
+            place = generator.randrange(min(64, len(responses)))
+            ours, plain = ours.answered(about, place), plain.answered(other, place)
+            assert len(ours) == number + 1
