@@ -402,3 +402,18 @@ def test_on_a_box_the_rule_and_the_search_take_turns() -> None:
     assert decision.loss_at_worst.upper <= 1
     assert guard.holds(odometer)
     assert guard.largest_epsilon(odometer, query) is not None
+
+
+@pytest.mark.parametrize("rule", [xp.filters.Rogers(), xp.filters.Renyi(order="8")])
+def test_what_the_sum_of_epsilons_admits_is_what_the_rule_admits(rule: xp.filters.Rule) -> None:
+    guard = xp.filters.CompositionFilter(epsilon="1", delta="1e-6", rule=rule)
+    query, sure = xp.randomized_response(epsilon="0.1"), []
+    odometer = xp.Odometer(xp.Transcript(xp.FiniteSet([0, 1])))
+    for _ in range(14):
+        sure.append(guard.surely_accepts(odometer, query))
+        within = guard.worst_case(odometer, query).within(guard.budget)
+        assert within or not sure[-1]
+        assert guard.accepts(odometer, query) == within
+        odometer = odometer.add(query, 1)
+    assert sure[:9] == [True] * 9
+    assert not sure[-1]

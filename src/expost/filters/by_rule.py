@@ -107,6 +107,12 @@ class CompositionFilter(Filter):
     def holds(self, account: Account) -> bool | None:
         return self.held(account).within(self.budget)
 
+    def surely_accepts(self, account: Account, query: Query) -> bool:
+        # A rule never costs more than the sum of the epsilons, which needs no logarithms.
+        total = account.total(self.rule) + self.rule.price(query, account.domain)
+        within = total.epsilon.enclosure.upper <= self.budget.enclosure.lower
+        return within and total.delta <= self.rule.allowance(self.delta)
+
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         rule, domain = self.rule, account.domain
         total = account.total(rule) + rule.price(query, domain) * times
