@@ -10,6 +10,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -57,22 +58,16 @@ def decisions(scopes: list[tuple[str, ...]]) -> tuple[float, float, float]:
     plain, exact, bare = [], [], []
     for number in range(EXCHANGES):
         query = generator.choice(queries)
-        account = odometer
-
-        def decide(query: xp.queries.About = query, account: xp.Odometer = account) -> None:
-            account.worst_after(query, 1, Nats.budget("3"))
-
-        plain.append(seconds(decide))
+        plain.append(seconds(partial(odometer.worst_after, query, 1, Nats.budget("3"))))
         if number >= EXCHANGES - 20:
             worst = odometer.worst_after(query, 1, Nats.budget("3"))
             assert worst.exact is not None
             exact.append(seconds(worst.exact))
-            target = query.names
-            bare.append(seconds(lambda target=target: eliminated(tables, target)))  # type: ignore[misc]
+            bare.append(seconds(partial(eliminated, tables, query.names)))
         place = generator.randrange(VALUES ** len(query.names))
         tables[query.names].ravel()[place] += float(EPSILON)
         odometer = odometer.answered(query, place)
-    return tuple(map(statistics.median, (plain[-50:], exact, bare)))  # type: ignore[return-value]
+    return statistics.median(plain[-50:]), statistics.median(exact), statistics.median(bare)
 
 
 def eliminated(tables: dict[tuple[str, ...], Floats], target: tuple[str, ...]) -> list[Floats]:

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,9 @@ def test_fractions_with_hundreds_of_digits_add_up_exactly() -> None:
     ]
     with quickly():
         values = {"values": ["no", "yes"]}
-        go_through(text(values, exchanges, {"kind": "basic", "epsilon": "100"}))
+        transcript = go_through(text(values, exchanges, {"kind": "basic", "epsilon": "100"}))
+    added = sum((Fraction(each["query"]["epsilon"]) for each in exchanges), Fraction(0))
+    assert xp.Odometer(transcript).exact_spent == xp.numbers.Nats(added)
 
 
 def test_thousands_of_named_coordinates_are_found_at_once() -> None:

@@ -33,6 +33,7 @@ from expost.proof.verify import (
 from expost.solver import GAP
 from expost.transcript import readable
 from support.boxes import Examined, complaints, some_case
+from support.places import places
 from support.studies import some_study
 
 
@@ -591,19 +592,6 @@ def test_what_is_no_proof_fails() -> None:
     for text in ("", "[]", "{}", "null", '{"version": 1}', '{"version": 1, "version": 1}'):
         with pytest.raises(Failed):
             verify(text_of(finite()), text)
-
-
-def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    entries = (
-        tree.items()
-        if isinstance(tree, dict)
-        else enumerate(tree)
-        if isinstance(tree, list)
-        else ()
-    )
-    for name, entry in entries:
-        yield from places(entry, (*path, name))
 
 
 @pytest.mark.parametrize("name", ["mixed", "linear", "finite"])

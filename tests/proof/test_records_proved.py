@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +18,7 @@ import expost as xp
 from expost.proof import certificate, verify
 from expost.queries import About
 from support import oracles
+from support.places import places
 from support.records import TINY, Places, Records, listed, some_records
 
 Run = Callable[..., tuple[int, str, str]]
@@ -258,19 +259,6 @@ def test_a_proof_cannot_state_another_loss_and_nothing_else_in_it_matters() -> N
     more = {**document, "order": ["region"], "groups": [{"terms": [[0]]}]}
     loss = verify.verify(transcript.to_json(), json.dumps(document)).loss
     assert verify.verify(transcript.to_json(), json.dumps(more)).loss == loss
-
-
-def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    inner = (
-        tree.items()
-        if isinstance(tree, dict)
-        else enumerate(tree)
-        if isinstance(tree, list)
-        else ()
-    )
-    for name, entry in inner:
-        yield from places(entry, (*path, name))
 
 
 def test_whatever_is_put_anywhere_into_a_transcript_it_holds_or_fails_and_never_breaks() -> None:

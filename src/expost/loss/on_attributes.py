@@ -32,7 +32,7 @@ from expost.loss.shares import PartLoss
 from expost.loss.tables import Table, powers_of
 from expost.loss.tied import Tied
 from expost.loss.two_records import TwoRecords, two_records
-from expost.numbers import INFINITE, Added, Enclosure, Nats, down
+from expost.numbers import INFINITE, Enclosure, Nats, down
 from expost.numbers.exact_sum import ExactSum
 from expost.queries import About, FiniteLikelihood, PartLikelihood, Query
 from expost.solver import Effort
@@ -60,16 +60,13 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         return cls(domain, Tally.of(kept), None, components)
 
     def add(self, query: Query, position: int) -> AttributesLogLikelihood:
-        return self._plus(query, position, self._charged_with(query))
-
-    def _plus(self, query: Query, position: int, charged: Added | None) -> AttributesLogLikelihood:
         likelihood = query.on(self.domain)
         tied, others = self._split(likelihood.variables)
         known = (table for table in tied.tables if table.variables == likelihood.variables)
         table = next(known, None) or Table.flat(likelihood)
         component = tied.with_table(table.add(_asked(query), position))
         component.check()
-        tally = self.tally.plus(query, position)
+        tally, charged = self.tally.plus(query, position), self._charged_with(query)
         return AttributesLogLikelihood(self.domain, tally, charged, (*others, component))
 
     def _split(self, variables: Sequence[Variable]) -> tuple[Component, list[Component]]:
@@ -80,13 +77,10 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         for part in self.components:
             known = any(self._link(variable) in wanted for variable in part.sizes)
             (tied if known else others).append(part)
-        follows = any(self._link(variable) != variable for variable in variables)
-        if len(tied) == 1 and (tied[0].follows_steps or not follows):
+        if len(tied) == 1 and (tied[0].follows_steps or not _follows(self.domain, variables)):
             return tied[0], others
         tables = tuple(table for part in tied for table in part.tables)
-        if follows or any(part.follows_steps for part in tied):
-            return Chained(tables, self.domain), others
-        return Tied(tables), others
+        return _component(self.domain, tables, variables), others
 
     def _link(self, variable: Variable) -> Variable:
         return link(self.domain, variable)
@@ -193,11 +187,23 @@ def _components(domain: Attributes, tables: Iterable[Table]) -> Iterator[Compone
         groups = [*apart, (links, joined)]
     for _, joined in groups:
         ordered = tuple(sorted(joined, key=lambda table: table.order))
-        variables = [variable for table in ordered for variable in table.variables]
-        follows = any(link(domain, variable) != variable for variable in variables)
-        component = Chained(ordered, domain) if follows else Tied(ordered)
+        component = _component(domain, ordered)
         component.check()
         yield component
+
+
+def _component(
+    domain: Attributes, tables: tuple[Table, ...], more: Sequence[Variable] = ()
+) -> Component:
+    """Tables as one component, which a query about some more variables is about."""
+    variables = [variable for table in tables for variable in table.variables]
+    follows = _follows(domain, [*variables, *more])
+    return Chained(tables, domain) if follows else Tied(tables)
+
+
+def _follows(domain: Attributes, variables: Iterable[Variable]) -> bool:
+    """Whether one of these says something about another step."""
+    return any(link(domain, variable) != variable for variable in variables)
 
 
 def _asked(query: Query) -> Query:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Value, Variable, some
+from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Variable, some
 from expost.errors import InvalidInput, at
 from expost.files.reading import each, text, whole
 from expost.numbers import Nats
@@ -167,11 +167,8 @@ class PartLikelihood(Likelihood[Sequence[int]]):
         self.domain = domain
         self.variables = variables
         self.on_part = on_part
+        self.responses = on_part.responses
         self._places = domain.places([name for name, _ in variables])
-
-    @property
-    def responses(self) -> Sequence[Value]:  # type: ignore[override]
-        return self.on_part.responses
 
     @property
     def part(self) -> Part:

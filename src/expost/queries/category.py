@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, Point, Value
+from expost.domains import Box, Point
 from expost.errors import InvalidInput
 from expost.numbers import UNIT, up
 from expost.queries.lazy import Lazy
@@ -40,15 +40,12 @@ class CategoryLikelihood(BoxLikelihood):
         self.columns = columns
         """Those of the coordinate."""
         self.on_part = on_part
+        self.responses = on_part.responses
         if on_part.epsilon.is_infinite:
             raise InvalidInput(
                 "on a box every response must be possible for every category; a FiniteSet or "
                 "Attributes have no such limit"
             )
-
-    @property
-    def responses(self) -> Sequence[Value]:  # type: ignore[override]
-        return self.on_part.responses
 
     def position(self, response: Any) -> int | None:
         return self.on_part.position(response)
