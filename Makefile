@@ -10,7 +10,7 @@ UV_VERSION := 0.13.7
 BIN := .venv/bin
 SYNC := sync --quiet --locked --all-extras --inexact --compile-bytecode
 
-.PHONY: setup demo test test-wheel hunt check format bench coverage docs clean
+.PHONY: setup demo test test-browser test-wheel test-spark hunt check format bench coverage docs clean
 
 setup: .venv/.installed .venv/.compiled
 
@@ -44,8 +44,18 @@ demo: setup
 test: setup
 	@$(BIN)/pytest -q -n auto
 
+# In an environment of its own: only these tests need a browser and what drives it.
+BROWSER := build/browser/venv
+test-browser: setup
+	@UV_PROJECT_ENVIRONMENT=$(BROWSER) $(or $(UV),$(BIN)/uv) sync --quiet --locked \
+		--no-default-groups --group browser --extra frames
+	@$(BROWSER)/bin/pytest -q tests/browser
+
 test-wheel: setup
 	@UV="$(or $(UV),$(abspath $(BIN))/uv)" $(BIN)/python tests/installations.py $(PYTHONS)
+
+test-spark: setup
+	@UV="$(or $(UV),$(abspath $(BIN))/uv)" $(BIN)/python tests/on_spark.py
 
 hunt: setup
 	@$(BIN)/python tests/hunt.py $(SEED)
@@ -71,4 +81,4 @@ docs: setup
 	@echo "The documentation is in docs/_build/html/index.html."
 
 clean:
-	rm -rf .venv build dist docs/_build .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-spark build dist docs/_build .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

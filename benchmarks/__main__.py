@@ -5,19 +5,24 @@ from __future__ import annotations
 import sys
 
 from benchmarks import (
+    audit,
     consecutive_decisions,
     estimation,
     information,
     many,
+    megabyte,
     memory,
     million_values,
+    panel,
     paper_solver,
     reading,
     records,
     refusals,
+    saturating,
     scaling,
     solvers,
     start_up,
+    weekly,
 )
 
 if __name__ == "__main__":
@@ -29,10 +34,15 @@ if __name__ == "__main__":
             consecutive_decisions,
             memory,
             many,
+            audit,
+            panel,
             estimation,
             information,
             reading,
+            megabyte,
             records,
+            weekly,
+            saturating,
             scaling,
             refusals,
             solvers,

@@ -51,7 +51,7 @@ MEANS: dict[str, xp.queries.Query] = {
     "linear": xp.linear({"value": 1}, range=(0, 3), epsilon=1),
     "logistic": xp.logistic({"value": 1}, intercept=-1, epsilon=1),
     "probit": xp.probit({"value": 1}, intercept=-1, epsilon=1),
-    "duchi": xp.duchi({"value": 1}, range=(0, 3), epsilon=1),
+    "duchi": xp.queries.duchi({"value": 1}, range=(0, 3), epsilon=1),
     "piecewise": xp.piecewise({"value": 1}, range=(0, 3), grid="0.1", epsilon=1),
     "laplace": xp.laplace({"value": 1}, range=(0, 3), grid="0.1", epsilon=1),
 }

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
+from expost.report.palette import GREEN, INK, OCHRE, PURPLE, REALIZED
 
 SCORES = np.array([0.0, 0.5, 1.0])
 DOMAIN = xp.FiniteSet(range(3))
@@ -134,21 +135,19 @@ def draw(path: str, subjects: int = 20_000) -> None:
     asked, high = simulate(budget, rounds, shares, subjects, seed=1)
     figure = Figure(figsize=(8, 4.6), layout="constrained")
     axes = figure.subplots()
-    axes.axhline(
-        float(SCORES @ shares), color="#222222", linewidth=1.2, linestyle="--", label="truth"
-    )
-    for name, label, color in (
-        ("per_subject", "a mean per subject, averaged", "#b4552d"),
-        ("pooled", "all responses so far", "#8a6d0b"),
-        ("last_round", "the responses of the round", "#7a3b8f"),
+    axes.axhline(float(SCORES @ shares), color=INK, linewidth=1.2, linestyle="--", label="truth")
+    for name, label, color, line in (
+        ("per_subject", "a mean per subject, averaged", OCHRE, "-."),
+        ("pooled", "all responses so far", GREEN, ":"),
+        ("last_round", "the responses of the round", PURPLE, "-"),
     ):
-        line = [getattr(each, name) for each in means]
-        axes.plot(range(1, rounds + 1), line, color=color, linewidth=2, label=label)
+        values = [getattr(each, name) for each in means]
+        axes.plot(range(1, rounds + 1), values, line, color=color, linewidth=2, label=label)
     at = [2, *range(5, rounds + 1, 5)]
     found = [likeliest(asked[:r], high[:r]) for r in at]
     errors = [2 * each.intervals(SCORES, repetitions=50).standard_error[0] for each in found]
     axes.errorbar(
-        at, [each.mean(SCORES) for each in found], errors, color="#0b6e8a", fmt="o", markersize=5,
+        at, [each.mean(SCORES) for each in found], errors, color=REALIZED, fmt="o", markersize=5,
         linewidth=1.2, capsize=2, label=f"likeliest distribution, {subjects:,} subjects",
     )  # fmt: skip
     axes.set_xlabel("rounds")
@@ -157,7 +156,7 @@ def draw(path: str, subjects: int = 20_000) -> None:
     axes.set_ylim(0.5, 0.95)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9, loc="lower left")
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=150, metadata={"Software": None})
 
 
 if __name__ == "__main__":

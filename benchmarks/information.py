@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
+from expost.report.palette import BASIC, GREY, PALE, REALIZED
 
 BUDGETS = (1, 2, 4)
 SHARES = (10, 5, 2)
@@ -169,10 +170,10 @@ def draw(compared: Sequence[Sequence[Measured]], path: str) -> None:
     from matplotlib.figure import Figure
 
     ways = (
-        ("basic composition, ε = budget/10", "#e3b9a5"),
-        ("basic composition at its best ε", "#b4552d"),
-        ("Bayesian filter, ε = budget/10", "#0b6e8a"),
-        ("one random coordinate, asked once", "#888888"),
+        ("basic composition, ε = budget/10", PALE),
+        ("basic composition at its best ε", BASIC),
+        ("Bayesian filter, ε = budget/10", REALIZED),
+        ("one random coordinate, asked once", GREY),
     )
     figure = Figure(figsize=(9, 3.9), layout="constrained")
     counts, told = figure.subplots(1, 2)

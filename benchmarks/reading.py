@@ -20,30 +20,36 @@ from expost.loss.on_box import BoxLogLikelihood
 from expost.solver.spread import BoxSpread
 
 EXCHANGES = 100
+VALUES = 10
 TARGET = 60.0
-# Above the target still: a table has twenty numbers, and on a set a score is worked out for every
-# value, in portable steps. These limits only keep them from getting worse.
+PER_ENTRY = 1.0
+"""More for each probability of a table, which is read, summed up and taken the logarithm of."""
+TARGETS = {"channel": TARGET + 2 * VALUES * PER_ENTRY}
+# Above the target still. On a set the weights of all values are worked out in passes of NumPy, each
+# of which takes its time however few the values are; and the portable curves take most of them,
+# some forty for logistic and up to 540 for probit. These limits only keep them from getting worse.
 GUARDS = {
-    "channel": 100.0,
-    "linear on a set": 200.0,
-    "logistic on a set": 200.0,
+    "linear on a set": 150.0,
+    "logistic on a set": 150.0,
     "probit on a set": 400.0,
-    "Laplace on a set": 200.0,
+    "Laplace on a set": 110.0,
 }
 RUNS = 40
 
 
 def run() -> bool:
-    print(f"reading and building {EXCHANGES} exchanges, microseconds for each (target {TARGET:g})")
+    print(f"reading and building {EXCHANGES} exchanges, microseconds for each (target {TARGET:g},")
+    print(f"and {PER_ENTRY:g} more for each entry of a table)")
     within = True
     for name, document in documents():
         parsing, reading, both = _least(document)
-        limit = GUARDS.get(name, TARGET)
+        target = TARGETS.get(name, TARGET)
+        limit = GUARDS.get(name, target)
         within = within and both <= limit
         print(
             f"  {name:<24} reading {reading:6.1f}, building {both - reading:6.1f}, "
             f"together {both:6.1f} ({both / parsing:.0f} × json.loads)   (limit {limit:g})"
-            + ("   ABOVE THE TARGET" if both > TARGET else "")
+            + ("   ABOVE THE TARGET" if both > target else "")
         )
     return within
 
@@ -62,7 +68,7 @@ def documents() -> Iterator[tuple[str, str]]:
     yield "logistic, d = 9", _asked(box, lambda k: xp.logistic(**score(9)))
     yield "probit, d = 9", _asked(box, lambda k: xp.probit(**score(9)))
     yield "Laplace, d = 9", _asked(box, lambda k: xp.laplace(**score(9), **ends, grid=1))
-    ten = xp.FiniteSet(range(10))
+    ten = xp.FiniteSet(range(VALUES))
     rows = [
         [Fraction(generator.randint(1, 999), 1000) for _ in ten.values] for _ in range(EXCHANGES)
     ]

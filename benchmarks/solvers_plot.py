@@ -8,11 +8,12 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from benchmarks.ratios import Ratio, median
+from expost.report.palette import GREEN, PURPLE
 
 __all__ = ["save"]
 
 PATH = Path(__file__).with_name("solvers.png")
-COLOURS = {"Gurobi": "#1f6fb4", "SCIP": "#c8641b"}
+COLOURS = {"Gurobi": PURPLE, "SCIP": GREEN}
 TARGET = 100.0
 
 

@@ -2,7 +2,8 @@
 
 Every fifth case is certified too, and its certificate verified. Every third is another hunt, for
 a decision or a replay on a box of integers that the exact ones of its points contradict. And every
-third is one for losses and decisions over records and histories that all of them listed contradict.
+third is one for losses and decisions over records and histories that all of them listed contradict;
+each of these goes with a panel of subjects, each of whom has to be decided about as if alone.
 
 Runs until it is stopped, and says what to run again where something is found.
 """
@@ -21,6 +22,7 @@ from typing import Any
 import expost as xp
 from expost.numbers import double_above
 from expost.proof.verify import Failed, verify
+from support import panels
 from support.boxes import (
     CELLS,
     EPSILONS,
@@ -41,7 +43,28 @@ from support.records import complaints as objections
 from support.records import some_records
 from support.studies import some_study
 
-RECORDS = 10
+RECORDS, SUBJECTS = 10, 100
+
+
+def disagreement(seed: str) -> str | None:
+    """What a panel of many subjects decides otherwise than each of them alone."""
+    generator = random.Random(seed)
+    budget = generator.choice(["0.3", "0.6", "0.8", "1"])
+    guard = generator.choice(
+        [
+            xp.BayesianFilter(budget),
+            xp.BayesianFilter(budget),
+            xp.SimplifiedFilter(budget),
+            xp.BasicFilter(budget),
+            xp.BayesianFilter(ratio="9/4"),
+        ]
+    )
+    own, size = generator.randrange(10**9), generator.randint(3, 6)
+    try:
+        panels.play(guard, SUBJECTS, own, size=size, rounds=generator.choice([6, 12, 30]))
+    except AssertionError as error:
+        return f"panels.play({guard!r}, {SUBJECTS}, {own}, size={size}): {error}"
+    return None
 
 
 def clipped(generator: random.Random) -> Case:
@@ -129,7 +152,7 @@ def hunt(seed: int) -> None:
     print(f"seed {seed}", flush=True)
     counts, found, start = dict.fromkeys(KINDS, 0), 0, time.monotonic()
     told = start
-    step = certified = replayed = recorded = 0
+    step = certified = replayed = recorded = subjects = 0
     while True:
         # Each case has a generator of its own, so that it can be had again without the others.
         generator = random.Random(f"{seed}/{step}")
@@ -149,6 +172,10 @@ def hunt(seed: int) -> None:
                     found += 1
                     print(f"FOUND at {seed}/{step}/{number}: {wrong}\n{records}", flush=True)
             recorded += RECORDS
+            if told_apart := disagreement(f"{seed}/{step}"):
+                found += 1
+                print(f"FOUND at {seed}/{step}: {told_apart}", flush=True)
+            subjects += SUBJECTS
             step += 1
             continue
         (kind,) = generator.choices(list(KINDS), [10, 5, 1, 10, 10, 10, 10, 5])
@@ -177,7 +204,7 @@ def hunt(seed: int) -> None:
             told = time.monotonic()
             listed = ", ".join(f"{count} {kind}" for kind, count in counts.items())
             checked = f"{certified} certificates, {replayed} filters and replays"
-            checked += f", {recorded} records, {found} found"
+            checked += f", {recorded} records, {subjects} subjects of panels, {found} found"
             print(f"{told - start:6.0f} s  {step} cases ({listed}), {checked}", flush=True)
 
 

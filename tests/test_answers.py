@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -108,16 +109,25 @@ def test_a_text_that_is_a_label_is_no_number() -> None:
     table = {"subject": ["a", "b"], "query": ["q", "q"], "response": ["2", "1"]}
     answers = xp.Answers(domain, {"q": xp.randomized_response(epsilon=1)}, table)
     assert [answers.transcript(name).exchanges[0].response for name in "ab"] == ["2", "1"]
-    with pytest.raises(xp.InvalidInput, match="row 1: response: is not a response"):
+    with pytest.raises(xp.InvalidInput, match="row 1: response: 2 is not a response of query 'q'"):
         xp.Answers(domain, answers.queries, {**table, "response": [2, 1]})
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"response": [1, 12, 7, 0]}, "row 3: response: is not a response of this query; it has 0"),
-        ({"response": [1, 12, None, 0]}, "row 3: response: is not a response of this query"),
-        ({"response": [1, 12, float("nan"), 0]}, "row 3: response: is not a response of this"),
+        (
+            {"response": [1, 12, 7, 0]},
+            "row 3: response: 7 is not a response of query 'sleep'; it has 0",
+        ),
+        (
+            {"response": [1, 12, None, 0]},
+            "row 3: response: None is not a response of query 'sleep'",
+        ),
+        (
+            {"response": [1, 12, float("nan"), 0]},
+            "row 3: response: nan is not a response of query 'sleep'",
+        ),
         ({"response": [1, 12, 0, False]}, "row 4: response: is true or false, not a label or a"),
         ({"response": [1, 12, 0, np.False_]}, "row 4: response: is true or false, not a label"),
         ({"response": np.array([True] * 4)}, "row 1: response: is true or false, not a label or a"),
@@ -143,7 +153,7 @@ def test_bad_rows_are_one_line(change: dict[str, Any], message: str) -> None:
 
 def test_a_text_that_could_be_two_responses_is_refused() -> None:
     table = {"subject": [1], "query": ["q"], "response": ["1"]}
-    message = "^row 1: response: is a label of this query, and also writes a number of it$"
+    message = "^row 1: response: is a label of query 'q', and also writes a number of it$"
     with pytest.raises(xp.InvalidInput, match=message):
         xp.Answers(xp.FiniteSet([1, "1"]), {"q": xp.randomized_response(epsilon=1)}, table)
 
@@ -159,7 +169,7 @@ def test_a_text_that_could_be_two_responses_is_refused() -> None:
         (BOX, {"q": xp.logistic({"x": 1}, epsilon=1)}, TABLE, "queries.q.weights.x: the domain"),
         (BOX, QUERIES, [TABLE], "must be a frame or a mapping of columns, not list"),
         (BOX, QUERIES, pl.LazyFrame(TABLE), "must be a frame or a mapping of columns, not Lazy"),
-        (BOX, QUERIES, {"query": [], "response": []}, "column 'subject' is missing; there are qu"),
+        (BOX, QUERIES, {"query": [], "response": []}, "column 'subject' is missing; there are 'q"),
         (BOX, QUERIES, {name: [] for name in TABLE}, "there are no rows"),
         (
             BOX,
@@ -259,3 +269,33 @@ def test_pairs_are_answers_of_a_subject_each() -> None:
         xp.InvalidInput, match=r"^domain: must be a FiniteSet, Attributes or a Box, for pairs"
     ):
         xp.Answers.of_pairs(None, [(coin, "no")])  # type: ignore[arg-type]
+
+
+def test_a_response_that_is_none_is_shown_short_and_without_control_codes() -> None:
+    table = {"subject": ["a"], "query": ["q"], "response": ["\x1b[2J" + "x" * 5000]}
+    with pytest.raises(xp.InvalidInput) as caught:
+        xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": xp.randomized_response(epsilon=1)}, table)
+    assert len(str(caught.value)) < 120
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("subject;query;response\nann;q;1\n", "'subject;query;response'; is it separated by semi"),
+        ("subject;query;response\nann;q;1,5\n", "has 2 cells, the header 1; is it separated by se"),
+        ("subject\tquery\tresponse\nann\tq\t1\n", "is it separated by tabs? Commas are needed"),
+        ("subject, query, response\nann, q, 1\n", "'subject', ' query', ' response'; did you mean"),
+        ("Subject,query,response\nann,q,1\n", "'response'; did you mean 'Subject'?"),
+    ],
+)
+def test_a_table_that_another_program_wrote_gets_a_hint(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    queries = {"q": xp.randomized_response(epsilon=1)}
+    xp.audits.save_queries(xp.FiniteSet([0, 1]), queries, tmp_path / "queries.json")
+    (tmp_path / "data.csv").write_text(text)
+    with pytest.raises(xp.InvalidInput) as error:
+        xp.load_answers(tmp_path / "data.csv", tmp_path / "queries.json")
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)

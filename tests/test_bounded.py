@@ -198,6 +198,24 @@ def test_many_responses_over_many_values_are_limited_by_the_size_of_their_files(
         show_losses(data, queries, None, None, None, xp.Effort(), as_json=True)
 
 
+def test_all_patterns_of_a_table_on_a_box_share_one_allowance_of_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("expost.solver.effort.WORK", 2_000)
+    asked = {f"{i}": {"kind": "logistic", "weights": [i], "epsilon": "1"} for i in range(1, 9)}
+    queries, data = tmp_path / "queries.json", tmp_path / "data.csv"
+    queries.write_text(json.dumps({"version": 1, "domain": {"box": [[0, 1]]}, "queries": asked}))
+    rows = [f"{i},{1 + bit},{i >> bit & 1}\n" for i in range(256) for bit in range(8)]
+    data.write_text(f"subject,query,response\n{''.join(rows)}")
+    show_losses(data, queries, "2", None, None, xp.Effort(), as_json=True)
+    shared = json.loads(capsys.readouterr().out)["losses"]
+    show_losses(data, queries, "2", None, None, xp.Effort(nodes=1000), as_json=True)
+    alone = json.loads(capsys.readouterr().out)["losses"]
+    assert shared[0]["upper"] == alone[0]["upper"] < 8
+    assert (shared[-1]["lower"], shared[-1]["upper"], shared[-1]["over"]) == (0, 8, None)
+    assert all(some["upper"] >= more["lower"] for some, more in zip(shared, alone, strict=True))
+
+
 def test_fractions_with_hundreds_of_digits_add_up_exactly() -> None:
     exchanges = [
         exchange("randomized_response", "no", epsilon=f"{10**800 + 3 * i}/{10**801 + 7 * i + 1}")

@@ -13,6 +13,7 @@ import pytest
 
 import expost as xp
 from expost.cards import card
+from expost.loss.peak import peak_shown
 from expost.report.sentences import sentences
 
 SECRET = "<script>secret</script>"
@@ -187,3 +188,57 @@ def test_what_is_certainly_more_than_zero_is_never_shown_as_zero() -> None:
     odometer = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes"))
     texts = cells(odometer)
     assert texts[texts.index("realized loss") + 1] == texts[-1] == "1e-12"
+
+
+def test_domains_and_filters_and_answers() -> None:
+    assert cells(DOMAIN) == ["values", "3", "", "value", "1", "a & b", "2", "<i>", "3", SECRET]
+    points = xp.FiniteSet([(34, 0), (52, 1)], names=["age", "sex"])
+    assert cells(points)[2:] == ["", "age", "sex", "1", "34", "0", "2", "52", "1"]
+    box = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
+    assert cells(box)[4:] == ["age", "[10, 100]", "sex", "integers[0, 1]"]
+    person = xp.Attributes(region=["n", "s"], smokes=xp.changing(["no", "yes"], times=1))
+    assert cells(person)[5:8] == ["region", "2 values", "n, s"]
+    assert cells(xp.BayesianFilter(ratio="9/4")) == ["budget", "ln(9/4)"]
+    guard = xp.filters.CompositionFilter(1, "1e-6", xp.filters.Renyi(5))
+    assert cells(guard)[2:] == ["delta", "0.000001", "rule", "Renyi(order=5)"]
+    table = {"subject": [1, 1, 2], "query": ["q", "r", "q"], "response": ["y", "y", "y"]}
+    answers = xp.Answers(DOMAIN, {"q": BLIND, "r": BLIND}, table, filter=guard)
+    texts = cells(answers)
+    assert texts[texts.index("subjects") + 1 : texts.index("subjects") + 4] == [
+        "2",
+        "responses",
+        "3",
+    ]
+    assert texts[-6:] == ["q", repr(BLIND), "2", "r", repr(BLIND), "1"]
+
+
+def test_a_domain_lists_its_first_values_and_counts_the_rest() -> None:
+    few = xp.FiniteSet(["no", "y" * 60])
+    assert repr(few) == f"FiniteSet(2 values: 'no', '{'y' * 39}…)"
+    assert str(few) == "FiniteSet(2 values)"
+    many = xp.FiniteSet(range(1000))
+    assert repr(many) == "FiniteSet(1000 values: 0, 1, 2, 3, 4, 5, 6, 7 and 992 more)"
+
+
+def test_an_explanation_is_what_the_command_line_prints(session: xp.Session) -> None:
+    query = xp.randomized_response(epsilon="0.5")
+    transcript = xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=20))
+    for _ in range(20):
+        transcript = transcript.add(query, "<i>")
+    found = xp.report.explain(transcript)
+    assert repr(found) == "\n".join(sentences(found))
+    html = found._repr_html_()
+    parsed = Cells(html)
+    assert parsed.tags <= {"table", "caption", "b", "tr", "td", "th", "p"}
+    assert parsed.texts[2:6] == ["answered", "20", "not shown", "10 in between"]
+    assert parsed.texts[-5:] == ["20.", "the value itself, at epsilon 0.5", "<i>", "10", "up"]
+    assert "<p>Somebody who sees all of these responses has learned at most 10 nats;" in html
+    assert "likely for &lt;i&gt; as for" in html
+
+
+def test_a_peak_that_may_be_no_more_than_the_loss_is_at_most_that() -> None:
+    enclosure = xp.numbers.Enclosure
+    loss = enclosure(0.9965, 0.9966)
+    assert peak_shown(enclosure(0.9965, 1.0), loss) == "at most 1"
+    assert peak_shown(enclosure(0.9967, 1.0), loss) == "1"
+    assert peak_shown(loss, loss) == "0.9966"

@@ -7,6 +7,8 @@ import itertools
 import json
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,7 +19,7 @@ import click
 import pytest
 
 from expost.answers import queries_from_json
-from expost.cli.main import group
+from expost.cli.commands import group
 from expost.files.reading import parse
 from expost.filters import FILTERS
 from expost.queries import FAMILIES, query_from_json
@@ -109,6 +111,12 @@ class Reader:
         if program == "echo":
             assert arguments == ["$?"]
             return f"{self.code}\n"
+        if program == "python":
+            done = subprocess.run(
+                [sys.executable, *arguments], capture_output=True, text=True, check=False
+            )
+            self.code = done.returncode
+            return done.stdout + done.stderr
         assert program == "expost"
         self.code, out, err = self.run(*arguments)
         return out + err

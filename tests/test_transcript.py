@@ -137,7 +137,7 @@ def test_bad_input_is_one_line_that_names_the_place(path: str, value: Any, messa
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ("", "line 1 column 1: not JSON"),
+        ("", "is empty; a transcript is needed here"),
         ('{"version": 1,\n "version": 1}', "version: is given twice"),
         ('{"a":' * 100_000, "nested too deep"),
         ("[" * 100_000, "line 1 column 101: nested too deep"),
@@ -260,7 +260,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="no space left"):
-        Transcript(transcript.domain).save(path)
+        Transcript(transcript.domain).save(path, overwrite=True)
     assert xp.load_transcript(path) == transcript
     assert [file.name for file in tmp_path.iterdir()] == ["transcript.json"]
 

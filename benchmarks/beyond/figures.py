@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 
 from benchmarks.beyond.asking import Accepted
 from benchmarks.beyond.population import Population
+from expost.report.palette import BASIC, OCHRE, PURPLE, REALIZED
 
 __all__ = ["analysts_figure", "dimensions_figure", "epsilons_figure", "population_figure"]
 
-_REALIZED, _BASIC = "#0b6e8a", "#b4552d"
-_COLORS = (_REALIZED, "#7a3b8f", "#8a6d0b")
+_COLORS = (REALIZED, PURPLE, OCHRE)
 _MARKS = ("o", "s", "^")
 
 Table = Mapping[str, Mapping[str, Accepted]]
@@ -50,7 +50,7 @@ def dimensions_figure(table: Table) -> Figure:
     """Accepted queries against the number of coordinates."""
     figure, axes = _axes()
     _bands(axes, table, divide=False)
-    axes.axhline(10, color=_BASIC, linewidth=2.5, label="basic composition: 10")
+    axes.axhline(10, color=BASIC, linewidth=2.5, label="basic composition: 10")
     _plain(axes, "x", [1, 2, 3, 5, 9, 15])
     _plain(axes, "y", [10, 20, 50, 100, 200])
     axes.set(xlabel="coordinates of the box", ylabel="queries accepted, of 200", ylim=(8, 250))
@@ -62,7 +62,7 @@ def epsilons_figure(table: Table) -> Figure:
     """How many times as many queries as basic composition accepts, against epsilon."""
     figure, axes = _axes()
     _bands(axes, table, divide=True)
-    axes.axhline(1, color=_BASIC, linewidth=2.5, label="basic composition")
+    axes.axhline(1, color=BASIC, linewidth=2.5, label="basic composition")
     _plain(axes, "x", [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])
     _plain(axes, "y", [1, 2, 5, 10, 20, 50, 100], "×")
     axes.set(xlabel="epsilon of each query", ylabel="times basic composition")
@@ -83,7 +83,7 @@ def analysts_figure(table: Table) -> Figure:
             axes.hlines(height, low, high, color=color, linewidth=5, alpha=0.3)
             label = key if place == 0 else None
             axes.plot(middle, height, _MARKS[number], color=color, markersize=7, label=label)
-    axes.axvline(10, color=_BASIC, linewidth=2.5, label="basic composition: 10", zorder=0)
+    axes.axvline(10, color=BASIC, linewidth=2.5, label="basic composition: 10", zorder=0)
     axes.set_yticks(range(len(table)), list(table))
     axes.invert_yaxis()
     axes.tick_params("y", length=0)
@@ -98,12 +98,12 @@ def population_figure(people: Population) -> Figure:
     figure, axes = _axes()
     asked = range(people.asked + 1)
     groups = (
-        ("all", None, _REALIZED, "-", 2.6),
-        ("inside of the box", ~people.at_corner, "#7a3b8f", "--", 1.4),
-        ("at corners", people.at_corner, "#8a6d0b", ":", 1.8),
+        ("all", None, REALIZED, "-", 2.6),
+        ("inside of the box", ~people.at_corner, PURPLE, "--", 1.4),
+        ("at corners", people.at_corner, OCHRE, ":", 1.8),
     )
     stairs = [1 if k <= 10 else 0 for k in asked]
-    axes.step(asked, stairs, color=_BASIC, linewidth=2.5, label="basic composition")
+    axes.step(asked, stairs, color=BASIC, linewidth=2.5, label="basic composition")
     for name, group, color, style, width in groups:
         shares = [people.share(k, group) for k in asked]
         axes.plot(asked, shares, color=color, linestyle=style, linewidth=width, label=name)

@@ -99,7 +99,7 @@ def population(most: int = 300) -> Population:
 
 def _losses(
     box: xp.Box, queries: list[xp.queries.Query], responses: NDArray[np.int64]
-) -> xp.audit.Losses:
+) -> xp.audits.Losses:
     subjects, count = responses.shape
     names = [str(number) for number in range(count)]
     table = {

@@ -16,6 +16,7 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 import expost as xp
+from expost.report.palette import BASIC, FAINT, GREEN, GREY, OCHRE, PURPLE
 
 STATIC = Path(__file__).parent.parent / "_static"
 
@@ -29,12 +30,13 @@ SHARES = [1 / count for count in HELD]
 SHARE = r"$\varepsilon$ of a query / $\varepsilon_g$"
 
 COLORS = {
-    "basic": "#b4552d",
-    "rogers": "#888888",
-    "whitehouse": "#b8921a",
-    "renyi": "#6b4a9e",
-    "mixture": "#3d8b4f",
+    "basic": BASIC,
+    "rogers": GREY,
+    "whitehouse": OCHRE,
+    "renyi": PURPLE,
+    "mixture": GREEN,
 }
+DASHES = {"basic": "-", "rogers": "-", "whitehouse": "--", "renyi": "-.", "mixture": ":"}
 NAMES = {
     "basic": "sums",
     "rogers": "Rogers",
@@ -64,7 +66,7 @@ def rule(name: str, budget: str, delta: str, epsilon: str) -> xp.filters.Rule:
 @cache
 def accepted(name: str, budget: str, delta: str, epsilon: str) -> int:
     """How many randomized responses a rule accepts."""
-    alone = xp.CompositionFilter(budget, delta, rule(name, budget, delta, epsilon))
+    alone = xp.filters.CompositionFilter(budget, delta, rule(name, budget, delta, epsilon))
     return alone.more(START, xp.randomized_response(epsilon=epsilon)).count
 
 
@@ -114,10 +116,16 @@ def draw_map(axes: Axes, delta: str) -> object:
     )
     for name in ("renyi", "whitehouse", "rogers"):
         ahead = counts[name] / counts["basic"]
-        axes.contour(SHARES, budgets, ahead, levels=[1.0001], colors=COLORS[name], linewidths=2)
-    axes.text(
-        0.97, 0.05, "sums are\nas good", transform=axes.transAxes, ha="right", color="#666666"
-    )
+        axes.contour(
+            SHARES,
+            budgets,
+            ahead,
+            levels=[1.0001],
+            colors=COLORS[name],
+            linewidths=2,
+            linestyles=DASHES[name],
+        )
+    axes.text(0.97, 0.05, "sums are\nas good", transform=axes.transAxes, ha="right", color=FAINT)
     axes.set(xscale="log", yscale="log", title=f"δ = {delta}", xlabel=SHARE)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     return shown
@@ -131,7 +139,8 @@ def draw_curves(axes: Axes, budget: str, delta: str) -> None:
         shares = [
             accepted(name, budget, delta, e) / n for e, n in zip(epsilons, possible, strict=True)
         ]
-        axes.plot(SHARES, shares, color=color, linewidth=3 if name == "basic" else 1.8)
+        width = 3 if name == "basic" else 1.8
+        axes.plot(SHARES, shares, color=color, linewidth=width, linestyle=DASHES[name])
     axes.set(xscale="log", ylim=(0, 1.03), title=f"$\\varepsilon_g$ = {budget}, δ = {delta}")
     axes.set_xlabel(SHARE)
     axes.spines[["top", "right"]].set_visible(False)
@@ -149,7 +158,10 @@ def which_wins() -> Figure:
     for axes, budget in zip(curves, ["1", "5", "20"], strict=True):
         draw_curves(axes, budget, "1e-6")
     curves[0].set_ylabel("accepted, as a share of the optimum")
-    lines = [Line2D([], [], color=color, linewidth=2.4) for color in COLORS.values()]
+    lines = [
+        Line2D([], [], color=color, linewidth=2.4, linestyle=DASHES[name])
+        for name, color in COLORS.items()
+    ]
     figure.legend(lines, list(NAMES.values()), loc="outside upper center", ncols=5, frameon=False)
     return figure
 

@@ -11,7 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 import expost as xp
-from expost.report.scale import drawing, percent
+from expost.report.chart import Chart
+from expost.report.palette import ALLOWED, BASIC, REALIZED
+from expost.report.scale import percent, scale
+from expost.report.svg_file import svg_file
 
 STATIC = Path(__file__).parent.parent / "_static"
 
@@ -25,37 +28,33 @@ BUDGET = "2"
 PEOPLE, QUERIES = 2000, 40
 
 
-def scales(rows: list[tuple[str, float, xp.numbers.Enclosure]]) -> str:
-    """Some scales, one below the other."""
-    height = 192
-    inner = "".join(
-        f'<g transform="translate(0 {index * height})">'
-        f"{drawing(before, None, allowed.lower, allowed.upper, title=title)}</g>"
-        for index, (title, before, allowed) in enumerate(rows)
-    )
-    total = height * len(rows)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {total}" width="720" '
-        f'height="{total}"><rect width="720" height="{total}" fill="#ffffff"/>{inner}</svg>\n'
-    )
-
-
 def allowed(before: str, epsilon: str) -> xp.numbers.Enclosure:
     return xp.knowledge.allowed_confidence(Fraction(before), xp.numbers.Nats(Fraction(epsilon)))
 
 
+def scale_of(title: str, before: str, epsilon: str) -> tuple[str, Chart]:
+    """What an epsilon allows somebody who was so sure before."""
+    ends = allowed(before, epsilon)
+    return title, scale(float(before), None, ends.lower, ends.upper)
+
+
 def by_confidence() -> str:
     """What an epsilon of 2 allows, from where one starts."""
-    starts = ["0.01", "0.23", "0.5", "0.9"]
-    return scales(
-        [(f"somebody who was {percent(float(p))} sure", float(p), allowed(p, "2")) for p in starts]
+    return svg_file(
+        *(
+            scale_of(f"somebody who was {percent(float(before))} sure", before, "2")
+            for before in ("0.01", "0.23", "0.5", "0.9")
+        ),
+        alt="Four scales from 0 to 100 %: what an epsilon of 2 allows, from where one starts.",
     )
 
 
 def by_epsilon() -> str:
     """What different epsilons allow somebody who was 23 % sure."""
-    epsilons = ["0.1", "0.5", "1", "2", "4"]
-    return scales([(f"an epsilon of {e}", 0.23, allowed("0.23", e)) for e in epsilons])
+    return svg_file(
+        *(scale_of(f"an epsilon of {e}", "0.23", e) for e in ("0.1", "0.5", "1", "2", "4")),
+        alt="Five scales from 0 to 100 %: what epsilons allow somebody who was 23 % sure.",
+    )
 
 
 def afterwards() -> tuple[list[float], list[int]]:
@@ -84,14 +83,14 @@ def what_happens() -> Figure:
     before = xp.knowledge.confidence(HOLDS, OLD)
     limits = xp.knowledge.allowed_confidence(before, xp.numbers.Nats(Fraction(BUDGET)))
     ends = limits.lower, limits.upper
-    figure = Figure(figsize=(8, 3.8), layout="constrained")
+    figure = Figure(figsize=(8, 4.1), layout="constrained")
     axes = figure.subplots()
-    axes.axvspan(*ends, color="#cfe3ea", label="allowed by the budget")
+    axes.axvspan(*ends, color=ALLOWED, label="allowed by the budget")
     axes.hist(
-        after, bins=np.linspace(*ends, 36).tolist(), color="#0b6e8a", label="after all answers"
+        after, bins=np.linspace(*ends, 36).tolist(), color=REALIZED, label="after all answers"
     )
     axes.axvline(
-        float(before), color="#b4552d", linewidth=2.5, label=f"before: {percent(float(before))}"
+        float(before), color=BASIC, linewidth=2.5, label=f"before: {percent(float(before))}"
     )
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter(PercentFormatter(1))
@@ -99,7 +98,7 @@ def what_happens() -> Figure:
     axes.set_ylabel("people")
     asked = f"{min(answered)} to {max(answered)} queries each"
     axes.set_title(f"{PEOPLE:,} simulated people, a budget of {BUDGET}, {asked}")
-    axes.legend(frameon=False)
+    figure.legend(loc="outside upper left", ncols=3, frameon=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     return figure

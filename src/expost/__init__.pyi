@@ -1,8 +1,9 @@
 """The public names, each with its room. Type checkers read them here, as does ``__init__.py``."""
 
 from expost import answers as answers
-from expost import audit as audit
+from expost import audits as audits
 from expost import clients as clients
+from expost import designs as designs
 from expost import domains as domains
 from expost import errors as errors
 from expost import estimation as estimation
@@ -11,6 +12,7 @@ from expost import knowledge as knowledge
 from expost import leakage as leakage
 from expost import loss as loss
 from expost import numbers as numbers
+from expost import panel as panel
 from expost import proof as proof
 from expost import queries as queries
 from expost import report as report
@@ -19,8 +21,11 @@ from expost import session as session
 from expost import solver as solver
 from expost import transcript as transcript
 from expost.answers import Answers as Answers
-from expost.audit import load_answers as load_answers
-from expost.audit import realized_losses as realized_losses
+from expost.audits import audit as audit
+from expost.audits import audit_spark as audit_spark
+from expost.audits import load_answers as load_answers
+from expost.audits import realized_losses as realized_losses
+from expost.designs import saturating as saturating
 from expost.domains import Attributes as Attributes
 from expost.domains import Box as Box
 from expost.domains import FiniteSet as FiniteSet
@@ -28,18 +33,16 @@ from expost.domains import categories as categories
 from expost.domains import changing as changing
 from expost.domains import integers as integers
 from expost.errors import BudgetExceeded as BudgetExceeded
-from expost.errors import ExpostError as ExpostError
 from expost.errors import InvalidInput as InvalidInput
 from expost.filters import ApproximateFilter as ApproximateFilter
 from expost.filters import BasicFilter as BasicFilter
 from expost.filters import BayesianFilter as BayesianFilter
-from expost.filters import CompositionFilter as CompositionFilter
 from expost.filters import SimplifiedFilter as SimplifiedFilter
 from expost.loss import Odometer as Odometer
 from expost.loss import realized_loss as realized_loss
 from expost.loss.replay import replay as replay
+from expost.panel import Panel as Panel
 from expost.queries import channel as channel
-from expost.queries import duchi as duchi
 from expost.queries import exponential_mechanism as exponential_mechanism
 from expost.queries import gaussian as gaussian
 from expost.queries import geometric as geometric

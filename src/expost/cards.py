@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TypeVar
 
-__all__ = ["View", "card", "nats"]
+__all__ = ["View", "card", "count", "nats"]
 
 T = TypeVar("T")
 
@@ -96,6 +96,15 @@ def _ends(size: int) -> tuple[range, int, range]:
     if left_out <= 1:
         return range(size), 0, range(0)
     return range(_SHOWN), left_out, range(size - _SHOWN, size)
+
+
+def count(number: int, thing: str) -> str:
+    """So many of a thing.
+
+    >>> count(1, "subject"), count(5000, "subject")
+    ('1 subject', '5,000 subjects')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def nats(amount: float) -> str:

@@ -176,7 +176,10 @@ def meant(name: object, known: Iterable[str]) -> str:
         return ""
     # Whatever the case: "Age" is more likely "age" than anything else.
     spelled = {each.casefold(): each for each in known if len(each) <= _LONGEST_NAME}
-    found = get_close_matches(name.casefold(), spelled, n=1, cutoff=0.75)
+    given = name.strip().casefold()
+    found = get_close_matches(given, spelled, n=1, cutoff=0.75)
+    # Two letters that changed places are much of a short name: "nwe".
+    found = found or [each for each in spelled if sorted(each) == sorted(given)]
     return f"; did you mean {spelled[found[0]]!r}?" if found else ""
 
 

@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
 __all__ = [
+    "ByteSource",
     "Categorical",
     "InsecureSource",
     "Pmf",
@@ -23,6 +24,7 @@ __all__ = [
     "SystemSource",
     "digits",
     "draw",
+    "uniform_bytes",
 ]
 
 
@@ -41,11 +43,23 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class ByteSource(Source, Protocol):
+    """A source that also gives many bytes at once, for drawing many responses."""
+
+    def bytes(self, count: int) -> bytes:
+        """So many uniform bytes."""
+        ...
+
+
 class SystemSource:
     """The operating system's cryptographic generator: the only source for real subjects."""
 
     def below(self, limit: int) -> int:
         return secrets.randbelow(limit)
+
+    def bytes(self, count: int) -> bytes:
+        return secrets.token_bytes(count)
 
 
 class InsecureSource:
@@ -62,6 +76,9 @@ class InsecureSource:
 
     def below(self, limit: int) -> int:
         return self._random.randrange(limit)
+
+    def bytes(self, count: int) -> bytes:
+        return self._random.randbytes(count)
 
 
 class Pmf(ABC):
@@ -191,3 +208,18 @@ def draw(pmf: Pmf, source: Source) -> int:
     if not isinstance(uniform, int) or not 0 <= uniform < pmf.total:
         raise ValueError("the source of randomness gave a number outside its range")
     return pmf.pick(uniform)
+
+
+def uniform_bytes(source: Source, count: int) -> bytes:
+    """So many uniform bytes from any source.
+
+    >>> len(uniform_bytes(InsecureSource(7), 16))
+    16
+    """
+    if isinstance(source, ByteSource):
+        drawn = source.bytes(count)
+        if isinstance(drawn, bytes) and len(drawn) == count:
+            return drawn
+    elif not count or 0 <= (number := source.below(1 << 8 * count)) < 1 << 8 * count:
+        return number.to_bytes(count, "little") if count else b""
+    raise ValueError("the source of randomness gave a number outside its range")

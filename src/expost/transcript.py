@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
-from expost.cards import card
+from expost.cards import card, count
 from expost.chain import Chain
 from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import canonical, map_leaves, readable, value_tree
 from expost.files.durable import save
 from expost.files.growing import Growing
-from expost.files.reading import AsWritten, NumberText, array, members, parse, scalar
+from expost.files.kinds import TRANSCRIPT, needed, replaced
+from expost.files.reading import NumberText, array, members, parse, scalar
 from expost.files.regular import read_text
 from expost.filters import Filter, filter_from_json
-from expost.queries import Likelihood, Query, check_query, query_from_json
+from expost.queries import Likelihood, Query, check_query
+from expost.queries.asked import Asked
 from expost.queries.work import LATELY, Work, most_work, too_much
 
 __all__ = [
@@ -43,7 +45,6 @@ __all__ = [
 VERSION = 1
 
 _RECENT = 64
-_ID = 64  # characters of a content id
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class Transcript:
     >>> start = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
     >>> transcript = start.add(xp.randomized_response(epsilon="0.5"), "yes")
     >>> transcript, xp.Transcript.from_json(transcript.to_json()) == transcript
-    (Transcript(FiniteSet(2 values), 1 exchanges), True)
+    (Transcript(FiniteSet(2 values), 1 exchange), True)
     """
 
     domain: Domain
@@ -226,7 +227,7 @@ class Transcript:
         return len(self.exchanges)
 
     def __repr__(self) -> str:
-        return f"Transcript({self.domain!r}, {len(self)} exchanges)"
+        return f"Transcript({self.domain}, {count(len(self), 'exchange')})"
 
     def _repr_html_(self) -> str:
         guard = self.filter
@@ -274,17 +275,42 @@ class Transcript:
             write(exchange, growing)
         return growing
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def continues(self, earlier: Transcript) -> bool:
+        """Whether it begins with all of an earlier one, on its domain and under its filter."""
+        same = (self.domain, self.filter) == (earlier.domain, earlier.filter)
+        return same and self.exchanges[: len(earlier)] == earlier.exchanges
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the file durably; a crash leaves the old file or the new one, never half of one.
 
-        If several processes continue one file, use :class:`FileSession`.
+        A file that is there already is replaced only if it holds a transcript that this one
+        :meth:`continues`, or to ``overwrite`` it is what you want: an earlier transcript would
+        bring back a budget that was spent. If several processes continue one file, use
+        :class:`FileSession`.
         """
+        expect(path, (str, os.PathLike), "the name of a file")
+        if not overwrite:
+            with at(os.fspath(path), ": "):
+                self._check_over(replaced(path, TRANSCRIPT))
         save(path, self.to_json)
+
+    def _check_over(self, document: str) -> None:
+        kept = Transcript.from_json(document) if document else self
+        if not self.continues(kept):
+            raise InvalidInput(
+                f"holds a transcript, with {count(len(kept), 'exchange')}, that this one, with "
+                f"{len(self):,}, does not continue; overwrite=True replaces it"
+            )
 
     @classmethod
     def from_json(cls, document: str) -> Transcript:
         """Read the text of a file, strictly; an error names the place."""
         expect(document, str, "the text of a file")
+        with needed(TRANSCRIPT, document):
+            return cls._from_json(document)
+
+    @classmethod
+    def _from_json(cls, document: str) -> Transcript:
         fields = members(
             parse(document),
             required=("version", "domain", "exchanges"),
@@ -297,13 +323,13 @@ class Transcript:
         if "filter" in fields:
             with at("filter"):
                 guard = filter_from_json(fields["filter"])
-        empty, asked = cls(domain, guard), _Asked(fields.get("queries", {}))
+        empty, asked = cls(domain, guard), Asked(fields.get("queries", {}))
         with at("exchanges"):
             exchanges = empty._read(array(fields["exchanges"]), asked, len(document))
         asked.check_all_used()
         return empty._with(Chain(exchanges))
 
-    def _read(self, entries: list[Any], asked: _Asked, length: int) -> list[Exchange]:
+    def _read(self, entries: list[Any], asked: Asked, length: int) -> list[Exchange]:
         """The exchanges of a file of some length.
 
         Places are added to errors where they come up: a file has a dozen places to each exchange.
@@ -338,41 +364,6 @@ def _position(likelihood: Likelihood[Any], response: Any) -> int:
     return position
 
 
-class _Asked:
-    """The queries of a file: those of its table, by their ids, and those in exchanges.
-
-    A query that is written several times is read once.
-    """
-
-    def __init__(self, table: Any) -> None:
-        self._known: AsWritten[Query] = AsWritten()
-        self._listed: dict[str, Query] = {}
-        with at("queries"):
-            for name, entry in members(table, optional=None).items():
-                with at(name[:_ID]):
-                    query = self._known.get(entry, query_from_json)
-                    if query.content_id != name:
-                        raise InvalidInput(
-                            f"is not the id of its query, which is {query.content_id}"
-                        )
-                    self._listed[name] = query
-        self._unused = set(self._listed)
-
-    def query(self, value: Any) -> Query:
-        """The query of an exchange, which is written out or given by its id."""
-        if not isinstance(value, str) or isinstance(value, NumberText):
-            return self._known.get(value, query_from_json)
-        if value not in self._listed:
-            raise InvalidInput(f'no query in "queries" has the id {value[:_ID]}')
-        self._unused.discard(value)
-        return self._listed[value]
-
-    def check_all_used(self) -> None:
-        """Refuse a table with queries that were not asked."""
-        for name in sorted(self._unused):
-            raise InvalidInput("no exchange names this query", f"queries.{name}")
-
-
 def write(exchange: Exchange, growing: Growing) -> None:
     """Add an exchange to the text of a file."""
     query = exchange.query
@@ -383,12 +374,12 @@ def write(exchange: Exchange, growing: Growing) -> None:
     )
 
 
-def no_such_response(likelihood: Likelihood[Any]) -> str:
+def no_such_response(likelihood: Likelihood[Any], query: str = "this query") -> str:
     """The message about a response that a query does not have."""
     # There can be more responses than can be counted, and long ones.
     known = [reprlib.repr(known) for known in islice(likelihood.responses, 7)]
     shown = ", ".join([*known[:6], "…"] if len(known) > 6 else known)
-    return f"is not a response of this query; it has {shown}"
+    return f"is not a response of {query}; it has {shown}"
 
 
 def check_version(version: Any) -> None:

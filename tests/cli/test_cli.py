@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.cli.main import COMMANDS
+from expost.cli.commands import COMMANDS
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -231,6 +231,13 @@ def test_the_version_is_printed(run: Run) -> None:
     assert run("--version")[:2] == (0, "expost 0.1.0\n")
 
 
+def test_a_loss_without_a_filter_says_that_there_is_no_budget(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "free.json"
+    xp.Transcript(xp.FiniteSet(["y", "n"])).add(xp.randomized_response(1), "y").save(path)
+    out = run("loss", path)[1]
+    assert out.endswith("\nbudget             none: the transcript names no filter\n")
+
+
 def test_a_budget_that_was_broken_on_the_way_is_broken_whatever_the_end(
     run: Run, tmp_path: Path
 ) -> None:
@@ -248,7 +255,7 @@ def test_a_budget_that_was_broken_on_the_way_is_broken_whatever_the_end(
     assert "the filter refuses exchange 2" in run("loss", path)[1]
     words = run("explain", path)[1]
     assert "was not kept: the filter refuses exchange 2." in words
-    assert "Somebody who saw only the first ones has learned at most 3, the peak." in words
+    assert "At its peak the loss was 3 nats; that it is 0 now is no excuse." in words
 
 
 def test_labels_cannot_write_to_the_terminal(
@@ -291,6 +298,26 @@ def test_without_arguments_there_is_help(run: Run) -> None:
 
 
 COMMAND = [sys.executable, "-c", "from expost.cli.main import main; main()"]
+
+
+@pytest.mark.parametrize("module", ["click", "expost.cli.loss", "expost.solver", "numpy"])
+def test_an_interrupt_is_one_line_even_while_modules_are_imported(
+    transcript: Path, module: str
+) -> None:
+    program = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        f"{COMMAND[2]}\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program, "loss", str(transcript)], capture_output=True, text=True
+    )
+    assert (result.returncode, result.stdout) == (130, "")
+    assert result.stderr.strip() == "expost: interrupted"
 
 
 def test_a_terminal_without_unicode_still_gets_the_story() -> None:

@@ -98,7 +98,7 @@ def test_a_refusal_is_one_line_with_the_numbers_and_changes_nothing(
     ("secret", "message"),
     [
         (SECRET, "secret.json: must be JSON, such as"),
-        ('{"x": "the-secret-label", "x": 1}', "secret.json: must be JSON, such as"),
+        ('{"x": "the-secret-label", "x": 1}', "secret.json: gives a name twice (which one"),
         ("34 the-secret-label", "secret.json: must be JSON, such as"),
         ("null", "secret.json: must be JSON, such as"),
         (b"\xffthe-secret-label", "secret.json: is not UTF-8 text"),
@@ -126,7 +126,7 @@ def test_coordinates_are_an_object_or_a_list(run: Run, files: Files) -> None:
     box = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
     query = xp.logistic({"age": 0.1, "sex": 1}, intercept=-5, epsilon="0.5")
     files.query.write_text(json.dumps({"kind": "logistic", **query.tree(), "epsilon": "0.5"}))
-    xp.Transcript(box, guard).save(files.transcript)
+    xp.Transcript(box, guard).save(files.transcript, overwrite=True)
     for secret in ({"sex": 1, "age": 34.5}, [34.5, 1]):
         files.secret.write_text(json.dumps(secret))
         assert run(*files.arguments, "--gap", "0.1", "--nodes", "50")[0] == 0
@@ -134,7 +134,7 @@ def test_coordinates_are_an_object_or_a_list(run: Run, files: Files) -> None:
     assert run(*files.arguments)[0] == 2
     assert len(files.recorded) == 2
     points = xp.FiniteSet([{"age": 34, "sex": 0}, {"age": 52, "sex": 1}])
-    xp.Transcript(points, guard).save(files.transcript)
+    xp.Transcript(points, guard).save(files.transcript, overwrite=True)
     files.query.write_text(json.dumps(QUERY))
     files.secret.write_text(json.dumps({"sex": 1, "age": 52}))
     code, out, _ = run(*files.arguments)
@@ -186,9 +186,13 @@ def test_a_secret_that_others_may_read_gets_a_warning(run: Run, files: Files, mo
 
 
 def test_a_secret_is_never_an_argument(run: Run, files: Files) -> None:
-    code, out, err = run(*files.arguments[:-1], json.dumps(SECRET))
-    assert (code, out) == (2, "")
-    assert "cannot be read" in err
+    for value in (json.dumps(SECRET), json.dumps({"hours": SECRET}), SECRET):
+        code, out, err = run(*files.arguments[:-1], value)
+        assert (code, out) == (2, "")
+        assert err == (
+            "expost: --secret: there is no such file (what was given is not shown); "
+            "it takes the name of a file\n"
+        )
     assert files.recorded == []
 
 
@@ -202,7 +206,7 @@ def test_bad_files_are_one_line(run: Run, files: Files, name: str) -> None:
 
 
 def test_a_transcript_without_a_filter_is_bad_input(run: Run, files: Files) -> None:
-    xp.Transcript(DOMAIN).save(files.transcript)
+    xp.Transcript(DOMAIN).save(files.transcript, overwrite=True)
     code, _, err = run(*files.arguments)
     assert code == 2
     assert err.startswith(f"expost: {files.transcript}: the transcript names no filter")

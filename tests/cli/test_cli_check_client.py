@@ -91,7 +91,10 @@ def test_coordinates_have_columns_of_their_own(run: Run) -> None:
     [
         (("missing.csv", *OPTIONS), "missing.csv: cannot be read: No such file or directory"),
         (("right.csv", *OPTIONS, "--permanent"), "right.csv: column 'subject' is missing"),
-        (("right.csv", *OPTIONS, "--confidence", "2"), "confidence: must be between 0 and 1"),
+        (
+            ("right.csv", *OPTIONS, "--confidence", "2"),
+            "confidence: must be between 0 and 1, such as 0.95",
+        ),
         (("right.csv", *OPTIONS, "--confidence", "x"), 'confidence: must be a decimal or "p/q"'),
         (
             ("right.csv", "--query", "claim.json", "--domain", "claim.json"),

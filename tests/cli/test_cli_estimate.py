@@ -60,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_distribution_for_people(run: Run, habits: Path, queries: Path) -> None:
-    asked = ["estimate", habits, "--queries", queries, "--repetitions", 20]
+    asked = ["estimate", habits, "--queries", queries, "--repetitions", 50]
     code, out, err = run(*asked)
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -76,16 +76,18 @@ def test_a_distribution_for_people(run: Run, habits: Path, queries: Path) -> Non
         "answers   60",
         "assumes   every response has the probabilities that its query states",
         "          subjects are drawn independently from the population that this is about",
-        "          nothing about who was asked: it is valid under a filter too",
+        "          these are all responses that who was asked may depend on: all that a filter "
+        "looked at",
+        "          nobody's value changed between responses, unless it is declared as changing",
     ]
     assert run(*asked) == (0, out, "")  # the same seed draws the same subjects
 
 
 def test_a_distribution_for_programs(run: Run, habits: Path, queries: Path) -> None:
-    asked = ["estimate", habits, "--queries", queries, "--repetitions", 20, "--confidence", "0.9"]
+    asked = ["estimate", habits, "--queries", queries, "--repetitions", 50, "--confidence", "0.9"]
     tree = json.loads(run(*asked, "--seed", 7, "--json")[1])
     found = estimate_distribution(xp.load_answers(habits, queries))
-    around = found.intervals(repetitions=20, seed=7, confidence="0.9")
+    around = found.intervals(repetitions=50, seed=7, confidence="0.9")
     rows = tree["estimates"]
     assert [row["of"] for row in rows] == list(VALUES.values)
     assert [row["estimate"] for row in rows] == found.probabilities.tolist()
@@ -110,7 +112,7 @@ def test_frequencies_of_those_who_were_asked_alike_need_no_warning(
         file.write("1,habit,never\n")
     tree = json.loads(run("estimate", habits, "--queries", queries, "--frequencies", "--json")[1])
     assert "as it does under a filter, this estimate is biased" in tree["warning"]
-    assert "estimate_distribution" in tree["warning"]
+    assert "without --frequencies" in tree["warning"]
 
 
 def test_a_mean_under_a_filter_warns_and_says_who_was_refused(
@@ -136,18 +138,20 @@ def test_a_mean_under_a_filter_warns_and_says_who_was_refused(
     assert "--likelihood" in tree["warning"]
     out = run(*asked)[1]
     assert f"who did not answer it (to {len(refused)} the filter refuses it now)" in out
-    assert "warning   Not all subjects answered equally often." in out
+    assert out.startswith("warning  Not all subjects answered equally often.")
+    assert "(--likelihood) is not, if all responses are here." in out
+    assert "\namount: a score from 0 to 10" in out
 
 
 def test_the_mean_by_likelihood_is_that_of_the_distribution(
     run: Run, folder: Path, queries: Path
 ) -> None:
-    asked = ["--mean", "amount", "--likelihood", "--repetitions", 20, "--json"]
+    asked = ["--mean", "amount", "--likelihood", "--repetitions", 50, "--json"]
     tree = json.loads(run("estimate", folder, "--queries", queries, *asked)[1])
     found = estimate_distribution(xp.load_answers(folder, queries))
     (row,) = tree["estimates"]
     assert row["estimate"] == pytest.approx(found.mean([0, 3, 10]), abs=1e-9)
-    around = found.intervals([0, 3, 10], repetitions=20)
+    around = found.intervals([0, 3, 10], repetitions=50)
     assert row["lower"] == pytest.approx(around.lower[0], abs=1e-9)
     assert (tree["subjects"], tree["warning"], tree["unused"]) == (40, None, 0)
 
@@ -155,11 +159,32 @@ def test_the_mean_by_likelihood_is_that_of_the_distribution(
 def test_what_answers_do_not_determine_is_said(run: Run, tmp_path: Path, queries: Path) -> None:
     data = tmp_path / "data.csv"
     data.write_text("subject,query,response\na,amount,0\nb,amount,10\n")
-    code, out, _ = run("estimate", data, "--queries", queries, "--repetitions", 5)
+    code, out, _ = run("estimate", data, "--queries", queries, "--repetitions", 50)
     assert code == 0
-    assert "never (not determined)" in out
-    assert "0 to 1" in out
-    assert "warning   The responses do not determine 3 of 3 numbers." in out
+    assert out.startswith("warning  Only 2 subjects: too few for intervals by resampling them. ")
+    assert "The responses do not determine 3 of 3 numbers." in out.splitlines()[0]
+    shown = [line.split(maxsplit=1) for line in out.splitlines()[3:6]]
+    assert shown == [[value, "not determined"] for value in VALUES.values]
+    assert "inf" not in out
+
+
+@pytest.mark.parametrize("what", [[], ["--mean", "amount"], ["--mean", "amount", "--likelihood"]])
+def test_an_estimate_from_a_part_of_the_responses_warns_and_points_to_nothing_better(
+    run: Run, folder: Path, queries: Path, what: list[str]
+) -> None:
+    asked = ["estimate", folder, "--queries", queries, *what, "--repetitions", 50, "--json"]
+    whole, part = (json.loads(run(*asked, *more)[1]) for more in ([], ["--incomplete"]))
+    assert part["warning"].startswith("Responses are missing. If who was asked depended on them")
+    assert "is not, if all" not in part["warning"]
+    assert part["assumes"][-1].startswith("who was asked, and how often, does not depend on")
+    assert {**part, "warning": 0, "assumes": 0} == {**whole, "warning": 0, "assumes": 0}
+
+
+def test_what_was_planned_may_be_incomplete(run: Run, habits: Path, queries: Path) -> None:
+    asked = ["estimate", habits, "--queries", queries, "--planned", "--incomplete"]
+    code, out, err = run(*asked)
+    assert (code, out) == (2, "")
+    assert err == "expost: --incomplete: leave it out: what was planned does not depend on it\n"
 
 
 def test_intervals_at_an_end_of_what_is_possible_are_said_to_be_too_narrow(
@@ -167,8 +192,8 @@ def test_intervals_at_an_end_of_what_is_possible_are_said_to_be_too_narrow(
 ) -> None:
     data = tmp_path / "data.csv"
     data.write_text("subject,query,response\na,habit,never\nb,habit,never\n")
-    tree = json.loads(run("estimate", data, "--queries", queries, "--repetitions", 5, "--json")[1])
-    assert tree["warning"].startswith("3 of 3 estimates are at an end of what is possible, where")
+    tree = json.loads(run("estimate", data, "--queries", queries, "--repetitions", 50, "--json")[1])
+    assert "3 of 3 estimates are at an end of what is possible, where" in tree["warning"]
     for row in tree["estimates"]:
         assert row["lower"] <= row["estimate"] <= row["upper"]
 
@@ -203,14 +228,20 @@ def test_bad_input_is_one_line(run: Run, habits: Path, queries: Path, tmp_path: 
     together = "give --mean ID, perhaps with --likelihood, or --frequencies, or none"
     for arguments, message in [
         (["estimate", habits], "give --queries QUERIES too; only a folder of transcripts needs"),
-        ([*asked, "--mean", "age"], "mean: there is no query with this id; there are habit, amou"),
-        ([*asked, "--mean", "habit"], "query: randomized_response is not about a score"),
+        ([*asked, "--mean", "age"], "--mean: there is no query with this id; there are habit, am"),
+        (
+            [*asked, "--mean", "habit"],
+            "--mean: randomized_response is not about a score, so it has no mean; leave out --mean",
+        ),
+        ([*asked, "--mean", "amuont"], "--mean: there is no query with this id; there are habit, "),
+        ([*asked, "--about", "habit"], "--about: no query is about some attributes; leave it out"),
+        ([*asked, "--at", 1], "--at: no query is about some attributes; leave it out"),
         ([*asked, "--mean", "amount"], "query: nobody answered it"),
         ([*asked, "--likelihood"], together),
         ([*asked, "--mean", "amount", "--frequencies"], together),
         ([*asked, "--confidence", "2"], "confidence: must be"),
         ([*asked, "--frequencies", "-o", habits], f"{habits}: would be written over"),
-        ([*asked, "--frequencies", "-o", tmp_path / "x.exe"], f"{tmp_path / 'x.exe'}: the pict"),
+        ([*asked, "--frequencies", "-o", tmp_path / "x.exe"], f"{tmp_path / 'x.exe'}: the name of"),
     ]:
         code, out, err = run(*arguments)
         assert (code, out, err.count("\n")) == (2, "", 1), arguments

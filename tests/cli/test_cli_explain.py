@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import expost as xp
+from support.pages import checked
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -28,17 +29,56 @@ def test_an_account_for_people(run: Run, file: Path) -> None:
     assert (code, err) == (0, "")
     assert out == """\
 The subject's value is one of 2: no or yes.
-3 queries were answered:
+3 queries were answered, with noise:
 
     asked                             response  loss
 1.  the value itself, at epsilon 0.5  yes       0.5   up
 2.  the value itself, at epsilon 0.5  no        0     down
 3.  the value itself, at epsilon 0.5  yes       0.5   up
 
-Somebody who sees all of these responses has learned at most 0.5; basic composition says 1.5.
+Somebody who sees all of these responses has learned at most 0.5 nats; basic composition says 1.5.
+That is, odds change by a factor of at most 1.65, e to the number of nats: \
+somebody undecided (50 %) is at most 62 % sure; the budget allows 73 %.
 The budget of 1 (bayesian filter) was kept at every exchange; now 0.5 of it is used: 50 %.
-Most apart now: the responses are 1.649 times as likely for yes as for no.
+The responses are 1.649 times as likely for yes as for no; no two values are further apart.
 """  # fmt: skip
+
+
+def test_a_breach_comes_first_and_nothing_soothes(run: Run, file: Path) -> None:
+    """Of a transcript that ended at a loss of 0, by luck."""
+    once = xp.randomized_response(epsilon=1)
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
+    for response in ("yes", "yes", "no", "no"):
+        transcript = transcript.add(once, response)
+    transcript.save(file)
+    page = file.with_name("page.html")
+    code, out, _ = run("explain", file, "--html", page)
+    assert code == 0
+    first = [
+        "The budget of 1 (bayesian filter) was not kept: the filter refuses exchange 2.",
+        "At its peak the loss was 2 nats; that it is 0 now is no excuse.",
+        "That is, odds changed by a factor of at most 7.39, e to the number of nats: "
+        "somebody undecided (50 %) was at most 88 % sure then; the budget allows 73 %.",
+        "For somebody who saw only a part of the responses, do not count on less than the sum of "
+        "the epsilons, 4.",
+    ]
+    assert out.splitlines()[:5] == [*first, ""]
+    assert "held against" not in out
+    found = checked(page.read_text(encoding="utf-8"))
+    (lead,) = found.all("p", "breach")
+    assert lead.text.replace("\xa0", " ") == " ".join(first)
+    assert "left" not in found.facts
+    assert xp.report.explain(transcript)._repr_html_().startswith(f"<p>{first[0]}</p>")
+
+
+def test_a_breach_at_a_finite_sum_of_a_basic_filter_is_a_breach(run: Run, file: Path) -> None:
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BasicFilter(epsilon="0.5"))
+    transcript.add(YES, "yes").add(YES, "no").save(file)
+    lines = run("explain", file)[1].splitlines()
+    assert (
+        lines[0] == "The budget of 0.5 (basic filter) was not kept: the filter refuses exchange 2."
+    )
+    assert lines[1] == "At its peak the loss was 0.5 nats; that it is 0 now is no excuse."
 
 
 def test_an_account_for_programs(run: Run, file: Path) -> None:
@@ -92,7 +132,8 @@ def test_nothing_asked_so_far(run: Run, file: Path) -> None:
         ([[1, 0], [0, 1], [0, 1]], [0, 1], "No value can have given all of these responses."),
         ([["1/2", "1/2"]] * 3, [0], "Nothing was found that tells two values apart."),
         ([["1/2", "1/2"], ["1/4", "3/4"], ["1/4", "3/4"]], [0],
-         "the responses are 2 times as likely for a as for b (and 1 more)."),
+         "The responses are 2 times as likely for a as for b (and 1 other value alike); "
+         "no two values are further apart."),
     ],
 )  # fmt: skip
 def test_degenerate_accounts(
@@ -105,14 +146,16 @@ def test_degenerate_accounts(
     code, out, _ = run("explain", file)
     assert code == 0
     assert out.splitlines()[-1].endswith(sentence)
-    assert ("was not kept" in out) == (sentence[0] in "iN" and "found" not in sentence)
+    assert out.startswith("The budget of 1 (bayesian filter) was not kept") == (
+        sentence[0] in "iN" and "found" not in sentence
+    )
     json.loads(run("explain", file, "--json")[1])
 
 
 def test_factors_beyond_doubles_are_powers(run: Run, file: Path) -> None:
     query = xp.randomized_response(epsilon=500)
     xp.Transcript(xp.FiniteSet(["a", "b"])).add(query, "a").add(query, "a").save(file)
-    assert "are e^1000 times as likely for a as for b." in run("explain", file)[1]
+    assert "are e^1000 times as likely for a as for b;" in run("explain", file)[1]
 
 
 def test_on_a_box_the_pair_is_an_example(run: Run, file: Path) -> None:
@@ -122,7 +165,7 @@ def test_on_a_box_the_pair_is_an_example(run: Run, file: Path) -> None:
     code, out, err = run("explain", file, "--gap", "0.001")
     assert (code, err) == (0, "")
     *_, first, second = out.splitlines()
-    assert first.startswith("Far apart now, for example: the responses are 2.")
+    assert first.startswith("For example, the responses are 2.")
     assert first[:-1].endswith("times as likely at age=100, sex=")
     assert second.startswith("as at age=10, sex=")
     pair = json.loads(run("explain", file, "--json")[1])["most_apart"]
@@ -140,7 +183,7 @@ def test_labels_cannot_write_to_the_terminal(run: Run, file: Path) -> None:
     assert code == 0
     assert "\x1b" not in out
     assert all(len(line) < 200 for line in out.splitlines())
-    assert out.count("\n") == 10
+    assert out.count("\n") == 11
 
 
 def test_points_and_subsets_as_responses(run: Run, file: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import expost as xp
+from support.pages import checked
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -22,7 +23,9 @@ QUERY = xp.linear({"age": 1}, range=(20, 80), epsilon="0.5")
 def file(tmp_path: Path) -> Path:
     file = tmp_path / "transcript.json"
     guard = xp.BayesianFilter(epsilon=1)
-    xp.Transcript(AGES, guard).add(QUERY, 80).add(QUERY, 20).add(QUERY, 80).save(file)
+    xp.Transcript(AGES, guard).add(QUERY, 80).add(QUERY, 20).add(QUERY, 80).save(
+        file, overwrite=True
+    )
     return file
 
 
@@ -40,9 +43,10 @@ def test_one_sentence_for_people(run: Run, file: Path, prior: Path) -> None:
         out
         == """\
 Before: 23 %. After these answers: 29 %. The budget allows between 9.9 % and 45 %.
-The knowledge gain is 0.234 nats: 1.26 times as sure as before.
+The knowledge gain is 0.234 nats: 1.26 times as sure as before. Its odds have changed \
+by a factor of 1.37.
 For somebody who sees all of these answers, no statement about this person can have gained or \
-lost more than 0.5.
+lost more than 0.5 nats, which is a factor of 1.65 of its odds.
 """
     )
 
@@ -64,7 +68,7 @@ def test_numbers_for_programs(run: Run, file: Path, prior: Path) -> None:
 
 
 def test_without_a_filter_the_loss_is_the_limit(run: Run, file: Path, prior: Path) -> None:
-    xp.Transcript(AGES).add(QUERY, 20).save(file)
+    xp.Transcript(AGES).add(QUERY, 20).save(file, overwrite=True)
     code, out, _ = run("explain", file, "--prior", prior, "--statement", "age >= 60")
     assert code == 0
     assert out.splitlines()[0] == (
@@ -77,15 +81,39 @@ def test_a_budget_that_was_not_kept_allows_nothing_by_itself(
     run: Run, file: Path, prior: Path
 ) -> None:
     transcript = xp.Transcript(AGES, xp.BayesianFilter(epsilon="0.1")).add(QUERY, 20)
-    transcript.save(file)
+    transcript.save(file, overwrite=True)
     options = ("explain", file, "--prior", prior, "--statement", "age >= 60")
-    assert "The budget was not kept; a loss as large" in run(*options)[1]
+    out = run(*options)[1]
+    assert out.startswith("The budget of 0.1 (bayesian filter) was not kept: the filter refuses ")
+    assert "\nBefore: 23 %. After these answers: 18 %. A loss as large as at its peak, 0.5, " in out
     assert json.loads(run(*options, "--json")[1])["budget_kept"] is False
+
+
+def test_after_a_breach_the_range_is_that_of_the_peak(
+    run: Run, file: Path, prior: Path, tmp_path: Path
+) -> None:
+    """The loss at the end is 0, and would allow nothing but what was thought before."""
+    older = xp.channel([["1/4", "3/4"]] * 2 + [["3/4", "1/4"]] * 2)
+    transcript = xp.Transcript(AGES, xp.BayesianFilter(ratio=4))
+    for response in (0, 0, 1, 1):
+        transcript = transcript.add(older, response)
+    transcript.save(file, overwrite=True)
+    page = tmp_path / "page.html"
+    options = ("explain", file, "--prior", prior, "--statement", "age >= 60")
+    out = run(*options, "--html", page)[1]
+    assert "The knowledge gain is 0 nats: as sure as before. Its odds have not changed." in out
+    assert "A loss as large as at its peak, 2.19722, allows between 3.2 % and 73 %." in out
+    found = checked(page.read_text(encoding="utf-8"))
+    (lead,) = found.all("p", "breach")
+    assert "was not kept: the filter refuses exchange 2." in lead.text
+    assert found.facts["kept"] == "no: the filter refuses exchange 2"
+    tree = json.loads(run(*options, "--json")[1])
+    assert tree["ceiling"] == pytest.approx(0.23 * 9 / (0.23 * 9 + 0.77))
 
 
 def test_what_is_ruled_out(run: Run, file: Path, prior: Path) -> None:
     sure = xp.channel([[1, 0], [1, 0], ["1/2", "1/2"], ["1/2", "1/2"]])
-    xp.Transcript(AGES).add(sure, 1).save(file)
+    xp.Transcript(AGES).add(sure, 1).save(file, overwrite=True)
     options = ("explain", file, "--prior", prior, "--statement")
     code, out, _ = run(*options, "age < 60")
     assert code == 0
@@ -101,7 +129,7 @@ def test_what_is_ruled_out(run: Run, file: Path, prior: Path) -> None:
 
 def test_samples_on_a_box_have_a_standard_error(run: Run, file: Path, prior: Path) -> None:
     box = xp.Box(age=(20, 80), region=xp.categories("north", "south"))
-    xp.Transcript(box, xp.SimplifiedFilter(epsilon=1)).add(QUERY, 80).save(file)
+    xp.Transcript(box, xp.SimplifiedFilter(epsilon=1)).add(QUERY, 80).save(file, overwrite=True)
     rows = [f"{20 + k % 60},{'north' if k % 3 else 'south'}\n" for k in range(300)]
     prior.write_text("age,region\n" + "".join(rows))
     options = ("explain", file, "--prior", prior, "--statement")
@@ -114,31 +142,30 @@ def test_samples_on_a_box_have_a_standard_error(run: Run, file: Path, prior: Pat
     assert result["floor"] < result["after"] < result["ceiling"]
 
 
-class _Links(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.outside: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.outside += [name for name, _ in attrs if name in ("src", "href", "xlink:href")]
-
-
 def test_a_page_that_needs_nothing_from_outside(
     run: Run, file: Path, prior: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "out.html"
+    os.utime(file, (1_700_000_000, 1_700_000_000))
     options = ("explain", file, "--prior", prior, "--html", page, "--statement")
     code, out, err = run(*options, "age >= 60 and 1 < 2")
     assert (code, err) == (0, "")
     assert out.startswith("Before: 23 %.")
     text = page.read_text(encoding="utf-8")
-    parser = _Links()
-    parser.feed(text)
-    assert {"html", "h1", "svg", "circle", "rect"} <= set(parser.tags)
-    assert not {"script", "link", "img", "iframe"} & set(parser.tags)
-    assert parser.outside == []
+    found = checked(text)
+    assert found.facts == {
+        "file": "transcript.json",
+        "date": "2023-11-14, when the file was last written",
+        "content id": xp.load_transcript(file).content_id,
+        "budget": "1 (bayesian filter)",
+        "kept": "at every exchange",
+        "prior": "prior.csv",
+        "realized loss": "0.5",
+        "at its peak": "0.5",
+        "queries answered": "3",
+    }
+    assert found.alts == ["Before 23 %, after 29 %, allowed between 9.9 % and 45 %."]
+    assert ["allowed, at most", "45\xa0%"] in found.rows
     assert "age &gt;= 60 and 1 &lt; 2" in text
     assert "Before: 23&nbsp;%. After these answers: 29&nbsp;%." in text
 
@@ -147,7 +174,7 @@ def test_a_page_that_needs_nothing_from_outside(
     ("guard", "words"),
     [
         (xp.BayesianFilter(epsilon=1), "allowed"),
-        (xp.BayesianFilter(epsilon="0.1"), "with such a loss"),
+        (xp.BayesianFilter(epsilon="0.1"), "with the loss at its peak"),
         (xp.ApproximateFilter(epsilon=1, delta="1e-6"), "with such a loss"),
         (None, "with such a loss"),
     ],
@@ -156,13 +183,13 @@ def test_the_drawing_says_allowed_only_of_a_budget_that_was_kept(
     run: Run, file: Path, prior: Path, tmp_path: Path, guard: xp.filters.Filter | None, words: str
 ) -> None:
     page = tmp_path / "out.html"
-    xp.Transcript(AGES, guard).add(QUERY, 20).save(file)
+    xp.Transcript(AGES, guard).add(QUERY, 20).save(file, overwrite=True)
     run("explain", file, "--prior", prior, "--statement", "age >= 60", "--html", page)
-    text = page.read_text(encoding="utf-8")
-    drawn = text[text.index("<svg") : text.index("</svg>")]
-    assert f"{words} between " in drawn
-    assert f">{words}: " in drawn
-    assert ("allowed" in drawn) == (words == "allowed")
+    (figure,) = checked(page.read_text(encoding="utf-8")).all("figure", "drawn")
+    (svg,) = figure.all("svg", "chart")
+    assert f"{words} between " in svg.attributes["aria-label"]
+    assert figure.text.startswith(f"{words}: ")
+    assert ("allowed" in figure.text) == (words == "allowed")
 
 
 @pytest.mark.parametrize(
@@ -195,7 +222,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
 def test_whoever_saw_only_the_first_answers_is_told_of_the_peak(
     run: Run, file: Path, prior: Path
 ) -> None:
-    xp.Transcript(AGES).add(QUERY, 80).add(QUERY, 80).add(QUERY, 20).save(file)
+    xp.Transcript(AGES).add(QUERY, 80).add(QUERY, 80).add(QUERY, 20).save(file, overwrite=True)
     out = run("explain", file, "--prior", prior, "--statement", "age >= 60")[1]
     assert out.splitlines()[-1] == "For somebody who saw only the first ones it is 1, the peak."
 

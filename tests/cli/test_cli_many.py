@@ -102,9 +102,12 @@ def test_infinite_losses_are_counted_and_drawn_beside(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (DATA + "eve,sleeps,no\n", "row 5: query: there is no query with this id; there are smo"),
-        (DATA + "eve,smokes,\n", "row 5: response: is not a response of this query; it has 'no'"),
-        ("subject,response\nann,no\n", "column 'query' is missing; there are subject, response"),
+        (DATA + "eve,sleeps,no\n", "row 5 below the header: query: there is no query with thi"),
+        (DATA + "eve,smokes,\n", "row 5 below the header: response: '' is not a response of"),
+        (
+            "subject,response\nann,no\n",
+            "column 'query' is missing; there are 'subject', 'respo",
+        ),
         ("", "is empty"),
     ],
 )
@@ -149,7 +152,7 @@ def test_arguments_that_do_not_go_together_are_one_line(
     assert err.startswith("expost: cannot write: No such file or directory: ")
     code, _, err = run("loss", "--many", data, "--queries", queries, "--plot", tmp_path / "x.exe")
     assert code == 2
-    assert "the picture cannot be saved" in err
+    assert "the name of a picture ends in .png, .svg or .pdf" in err
     assert err.count("\n") == 1
 
 
@@ -189,7 +192,7 @@ def test_subjects_over_a_budget_are_counted_by_the_end(
     assert out.splitlines()[-3:] == [
         "budget              0.4 (bayesian filter)",
         "over it at the end  1 subject",
-        "on the way there    not looked at here; expost loss FILE replays a transcript",
+        "kept on the way     not looked at here; for each transcript, expost loss FILE says it",
     ]
     with saved.open(newline="") as file:
         assert [(row["subject"], row["over"]) for row in csv.DictReader(file)] == [

@@ -38,6 +38,10 @@ def test_a_transcript_is_made_from_options(run: Run, file: Path) -> None:
         (["--values", "0..3"], xp.FiniteSet(range(4))),
         (["--values", "-1, 0.5, yes"], xp.FiniteSet([-1, 0.5, "yes"])),
         (["--values", '"a,b",c'], xp.FiniteSet(["a,b", "c"])),
+        (["--values", "1.8,1.9,1.10,2.0"], xp.FiniteSet(["1.8", "1.9", "1.10", "2.0"])),
+        (["--values", '"1.8", 1.9,"a ""b"""'], xp.FiniteSet(["1.8", 1.9, 'a "b"'])),
+        (["--values", "1e400,2"], xp.FiniteSet(["1e400", "2"])),
+        (["--values", "1e3,007"], xp.FiniteSet(["1e3", "007"])),
         (
             ["--coordinate", "age=10..100", "--coordinate", "sex=integers:0..1",
              "--coordinate", "region=north,south"],
@@ -119,7 +123,7 @@ def test_no_file_is_written_over(run: Run, file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--values", "a,a", "--budget", "1"], "--values.values[1]: repeats an earlier value"),
+        (["--values", "a,a", "--budget", "1"], "--values[1]: repeats an earlier value"),
         (["--values", "a,", "--budget", "1"], "--values: must be a list such as never,sometimes"),
         (["--values", "0..9999999999", "--budget", "1"], "--values: a range has at most 1,000,000"),
         (["--values", "0.5..2", "--budget", "1"], "--values: the ends must be integers"),
@@ -139,3 +143,12 @@ def test_bad_options_are_one_line(run: Run, file: Path, options: list[str], mess
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"expost: {message}")
     assert not file.exists()
+
+
+def test_what_was_read_as_numbers_is_said(run: Run, file: Path) -> None:
+    out = run("new", file, "--values", '0.5,never,"7"', "--budget", "1")[1]
+    assert out.splitlines()[1] == "Read as numbers: 0.5. What stands in quotes is a label."
+    file.unlink()
+    for plain in ("0..3", "0,1,2", "1.9,1.10", "no,yes"):
+        assert "Read as numbers" not in run("new", file, "--values", plain, "--budget", "1")[1]
+        file.unlink()

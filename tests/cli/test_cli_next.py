@@ -94,7 +94,7 @@ def test_a_history_is_made_gone_on_with_and_answered_from(run: Run, files: Files
         ('{"the-secret-label": 1}', "there is no attribute of a name that was given (and is not"),
         ('["the-secret-label"]', "must be the attributes that changed, not list"),
         ("the-secret-label", "changes.json: must be JSON, such as"),
-        ('{"smokes": "yes", "smokes": "the-secret-label"}', "changes.json: must be JSON, such as"),
+        ('{"smokes": "yes", "smokes": "the-secret-label"}', "changes.json: gives a name twice ("),
     ],
 )
 def test_a_bad_change_is_one_line_that_does_not_show_it(
@@ -118,7 +118,30 @@ def test_what_cannot_be_asked_is_one_line(run: Run, files: Files) -> None:
     missing = files.directory / "missing"
     code, out, err = run(*files.ask(1)[:-1], missing)
     assert (code, out) == (2, "")
-    assert err == f"expost: {missing}: cannot be read: No such file or directory\n"
+    assert err.startswith("expost: --secret: there is no such file (what was given is not shown)")
+
+
+def test_what_next_did_not_make_is_not_written_to(run: Run, files: Files) -> None:
+    first = files.history.rename(files.directory / "first.json")  # it looks just like a history
+    kept = first.read_bytes()
+    code, out, err = run(*files.next[:-1], first, "--changes", files.changes)
+    assert (code, out) == (2, "")
+    assert err.startswith("expost: --secret: a history is a file of its own, whose name ends in .j")
+    assert first.read_bytes() == kept
+
+
+def test_a_record_is_never_an_argument_or_the_name_of_a_file(run: Run, files: Files) -> None:
+    record = json.dumps({"region": "north", "smokes": SECRET})
+    before = sorted(os.listdir(files.directory))
+    for option, reason in [
+        ([*files.next[:-1], record], "--secret: is a value (and is not shown)"),
+        ([*files.next, "--changes", record], "--changes: there is no such file"),
+    ]:
+        code, out, err = run(*option)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"expost: {reason}")
+        assert SECRET not in err
+    assert sorted(os.listdir(files.directory)) == before
 
 
 def test_a_history_behind_its_transcript_is_refused_and_not_begun_again(
@@ -153,7 +176,9 @@ def test_who_else_may_read_or_write_the_history(run: Run, files: Files) -> None:
 
 
 def test_where_nothing_changes_there_is_no_next_step(run: Run, files: Files) -> None:
-    xp.Transcript(xp.FiniteSet(["a", SECRET]), xp.BayesianFilter(1)).save(files.transcript)
+    xp.Transcript(xp.FiniteSet(["a", SECRET]), xp.BayesianFilter(1)).save(
+        files.transcript, overwrite=True
+    )
     for _ in range(2):
         code, out, err = run(*files.arguments)
         assert (code, out) == (2, "")

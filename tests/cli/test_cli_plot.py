@@ -104,7 +104,7 @@ def test_rules_are_drawn_where_there_is_a_delta(
         for response in (0, 1, 0, 1, 0):
             transcript = transcript.add(tenth, response)
         path = tmp_path / "t.json"
-        transcript.save(path)
+        transcript.save(path, overwrite=True)
         code, _, err = run("plot", path, "-o", tmp_path / "t.png", *options)
         assert (code, err) == (0, "")
         costs = seen.pop()
@@ -119,7 +119,7 @@ def test_rules_are_drawn_where_there_is_a_delta(
             beginning = xp.Transcript(xp.FiniteSet([0, 1]), guard)
             for _ in range(index):
                 beginning = beginning.add(tenth, 0)
-            delta = None if isinstance(guard, xp.CompositionFilter) else "1e-6"
+            delta = None if isinstance(guard, xp.filters.CompositionFilter) else "1e-6"
             said = (
                 xp.report.compare(xp.Odometer(beginning), delta=delta).standings if index else None
             )

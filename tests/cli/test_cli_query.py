@@ -55,7 +55,7 @@ CASES: dict[str, tuple[str, Query]] = {
     "probit": ("--weight a=1e-3 --epsilon 1", xp.probit({"a": 1e-3}, epsilon=1)),
     "duchi": (
         "--weight a=1 --range -1..1 --epsilon 1",
-        xp.duchi({"a": 1}, range=(-1, 1), epsilon=1),
+        xp.queries.duchi({"a": 1}, range=(-1, 1), epsilon=1),
     ),
     "laplace": (
         "--weight a=1 --range 0..100 --grid 0.5 --epsilon 1",
@@ -116,7 +116,7 @@ def test_a_query_is_saved_checked_and_not_written_over(run: Run, tmp_path: Path)
         ("linear --epsilon 1 --weight a=1 --range 3", "--range: must be two numbers with two do"),
         ("perturbation --epsilon 1 --scores 0,2", "--scores[1]: is outside the range [0, 1]"),
         ("channel --row 1/2,1/3 --row 1,0", "--row[0]: the row sums to 5/6, not to 1"),
-        ("sorcery", "Invalid value for 'KIND': 'sorcery' is not one of 'channel', 'randomized_"),
+        ("sorcery", "there is no kind 'sorcery'; known: channel, randomized_"),
     ],
 )
 def test_bad_options_are_one_line(run: Run, asked: str, message: str) -> None:
@@ -130,7 +130,13 @@ def test_a_query_that_does_not_fit_the_domain_is_refused(run: Run, tmp_path: Pat
     xp.Transcript(xp.Box(age=(0, 1))).save(file)
     options = ["--weight", "aeg=1", "--epsilon", "1", "--for", file, "-o", out]
     code, _, err = run("query", "logistic", *options)
-    assert (code, err) == (
-        2, "expost: weights.aeg: the domain has no such coordinate; it has age\n",
-    )  # fmt: skip
+    hint = "the domain has no such coordinate; it has age; did you mean 'age'?"
+    assert (code, err) == (2, f"expost: weights.aeg: {hint}\n")
     assert not out.exists()
+
+
+def test_a_misspelt_kind_is_answered_with_the_one_that_is_meant(run: Run) -> None:
+    code, out, err = run("query", "randomised_response", "--epsilon", 1)
+    assert (code, out) == (2, "")
+    assert err.endswith("did you mean 'randomized_response'?\n")
+    assert run("nwe")[2] == "expost: there is no command 'nwe'; did you mean 'new'?\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,39 @@ def test_a_proof_is_written_and_verified(run: Run, file: Path, tmp_path: Path) -
     code, out, err = run("verify", file, proof)
     assert (code, err) == (0, "")
     assert "at its end the loss is within the budget of 4" in out
+
+
+def test_the_command_writes_the_proof_that_python_gives(run: Run, tmp_path: Path) -> None:
+    """Also where all its work is used up, as here: it shares none with the replay."""
+    generator, transcript = random.Random(7), xp.Transcript(xp.Box([(-1, 1)] * 5))
+    for _ in range(30):
+        weights = [generator.randint(-9, 9) / 10 for _ in range(5)]
+        end = sum(map(abs, weights))
+        query = xp.linear(weights, range=(-end, end), epsilon="0.1")
+        transcript = transcript.add(query, generator.choice([-end, end]))
+    file, proof = tmp_path / "transcript.json", tmp_path / "proof.json"
+    transcript.save(file)
+    assert run("certify", file, "-o", proof, "--gap", "0.004")[0] == 0
+    assert proof.read_bytes() == xp.proof.certificate(transcript, gap=0.004).encode()
+
+
+@pytest.mark.parametrize(
+    ("budget", "options", "said"),
+    [
+        (
+            "0.5",
+            ["--nodes", "1"],
+            "does not show that the loss is within the budget of 0.5; --nodes 10 may",
+        ),
+        ("0.5", ["--nodes", "10"], "at its end the loss is within the budget of 0.5"),
+        ("0.4", [], "does not show that the loss is within the budget of 0.4\n"),
+    ],
+)
+def test_a_proof_that_does_not_show_the_budget_says_what_may(
+    run: Run, file: Path, tmp_path: Path, budget: str, options: list[str], said: str
+) -> None:
+    file.write_text(file.read_text().replace('"4"', f'"{budget}"'))
+    assert said in run("certify", file, "-o", tmp_path / "proof.json", *options)[1]
 
 
 def test_programs_get_json(run: Run, file: Path, tmp_path: Path) -> None:
@@ -102,13 +136,51 @@ def test_a_proof_that_fails_is_exit_code_one_with_the_place(
     assert json.loads(out)["verified"] is False
 
 
+def test_a_good_end_is_no_excuse_for_a_budget_that_was_not_kept(run: Run, tmp_path: Path) -> None:
+    once = xp.randomized_response(epsilon=1)
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
+    for response in ("yes", "yes", "no", "no"):
+        transcript = transcript.add(once, response)
+    file, proof = tmp_path / "transcript.json", tmp_path / "proof.json"
+    transcript.save(file)
+    assert run("certify", file, "-o", proof)[0] == 0
+    code, out, _ = run("verify", file, proof)
+    assert code == 1
+    assert "at its end the loss is within the budget of 1" in out
+    assert "no: the filter refuses exchange 2" in out
+    program = [sys.executable, "-I", "-S", verify.__file__, str(file), str(proof)]
+    alone = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert alone.returncode == 0
+    said = "whether the budget was kept on the way is not checked here"
+    assert alone.stdout.splitlines()[-1] == said
+
+
+def test_files_in_the_wrong_order_are_asked_about(run: Run, file: Path, tmp_path: Path) -> None:
+    proof = tmp_path / "proof.json"
+    run("certify", file, "-o", proof)
+    code, out, err = run("verify", proof, file)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"expost: {proof}: ")
+    assert err.endswith("needed here\n")
+    program = [sys.executable, "-I", "-S", verify.__file__, str(proof), str(file)]
+    alone = subprocess.run(program, capture_output=True, text=True, check=False)
+    place = "the transcript, which looks like a proof: is the order of the files right?"
+    assert (alone.returncode, alone.stderr) == (1, f"verify: the proof fails at {place}\n")
+
+
 def test_what_cannot_be_read_is_bad_input_or_no_proof(run: Run, file: Path, tmp_path: Path) -> None:
     code, _, err = run("verify", file, tmp_path / "nowhere.json")
     assert (code, err.count("\n")) == (2, 1)
     junk = tmp_path / "junk"
     junk.write_bytes(b"\x1f\x8bxxxx")
-    code, _, err = run("verify", file, junk)
-    assert (code, err.count("\n")) == (1, 1)
+    assert run("verify", file, junk) == (2, "", f"expost: {junk}: is not UTF-8 text\n")
+    junk.write_text("")
+    told = (2, "", f"expost: {junk}: is empty; a proof is needed here\n")
+    assert run("verify", file, junk, "--json") == told
+    proof = tmp_path / "proof.json"
+    assert run("certify", file, "-o", proof)[0] == 0
+    told = (2, "", f"expost: {proof}: is a proof; a transcript is needed here\n")
+    assert run("verify", proof, file) == told
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     code, _, err = run("verify", file, pipe)

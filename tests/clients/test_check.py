@@ -239,7 +239,7 @@ def test_tables_may_be_frames_and_their_cells_texts(frame: Any) -> None:
         ({"input": [0, 7], "output": [0, 0]}, "row 2: input: is not in the domain"),
         ({"input": [0, True], "output": [0, 0]}, "row 2: input: is not in the domain"),
         ({"input": [0, {}], "output": [0, 0]}, "row 2: input: must be a label, a number or a list"),
-        ({"input": [0, 1], "output": [0, 9]}, "row 2: output: is not a response of this query"),
+        ({"input": [0, 1], "output": [0, 9]}, "row 2: output: 9 is not a response of the claim"),
         ([0, 1], "must be a frame or a mapping of columns"),
     ],
 )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -122,3 +125,24 @@ def test_the_command_reads_columns_of_labels_and_numbers(
     assert (code, err) == (1, "")
     assert "reports          800 of 4 inputs\n" in out
     assert "  likely for     region=n, age=0  (200 of 200)\n" in out
+
+
+def test_fractions_are_made_for_different_probabilities_not_for_every_count() -> None:
+    names = ["a", "b", "c"]
+    domain = xp.Attributes({name: xp.integers(0, 5) for name in names})
+    records = list(product(range(6), repeat=3))
+    table = {name: [record[k] for record in records] for k, name in enumerate(names)}
+    table["output"] = [record[0] for record in records]
+    made = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal made
+        made += event == "call" and frame.f_code is Fraction.__new__.__code__
+
+    sys.setprofile(count)
+    try:
+        found = check_client(xp.randomized_response(1).about("a"), domain, table)
+    finally:
+        sys.setprofile(None)
+    assert found.intervals > 6 * len(records)
+    assert made < found.intervals / 2

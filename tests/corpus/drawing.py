@@ -222,6 +222,13 @@ def _channel(random: Random, place: Place) -> Asked:
     return {"responses": responses, "probabilities": rows}, responses
 
 
+def _channel_of_classes(random: Random, place: Place) -> Asked:
+    classes = random.randint(2, min(3, len(place.values)))
+    tree, responses = _channel(random, Place({}, values=tuple(range(classes))))
+    others = [random.randrange(classes) for _ in range(len(place.values) - classes)]
+    return {**tree, "of": [*range(classes), *others]}, responses
+
+
 def _channel_with_delta(random: Random, place: Place) -> Asked:
     rows: list[list[Any]] = [["0.999999", "0.000001", 0], ["0.999999", 0, "0.000001"]]
     probabilities = [rows[index % 2] for index in range(len(place.values))]
@@ -295,6 +302,7 @@ _DRAWN: dict[str, Draw] = {
     **_OF_SCORES,
     "geometric": _geometric,
     "channel with a delta": _channel_with_delta,
+    "channel of classes": _channel_of_classes,
 }
 
 

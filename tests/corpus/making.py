@@ -37,6 +37,7 @@ def all_cases() -> Iterator[Case]:
     yield from _many(Random(3), 12)
     yield from _priors(Random(4), 16)
     yield from _clients(Random(5), 20)
+    yield from _of_classes(Random(6), 8)
 
 
 def _on_sets(random: Random, number: int) -> Iterator[Case]:
@@ -48,6 +49,17 @@ def _on_sets(random: Random, number: int) -> Iterator[Case]:
         commands = _commands(random, index, tree)
         files = {_FILE: document(tree), _QUERY: document(query)}
         yield Case(f"set {index}, of {shape}", files, commands)
+
+
+def _of_classes(random: Random, number: int) -> Iterator[Case]:
+    """Channels with a row for each class of values."""
+    guards = filters()
+    for index in range(number):
+        shape, guard = _SHAPES[index % 4], guards[index % len(guards)]
+        place, kind = a_finite_set(random, shape), "channel of classes"
+        tree = transcript(random, place, [kind, "channel"], guard, index % 4)
+        files = {_FILE: document(tree), _QUERY: document(a_query(random, place, kind)[0])}
+        yield Case(f"classes {index}, of {shape}", files, _commands(random, index, tree))
 
 
 def _on_boxes(random: Random, number: int) -> Iterator[Case]:
@@ -161,7 +173,8 @@ def _priors(random: Random, number: int) -> Iterator[Case]:
         )
         base: Command = ("expost", "explain", _FILE, "--prior", "prior.csv")
         base = (*base, "--statement", statement)
-        commands = (base, (*base, "--json"), (*base, "--html", "page.html"))
+        page: Command = (*base, "--html", "page.html", "--date", "2026-11-17")
+        commands = (base, (*base, "--json"), page)
         yield Case(f"prior {index}", {_FILE: document(tree), "prior.csv": prior}, commands)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import re
 import sys
 import tempfile
 import tomllib
@@ -26,6 +27,7 @@ __all__ = ["results"]
 _PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 _LONGEST = 4000
 _PICTURES = (".png", ".svg", ".pdf")
+_HEAD = re.compile(rb"<head>.*</head>", re.DOTALL)
 
 
 def results(case: Case) -> Iterator[tuple[Command, Found]]:
@@ -94,9 +96,14 @@ def _ours(err: str) -> str:
 
 
 def _kept(name: str, content: bytes) -> str:
-    """A file as it is kept: short ones whole, long ones by digest, of pictures that they exist."""
+    """A file as it is kept: short ones whole, long ones by digest, of pictures that they exist.
+
+    A page is kept without its head: what it says, and not how that looks.
+    """
     if name.endswith(_PICTURES):
         return "a picture"
+    if name.endswith(".html"):
+        content = _HEAD.sub(b"", content)
     if len(content) <= _LONGEST:
         return content.decode()
     return f"{len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,26 @@ def test_one_subject_or_equal_responses_point_at_one_value() -> None:
         assert found.probabilities == pytest.approx([0, 1, 0], abs=1e-6)
         assert found.gap <= 1e-6
     assert found.identified.all()
-    assert found.intervals(repetitions=5).upper == pytest.approx([0, 1, 0], abs=1e-5)
+    with pytest.warns(UserWarning, match="3 of 3 estimates are at an end") as told:
+        ends = found.intervals(repetitions=50)
+    assert told[0].filename == __file__
+    assert ends.doubts == (str(told[0].message),)
+    assert "too narrow" in repr(ends)
+    assert ends.upper == pytest.approx([0, 1, 0], abs=1e-5)
+
+
+def test_an_estimate_is_inside_its_interval_though_resampled_ones_are_searched_less_closely() -> (
+    None
+):
+    domain, query = xp.FiniteSet(["never", "often"]), xp.randomized_response(epsilon=1)
+    found = xp.estimation.estimate_distribution([(query, "never")] * 3, domain=domain)
+    for scores in (None, [0, 10]):
+        with pytest.warns(UserWarning, match="too narrow"):
+            ends = found.intervals(scores, repetitions=200)
+        assert (ends.lower <= ends.estimate).all()
+        assert (ends.estimate <= ends.upper).all()
+    # What is the same for every value is certain, and not too narrow.
+    assert found.intervals([2, 2], repetitions=50).doubts == ()
 
 
 def test_responses_that_say_nothing_leave_all_values_alike() -> None:
@@ -94,7 +114,7 @@ def test_hardly_any_epsilon_tells_nothing(epsilon: str) -> None:
     ]:
         found = xp.estimation.estimate_distribution([(query, response)] * 9, domain=DOMAIN)
         assert not found.identified.any()
-        assert found.intervals(repetitions=2).upper.tolist() == [1, 1, 1]
+        assert found.intervals(repetitions=50).upper.tolist() == [1, 1, 1]
 
 
 def test_what_responses_do_not_tell_is_said() -> None:
@@ -105,13 +125,13 @@ def test_what_responses_do_not_tell_is_said() -> None:
     assert found.mean(SCORES) == pytest.approx(
         xp.estimation.estimate_mean([y for _, y in pairs], ONE_BIT, domain=DOMAIN).mean, abs=1e-4
     )
-    wide = found.intervals(repetitions=3)
+    wide = found.intervals(repetitions=50)
     assert wide.lower.tolist() == [0, 0, 0]
     assert wide.upper.tolist() == [1, 1, 1]
     told = found.intervals(SCORES, repetitions=200)
     assert 0.4 < told.lower[0] < found.mean(SCORES) < told.upper[0] <= 1
     # Some other score is not told.
-    assert found.intervals([1, 0, 0], repetitions=3).upper.tolist() == [1]
+    assert found.intervals([1, 0, 0], repetitions=50).upper.tolist() == [1]
 
 
 def test_values_that_are_alike_share_their_sum_equally() -> None:
@@ -125,10 +145,10 @@ def test_values_that_are_alike_share_their_sum_equally() -> None:
     assert len(set(found.probabilities[1:].tolist())) == 1
     assert found.probabilities.sum() == pytest.approx(1)
     assert found.identified.tolist() == [True, False, False, False]
-    ends = found.intervals(repetitions=20)
+    ends = found.intervals(repetitions=50)
     assert ends.upper[0] < 0.8
     assert ends.upper[1:].tolist() == [1, 1, 1]
-    assert found.intervals([0, 1, 1, 1], repetitions=20).lower[0] > 0.2
+    assert found.intervals([0, 1, 1, 1], repetitions=50).lower[0] > 0.2
 
 
 def test_responses_that_nobody_gave_do_not_share_a_sum() -> None:
@@ -304,9 +324,9 @@ FOUND = xp.estimation.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN)
             ),
             "domain: must be a finite set",
         ),
-        (lambda: FOUND.mean([1, 2]), "scores: 2 for 3 values"),
+        (lambda: FOUND.mean([1, 2]), "scores: needs 3, one per value, not 2"),
         (lambda: FOUND.mean([1, 2, "x"]), "scores[2]: must be a number"),
-        (lambda: FOUND.intervals(repetitions=1), "repetitions: must be at least 2"),
+        (lambda: FOUND.intervals(repetitions=49), "repetitions: must be at least 50"),
         (lambda: FOUND.intervals(seed=-1), "seed: must be at least 0"),
         (lambda: FOUND.intervals(confidence=0), "confidence: must be between"),
     ],
@@ -322,3 +342,24 @@ def test_too_many_values_are_refused_by_a_line() -> None:
     pairs = [(xp.randomized_response(epsilon=1), 3)] * 10
     with pytest.raises(xp.InvalidInput, match="domain: there are 1,501 values; at most 1,500"):
         xp.estimation.estimate_distribution(pairs, domain=xp.FiniteSet(range(1501)))
+
+
+def test_a_seed_draws_the_same_subjects_from_a_table_and_from_a_folder(tmp_path: Path) -> None:
+    values = xp.FiniteSet(["no", "yes", "often"])
+    queries = {"a": xp.randomized_response(epsilon="1"), "b": xp.unary_encoding(epsilon="1")}
+    rows = []
+    for subject in range(30, 0, -1):
+        transcript = xp.Transcript(values)
+        for key in ("a", "b") if subject % 3 else ("b", "a"):
+            responses = queries[key].on(values).responses
+            response = responses[subject**3 % len(responses)]
+            transcript = transcript.add(queries[key], response)
+            rows.append((f"s{subject}", key, response))
+        transcript.save(tmp_path / f"s{subject}.json")
+    table = dict(zip(("subject", "query", "response"), zip(*rows, strict=True), strict=True))
+    found = [
+        xp.estimation.estimate_distribution(answers).intervals(repetitions=50, seed=3)
+        for answers in (xp.Answers(values, queries, table), xp.load_answers(tmp_path))
+    ]
+    assert np.allclose(found[0].lower, found[1].lower, atol=1e-9)
+    assert np.allclose(found[0].standard_error, found[1].standard_error, atol=1e-9)

@@ -132,7 +132,8 @@ def test_the_distribution_of_two_attributes_is_likeliest_from_answers_about_eith
             other = found.probabilities + size * generator.random(6)
             assert log_likelihood(asked, ["region", "smokes"], other / other.sum()) <= best + 1e-6
     assert found.identified.all()
-    assert list(found.columns()["value"])[:2] == [("n", "no"), ("n", "yes")]
+    columns = found.columns()
+    assert (columns["region"][:3], columns["smokes"][:3]) == (["n", "n", "s"], ["no", "yes", "no"])
 
 
 def test_answers_about_single_attributes_determine_their_marginals_and_not_their_joint() -> None:
@@ -145,7 +146,7 @@ def test_answers_about_single_attributes_determine_their_marginals_and_not_their
     table["subject"] = list(range(len(table["subject"])))
     found = estimate_distribution(xp.Answers(PERSON, queries, table).about("region", "smokes"))
     assert not found.identified.any()
-    smokes = found.intervals([0, 1, 0, 1, 0, 1], repetitions=5)
+    smokes = found.intervals([0, 1, 0, 1, 0, 1], repetitions=50)
     assert np.isfinite(smokes.standard_error).all()
     alone = estimate_distribution(xp.Answers(PERSON, queries, table).about("smokes"))
     assert found.mean([0, 1, 0, 1, 0, 1]) == pytest.approx(alone.mean([0, 1]), abs=1e-3)
@@ -285,3 +286,106 @@ def test_a_likelihood_on_a_larger_part_decides_as_on_the_record() -> None:
             assert decisions[0].accepted == decisions[1].accepted
             worst = [decision.loss_at_worst.upper for decision in decisions]
             assert worst[0] == pytest.approx(worst[1], abs=1e-9)
+
+
+WEEKS = xp.Attributes(version=xp.changing(["1.8", "1.10"]))
+
+
+def weekly(subjects: int = 300) -> xp.Answers:
+    """Everybody is asked in the first week; in later ones the filter refuses some, then all."""
+    guard, source = xp.BayesianFilter(epsilon="0.9"), xp.sampling.InsecureSource(5)
+    queries = {
+        f"week {at}": xp.randomized_response(epsilon="0.3").about("version", at=at)
+        for at in (1, 2, 3)
+    }
+    rows, refused = [], []
+    for subject in range(subjects):
+        value = WEEKS["version"].values.values[subject % 2]
+        session = xp.Session(WEEKS, {"version": value}, filter=guard, source=source)
+        for key, query in queries.items():
+            if key != "week 1":
+                session.next()
+            for _ in range(1 if key == "week 1" else 4):
+                try:
+                    rows.append((subject, key, session.ask(query)))
+                except xp.BudgetExceeded:
+                    refused.append((subject, key))
+    table = dict(zip(("subject", "query", "response"), zip(*rows, strict=True), strict=True))
+    return xp.Answers(WEEKS, queries, table, filter=guard, refused=refused)
+
+
+def test_a_step_that_all_answered_before_anything_was_refused_needs_no_warning() -> None:
+    answers = weekly()
+    first, second = answers.about("version", at=1), answers.about("version", at=2)
+    assert answers.refused_subjects("week 2")
+    for estimate in (estimate_frequencies, estimate_distribution):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = estimate(first)
+        assert found.used.doubts == ()
+        assert "did not depend on responses" in found.used.assumes
+        assert found.used.refused == 0
+        with warnings.catch_warnings(record=True, action="always") as said:
+            doubts = estimate(second).used.doubts
+        assert "who was asked may depend on what is missing" in doubts[0]
+        assert tuple(str(each.message) for each in said) == doubts
+    with pytest.warns(UserWarning, match="the loss of a part need not bound"):
+        xp.realized_losses(first)
+
+
+def test_what_is_known_to_be_missing_or_refused_is_warned_of_even_if_all_were_asked_alike() -> None:
+    queries = {"s": RESPONSE.about("smokes"), "r": RESPONSE.about("region")}
+    table = drawn(queries, 4)
+    table = {name: column[:-1] for name, column in table.items()}
+    guard = xp.BayesianFilter(epsilon=2)
+    quiet = xp.Answers(PERSON, queries, table, filter=guard)
+    assert estimate_frequencies(quiet.about("smokes")).used.doubts == ()
+    for known in ({"complete": False}, {"refused": [("3", "s")]}):
+        answers = xp.Answers(PERSON, queries, table, filter=guard, **known)
+        with pytest.warns(UserWarning, match="biased"):
+            assert estimate_frequencies(answers.about("smokes")).used.doubts
+    with pytest.warns(UserWarning, match="biased"):  # the last one was not asked for the region
+        assert estimate_frequencies(quiet.about("region")).used.doubts
+
+
+def test_a_mean_of_what_all_answered_needs_no_warning_under_a_filter() -> None:
+    values = xp.FiniteSet([0, 1])
+    queries = {"one": xp.perturbation([0, 1], epsilon=1), "two": xp.perturbation([1, 0], epsilon=1)}
+    table = {"subject": [1, 2, 2], "query": ["one", "one", "two"], "response": [0, 1, 1]}
+    answers = xp.Answers(values, queries, table, filter=xp.BayesianFilter(epsilon=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert estimate_mean(answers, "one").used.doubts == ()
+    with pytest.warns(UserWarning, match="so this estimate is biased"):
+        estimate_mean(answers, "two")
+
+
+def test_answers_about_a_category_of_a_box_are_those_of_a_set_of_its_values() -> None:
+    box = xp.Box(age=(0, 1), smokes=xp.categories("no", "yes"), region=xp.categories("n", "s"))
+    queries: dict[str, Query] = {
+        "smokes": RESPONSE.about("smokes"),
+        "region": RESPONSE.about("region"),
+        "age": xp.linear({"age": 1}, epsilon=1),
+    }
+    table: dict[str, list[Any]] = {
+        "subject": [1, 1, 1, 2, 2, 2],
+        "query": ["smokes", "region", "age"] * 2,
+        "response": ["no", "n", 0, "yes", "n", 1],
+    }
+    found = estimate_frequencies(xp.Answers(box, queries, table).about("smokes"))
+    plain = xp.Answers(xp.FiniteSet(["no", "yes"]), {"smokes": RESPONSE}, only(table, "smokes"))
+    assert found.frequency.tolist() == estimate_frequencies(plain).frequency.tolist()
+    assert found.used.doubts == ()
+    # A score of it tells something about it too, which a set of categories cannot take in.
+    queries["age"] = xp.linear({"age": 1, "smokes": {"no": 0, "yes": 1}}, epsilon=1)
+    table["response"][2::3] = [0, 2]
+    answers = xp.Answers(box, queries, table)
+    with pytest.raises(xp.InvalidInput, match=r"^queries\.age: is also about smokes, as a part of"):
+        answers.about("smokes")
+    assert len(answers.about("smokes", planned=True)) == len(answers.about("region")) == 2
+    for name, step, message in [
+        ("age", None, "about: age has no categories"),
+        ("smokes", 1, "at: the coordinates of a box do not change"),
+    ]:
+        with pytest.raises(xp.InvalidInput, match=f"^{message}"):
+            answers.about(name, at=step)

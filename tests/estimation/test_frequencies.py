@@ -209,7 +209,7 @@ RANDOMIZED = xp.randomized_response(epsilon=1)
             {},
             "domain: must be a FiniteSet, Attributes or a Box, for pairs do not say",
         ),
-        ([(RANDOMIZED, 7)], {"domain": DOMAIN}, "row 1: response: is not a response"),
+        ([(RANDOMIZED, 7)], {"domain": DOMAIN}, "row 1: response: 7 is not a response"),
         ([(RANDOMIZED, 1)], {"domain": DOMAIN, "confidence": 1}, "confidence: must be between"),
         (
             [(xp.perturbation([0, 1, 1], epsilon=1), 1)],

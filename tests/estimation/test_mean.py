@@ -20,7 +20,7 @@ QUERIES: list[tuple[Query, list[float]]] = [
     (xp.perturbation(SCORES, range=(-4, 9), epsilon="0.01"), SCORES),
     (xp.linear({"value": 2}, intercept=-1, epsilon="0.5"), [-1, 1, 3, 5]),
     (xp.linear({"value": 2}, range=(0, 5), clip=True, epsilon="0.5"), [0, 2, 4, 5]),
-    (xp.duchi({"value": 2}, range=(1, 6), epsilon=2), [1, 2, 4, 6]),
+    (xp.queries.duchi({"value": 2}, range=(1, 6), epsilon=2), [1, 2, 4, 6]),
     (xp.logistic({"value": 1}, epsilon=3), [1 / (1 + math.exp(-x)) for x in range(4)]),
     (
         xp.probit({"value": 1}, epsilon=3),
@@ -166,7 +166,7 @@ ASKED = xp.Answers(
             "domain: must be a FiniteSet, Attributes or a Box, for pairs do not say",
         ),
         (([0], "q"), {"domain": DOMAIN}, "query: must be a query"),
-        (([0, 7], ONE_BIT), {"domain": xp.FiniteSet([0, 1])}, "row 2: response: is not a response"),
+        (([0, 7], ONE_BIT), {"domain": xp.FiniteSet([0, 1])}, "row 2: response: 7 is not a resp"),
         ((ASKED, ONE_BIT), {}, "query: must be the id of a query of the answers"),
         ((ASKED, "x"), {}, "query: there is no query with this id"),
         ((ASKED, "never"), {}, "query: nobody answered it"),

@@ -23,7 +23,7 @@ def logistic(score: float) -> float:
         (xp.perturbation([1, 4, 2.5], range=(0, 5), epsilon="1/3"), [1, 4, 2.5]),
         (xp.linear({"age": 0.5}, intercept=1, range=(0, 20), clip=True, epsilon=1), [6, 16, 20]),
         (xp.logistic({"age": 0.1}, intercept=-3, epsilon=2), [*map(logistic, (-2, 0, 6.5))]),
-        (xp.duchi({"age": 1}, range=(0, 50), epsilon=1), [10, 30, 50]),
+        (xp.queries.duchi({"age": 1}, range=(0, 50), epsilon=1), [10, 30, 50]),
         (xp.laplace({"age": 1}, range=(0, 100), grid=5, epsilon=2), [10, 30, 95]),
         (xp.piecewise({"age": 1}, range=(0, 100), grid=5, epsilon=2), [10, 30, 95]),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -48,12 +49,21 @@ ANSWERS = xp.Answers(
 )
 TRANSCRIPT = xp.Transcript(DOMAIN, xp.BayesianFilter(3)).add(QUERY, "no").add(QUERY, 1)
 SPREAD = xp.estimation.estimate_distribution(ANSWERS)
+
+
+def around(found: xp.estimation.Distribution, scores: Any = None) -> xp.estimation.Intervals:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # so few subjects are fine for a table
+        return found.intervals(scores, repetitions=50)
+
+
 TABLES = [
     xp.realized_losses(ANSWERS),
     xp.estimation.estimate_mean(ANSWERS, "p"),
     xp.estimation.estimate_frequencies([(QUERY, "no"), (QUERY, 1)], domain=DOMAIN),
     SPREAD,
-    SPREAD.intervals(repetitions=5),
+    around(SPREAD),
+    around(SPREAD, [0, 1, 2]),
     xp.report.compare(TRANSCRIPT),
 ]
 EACH = pytest.mark.parametrize("table", TABLES, ids=lambda table: type(table).__name__)
@@ -71,14 +81,34 @@ def test_a_result_goes_into_frames_of_either_kind_and_through_arrow(table: Table
         assert polars[name].to_list() == pandas[name].tolist() == arrow[name].to_list() == expected
 
 
-def test_numbers_and_points_are_numbers_in_a_frame() -> None:
-    def values(domain: xp.FiniteSet) -> list[Any]:
+def test_numbers_are_numbers_in_a_frame_and_points_have_a_column_for_each_coordinate() -> None:
+    def frame(domain: xp.FiniteSet) -> Any:
         pairs = [(QUERY, value) for value in domain.values]
-        found = xp.estimation.estimate_frequencies(pairs, domain=domain)
-        return list(found.to_polars()["value"].to_list())
+        return xp.estimation.estimate_frequencies(pairs, domain=domain).to_polars()
 
-    assert values(xp.FiniteSet([0, 0.5])) == [0.0, 0.5]
-    assert values(xp.FiniteSet([{"a": 0, "b": 1}, {"a": 0.5, "b": 1}])) == [[0.0, 1.0], [0.5, 1.0]]
+    assert frame(xp.FiniteSet([0, 0.5]))["value"].to_list() == [0.0, 0.5]
+    points = frame(xp.FiniteSet([{"a": 0, "lower": 1}, {"a": 0.5, "lower": 1}]))
+    assert points["a"].to_list() == [0.0, 0.5]
+    assert points["value_lower"].to_list() == [1, 1]
+    assert list(points)[2].name == "frequency"
+
+
+@pytest.mark.parametrize("make", ["distribution", "intervals", "frequencies"])
+def test_an_estimate_of_several_attributes_has_a_column_for_each(make: str) -> None:
+    person = xp.Attributes(smokes=["no", "yes"], age=[1, 2])
+    query = {"q": QUERY.about("smokes", "age")}
+    table = {"subject": [1, 2], "query": ["q", "q"], "response": [["no", 1], ["yes", 2]]}
+    answers = xp.Answers(person, query, table).about("smokes", "age")
+    found: Any = xp.estimation.estimate_frequencies(answers)
+    if make != "frequencies":
+        found = xp.estimation.estimate_distribution(answers)
+    if make == "intervals":
+        found = around(found)
+    for frame in (found.to_polars(), pl.DataFrame(found), found.to_pandas()):
+        assert list(frame["smokes"]) == ["no", "no", "yes", "yes"]
+        assert list(frame["age"]) == [1, 2, 1, 2]
+    assert found.tree()["value"][1] == ["no", 2]
+    assert repr(found).splitlines()[1].split()[:2] == ["smokes", "age"]
 
 
 @EACH
@@ -107,7 +137,7 @@ def test_a_loss_that_cancels_out_is_shown_as_zero() -> None:
     losses = xp.realized_losses(xp.Answers(two, {"q": QUERY}, table))
     assert 0 < losses.upper[0] < 1e-9  # or this test shows nothing
     assert repr(losses).splitlines() == [
-        "Losses(1 subjects, at most 0)",
+        "Losses(1 subject, at most 0)",
         "subject  loss  exchanges  basic",
         "1        0     2          4",
     ]

@@ -44,7 +44,7 @@ def test_groups_are_an_account_that_is_never_below_the_whole() -> None:
     worst = [guard.decide(groups, QUERIES[0]).loss_at_worst.upper
              for guard in (xp.SimplifiedFilter(5), xp.BayesianFilter(5))]  # fmt: skip
     assert worst[1] <= worst[0]
-    assert xp.CompositionFilter(5, "1e-6", xp.filters.Sums()).holds(groups)
+    assert xp.filters.CompositionFilter(5, "1e-6", xp.filters.Sums()).holds(groups)
 
 
 def test_groups_accept_what_basic_composition_accepts() -> None:

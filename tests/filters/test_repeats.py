@@ -90,7 +90,7 @@ def test_a_rule_is_asked_until_it_refuses(rule: xp.filters.Rule) -> None:
     for _ in range(8):
         odometer, query = some_state(generator)
         response = query.on(odometer.transcript.domain).responses[0]
-        guard, count, asked = xp.CompositionFilter("2.5", "0.01", rule), 0, odometer
+        guard, count, asked = xp.filters.CompositionFilter("2.5", "0.01", rule), 0, odometer
         while count < 30 and guard.decide(asked, query).accepted:
             asked, count = asked.add(query, response), count + 1
         assert min(guard.more(odometer, query).count, 30) == count
@@ -114,7 +114,7 @@ def test_ties_are_accepted() -> None:
         assert kind(ratio=2**10).more(start, double).count == 10
         assert kind(ratio=2**10 - 1).more(start, double).count == 9
     third = xp.randomized_response(epsilon="1/3")
-    assert xp.CompositionFilter(1, "1e-6", xp.filters.Sums()).more(start, third).count == 3
+    assert xp.filters.CompositionFilter(1, "1e-6", xp.filters.Sums()).more(start, third).count == 3
 
 
 def test_the_simplified_filter_goes_on_where_the_query_leaves_the_extremes_alone() -> None:
@@ -144,7 +144,7 @@ def test_a_filter_without_delta_accepts_no_query_with_one() -> None:
     slip = xp.channel([["0.9", "0.1", 0], ["0.9", 0, "0.1"]], delta="0.1")
     start = xp.Odometer(xp.Transcript(xp.FiniteSet([0, 1])))
     assert xp.BayesianFilter(1).more(start, slip) == Repeats(0)
-    assert xp.CompositionFilter(1, "0.3", xp.filters.Sums()).more(start, slip) == Repeats(3)
+    assert xp.filters.CompositionFilter(1, "0.3", xp.filters.Sums()).more(start, slip) == Repeats(3)
 
 
 def test_it_grows_with_the_budget() -> None:

@@ -410,7 +410,7 @@ def test_a_rule_survives_its_file(rule: xp.filters.Rule) -> None:
         ('{"order": 2}', "'kind' is missing"),
         (
             '{"kind": "magic"}',
-            "kind: unknown rule; known: basic, rogers, whitehouse, renyi, mixture",
+            "kind: unknown rule; known: basic, rogers, whitehouse, renyi, mixture, declared",
         ),
         ('{"kind": "basic", "order": 2}', "order: unknown field; known here: "),
         ('{"kind": "renyi"}', "'order' is missing"),

@@ -194,7 +194,7 @@ def test_what_has_no_name_has_one_in_statements() -> None:
         ("a + region > 1", "column 5: a number is needed here, not a text"),
         ("region > 'a'", "column 1: only numbers can be compared with >"),
         ("a == 'x'", "column 6: a number never equals a text"),
-        ("region == 1", "column 11: a number never equals a text"),
+        ("region == 1", "column 11: a number never equals a text (labels go in quotes)"),
         ("region == 'nroth'",
          'column 11: there is no such label; known here: north, south, the "east"'),
         ("region == 'north",

@@ -53,16 +53,18 @@ def test_what_was_learned_says_what_the_prior_takes_for_granted(tmp_path: Path) 
         .answered(TRUTH.about("smokes", at=2), 1)
         .answered(TRUTH.about("smokes", at=5), 1)
     )
-    found = learned(xp.replay(transcript), belief, 'region == "south" and smokes at 3 == "yes"')
+    replay = xp.replay(transcript)
+    found = learned(replay, belief, 'region == "south" and smokes at 3 == "yes"')
     # Of the histories nnn, nny, nyy, ynn, yyn and yyy half have a yes at step 3; the responses are
     # in the proportions 1, 3, 3, 3, 3 and 9.
     assert found.before == Fraction(1, 8)
     assert found.after == pytest.approx(1 / 2 * (3 + 3 + 9) / (1 + 3 + 3 + 3 + 3 + 9))
-    assert list(learned_sentences(found))[-1] == (
+    assert list(learned_sentences(found, replay))[-1] == (
         "The prior takes as equally likely at steps 2, 3 and 5 all histories of smokes that are "
         "allowed."
     )
-    assert "all histories of smokes" in learned_page(found)
+    page = learned_page(found, replay, name="a.json", prior="p.csv", date="today")
+    assert "all histories of smokes" in page
     assert found.tree()["assumed"] == found.assumed
 
 

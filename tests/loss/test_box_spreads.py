@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from fractions import Fraction
 from unittest import mock
 
 import numpy as np
@@ -13,9 +14,10 @@ import expost as xp
 from expost.loss import box_spreads
 from expost.loss.box_spreads import all_compared
 from expost.loss.on_box import BoxLogLikelihood
+from expost.numbers import Nats
 from expost.solver.effort import WORK, Allowance
 from expost.solver.spread import BoxSpread
-from expost.solver.work import of_node
+from expost.solver.work import of_node, of_root, of_set_up
 from support.boxes import complaints, some_case
 
 
@@ -112,8 +114,17 @@ def test_a_search_that_goes_on_does_not_begin_anew() -> None:
     assert in_stages.enclosure.upper <= at_once.enclosure.upper + 0.001
 
 
+def test_a_glance_at_a_budget_that_is_far_away_is_at_all_terms_together() -> None:
+    total = smooth(60)
+    with mock.patch.object(box_spreads, "_start", side_effect=box_spreads._start) as begun:
+        query = xp.logistic([0.1] * 9, epsilon="0.1")
+        worst = total.worst_after(query, 1, Nats(Fraction(3, 2)), xp.Effort())
+    assert worst.within(Nats(Fraction(3, 2)))
+    assert begun.call_count == 3  # as it is, and after each response; no groups
+
+
 def test_all_searches_of_a_decision_share_some_nodes_unless_a_limit_is_given() -> None:
-    assert xp.Effort().deciding().limit(10, 1.0) == 1_210
+    assert xp.Effort().deciding().limit(10, 1.0) == 410
     assert xp.Effort(nodes=7).deciding().limit(0, 1.0) == 7
     assert xp.Effort().within(5).deciding().limit(0, 1.0) == 5
 
@@ -129,6 +140,22 @@ def test_all_that_a_call_does_shares_some_work_unless_a_limit_is_given() -> None
     assert bounded.limit(3, 1.0) == 3
     total = smooth(60)
     assert total.loss(bounded).upper == total.spent.upper
+
+
+def test_where_no_work_is_left_a_large_search_for_two_points_is_not_begun() -> None:
+    wide = xp.Box([(-1, 1)] * 300)
+    total = BoxLogLikelihood.flat(wide).add(xp.logistic([1] * 300, epsilon=1), 0)
+    assert total.most_apart(xp.Effort().bounded()) is not None
+    assert total.most_apart(replace(xp.Effort(), work=Allowance(0))) is None
+
+
+def test_the_first_node_of_a_search_is_counted_as_several() -> None:
+    for terms in (10, 10_000):
+        assert of_root(terms, 2) == 3 * of_node(terms, 2)
+    problem = smooth(60)
+    begun = BoxSpread(problem.terms, problem.domain)
+    roots = 2 * of_root(60, len(problem.domain.columns))
+    assert begun.set_up == of_set_up(60, len(problem.domain.columns)) + roots
 
 
 def test_two_threads_find_the_same_where_the_work_is_used_up() -> None:

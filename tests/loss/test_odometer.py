@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -104,3 +105,27 @@ def test_the_loss_after_so_many_exchanges_is_that_of_the_prefix(
     assert [steps[-1].loss_after(count) for count in range(5)] == [step.loss for step in steps]
     assert list(steps[-1].history) == [step.loss for step in steps]
     assert steps[-1].loss_after(0) == xp.numbers.Enclosure(0, 0)
+
+
+@given(transcripts())
+def test_a_prefix_is_the_odometer_of_the_first_exchanges(transcript: xp.Transcript) -> None:
+    count = len(transcript) // 2
+    prefix, fresh = xp.Odometer(transcript).prefix(count), xp.Odometer(transcript.first(count))
+    assert prefix.transcript == fresh.transcript
+    assert prefix.history == fresh.history
+    assert prefix.basic_history == fresh.basic_history
+    assert prefix.exact_spent == fresh.exact_spent
+    assert np.array_equal(finite(prefix).values, finite(fresh).values)
+
+
+def test_what_was_before_the_last_exchange_is_not_added_up_again_one_by_one() -> None:
+    query = xp.logistic([1], epsilon="0.1")
+    odometer = xp.Odometer(xp.Transcript(xp.Box([(-1, 1)])))
+    for response in (1, 0, 1):
+        odometer = odometer.add(query, response)
+    with mock.patch.object(xp.Odometer, "_absorb", side_effect=AssertionError):
+        before, last = odometer.without_last()
+    assert last == query
+    assert len(before) == 2
+    assert before.loss.upper < 0.01 < odometer.loss.upper
+    assert before.spent == odometer.basic_history[2]

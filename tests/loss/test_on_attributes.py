@@ -7,7 +7,9 @@ import random
 import pytest
 
 import expost as xp
+from expost.loss import exponents
 from expost.loss.component import Marginals
+from expost.loss.exponents import Products
 from expost.loss.moves import Counted
 from expost.loss.on_attributes import AttributesLogLikelihood
 from expost.queries import Query
@@ -42,6 +44,20 @@ def test_one_marginal_in_place_of_two_is_noticed(monkeypatch: pytest.MonkeyPatch
 def test_changes_that_are_not_limited_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counted, "apply", lambda move, sums: sums)  # as if nothing changed
     assert caught()
+
+
+def test_what_doubles_cannot_tell_apart_and_is_not_compared_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Products, "best", lambda products, numbers, sign: min(numbers))
+    assert caught()
+
+
+def test_exponents_that_do_not_fit_into_one_integer_are_compared_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exponents, "_WORD", 4)
+    assert not caught()
 
 
 GUARDS: tuple[xp.filters.Filter, ...] = (

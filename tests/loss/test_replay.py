@@ -269,3 +269,23 @@ def test_what_fits_can_be_asked_where_sums_alone_would_say_so(
         )
     decision = kind("0.05").decide(xp.Odometer(xp.Transcript(domain)), noisy)
     assert (decision.accepted, decision.largest_epsilon) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("guard", "first_refused"),
+    [(xp.BasicFilter(epsilon=2), 3), (xp.SimplifiedFilter(epsilon=2), None), (None, 4)],
+)
+def test_another_filter_decides_on_the_same_exchanges(
+    guard: Filter | None, first_refused: int | None
+) -> None:
+    query = xp.randomized_response(epsilon=1)
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BasicFilter(epsilon=3))
+    for response in ("yes", "no", "yes", "no"):
+        transcript = transcript.add(query, response)
+    found = xp.replay(transcript, filter=guard)
+    assert found.first_refused == first_refused
+    assert found.kept is (first_refused is None)
+    assert found.guard == (guard or transcript.filter)
+    assert found.odometer.transcript == transcript  # which still names its own
+    with pytest.raises(xp.InvalidInput, match="filter: must be a filter"):
+        xp.replay(transcript, filter="basic")  # type: ignore[arg-type]

@@ -144,6 +144,11 @@ def test_the_two_weights_stay_just_below_epsilon(epsilon: Fraction) -> None:
     assert bits == 40 + max(0, math.ceil(mpmath.log(1 / mpmath.mpf(epsilon), 2)))
 
 
+@given(st.fractions(min_value=Fraction(1, 1000), max_value=20), st.integers(1, 10**4))
+def test_the_two_weights_of_a_step_are_those_of_its_share(epsilon: Fraction, steps: int) -> None:
+    assert two_weights(epsilon, steps) == two_weights(epsilon / steps)
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -9,12 +9,14 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import expost as xp
+import expost.proof.verify as checker
 from expost.filters import FILTERS
 from expost.numbers import double_above
 from expost.proof.verify import (
@@ -311,7 +313,7 @@ def on_side(ends: tuple[float, float], query: xp.queries.Query) -> xp.Transcript
         on_side((0, 1e-200), xp.probit([1e200], epsilon=1)),
         on_side((0, 1), xp.linear([1e-300], epsilon=1)),
         on_side((-1.7e308, 1.7e308), xp.logistic([1e-308], epsilon=1)),
-        on_side((0, 1e-200), xp.duchi([1e200], range=(0, 1), epsilon=1)),
+        on_side((0, 1e-200), xp.queries.duchi([1e200], range=(0, 1), epsilon=1)),
     ],
 )
 def test_numbers_at_the_ends_of_doubles_have_certificates(transcript: xp.Transcript) -> None:
@@ -659,7 +661,7 @@ FAMILIES: dict[str, tuple[xp.FiniteSet, xp.queries.Query]] = {
     "linear": (xp.FiniteSet([1, 2, 4]), xp.linear({"value": 2}, epsilon="0.7")),
     "logistic": (xp.FiniteSet([1, 2, 4]), xp.logistic({"value": -1}, intercept=2, epsilon="0.7")),
     "probit": (xp.FiniteSet([1, 2, 4]), xp.probit({"value": -1}, intercept=2, epsilon="0.7")),
-    "duchi": (xp.FiniteSet([1, 2, 4]), xp.duchi({"value": 1}, range=(0, 3), epsilon="0.7")),
+    "duchi": (xp.FiniteSet([1, 2, 4]), xp.queries.duchi({"value": 1}, range=(0, 3), epsilon="0.7")),
     "laplace": (POINTS, xp.laplace({"b": 1, "a": 0.1}, range=(0, 4), grid=0.5, epsilon="0.7")),
     "piecewise": (
         POINTS,
@@ -686,3 +688,25 @@ def test_every_family_is_worked_out_again_by_the_checker(name: str) -> None:
         proof = xp.proof.certificate(transcript)
         assert checked(transcript, proof).loss >= Decimal(loss.lower)
         assert float(proof.loss) == pytest.approx(loss.upper, abs=1e-10)
+
+
+def test_a_session_and_an_odometer_are_proved_as_their_transcript() -> None:
+    session = xp.Session(xp.FiniteSet(["no", "yes"]), "no", filter=xp.BayesianFilter(epsilon=2))
+    session.ask(xp.randomized_response(epsilon=1))
+    proofs = [
+        xp.proof.certificate(asked).encode()
+        for asked in (session.transcript, session, xp.Odometer(session.transcript))
+    ]
+    assert len(set(proofs)) == 1
+    with pytest.raises(xp.InvalidInput, match="must be a transcript, a session or an odometer"):
+        xp.proof.certificate("transcript.json")
+
+
+def test_a_response_is_worked_out_once_however_often_its_proof_is_checked() -> None:
+    transcript = xp.Transcript(xp.Box([(-1, 1)] * 2), xp.BayesianFilter(epsilon="0.3"))
+    for i in range(8):
+        transcript = transcript.add(xp.logistic([1, i % 4], epsilon="0.1"), i % 2)
+    with mock.patch.object(checker, "read_term", side_effect=checker.read_term) as read_term:
+        proof = xp.proof.certificate(transcript)
+    assert read_term.call_count == 4
+    assert checked(transcript, proof).loss <= proof.loss

@@ -392,6 +392,6 @@ def test_commands_certify_and_verify_with_the_exit_codes_of_other_domains(
     assert (code, err.startswith("expost: the proof fails at loss")) == (1, True)
     small = xp.Transcript(transcript.domain, xp.BasicFilter(epsilon="0.5"))
     small = small.add(*((e := transcript.exchanges[0]).query, e.response))
-    small.save(file)
+    small.save(file, overwrite=True)
     assert run("certify", file, "-o", proof)[0] == 0
     assert run("verify", file, proof)[0] == 3

@@ -9,7 +9,7 @@ import pytest
 
 import expost as xp
 from expost.answers import queries_from_json
-from expost.audit import save_queries
+from expost.audits import save_queries
 from expost.queries import Linear, Query, RandomizedResponse, load_query
 
 PERSON = xp.Box(age=(10, 100), region=xp.categories("north", "south"))

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import expost as xp
+from expost.filters import Filter
+from expost.numbers import Nats, scaled_exp
 from expost.proof.verify import Failed, verify
-from expost.queries import FAMILIES, FiniteLikelihood, Query, RandomizedResponse, register
+from expost.queries import (
+    FAMILIES,
+    BoxLikelihood,
+    FiniteLikelihood,
+    Linear,
+    Query,
+    RandomizedResponse,
+    register,
+)
+from expost.queries.tables.columns import Columns
 from expost.report.words import query_in_words
 
 DOMAIN = xp.FiniteSet(["a", "b", "c"])
@@ -85,3 +98,73 @@ def test_the_checker_does_not_know_them() -> None:
     proof = '{"version": 1, "responses": ["a"], "loss": "1"}'
     with pytest.raises(Failed, match=r"exchanges\.0: unknown kind"):
         verify(asked.to_json(), proof)
+
+
+class FromColumns(Bare):
+    """Whatever columns of weights it is given, with an epsilon of 1."""
+
+    def __init__(self, *columns: list[int]) -> None:
+        self.columns = columns
+
+    def on_set(self, domain: xp.FiniteSet) -> FiniteLikelihood:
+        columns = [np.array(c, dtype=np.int64) for c in self.columns]
+        return Columns(domain, range(len(columns)), columns)
+
+
+GUARDS = [
+    xp.BasicFilter(epsilon=10),
+    xp.SimplifiedFilter(epsilon=10),
+    xp.BayesianFilter(epsilon=10),
+    xp.filters.CompositionFilter(10, "1e-6", xp.filters.Renyi(5)),
+]
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=str)
+def test_a_family_that_names_less_than_its_weights_have_is_refused(guard: Filter) -> None:
+    asked = xp.Odometer(xp.Transcript(DOMAIN))
+    # log(3/1) is 1.0986…, and log(2/1) is 0.69…
+    with pytest.raises(xp.InvalidInput, match=r"epsilon: .* names 1, but .* up to 1\.09861;"):
+        guard.decide(asked, FromColumns([3, 1, 2], [1, 3, 2]))
+    assert guard.decide(asked, FromColumns([2, 1, 1], [1, 2, 2])).accepted
+
+
+def test_the_epsilon_of_a_family_is_compared_exactly() -> None:
+    light = 2**48
+    heavy = scaled_exp(Fraction(1), 48)
+    kept = FromColumns([heavy, light, light], [light, heavy, heavy])
+    assert kept.on(DOMAIN).epsilon < Nats(Fraction(1))
+    heavy += 1
+    broken = FromColumns([heavy, light, light], [light, heavy, heavy])
+    with pytest.raises(xp.InvalidInput, match=r"up to 1\.000000000000"):
+        broken.on(DOMAIN)
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ([[3, 2, 2], [2, 2, 3]], "add up to 4 for one value and to 5 for another"),
+        # Both totals are 2^63, which int64 would take for the same negative number.
+        ([[2**62, 0, 1], [2**62, 1, 1]], f"add up to 1 for one value and to {2**63}"),
+        ([[0, 0, 0], [0, 0, 0]], "add up to 0 for one value"),
+        ([[3, -1, 2], [1, 5, 2]], "a weight is negative"),
+        ([[3, 2], [2, 3]], "of 2 responses on 3 values needs a column"),
+        ([], "of 0 responses on 3 values needs a column"),
+    ],
+)
+def test_columns_are_the_weights_of_a_likelihood(columns: list[list[int]], reason: str) -> None:
+    with pytest.raises(xp.InvalidInput, match=reason):
+        FromColumns(*columns).on(DOMAIN)
+
+
+def test_a_family_on_a_box_that_names_less_than_it_has_is_refused() -> None:
+    class Louder(Linear):
+        kind: ClassVar[str] = "louder"
+
+        def on_box(self, domain: xp.Box) -> BoxLikelihood:
+            return self.with_epsilon(3 * self.epsilon).on(domain)
+
+    square = xp.Box([(-1, 1), (-1, 1)])
+    query = xp.linear([1, 1], range=(-2, 2), epsilon="0.5")
+    louder = Louder(**{f.name: getattr(query, f.name) for f in fields(query)})
+    with pytest.raises(xp.InvalidInput, match=r"louder names 0\.5, but .* up to 1\.5"):
+        louder.on(square)

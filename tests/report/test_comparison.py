@@ -30,7 +30,7 @@ def asked(*epsilons: str, guard: xp.filters.Filter | None = None) -> xp.Transcri
 
 def rule_of(comparison: xp.report.Comparison, name: str) -> xp.filters.Rule:
     guard = comparison.standings[name].guard
-    assert isinstance(guard, xp.CompositionFilter)
+    assert isinstance(guard, xp.filters.CompositionFilter)
     return guard.rule
 
 
@@ -260,7 +260,7 @@ def test_an_empty_transcript_has_no_last_query() -> None:
 
 
 @pytest.mark.parametrize(
-    "guard", [xp.BasicFilter(1), xp.CompositionFilter(1, "1e-6", xp.filters.Sums())]
+    "guard", [xp.BasicFilter(1), xp.filters.CompositionFilter(1, "1e-6", xp.filters.Sums())]
 )
 def test_a_sum_of_epsilons_is_said_without_dust(guard: xp.filters.Filter) -> None:
     nine, ten = (xp.Odometer(asked(*["0.1"] * count)) for count in (9, 10))
@@ -269,3 +269,40 @@ def test_a_sum_of_epsilons_is_said_without_dust(guard: xp.filters.Filter) -> Non
     assert decision.loss_at_worst == xp.numbers.Enclosure(1.0, 1.0)
     assert ten.spent == guard.loss(ten) == xp.numbers.Enclosure(1.0, 1.0)
     assert guard.remaining(ten) == 0.0
+
+
+def test_an_order_is_for_small_queries_where_sums_accept_as_many_anyway() -> None:
+    """With 16 of 1/4 on a budget of 4 every order accepts 16, and which is best is by accident."""
+
+    def accepted(order: Fraction, epsilon: str) -> int:
+        guard = xp.filters.CompositionFilter(4, MILLIONTH, xp.filters.Renyi(order))
+        query = xp.randomized_response(epsilon=epsilon)
+        return guard.more(xp.Odometer(xp.Transcript(PAIR)), query).count
+
+    chosen, by_accident = xp.filters.Renyi.for_plan(4, MILLIONTH, "0.25").order, Fraction("97.19")
+    assert accepted(chosen, "0.25") == accepted(by_accident, "0.25") == 16
+    small = [accepted(order, "0.01") for order in (by_accident, chosen - 1, chosen, chosen + 1)]
+    assert small[2] == max(small) > 6 * small[0]
+    # Where an order accepts more than sums do, it is the best.
+    best = xp.filters.Renyi.for_plan(4, MILLIONTH, "0.1").order
+    assert best != chosen
+    assert accepted(best, "0.1") >= accepted(chosen, "0.1") > 40
+
+
+def test_parameters_are_shown_wherever_a_comparison_is() -> None:
+    found = xp.report.compare(asked("0.1", "0.2"), epsilon=5, delta="1e-6")
+    order = f"order {float(rule_of(found, 'renyi').order):.6g}"  # type: ignore[attr-defined]
+    assert found.columns()["parameters"][2:4] == ["delta' 1e-06", order]
+    assert order in repr(found)
+    assert order in found._repr_html_()
+    assert "lambdas from" in repr(found)
+    assert found.beyond == ""
+    assert "note" not in repr(found)
+
+
+def test_rules_that_are_made_for_a_budget_say_so_beyond_it() -> None:
+    found = xp.report.compare(asked(*["0.25"] * 107), epsilon=4)
+    said = "above the budget renyi and mixture say little of how good the rule is"
+    assert found.beyond.startswith(said)
+    assert f"note: {said}" in repr(found)
+    assert epsilon_of(found, "renyi") < 20  # 26.195 at the order that is best for 16 of them

@@ -13,8 +13,11 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 
 import expost as xp
-from expost.report.figures import BASIC, REALIZED
+from expost.report.palette import BASIC, REALIZED
 from support.hiding import run_without
+
+# So few subjects are fine for a picture.
+pytestmark = pytest.mark.filterwarnings("ignore:.* at an end of what is possible")
 
 mpl.use("Agg")
 
@@ -31,7 +34,7 @@ def _asked() -> xp.Session:
     return session
 
 
-def _losses() -> xp.audit.Losses:
+def _losses() -> xp.audits.Losses:
     given = np.random.default_rng(1).choice(DOMAIN.values, 400)
     table = {"subject": np.repeat(np.arange(100), 4), "query": ["q"] * 400, "response": given}
     return xp.realized_losses(xp.Answers(DOMAIN, {"q": QUERY}, table))
@@ -41,6 +44,14 @@ def _frequencies(size: int) -> xp.estimation.Frequencies:
     domain = xp.FiniteSet([f"a value with quite a long name, number {i}" for i in range(size)])
     pairs = [(xp.randomized_response(epsilon=3), value) for value in domain.values]
     return xp.estimation.estimate_frequencies(pairs, domain=domain)
+
+
+def _together() -> xp.estimation.Distribution:
+    person = xp.Attributes(smokes=["no", "yes"], region=["north", "south"])
+    query = QUERY.about("smokes", "region")
+    table = {"subject": [1, 2], "query": ["q"] * 2, "response": [["no", "north"], ["yes", "north"]]}
+    answers = xp.Answers(person, {"q": query}, table).about("smokes", "region")
+    return xp.estimation.estimate_distribution(answers)
 
 
 SESSION = _asked()
@@ -53,8 +64,10 @@ THINGS: dict[str, Callable[[], Any]] = {
     "mean": lambda: xp.estimation.estimate_mean([0, 1, 1, 1], BIT, domain=DOMAIN),
     "three": lambda: _frequencies(3),
     "two hundred": lambda: _frequencies(200),
+    "together": lambda: _together().intervals(repetitions=50),
     "distribution": lambda: xp.estimation.estimate_distribution(BITS, domain=DOMAIN),
     "comparison": lambda: xp.report.compare(SESSION),
+    "rules": lambda: xp.Transcript(DOMAIN, xp.ApproximateFilter(3, "1e-6")).add(QUERY, "often"),
 }
 
 
@@ -130,11 +143,11 @@ def test_what_the_responses_do_not_determine_is_hollow() -> None:
 
 
 def test_an_estimate_that_can_be_biased_says_so() -> None:
-    table = {"subject": [1, 2], "query": ["b", "b"], "response": [0, 1]}
+    table = {"subject": [1, 2, 2], "query": ["b"] * 3, "response": [0, 1, 1]}
     answers = xp.Answers(DOMAIN, {"b": BIT}, table, filter=xp.BayesianFilter(3))
     with pytest.warns(UserWarning, match="biased"):
         axes = xp.plot(xp.estimation.estimate_mean(answers, "b"))
-    assert axes.get_xlabel().endswith("2 responses of 2 subjects\ncan be biased")
+    assert axes.get_xlabel().endswith("3 responses of 2 subjects\ncan be biased")
 
 
 def test_a_comparison_has_a_bar_for_each_accounting_and_its_numbers_beside_it() -> None:
@@ -143,6 +156,25 @@ def test_a_comparison_has_a_bar_for_each_accounting_and_its_numbers_beside_it() 
     assert len(axes.patches) == len(axes.texts) == len(found.standings)
     count = found.standings["bayesian"].more.count
     assert axes.texts[-1].get_text().endswith(f"; accepts {count} more")
+
+
+def test_a_comparison_names_its_delta_and_the_parameters_of_rules() -> None:
+    axes = xp.plot(xp.report.compare(SESSION, delta="1e-5"))
+    assert "epsilon at delta 1e-05" in [text.get_text() for text in labels(axes)]
+    order = xp.filters.Renyi.for_plan(3, "1e-5", "0.5").order
+    assert f"renyi (order {float(order):.6g})" in [t.get_text() for t in axes.get_yticklabels()]
+
+
+def test_an_odometer_is_drawn_beside_composition_rules_if_there_is_a_delta() -> None:
+    def names(thing: object, delta: str | None = None) -> list[str]:
+        return [text.get_text().split(":")[0] for text in labels(xp.plot(thing, delta=delta))]
+
+    plain, rules = names(SESSION), names(SESSION, "1e-6")
+    assert set(rules) - set(plain) >= {"Whitehouse", "Rényi", "mixture"}
+    guarded = xp.Transcript(DOMAIN, xp.ApproximateFilter(3, "1e-6")).add(QUERY, "often")
+    assert {"Whitehouse", "Rényi", "mixture"} <= set(names(guarded))
+    with pytest.raises(xp.InvalidInput, match="delta: is for a transcript, a session or"):
+        xp.plot(xp.report.compare(SESSION), delta="1e-6")
 
 
 def test_an_infinite_loss_is_no_bar_and_said_beside_it() -> None:
@@ -183,3 +215,27 @@ except xp.InvalidInput as error:
 """
     done = run_without(["matplotlib"], program)
     assert done.stdout.strip() == "a picture needs the extra: pip install 'expost[plot]'"
+
+
+def test_values_of_several_attributes_are_labelled_without_their_names() -> None:
+    found = _together()
+    for thing in (found, found.intervals(repetitions=50)):
+        texts = [tick.get_text() for tick in xp.plot(thing).get_yticklabels()]
+        assert texts == ["no, north", "no, south", "yes, north", "yes, south"]
+
+
+def test_a_command_draws_what_plot_draws() -> None:
+    from expost.report.estimate_figure import estimate_figure
+    from expost.report.estimates import distribution
+
+    found = _together()
+    table = {"subject": [1, 2], "query": ["q"] * 2, "response": ["no", "yes"]}
+    answers = xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": QUERY}, table)
+    (drawn,) = estimate_figure(distribution(answers, repetitions=200)).axes
+    axes = xp.plot(xp.estimation.estimate_distribution(answers))
+    assert drawn.get_xlabel() == axes.get_xlabel()
+    assert [tick.get_text() for tick in drawn.get_yticklabels()] == ["no", "yes"]
+    for one, other in zip(drawn.lines, axes.lines, strict=True):
+        assert one.get_color() == other.get_color()
+        assert list(np.asarray(one.get_xdata())) == list(np.asarray(other.get_xdata()))
+    assert found.subjects == 2

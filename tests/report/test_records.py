@@ -49,8 +49,8 @@ def test_an_explanation_names_attributes_and_steps() -> None:
     assert "the value itself, about region and smokes at step 3, at epsilon 0.5" in text[4]
     assert "region=n, smokes=yes" in text[4]
     assert text[-1] == (
-        "Most apart now: the responses are 2.718 times as likely for smokes=yes at steps 3 to 4 "
-        "as for smokes=no at steps 3 to 4, all else alike."
+        "The responses are 2.718 times as likely for smokes=yes at steps 3 to 4 "
+        "as for smokes=no at steps 3 to 4, all else alike; no two values are further apart."
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expost.report.scale import drawing, percent
+from expost.report.scale import percent, scale
 
 SHARES = st.floats(0, 1)
 
@@ -32,21 +32,19 @@ def test_only_what_is_certain_is_said_to_be(share: float) -> None:
 
 
 @given(SHARES, st.none() | SHARES, SHARES, SHARES)
-def test_a_drawing_is_well_formed_and_needs_nothing_from_outside(
+def test_marks_are_where_the_shares_are(
     before: float, after: float | None, lower: float, upper: float
 ) -> None:
     lower, upper = sorted((lower, upper))
-    svg = drawing(before, after, lower, upper, title='a < b & "c"')
-    root = ElementTree.fromstring(svg)
-    assert [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")][-1] == (
-        'a < b & "c"'
-    )
-    assert "href" not in svg
-    assert "url(" not in svg
-    circles = list(root.iter("{http://www.w3.org/2000/svg}circle"))
-    assert len(circles) == (1 if after is None else 2)
-    assert all(40 <= float(circle.attrib["cx"]) <= 680 for circle in circles)
-    assert f"before: {percent(before)}" in svg
+    chart = scale(before, after, lower, upper)
+    root = ElementTree.fromstring(f"<svg>{chart.plot()}</svg>")
+    places = [float(each.attrib["cx"].rstrip("%")) for each in root.iter("circle")]
+    shares = [before] if after is None else [before, after]
+    assert places == pytest.approx([100 * share for share in shares], abs=1e-3)
+    (allowed,) = root.iter("rect")
+    left, width = (float(allowed.attrib[name].rstrip("%")) for name in ("x", "width"))
+    assert (left, left + width) == pytest.approx((100 * lower, 100 * upper), abs=1e-3)
+    assert f"before: {percent(before)}" in [label for _, label in chart.legend]
 
 
 def test_the_scales_in_the_docs_are_what_their_script_draws() -> None:

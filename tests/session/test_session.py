@@ -141,7 +141,8 @@ def _mentions(error: BaseException, secret: str) -> bool:
     )
     # The frames of this test hold the secret themselves; ours must not.
     ours = shown.split("src/expost", 1)[-1] if "src/expost" in shown else ""
-    return secret in ours or secret in str(error)
+    # The domain is public, and lists all values.
+    return secret in ours.replace(repr(DOMAIN), "") or secret in str(error)
 
 
 def test_the_secret_is_not_in_reprs_errors_or_tracebacks() -> None:
@@ -336,7 +337,7 @@ def test_a_secret_is_neither_copied_nor_pickled() -> None:
     [
         (xp.ApproximateFilter(epsilon=1, delta="1e-6"), "budget 1 at delta 1e-06."),
         (
-            xp.CompositionFilter(ratio=3, delta="0.001", rule=xp.filters.Rogers()),
+            xp.filters.CompositionFilter(ratio=3, delta="0.001", rule=xp.filters.Rogers()),
             "budget 1.098612289, which is ln(3) at delta 0.001.",
         ),
         (xp.BayesianFilter(ratio=3), "budget 1.098612289, which is ln(3)."),

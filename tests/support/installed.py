@@ -55,7 +55,7 @@ def frames() -> None:
     losses = xp.realized_losses(xp.Answers(domain, {"q": query}, table))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "losses.parquet"
-        xp.audit.save_losses(losses, file)
+        xp.audits.save_losses(losses, file)
         assert polars.read_parquet(file)["subject"].to_list() == ["a", "b"]
 
 
@@ -63,7 +63,7 @@ def plot() -> None:
     """A picture of an odometer."""
     from click.testing import CliRunner
 
-    from expost.cli.main import group
+    from expost.cli.commands import group
 
     transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
     with tempfile.TemporaryDirectory() as folder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import expost as xp
 from expost.filters.approximate import ApproximateFilter
 from expost.filters.by_rule import CompositionFilter
 from expost.filters.filter import Filter
-from expost.filters.rules import Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
+from expost.filters.rules import Declared, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.loss.odometer import Odometer
 from expost.queries import Query
 from support.games import Accepts, Channel, Game, History, exponential
@@ -177,12 +178,26 @@ def some_mixture(generator: random.Random, reserve: Fraction) -> Rule:
     return Mixture(lambdas, [share, *rest], delta_prime=reserve)
 
 
+def just_above(odds: Fraction) -> Fraction:
+    """A decimal that is hardly above the logarithm of some odds."""
+    return F(math.ceil(math.log(odds) * 10**9) + 1, 10**9)
+
+
+def some_declared(generator: random.Random, reserve: Fraction) -> Rule:
+    """Places for queries of the sizes in random plays, which may be too few or too small."""
+    plan = {just_above(generator.choice([F(4), F(6), F(8), F(12)])): 1}
+    if generator.random() < 0.5:
+        plan[just_above(generator.choice([F(6, 5), F(3, 2), F(2)]))] = generator.choice([1, 2, 3])
+    return Declared(plan, delta_prime=reserve)
+
+
 RULES: dict[str, RuleOf] = {
     "sums": lambda _, reserve: Sums(),
     "rogers": lambda _, reserve: Rogers(),
     "whitehouse": lambda _, reserve: Whitehouse(reserve),
     "renyi": some_renyi,
     "mixture": some_mixture,
+    "declared": some_declared,
 }
 
 

@@ -87,7 +87,7 @@ class Places:
 def some_query(generator: random.Random, size: int, numbers: bool) -> Query:
     """A query of some family, for a part with so many combinations."""
     epsilon = generator.choice(["0.5", "1", "0.25", "1/3", "0.7"])
-    kind = generator.randrange(9)
+    kind = generator.randrange(10)
     if kind == 1:
         return xp.unary_encoding(epsilon=epsilon)
     if kind == 2 and size > 2:
@@ -109,6 +109,9 @@ def some_query(generator: random.Random, size: int, numbers: bool) -> Query:
         return xp.exponential_mechanism(utility, sensitivity=2, epsilon=epsilon)
     if kind == 8 and numbers:
         return xp.geometric(range=(0, 3), sensitivity=3, epsilon=epsilon)
+    if kind == 9:  # what doubles cannot tell apart, and exact numbers can
+        shares = [generator.randint(1, 2) + generator.randint(-1, 1) * TINY for _ in range(size)]
+        return xp.channel([[share / 4, 1 - share / 4] for share in shares])
     return xp.randomized_response(epsilon=epsilon)
 
 

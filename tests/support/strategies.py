@@ -43,6 +43,7 @@ def queries(size: int, responses: int = 32) -> st.SearchStrategy[Query]:
     epsilons = st.sampled_from(EPSILONS)
     families: list[st.SearchStrategy[Query]] = [
         exact_rows(size).map(xp.channel),
+        of_classes(size),
         st.builds(lambda s, e: xp.perturbation(s, range=(-1, 2), epsilon=e), scores, epsilons),
         noisy_integers(size, min(5, responses), epsilons),
         useful(size, epsilons),
@@ -70,6 +71,16 @@ def queries(size: int, responses: int = 32) -> st.SearchStrategy[Query]:
             )
         )
     return st.one_of(families)
+
+
+def of_classes(size: int) -> st.SearchStrategy[Query]:
+    """A channel over two classes of values."""
+    others = st.lists(st.integers(0, 1), min_size=max(0, size - 2), max_size=max(0, size - 2))
+    return st.builds(
+        lambda rows, more: xp.channel(rows, of=[*range(min(size, 2)), *more]),
+        exact_rows(min(size, 2)),
+        others,
+    )
 
 
 Epsilons = st.SearchStrategy[Fraction]

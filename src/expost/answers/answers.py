@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers.columns import Codes, columns_of, distinct, read_each
-from expost.answers.responses import response_position
-from expost.domains import Domain, Part, domain_from_json, records, some
+from expost.answers.part import part_of
+from expost.answers.responses import check_spelled, response_position
+from expost.answers.shown import answers_card
+from expost.cards import count
+from expost.domains import Domain, some
 from expost.errors import InvalidInput, at, expect, meant
-from expost.files.canonical import json_text, readable
-from expost.files.reading import items, members, parse
+from expost.files.reading import items
 from expost.filters import Filter
-from expost.queries import Likelihood, Query, check_query, query_from_json
-from expost.queries.about import read_about
-from expost.transcript import VERSION, Transcript, check_version
+from expost.queries import Likelihood, Query, check_query
+from expost.transcript import Transcript
 
-__all__ = ["Answers", "Subject", "no_such_query", "queries_from_json", "queries_to_json"]
+__all__ = ["Answers", "Subject", "likelihoods_of", "no_such_query"]
 
 Subject = int | str
 """The name of a subject: a text or an integer, as in the table."""
@@ -83,6 +84,8 @@ class Answers:
     """What decided which queries were answered, as far as is known."""
     refused: frozenset[tuple[Subject, str]] | None
     """Who was refused which query, where that is known; they need not have answered anything."""
+    _everybody: bool
+    """Whether nobody of the study is missing here."""
 
     def __init__(
         self,
@@ -100,7 +103,7 @@ class Answers:
             expect(complete, bool, "True or False")
         with at("filter"):
             expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
-        likelihoods = _likelihoods(domain, queries)
+        likelihoods = likelihoods_of(domain, queries)
         subject_column, query_column, response_column = columns_of(table)
         of_row, subjects = read_each(subject_column, _subject, "subject")
         asked, keys = read_each(query_column, partial(_key, likelihoods=likelihoods), "query")
@@ -108,7 +111,7 @@ class Answers:
 
         def response_of(pair: int) -> tuple[str, int]:
             key, response = keys[pair // len(responses)], responses[pair % len(responses)]
-            return key, response_position(likelihoods[key], response)
+            return key, response_position(likelihoods[key], response, f"query {key!r}")
 
         codes, given = read_each(asked * len(responses) + answered, response_of, "response")
         rank = {key: place for place, key in enumerate(likelihoods)}
@@ -142,6 +145,7 @@ class Answers:
         complete: bool,
         filter: Filter | None = None,
         refused: frozenset[tuple[Subject, str]] | None = None,
+        everybody: bool | None = None,
     ) -> None:
         for array in (codes, starts):
             array.setflags(write=False)
@@ -154,6 +158,7 @@ class Answers:
         object.__setattr__(self, "complete", complete)
         object.__setattr__(self, "filter", filter)
         object.__setattr__(self, "refused", refused)
+        object.__setattr__(self, "_everybody", complete if everybody is None else everybody)
 
     @classmethod
     def of_pairs(cls, domain: Domain, pairs: Any) -> Answers:
@@ -161,6 +166,7 @@ class Answers:
         checked = _pairs(pairs)
         with at("domain"):
             expect(domain, Domain, "a FiniteSet, Attributes or a Box, for pairs do not say")
+        check_spelled(domain, checked)
         # By identity: comparing thousands of queries with seeds of their own would take long.
         queries = {id(query): query for query, _ in checked}
         keys = {identity: str(number) for number, identity in enumerate(queries)}
@@ -188,7 +194,7 @@ class Answers:
         >>> query, values = xp.randomized_response(epsilon=1), xp.FiniteSet(["no", "yes"])
         >>> ann, bob = xp.Transcript(values).add(query, "no"), xp.Transcript(values)
         >>> Answers.of_transcripts({"ann": ann, "bob": bob})
-        Answers(1 subjects, 1 responses)
+        Answers(1 subject, 1 response)
         """
         asked = {name: each for name, each in transcripts.items() if len(each)}
         if not asked:
@@ -199,7 +205,7 @@ class Answers:
                 raise InvalidInput("has another domain than those before it", name)
         named = dict(queries or {})
         if named:
-            _likelihoods(domain, named)
+            likelihoods_of(domain, named)
         ids = {query.content_id: key for key, query in named.items()}
         pairs: list[tuple[str, int]] = []
         for transcript in asked.values():
@@ -217,16 +223,40 @@ class Answers:
         answers._set(domain, named, tuple(asked), tuple(given), codes, starts, complete=complete)
         return answers
 
+    @classmethod
+    def of_codes(
+        cls,
+        domain: Domain,
+        queries: Mapping[str, Query],
+        subjects: tuple[Subject, ...],
+        given: Iterable[tuple[str, int]],
+        codes: Codes,
+        starts: Codes,
+        *,
+        filter: Filter | None = None,
+        refused: Iterable[tuple[Subject, str]] = (),
+    ) -> Answers:
+        """Answers from arrays as this class has them, which whoever made them has checked."""
+        if not len(codes):
+            raise InvalidInput("nobody has answered anything")
+        answers = object.__new__(cls)
+        answers._set(
+            domain, queries, subjects, tuple(given), codes, starts,
+            complete=True, filter=filter, refused=frozenset(refused),
+        )  # fmt: skip
+        return answers
+
     def about(self, *names: str, at: int | None = None, planned: bool = False) -> Answers:
         """The answers about some attributes of a record, as answers on the set of their values.
 
         Estimates for one attribute, or for the combinations of several, start from these. Queries
         about some of the named attributes are taken in; ``at`` is the step if one of them changes.
+        On a box it is one coordinate that has categories.
 
         Other answers of the same subjects are left out. That is right if who was asked what did
         not depend on responses: say ``planned=True``. It did not either if everybody was asked the
         same. Otherwise, as under a filter, these answers are incomplete; name all attributes that
-        were asked about.
+        were asked about. Estimates do not mind if all subjects were asked alike about these.
 
         >>> import expost as xp
         >>> person = xp.Attributes(smokes=["no", "yes"], drinks=["no", "yes"])
@@ -236,7 +266,7 @@ class Answers:
         >>> xp.Answers(person, queries, table).about("smokes")
         Answers(2 subjects, 2 responses)
         """
-        part, taken = _part(self, names, at, planned)
+        part, taken = part_of(self.domain, self.queries, self.given, names, at, planned=planned)
         kept = np.array([key in taken for key, _ in self.given])
         rows = kept[self.codes]
         per_subject = np.add.reduceat(rows, self.starts[:-1], dtype=np.intp)
@@ -252,14 +282,30 @@ class Answers:
             tuple(pair for pair, is_in in zip(self.given, kept, strict=True) if is_in),
             (np.cumsum(kept) - 1)[self.codes[rows]],
             np.append(0, np.cumsum(per_subject[asked])),
-            complete=self.complete and (planned or not others or self._asked_alike),
+            complete=self.complete and (planned or not others or self._same_queries),
             filter=self.filter,
             refused=self.refused and frozenset(pair for pair in self.refused if pair[1] in taken),
+            everybody=self._everybody and bool(asked.all()),
         )
         return result
 
+    def evenly(self, query: str | None = None) -> bool:
+        """Whether all were asked alike, so that estimates need not care who was asked what.
+
+        All subjects of the study gave as many responses to each query, and nobody is known to have
+        been refused one; or of ``query`` only, by default of all. Whatever decided that did not
+        look at responses, or hardly ever (docs/theory/estimates.md).
+        """
+        if not self._everybody or self.refused_subjects(query):
+            return False
+        if query is None:
+            return self._same_queries
+        asked = np.array([key == query for key, _ in self.given])
+        times = np.add.reduceat(asked[self.codes], self.starts[:-1], dtype=np.intp)
+        return bool(times[0] > 0 and (times == times[0]).all())
+
     @property
-    def _asked_alike(self) -> bool:
+    def _same_queries(self) -> bool:
         """Whether everybody was asked the same queries, the same number of times each."""
         number = {key: place for place, key in enumerate(self.queries)}
         return len(self.patterns(np.array([number[key] for key, _ in self.given]))[1]) == 1
@@ -268,8 +314,11 @@ class Answers:
         return len(self.subjects)
 
     def __repr__(self) -> str:
-        size = f"{len(self):,} subjects, {len(self.codes):,} responses"
+        size = f"{count(len(self), 'subject')}, {count(len(self.codes), 'response')}"
         return f"Answers({size})" if self.complete else f"Answers({size}, incomplete)"
+
+    def _repr_html_(self) -> str:
+        return answers_card(self)
 
     @property
     def exchanges(self) -> NDArray[np.intp]:
@@ -329,40 +378,8 @@ class Answers:
         return transcript
 
 
-def queries_from_json(document: str) -> tuple[Domain, dict[str, Query]]:
-    """Read a file of queries: a domain, and the queries on it by their ids. Unknown fields fail.
-
-    >>> domain, queries = queries_from_json(
-    ...     '{"version": 1, "domain": {"values": ["no", "yes"]},'
-    ...     ' "queries": {"smokes": {"kind": "randomized_response", "epsilon": "1"}}}'
-    ... )
-    >>> domain, list(queries)
-    (FiniteSet(2 values), ['smokes'])
-    """
-    fields = members(parse(document), required=("version", "domain", "queries"))
-    check_version(fields["version"])
-    with at("domain"):
-        domain = domain_from_json(fields["domain"])
-    queries = {}
-    with at("queries"):
-        for key, value in members(fields["queries"], optional=None).items():
-            with at(key):
-                queries[key] = query_from_json(value)
-    _likelihoods(domain, queries)
-    return domain, queries
-
-
-def queries_to_json(domain: Domain, queries: Mapping[str, Query]) -> str:
-    """The text of such a file; every query must work on the domain."""
-    with at("domain"):
-        expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-    _likelihoods(domain, queries)
-    trees = {key: {"kind": query.kind, **query.tree()} for key, query in queries.items()}
-    whole = {"version": VERSION, "domain": domain.tree(), "queries": trees}
-    return json_text(readable(whole), indent=1) + "\n"
-
-
-def _likelihoods(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Likelihood[Any]]:
+def likelihoods_of(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Likelihood[Any]]:
+    """What each query does on a domain, by its id; an error names the id."""
     with at("queries"):
         expect(queries, Mapping, "queries by their ids")
         if not queries:
@@ -374,28 +391,6 @@ def _likelihoods(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Like
                 check_query(query)
                 result[key] = query.on(domain)
         return result
-
-
-def _part(answers: Answers, about: Any, step: Any, planned: bool) -> tuple[Part, set[str]]:
-    """What the answers about some attributes are about, and which queries are."""
-    domain = records(answers.domain, "only answers on attributes are about some of them", "about")
-    names, step = read_about(about, step)
-    with at("about"):
-        part = domain.part(names)
-    wanted = set(domain.variables(names, step))
-    taken = set()
-    for key in dict.fromkeys(key for key, _ in answers.given):
-        variables = set(answers.queries[key].on(domain).variables)
-        if variables <= wanted:
-            taken.add(key)
-        elif variables & wanted and not planned:
-            more = [name for name, _ in sorted(variables - wanted)]
-            raise InvalidInput(
-                f"is also about {some(more)}; name that too, or say planned=True to leave it out "
-                "if who was asked what did not depend on responses",
-                f"queries.{key}",
-            )
-    return part, taken
 
 
 def _pairs(given: Any) -> list[tuple[Query, Any]]:

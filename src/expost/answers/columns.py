@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, meant
 from expost.files.frames import as_array, column_names
 from expost.files.reading import NumberText, items
+from expost.files.tables import separated
 
 __all__ = ["COLUMNS", "Codes", "columns_of", "distinct", "read_each"]
 
@@ -27,7 +28,9 @@ def columns_of(table: Any) -> list[Any]:
     for name in COLUMNS:
         if names.count(name) != 1:
             problem = "is there twice" if name in names else "is missing"
-            raise InvalidInput(f"column {name!r} {problem}; there are {', '.join(map(str, names))}")
+            known = ", ".join(repr(str(each)) for each in names)
+            hint = separated(names) or meant(name, map(str, names))
+            raise InvalidInput(f"column {name!r} {problem}; there are {known}{hint}")
         with at(name):
             columns.append(_column(table[name]))
     if len({len(column) for column in columns}) > 1:

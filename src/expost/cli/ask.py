@@ -11,7 +11,7 @@ import click
 from expost.cli.decide import read_question
 from expost.cli.options import as_json, next_query, path, searching, transcript_file
 from expost.cli.progress import Line, progress_line
-from expost.cli.secret import open_history, read_value
+from expost.cli.secret import check_name, open_history, read_value
 from expost.cli.show import show_json, show_lines
 from expost.domains import Domain
 from expost.errors import BudgetExceeded, InvalidInput
@@ -68,4 +68,5 @@ def _secret(file: Path | None, domain: Domain, line: Line) -> Any:
         raise InvalidInput(
             "attributes change here: --secret names the file of the history (expost next makes it)"
         )
+    check_name(file, "secret")
     return open_history(file, line)

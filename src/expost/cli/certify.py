@@ -11,20 +11,28 @@ from expost.cli.progress import watched
 from expost.cli.show import show_json, show_lines
 from expost.cli.verify import proved
 from expost.files.regular import check_apart
-from expost.loss.replay import replayed
-from expost.proof.certificates import certified
+from expost.loss.replay import Replay, replayed
+from expost.proof.certificates import Certificate, certified
 from expost.solver import Effort
+from expost.solver.effort import NODES
 from expost.transcript import load_transcript
 
 __all__ = ["command"]
 
-_PROOF = 0.7
-"""What the proof may take of all the work; the rest is for what happened on the way."""
+_MORE = 10
+"""Times the nodes that were not enough: what to try next."""
 
 
 @click.command("certify")
 @transcript_file
-@click.option("--out", "-o", type=path, required=True, metavar="PROOF", help="Where to write it.")
+@click.option(
+    "--out",
+    "-o",
+    type=path,
+    required=True,
+    metavar="PROOF",
+    help="Where to write it; a file that is there is replaced.",
+)
 @searching(threads=False)
 @as_json
 def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
@@ -32,20 +40,28 @@ def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
     check_apart(out, file)
     transcript = load_transcript(file)
     with watched(effort) as (watched_effort, line):
-        proof = certified(
-            transcript,
-            watched_effort.part(_PROOF),
-            lambda leaves: line.stage(f"leaves: {leaves:,}"),
-        )
-        way = replayed(transcript, watched_effort, line.exchanges)
+        # It shares its work with nobody, so that it is the proof that Python gives.
+        proof = certified(transcript, effort, lambda leaves: line.stage(f"leaves: {leaves:,}"))
+        way = replayed(transcript, watched_effort.part(0.5), line.exchanges)
     size = proof.save(out)
     if as_json:
         show_json({**proof.tree(), **way.course(), "bytes": size})
         return
     show_lines(
         [
-            *proved(proof.verdict, way),
+            *proved(proof.verdict, way, _what_may_show_it(proof, way, effort)),
             ("leaves", f"{proof.leaves:,}"),
             ("proof", f"{out}, {size:,} bytes"),
         ]
     )
+
+
+def _what_may_show_it(proof: Certificate, way: Replay, effort: Effort) -> str:
+    """What to try if the proof does not show that the loss is within the budget, and may do so."""
+    within = proof.verdict.shows_end_within_budget
+    if within is not False or way.guard is None or not way.odometer.searched:
+        return ""
+    if way.loss.lower > way.guard.budget.enclosure.upper:
+        return ""
+    more = NODES if effort.nodes is None else _MORE * effort.nodes
+    return f"; --nodes {more} may"

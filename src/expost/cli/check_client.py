@@ -7,17 +7,15 @@ from pathlib import Path
 import click
 
 from expost.cli.options import as_json, path
+from expost.cli.questions import read_query
 from expost.cli.show import show_json, show_lines
 from expost.cli.typed import read_domain
 from expost.clients import ClientCheck, Contradiction, check_client
 from expost.clients.reports import input_columns
 from expost.domains import Domain
 from expost.errors import at
-from expost.files.reading import parse
-from expost.files.regular import read_text
 from expost.files.tables import read_csv
 from expost.numbers import read_confidence
-from expost.queries import query_from_json
 from expost.report.words import shown, value_text
 
 __all__ = ["command"]
@@ -52,9 +50,7 @@ def command(
     level = read_confidence(confidence)
     with at(str(domain), ": "):
         values = read_domain(domain)
-    with at(str(query), ": "):
-        claim = query_from_json(parse(read_text(query)))
-        claim.on(values)
+    claim = read_query(query, values)
     with at(str(pairs), ": "):
         table = read_csv(pairs, (*input_columns(values), "output", "subject"))
         check = check_client(claim, values, table, confidence=level, permanent=permanent)

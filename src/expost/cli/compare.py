@@ -11,10 +11,7 @@ from expost.cli.options import as_json, composition_delta, searching, transcript
 from expost.cli.progress import watched
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
-from expost.filters.by_rule import CompositionFilter
-from expost.filters.filter import Filter
 from expost.filters.repeats import MOST_REPEATS
-from expost.filters.rules import Mixture, Renyi, Whitehouse
 from expost.loss.odometer import Odometer
 from expost.queries import Query
 from expost.report.comparison import ACCOUNTINGS, Comparison, Standing, compare
@@ -58,6 +55,8 @@ def command(
     _show_table(list(_rows(result, last, effort)))
     click.echo("\nmore: how many more of the last query would be accepted, whatever the responses.")
     click.echo(f"The last query: {query_in_words(last, transcript.domain)}.")
+    if result.beyond:
+        click.echo(f"{result.beyond[:1].upper()}{result.beyond[1:]}.")
 
 
 def _rows(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:
@@ -73,7 +72,7 @@ def _rows(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:
 
 
 def _row(standing: Standing, last: Query, effort: Effort) -> Row:
-    more, note = standing.more, _parameters(standing.guard)
+    more, note = standing.more, standing.parameters
     if standing.guard.pure and last.approximate:
         note = "without a delta, the last query is refused"
     elif more.undecided:
@@ -82,19 +81,6 @@ def _row(standing: Standing, last: Query, effort: Effort) -> Row:
         )
     count = f"{more.count:,}" + (" or more" if more.count == MOST_REPEATS else "")
     return standing.name, shown(standing.spent), count, note
-
-
-def _parameters(guard: Filter) -> str:
-    """What a rule had to fix in advance, for people."""
-    rule = guard.rule if isinstance(guard, CompositionFilter) else None
-    words = []
-    if isinstance(rule, Renyi):
-        words.append(f"order {float(rule.order):.6g}")
-    if isinstance(rule, Mixture):
-        words.append(f"{len(rule.lambdas)} lambdas from {float(min(rule.lambdas)):.6g}")
-    if isinstance(rule, Whitehouse | Renyi | Mixture) and rule.delta_prime is not None:
-        words.append(f"delta' {float(rule.delta_prime):.6g}")
-    return ", ".join(words)
 
 
 def _show_table(rows: list[Row]) -> None:

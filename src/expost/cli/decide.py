@@ -8,13 +8,13 @@ import click
 
 from expost.cli.options import as_json, next_query, searching, transcript_file
 from expost.cli.progress import watched
+from expost.cli.questions import read_query
 from expost.cli.show import show_json, show_lines
 from expost.errors import at
-from expost.files.reading import parse
-from expost.files.regular import read_text
 from expost.filters import Filter
+from expost.filters.decision import remaining_text
 from expost.loss.odometer import Odometer
-from expost.queries import Query, query_from_json
+from expost.queries import Query
 from expost.report.words import response_text, shown
 from expost.solver import NODES_OF_DECISION, Effort
 from expost.transcript import Transcript, load_transcript
@@ -27,10 +27,7 @@ def read_question(file: Path, query_file: Path) -> tuple[Transcript, Filter, Que
     transcript = load_transcript(file)
     with at(str(file)):
         guard = transcript.guard
-    with at(str(query_file), ": "):
-        query = query_from_json(parse(read_text(query_file)))
-        query.on(transcript.domain)
-    return transcript, guard, query
+    return transcript, guard, read_query(query_file, transcript.domain)
 
 
 @click.command("decide")
@@ -61,7 +58,7 @@ def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
             (f"{decision.held} now", shown(decision.loss)),
             (f"{decision.held} at worst", worst),
             ("budget", guard.limit),
-            ("remaining", shown(decision.remaining)),
+            ("remaining", remaining_text(decision.remaining, decision.budget)),
             ("largest epsilon", str(decision.largest_epsilon or "none")),
         ]
     )

@@ -21,7 +21,8 @@ from expost.knowledge.belief import Belief
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats
 from expost.queries import Query, perturbation, randomized_response
-from expost.report.figures import basic_prefix, odometer_figure, save
+from expost.report.charges import basic_prefix
+from expost.report.figures import odometer_figure, save
 from expost.reproduce.examples import Step, running_example
 from expost.sampling import InsecureSource
 from expost.session.session import Session
@@ -158,7 +159,7 @@ def _once() -> Way:
 
 
 def _story(ways: dict[str, Way], odometer: Odometer) -> Iterator[str]:
-    basic = basic_prefix(odometer.transcript, BUDGET)
+    basic = basic_prefix(odometer, BUDGET)
     yield "2. Questions that nobody knew beforehand"
     yield ""
     yield "Somebody smokes or not, drinks or not, exercises or not. Analysts come one"

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from expost.cli import part
 from expost.cli.many import read_many
 from expost.cli.options import as_json, path
+from expost.cli.pictures import check_picture, where
 from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, printable
-from expost.files.regular import check_apart
 from expost.report.estimates import (
     Estimated,
+    check_mean,
     distribution,
     frequencies,
     mean,
     mean_by_likelihood,
+    of_a_part,
 )
 
 __all__ = ["command"]
@@ -36,60 +40,108 @@ _DUST = 1e-5
     help="All queries about their value (JSON); a folder of transcripts needs none.",
 )
 @click.option("--mean", "key", metavar="ID", help="The mean of the score that a query is about.")
-@click.option("--frequencies", "naive", is_flag=True, help="How frequent each value is, unbiased.")
-@click.option("--likelihood", is_flag=True, help="With --mean: valid under a filter too.")
+@click.option("--frequencies", "naive", is_flag=True, help="The share of each value, unbiased.")
+@part.about
+@part.step
+@click.option(
+    "--planned",
+    is_flag=True,
+    help="With --about: who was asked what did not depend on responses.",
+)
+@click.option(
+    "--likelihood",
+    is_flag=True,
+    help="With --mean: valid under a filter too, if no response is missing.",
+)
+@click.option(
+    "--incomplete",
+    is_flag=True,
+    help="The subjects gave responses that are not in DATA: warn that this may be biased.",
+)
 @click.option("--confidence", default="0.95", help="Of the intervals, each by itself.")
 @click.option(
-    "--repetitions", type=int, default=1000, help="By likelihood: how often to resample subjects."
+    "--repetitions",
+    type=int,
+    help="By likelihood: how often to resample subjects. By default 1000, or as often as is quick.",
 )
 @click.option("--seed", type=int, default=0, help="By likelihood: which subjects are drawn.")
-@click.option("--out", "-o", type=path, metavar="PICTURE", help="Where to draw it; .png or .svg.")
+@click.option(
+    "--out",
+    "-o",
+    type=path,
+    metavar="PICTURE",
+    help="Where to draw it; .png, .svg or .pdf. A file that is there is replaced.",
+)
 @as_json
 def command(
     data: Path,
     queries: Path | None,
     key: str | None,
     naive: bool,
+    about: str | None,
+    step: int | None,
+    planned: bool,
     likelihood: bool,
+    incomplete: bool,
     confidence: str,
-    repetitions: int,
+    repetitions: int | None,
     seed: int,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """What the answers of many say about a group: means, frequencies, distributions.
 
-    By default it is how the values are distributed. DATA has the answers (CSV, JSONL, Parquet), or
-    is a folder of transcripts.
+    By default it is how the values are distributed; of a record, those of the attributes --about.
+    DATA has the answers (CSV, JSONL, Parquet), or is a folder of transcripts.
     """
     if (key is not None and naive) or (likelihood and key is None):
         raise InvalidInput("give --mean ID, perhaps with --likelihood, or --frequencies, or none")
+    if planned and incomplete:
+        raise InvalidInput("leave it out: what was planned does not depend on it", "--incomplete")
+    of_query = key is not None and not likelihood
+    if of_query and (about is not None or step is not None):
+        raise InvalidInput("leave it out: a query says what its mean is about", "--about")
     if out is not None:
-        check_apart(out, data, *([] if queries is None else [queries]))
+        check_picture(out, data, queries)
     with progress_line() as line:
         study = read_many(data, queries, line)
-        told = _told(line)
+        told, answers = _told(line), study.answers
+        if key is not None:
+            check_mean(answers, key, unnamed=queries is None)
+        if not of_query:
+            answers = part.part_of(answers, about, step, key=key, planned=planned)
         if key is not None and not likelihood:
-            found = mean(study.answers, key, confidence=confidence, guard=study.filter)
+            found = mean(answers, key, confidence=confidence, guard=study.filter)
         elif key is not None:
             found = mean_by_likelihood(
-                study.answers, key, confidence=confidence, repetitions=repetitions, seed=seed,
+                answers, key, confidence=confidence, repetitions=repetitions, seed=seed,
                 progress=told,
             )  # fmt: skip
         elif naive:
-            found = frequencies(study.answers, confidence=confidence, guard=study.filter)
+            found = frequencies(answers, confidence=confidence, guard=study.filter)
         else:
             found = distribution(
-                study.answers, confidence=confidence, repetitions=repetitions, seed=seed,
+                answers, confidence=confidence, repetitions=repetitions, seed=seed,
                 progress=told,
             )  # fmt: skip
+    unused = len(study.answers.codes) - len(answers.codes)
+    if unused:  # they are about other attributes
+        left_out = len(study.answers) - len(answers)
+        found = replace(found, unused=unused, left_out=left_out)
+    if incomplete:
+        found = of_a_part(found)
     if out is not None:
         _draw(found, out)
     if as_json:
         show_json(found.tree())
         return
+    if found.warning is not None:  # before anybody takes a number for what it is not
+        show_lines([("warning", found.warning)])
+        click.echo()
     _show_table(found)
     show_lines(_lines(found))
+    if out is not None:
+        click.echo(where(out))
 
 
 def _told(line: Line) -> Callable[[int, int], None]:
@@ -105,11 +157,13 @@ def _show_table(found: Estimated) -> None:
     level = f"{100 * found.confidence:g} % interval"
     cells = [("", "estimate", level, "standard error")]
     for row in rows:
-        name = row.of if row.identified else f"{row.of} (not determined)"
+        if not row.identified:
+            cells.append((row.of, "not determined", "", ""))
+            continue
         estimate, lower, upper = (
             _short(each, found.ends) for each in (row.estimate, row.lower, row.upper)
         )
-        cells.append((name, estimate, f"{lower} to {upper}", f"{row.standard_error:.4g}"))
+        cells.append((row.of, estimate, f"{lower} to {upper}", f"{row.standard_error:.4g}"))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for each in cells:
         line = "  ".join(f"{cell:<{width}}" for cell, width in zip(each, widths, strict=True))
@@ -136,8 +190,6 @@ def _lines(found: Estimated) -> Iterator[tuple[str, str]]:
     yield "answers", f"{found.answers:,}{unused}"
     for number, assumption in enumerate(found.assumes):
         yield "" if number else "assumes", assumption
-    if found.warning is not None:
-        yield "warning", found.warning
 
 
 def _draw(found: Estimated, out: Path) -> None:

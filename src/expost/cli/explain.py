@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from expost.cli.dates import page_date, written
 from expost.cli.options import as_json, path, searching, transcript_file
 from expost.cli.progress import Line, watched
 from expost.cli.show import show_json
@@ -18,6 +18,7 @@ from expost.loss.replay import replayed
 from expost.report.explanation import Explanation, explain
 from expost.report.learned_page import learned_page, learned_sentences
 from expost.report.sentences import sentences
+from expost.report.transcript_page import transcript_page
 from expost.solver import Effort
 from expost.transcript import load_transcript
 
@@ -29,11 +30,7 @@ __all__ = ["command"]
 @click.option("--prior", type=path, metavar="PRIOR", help="How likely each value was before (CSV).")
 @click.option("--statement", metavar="TEXT", help="With --prior: a statement, such as 'age >= 60'.")
 @click.option("--html", type=path, metavar="OUT", help="Where to save it as a page.")
-@click.option(
-    "--date",
-    metavar="DATE",
-    help="Of the page, without --prior; by default, when FILE was last written.",
-)
+@page_date
 @searching()
 @as_json
 def command(
@@ -49,10 +46,10 @@ def command(
 
     With a prior and a statement: how much the answers change its probability.
     """
-    if date is not None and (html is None or prior is not None):
-        raise InvalidInput("goes with --html, without --prior", "--date")
+    if date is not None and html is None:
+        raise InvalidInput("goes with --html", "--date")
     if prior is not None and statement is not None:
-        _show_learned(file, prior, statement, html, effort, as_json=as_json)
+        _show_learned(file, prior, statement, html, date, effort, as_json=as_json)
     elif prior is None and statement is None:
         _show_explanation(file, html, date, effort, as_json=as_json)
     else:
@@ -60,20 +57,32 @@ def command(
 
 
 def _show_learned(
-    file: Path, prior: Path, statement: str, html: Path | None, effort: Effort, *, as_json: bool
+    file: Path,
+    prior: Path,
+    statement: str,
+    html: Path | None,
+    date: str | None,
+    effort: Effort,
+    *,
+    as_json: bool,
 ) -> None:
     if html is not None:
         check_apart(html, file, prior)
     transcript = load_transcript(file)
     belief = load_prior(prior, transcript.domain)
     with watched(effort) as (watched_effort, line):
-        found = learned(replayed(transcript, watched_effort, line.exchanges), belief, statement)
+        replay = replayed(transcript, watched_effort, line.exchanges)
+        found = learned(replay, belief, statement)
     if html is not None:
-        html.write_text(learned_page(found), encoding="utf-8")
+        content = learned_page(
+            found, replay, name=file.name, prior=prior.name, date=date or written(file)
+        )
+        html.write_text(content, encoding="utf-8")
     if as_json:
         show_json(found.tree())
     else:
-        click.echo("\n".join(learned_sentences(found)))
+        click.echo("\n".join(learned_sentences(found, replay)))
+        _say_where(html)
 
 
 def _show_explanation(
@@ -90,6 +99,12 @@ def _show_explanation(
         show_json(found.tree())
         return
     click.echo("\n".join(map(printable, sentences(found))))
+    _say_where(html)
+
+
+def _say_where(html: Path | None) -> None:
+    if html is not None:
+        click.echo(f"\n{printable(f'The page is in {html}.')}")
 
 
 def _draw(found: Explanation, file: Path, html: Path, date: str | None, line: Line) -> None:
@@ -97,13 +112,5 @@ def _draw(found: Explanation, file: Path, html: Path, date: str | None, line: Li
     for count in range(len(odometer) + 1):
         line.stage(f"response {count:,} of {len(odometer):,}")
         losses.append(odometer.loss_after(count))
-    if date is None:
-        written = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
-        date = f"{written:%Y-%m-%d}, when the file was last written"
-    try:
-        from expost.report.transcript_page import transcript_page
-
-        content = transcript_page(found, losses, name=file.name, date=date)
-    except ModuleNotFoundError:
-        raise InvalidInput("a page needs an extra: pip install 'expost[plot]'") from None
+    content = transcript_page(found, losses, name=file.name, date=date or written(file))
     html.write_text(content, encoding="utf-8")

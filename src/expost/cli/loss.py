@@ -11,12 +11,15 @@ from expost.cli.options import as_json, path, searching
 from expost.cli.progress import watched
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput
+from expost.loss.peak import peak_shown
 from expost.loss.replay import replayed
-from expost.report.words import basic_text, kept_text, shown
+from expost.report.words import basic_text, budget_text, kept_text, shown
 from expost.solver import Effort
-from expost.transcript import load_transcript
+from expost.transcript import Transcript, load_transcript
 
 __all__ = ["command"]
+
+_TABLES = (".csv", ".jsonl", ".parquet")
 
 
 @click.command("loss")
@@ -40,10 +43,17 @@ __all__ = ["command"]
     help="With --many: how many are over it at the end; in a folder, the filters' by default.",
 )
 @click.option(
-    "--out", "-o", type=path, metavar="OUT", help="With --many: where to save the losses."
+    "--out",
+    "-o",
+    type=path,
+    metavar="OUT",
+    help="With --many: where to save the losses. A file that is there is replaced.",
 )
 @click.option(
-    "--plot", type=path, metavar="PICTURE", help="With --many: where to save a histogram."
+    "--plot",
+    type=path,
+    metavar="PICTURE",
+    help="With --many: where to save a histogram; .png, .svg or .pdf, replaced if there.",
 )
 @searching()
 @as_json
@@ -72,7 +82,7 @@ def command(
 
 
 def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
-    transcript = load_transcript(file)
+    transcript = _transcript(file)
     with watched(effort) as (watched_effort, line):
         found = replayed(transcript, watched_effort, line.exchanges)
     if as_json:
@@ -83,14 +93,28 @@ def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
     lines = [
         ("exchanges", str(len(transcript))),
         ("realized loss", shown(loss)),
-        ("at its peak", shown(found.peak)),
+        ("at its peak", peak_shown(found.peak, found.loss)),
         ("basic composition", basic),
         ("utilization", f"{100 * share.upper:.3g} %" if loss.lower < math.inf else "undefined"),
     ]
     if loss.width > effort.gap:
         narrower = "more nodes (--nodes), or less coarse grids of noise, may narrow it"
         lines.insert(2, ("at least", f"{loss.lower:.6g}; {narrower}"))
-    if guard is not None:
+    if guard is None:
+        lines += [("budget", budget_text(guard))]
+    else:
         lines += [("budget", guard.limit), ("kept", kept_text(found))]
-        lines += [("remaining", shown(guard.remaining(found.odometer)))]
+        lines += [("remaining", guard.remaining_text(found.odometer))]
     show_lines(lines)
+
+
+def _transcript(file: Path) -> Transcript:
+    try:
+        return load_transcript(file)
+    except InvalidInput:
+        many = file.is_dir()
+        if not many and not (file.is_file() and file.suffix in _TABLES):
+            raise
+        options = "" if many else " --queries QUERIES"
+        reason = "is not the transcript of one subject; for many subjects it is --many"
+        raise InvalidInput(f"{reason} {file}{options}", str(file)) from None

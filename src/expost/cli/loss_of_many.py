@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
 from expost.answers import Answers
-from expost.audit.budget import AgainstBudget, against_budget
-from expost.audit.losses import Losses, realized_losses
-from expost.audit.tables import save_losses
+from expost.audits.budget import AgainstBudget, against_budget
+from expost.audits.losses import Losses, losses_within
+from expost.audits.tables import save_losses
 from expost.cli.many import read_many
+from expost.cli.pictures import check_picture, where
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, at
@@ -40,21 +42,21 @@ def show_losses(
 ) -> None:
     """Work out, save, draw and show the losses of all subjects."""
     guard = None if budget is None else _filter(budget)
-    for written in (out, picture):
-        if written is not None:
-            check_apart(written, data, *([] if queries is None else [queries]))
+    if picture is not None:
+        check_picture(picture, data, queries)
     if out is not None:
+        check_apart(out, data, *([] if queries is None else [queries]))
         with at(str(out), ": "):
             table_format(out)  # before the work, not after it
     with progress_line() as line:
         study = read_many(data, queries, line)
         answers = study.answers
-        _check_work(answers, data, queries)
-        losses = realized_losses(
-            answers,
-            gap=effort.gap,
-            nodes=effort.nodes,
-            progress=lambda done, total: line.count(done, total, "subjects"),
+        megabytes = _megabytes(data, queries)
+        _check_work(answers, data, megabytes)
+        if answers.domain.sides:
+            effort = effort.bounded(megabytes)
+        losses = losses_within(
+            answers, effort, lambda done, total: line.count(done, total, "subjects")
         )
         guard = guard or study.filter
         against = None
@@ -88,13 +90,19 @@ def show_losses(
     elif any(study.filters):
         lines.append(("budget", "the transcripts name different ones; --budget gives one for all"))
     show_lines(lines)
+    if picture is not None:
+        click.echo(where(picture))
 
 
-def _check_work(answers: Answers, data: Path, queries: Path | None) -> None:
-    """Refuse what small files must not ask for: a pass over all values for each response."""
+def _megabytes(data: Path, queries: Path | None) -> float:
+    """How large the files are, and at least one: larger ones may ask for more work."""
     files = list(data.iterdir()) if data.is_dir() else [data]
     files += [] if queries is None else [queries]
-    megabytes = max(1.0, sum(file.stat().st_size for file in files) / 1e6)
+    return max(1.0, sum(file.stat().st_size for file in files) / 1e6)
+
+
+def _check_work(answers: Answers, data: Path, megabytes: float) -> None:
+    """Refuse what small files must not ask for: a pass over all values for each response."""
     values, responses = len(answers.domain.values or ()), len(answers.codes)
     if values * responses > _MOST_PASSED * megabytes:
         most = int(_MOST_PASSED * megabytes)
@@ -121,7 +129,7 @@ def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
     yield "over it at the end", f"{over:,} subject{'' if over == 1 else 's'}"
     if against.undecided:
         yield "undecided", f"{against.undecided:,} subjects; more nodes (--nodes) may tell"
-    yield "on the way there", "not looked at here; expost loss FILE replays a transcript"
+    yield "kept on the way", "not looked at here; for each transcript, expost loss FILE says it"
 
 
 def _range(numbers: Any) -> str:

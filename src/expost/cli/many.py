@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from expost.audit.folder import Study, load_folder
-from expost.audit.tables import load_answers
+from expost.audits.folder import Study, load_folder
+from expost.audits.tables import load_answers
 from expost.cli.progress import Line
 from expost.errors import InvalidInput
 

@@ -11,7 +11,7 @@ import click
 from expost.cli import typed
 from expost.cli.options import as_json, path
 from expost.cli.show import show_json
-from expost.domains import Domain, domain_from_json
+from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at, printable
 from expost.files.durable import create
 from expost.files.reading import members
@@ -22,6 +22,7 @@ from expost.filters import (
     Filter,
     SimplifiedFilter,
 )
+from expost.queries.words import listed
 from expost.report.words import domain_in_words
 from expost.transcript import Transcript
 
@@ -93,6 +94,8 @@ def command(
         show_json({"file": str(file), "content_id": transcript.content_id})
         return
     click.echo(printable(f"The subject's value is {domain_in_words(told)}."))
+    if domain is None and (numbers := _numbers(told)):
+        click.echo(f"Read as numbers: {listed(numbers)}. What stands in quotes is a label.")
     click.echo(f"The budget is {guard.limit} ({guard.kind} filter). Nothing was asked so far.")
     click.echo(printable(f"The transcript is in {file}."))
 
@@ -101,7 +104,7 @@ def _domain(values: str | None, coordinates: Sequence[str], file: Path | None) -
     """The domain that options name; None if none does."""
     if values is not None:
         with at("--values"):
-            return domain_from_json(typed.values(values))
+            return _listed(values)
     if coordinates:
         with at("--coordinate"):
             return _box(coordinates)
@@ -109,6 +112,24 @@ def _domain(values: str | None, coordinates: Sequence[str], file: Path | None) -
         with at(str(file), ": "):
             return typed.read_domain(file)
     return None
+
+
+def _listed(text: str) -> Domain:
+    """The finite domain that was typed; of one value there is nothing to ask."""
+    try:
+        found = domain_from_json(typed.values(text))
+    except InvalidInput as error:
+        raise InvalidInput(error.reason, error.place.removeprefix("values")) from None
+    if len(found.values) == 1:
+        raise InvalidInput("there is only one value; commas are between values, as in no,yes")
+    return found
+
+
+def _numbers(domain: Domain) -> list[Value]:
+    """The values that were taken for numbers, unless that goes without saying: 0, 1, 2, …"""
+    found = [value for value in domain.values if isinstance(value, (int, float))]
+    plain = all(value == found[0] + place for place, value in enumerate(found))
+    return [] if plain and len(found) == len(domain.values) else [*found]
 
 
 def _box(coordinates: Sequence[str]) -> Domain:
@@ -131,7 +152,7 @@ Value: """
 def _answered(text: str) -> Domain:
     """What was typed: coordinates if there is a name before an equals sign, values otherwise."""
     if "=" not in text:
-        return domain_from_json(typed.values(text))
+        return _listed(text)
     import shlex
 
     try:

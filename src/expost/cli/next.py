@@ -8,8 +8,9 @@ import click
 
 from expost.cli.options import as_json, path, transcript_file
 from expost.cli.progress import progress_line
-from expost.cli.secret import open_history, read_changes, read_record
+from expost.cli.secret import check_name, open_history, read_changes, read_record
 from expost.cli.show import show_json, show_lines
+from expost.errors import InvalidInput
 from expost.session.file import FileSession
 from expost.transcript import load_transcript
 
@@ -23,7 +24,7 @@ __all__ = ["command"]
     type=path,
     required=True,
     metavar="HISTORY",
-    help="The file of the subject's history; it is made if it is not there.",
+    help="The file of the subject's history (.jsonl); it is made if it is not there.",
 )
 @click.option(
     "--changes",
@@ -38,6 +39,13 @@ def command(file: Path, secret: Path, changes: Path | None, as_json: bool) -> No
     The first time, it starts the history with the record at the first step. Call it at every step,
     whether or not anything changed.
     """
+    check_name(secret, "secret", made=True)
+    if secret.suffix != ".jsonl":  # a line would be added to what is perhaps no history
+        raise InvalidInput(
+            "a history is a file of its own, whose name ends in .jsonl; the first record and what "
+            "changes go with --changes",
+            "--secret",
+        )
     transcript = load_transcript(file)
     with progress_line() as line:
         history = open_history(secret, line)

@@ -18,7 +18,11 @@ Command = TypeVar("Command", bound=Callable[..., None])
 path = click.Path(path_type=Path)
 transcript_file = click.argument("file", type=path, metavar="FILE")
 next_query = click.option(
-    "--query", type=path, required=True, metavar="QUERY", help="The next query (JSON)."
+    "--query",
+    type=path,
+    required=True,
+    metavar="QUERY",
+    help="The next query (JSON); of a file of queries, one by its id: QUERIES#ID.",
 )
 composition_delta = click.option(
     "--delta", metavar="D", help="For composition; that of the file's filter by default."

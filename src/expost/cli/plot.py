@@ -7,22 +7,18 @@ from pathlib import Path
 import click
 
 from expost.cli.options import as_json, composition_delta, path, searching, transcript_file
-from expost.cli.progress import Line, watched
+from expost.cli.pictures import check_picture, where
+from expost.cli.progress import watched
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
 from expost.files.canonical import plain
-from expost.files.regular import check_apart
 from expost.loss.odometer import Odometer
-from expost.report.comparison import composition_filters, costs, limits
+from expost.report.comparison import costs_within_budget
 from expost.report.figures import odometer_figure, save
 from expost.solver import Effort
 from expost.transcript import load_transcript
 
 __all__ = ["command"]
-
-
-# Rogers needs much more than the others, and would be outside of the picture.
-_DRAWN = ("basic", "whitehouse", "renyi", "mixture")
 
 
 @click.command("plot")
@@ -32,7 +28,7 @@ _DRAWN = ("basic", "whitehouse", "renyi", "mixture")
     "-o",
     type=path,
     default=Path("odometer.png"),
-    help="Where to save the picture; .png, .svg or .pdf.",
+    help="Where to save the picture; .png, .svg or .pdf. A file that is there is replaced.",
 )
 @composition_delta
 @searching()
@@ -42,7 +38,7 @@ def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: b
 
     With a delta, here or in the filter of the file, also beside other composition rules.
     """
-    check_apart(out, file)
+    check_picture(out, file)
     transcript = load_transcript(file)
     answered, guard = len(transcript), transcript.filter
     budget = None if guard is None else guard.budget
@@ -50,7 +46,11 @@ def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: b
     with watched(effort) as (watched_effort, line):
         odometer = Odometer(transcript, effort=watched_effort)
         if delta is not None or (guard is not None and not guard.pure):
-            rules = _costs(odometer, delta, line)
+            rules = costs_within_budget(
+                odometer,
+                delta,
+                lambda count, total: line.stage(f"composition after {count:,} of {total:,}"),
+            )
         for count in range(answered + 1):
             line.stage(f"response {count:,} of {answered:,}")
             losses.append(odometer.loss_after(count))
@@ -61,22 +61,4 @@ def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: b
     if as_json:
         show_json(plain({"picture": str(out), "exchanges": answered, "loss": losses[-1]}))
     else:
-        click.echo(f"The picture is in {out}.")
-
-
-def _costs(odometer: Odometer, delta: str | None, line: Line) -> dict[str, list[float]]:
-    """What composition rules say after each response, as long as it is within the budget."""
-    budget, spared = limits(odometer.transcript, None, delta)
-    guards, _ = composition_filters(odometer.transcript, budget, spared)
-    drawn: dict[str, list[float]] = {name: [] for name in _DRAWN if name in guards}
-    history = costs(odometer, [guards[name] for name in drawn])
-    for count, cases in enumerate(history):
-        line.stage(f"composition after {count:,} of {len(odometer):,}")
-        within = {
-            name: case for name, case in zip(drawn, cases, strict=True) if case.within(budget)
-        }
-        if not within:
-            break  # what is over the budget stays there
-        for name, case in within.items():
-            drawn[name].append(case.loss.upper)
-    return drawn
+        click.echo(where(out))

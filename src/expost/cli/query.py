@@ -11,14 +11,15 @@ from typing import Any
 import click
 
 from expost import queries
-from expost.cli import typed
+from expost.cli import part, typed
 from expost.cli.options import as_json, path
 from expost.cli.show import show_json
-from expost.errors import InvalidInput, at, printable
+from expost.domains import Domain, some
+from expost.errors import InvalidInput, at, meant, printable
 from expost.files.canonical import json_text
 from expost.files.durable import create
 from expost.files.reading import NumberText
-from expost.queries import FAMILIES, Query
+from expost.queries import FAMILIES, About, Query
 from expost.queries.values.unary_encoding import VARIANTS
 from expost.report.words import query_in_words
 from expost.transcript import readable
@@ -54,6 +55,16 @@ def _taken(kind: str) -> str:
     )
 
 
+class _Kind(click.Choice[str]):
+    """One of the kinds; a misspelt one is answered with the one that it looks like."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in _KINDS:
+            return value
+        known = ", ".join(_KINDS)
+        raise InvalidInput(f"there is no kind {value!r}; known: {known}{meant(value, _KINDS)}")
+
+
 class _Listing(click.Command):
     """Adds to the help what each kind of query takes."""
 
@@ -63,7 +74,7 @@ class _Listing(click.Command):
 
 
 @click.command("query", cls=_Listing)
-@click.argument("kind", type=click.Choice(_KINDS), metavar="KIND")
+@click.argument("kind", type=_Kind(_KINDS), metavar="KIND")
 @click.option("--epsilon", metavar="E", help="What it may give away, in nats; exact as written.")
 @click.option(
     "--weight",
@@ -88,12 +99,15 @@ class _Listing(click.Command):
     metavar="LIST",
     help="For each value of the domain: probabilities or utilities of the responses, 3/4,1/4.",
 )
+@click.option("--of", metavar="LIST", help="If rows are for classes: that of each value, 0,0,1.")
 @click.option("--sensitivity", metavar="S", help="How far apart two values can be at most.")
 @click.option("--variant", type=click.Choice(list(VARIANTS)), help="Of unary encoding.")
 @click.option("--size", metavar="N", help="Of a subset.")
 @click.option("--order", metavar="N", help="Of a Hadamard matrix: a power of 2 above the values.")
 @click.option("--buckets", metavar="N", help="Of a hash.")
 @click.option("--seed", metavar="HEX", help="Of a hash, another one for every subject.")
+@part.about
+@part.step
 @click.option(
     "--for", "asked_of", type=path, metavar="FILE", help="A transcript or domain that it must fit."
 )
@@ -105,6 +119,8 @@ def command(
     out: Path | None,
     as_json: bool,
     rows: Sequence[str],
+    about: str | None,
+    step: int | None,
     **given: Any,
 ) -> None:
     """Write a query as JSON, from options.
@@ -115,12 +131,16 @@ def command(
     if rows:
         given["utility" if "utility" in parameters else "probabilities"] = rows
     query = _made(kind, {name: value for name, value in given.items() if value or value == ""})
+    if about is not None:
+        query = query.about(*part.attributes(about), at=step)
+    elif step is not None:
+        raise InvalidInput("goes with --about", "--at")
     tree = readable({"kind": query.kind, **query.tree()})
     fits = ""
     if asked_of is not None:
         with at(str(asked_of), ": "):
             domain = typed.read_domain(asked_of)
-        query.on(domain)
+        _check_fits(query, domain)
         fits = f": {query_in_words(query, domain)}"
     if out is None:
         show_json(tree)
@@ -131,6 +151,17 @@ def command(
         show_json({"file": str(out), "query": tree, "content_id": query.content_id})
     else:
         click.echo(printable(f"The query is in {out}{fits}."))
+
+
+def _check_fits(query: Query, domain: Domain) -> None:
+    """Refuse a query that does not work on a domain, in the words of the command line."""
+    if domain.kinds and not isinstance(query, About):
+        raise InvalidInput(f"say about which attribute, of {some(domain.names or ())}", "--about")
+    try:
+        query.on(domain)
+    except InvalidInput as error:
+        options = {"about": "--about", "at": "--at"}
+        raise InvalidInput(error.reason, options.get(error.place, error.place)) from None
 
 
 def _made(kind: str, given: dict[str, Any]) -> Query:
@@ -171,7 +202,7 @@ def _weights(texts: Sequence[str]) -> Any:
 
 def _by_category(text: str) -> dict[str, NumberText]:
     result: dict[str, NumberText] = {}
-    for entry in typed.entries(text):
+    for entry in typed.labels(text):
         label, colon, weight = entry.rpartition(":")
         if not colon or not label or label in result:
             raise InvalidInput("must have a weight for each category, such as north:1,south:2")
@@ -180,7 +211,7 @@ def _by_category(text: str) -> dict[str, NumberText]:
 
 
 def _exact_rows(texts: Sequence[str]) -> list[list[str]]:
-    return [[str(entry) for entry in typed.entries(text)] for text in texts]
+    return [typed.labels(text) for text in texts]
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
@@ -188,7 +219,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "probabilities": _exact_rows,
     "utility": _exact_rows,
     "range": typed.ends,
-    "scores": typed.entries,
+    "scores": typed.numbers,
+    "of": typed.numbers,
     "responses": typed.entries,
     **dict.fromkeys(("intercept", "window", "size", "order", "buckets"), typed.number),
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from expost.cli.dates import today
 from expost.cli.options import as_json, path
 from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json
@@ -32,6 +33,7 @@ __all__ = ["command"]
 )
 @click.option("--jobs", type=int, help="Runs at the same time; all cores by default.")
 @click.option("--quick", is_flag=True, help="Fewer runs and a wider gap: about a minute.")
+@click.option("--date", metavar="DATE", help="Of the report; today by default.")
 @as_json
 def command(
     experiment: str,
@@ -40,6 +42,7 @@ def command(
     out: Path,
     jobs: int | None,
     quick: bool,
+    date: str | None,
     as_json: bool,
 ) -> None:
     """Run the experiments of the paper, and write a report. Interrupted runs are continued.
@@ -55,7 +58,9 @@ def command(
     plan = Plan.of(experiment, runs=runs, seed=seed, quick=quick)
     with progress_line() as line:
         try:
-            tree = reproduce(plan, out, jobs or os.cpu_count() or 1, _Shown(line))
+            tree = reproduce(
+                plan, out, jobs or os.cpu_count() or 1, _Shown(line), date=date or today()
+            )
         except KeyboardInterrupt:
             click.echo("interrupted; the same command continues from here", err=True)
             raise

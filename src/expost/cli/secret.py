@@ -13,11 +13,11 @@ import click
 from expost.cli.progress import Line
 from expost.errors import InvalidInput, at, printable
 from expost.files.permissions import others_may_read
-from expost.files.reading import members, parse
+from expost.files.reading import members, parse, repeats
 from expost.files.regular import contents, opened
 from expost.session import HistoryFile
 
-__all__ = ["open_history", "read_changes", "read_record", "read_value"]
+__all__ = ["check_name", "open_history", "read_changes", "read_record", "read_value"]
 
 
 def read_value(file: Path | None) -> Any:
@@ -40,9 +40,29 @@ def open_history(file: Path, line: Line) -> HistoryFile:
     return HistoryFile(file, waiting=lambda: line.waits_for(file), warn=_warn)
 
 
+def check_name(file: Path, option: str, *, made: bool = False) -> None:
+    """Refuse what is no file without showing it: perhaps it is the value itself.
+
+    Where a file may be ``made``, it is refused only if it reads like a value.
+    """
+    if file.exists() or file.is_symlink():
+        return
+    if not made:
+        reason = "there is no such file (what was given is not shown); it takes the name of a file"
+        raise InvalidInput(reason, f"--{option}")
+    if _parsed(str(file)) is not None:
+        reason = "is a value (and is not shown); it takes the name of a file"
+        raise InvalidInput(reason, f"--{option}")
+
+
 def _read(file: Path | None, option: str, what: str, example: str) -> Any:
+    if file is not None:
+        check_name(file, option)
     with at(option if file is None else str(file), ": "):
-        value = _parsed(_prompted(what, option) if file is None else _kept(file))
+        text = _prompted(what, option) if file is None else _kept(file)
+        value = _parsed(text)
+        if value is None and repeats(text):
+            raise InvalidInput("gives a name twice (which one is not shown here)")
         if value is None:
             raise InvalidInput(f"must be JSON, such as {example} (what it is is not shown here)")
         return value

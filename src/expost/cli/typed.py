@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,21 @@ from expost.errors import InvalidInput, at
 from expost.files.reading import NumberText, parse
 from expost.files.regular import read_text
 
-__all__ = ["ends", "entries", "named", "number", "read_domain", "side", "values"]
+__all__ = [
+    "ends",
+    "entries",
+    "labels",
+    "named",
+    "number",
+    "numbers",
+    "read_domain",
+    "side",
+    "values",
+]
 
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WHOLE = re.compile(r"0|-?[1-9]\d*")
+_CELL = re.compile(r"""\s*(?:"((?:[^"]|"")*)"|([^,"]*))\s*(?=,|$)""")
 _INTEGERS = "integers:"
 
 # More than that nobody types as a range by mistake; a file may list them.
@@ -39,6 +50,8 @@ def values(text: str) -> dict[str, Any]:
     if ".." not in text:
         return {"values": entries(text)}
     lower, upper = (_whole(end) for end in ends(text))
+    if lower > upper:
+        raise InvalidInput("the lower end comes first, such as 0..10")
     if upper - lower >= _MOST:
         raise InvalidInput(f"a range has at most {_MOST:,} values")
     return {"values": [NumberText(value) for value in range(lower, upper + 1)]}
@@ -52,7 +65,7 @@ def side(text: str) -> Any:
     """
     if text.startswith(_INTEGERS):
         return {"integers": ends(text.removeprefix(_INTEGERS))}
-    return ends(text) if ".." in text else {"categories": _cells(text)}
+    return ends(text) if ".." in text else {"categories": labels(text)}
 
 
 def named(text: str, *, example: str) -> tuple[str, str]:
@@ -74,24 +87,59 @@ def ends(text: str) -> list[NumberText]:
 def number(text: str) -> NumberText:
     """A number as it was typed, exact: the reader of a field says what it becomes."""
     if not _NUMBER.fullmatch(text.strip()):
-        raise InvalidInput("must be a number")
+        raise InvalidInput("must be a number" + (", with a point: 1.5" if "," in text else ""))
     return NumberText(text.strip())
 
 
 def entries(text: str) -> list[Any]:
-    """Labels and numbers between commas; what is to have a comma stands in quotes."""
-    return [NumberText(cell) if _NUMBER.fullmatch(cell) else cell for cell in _cells(text)]
+    """Labels and numbers between commas; what stands in quotes is a label, whatever it looks like.
+
+    They are all labels if one of them would not print back as it was typed: 1.10 is not 1.1 where
+    they are versions.
+
+    >>> entries("never, 1, 2.5"), entries('"1", 2')
+    (['never', '1', '2.5'], ['1', '2'])
+    >>> [type(each).__name__ for each in (*entries('"1", 2'), *entries("1.9, 1.10"))]
+    ['str', 'NumberText', 'str', 'str']
+    """
+    cells = _cells(text)
+    looks = [not quoted and _NUMBER.fullmatch(cell) is not None for cell, quoted in cells]
+    numbers = [cell for (cell, _), number in zip(cells, looks, strict=True) if number]
+    if not all(map(_prints_back, numbers)):
+        return [cell for cell, _ in cells]
+    return [
+        NumberText(cell) if number else cell for (cell, _), number in zip(cells, looks, strict=True)
+    ]
 
 
-def _cells(text: str) -> list[str]:
-    try:
-        (cells,) = csv.reader([text], skipinitialspace=True, strict=True)
-    except (csv.Error, ValueError):
-        raise InvalidInput("must be a list such as never,sometimes,often") from None
-    cells = [cell.strip() for cell in cells]
-    if not all(cells):
-        raise InvalidInput("must be a list such as never,sometimes,often, with no empty entry")
-    return cells
+def numbers(text: str) -> list[NumberText]:
+    """Numbers between commas."""
+    return [number(label) for label in labels(text)]
+
+
+def labels(text: str) -> list[str]:
+    """Texts between commas, whatever they look like; what is to have a comma stands in quotes."""
+    return [cell for cell, _ in _cells(text)]
+
+
+def _cells(text: str) -> list[tuple[str, bool]]:
+    """What is between commas, and whether it was in quotes."""
+    example = "must be a list such as never,sometimes,often"
+    cells, end = [], -1
+    while end < len(text):
+        found = _CELL.match(text, end + 1)
+        if found is None:
+            raise InvalidInput(example)
+        quoted, plain = found.groups()
+        cells.append((plain.strip(), False) if quoted is None else (quoted.strip(), True))
+        end = found.end()
+    if not all(cell for cell, _ in cells):
+        raise InvalidInput(f"{example}, with no empty entry")
+    return [(cell.replace('""', '"'), quoted) for cell, quoted in cells]
+
+
+def _prints_back(number: str) -> bool:
+    return _WHOLE.fullmatch(number) is not None or number == str(float(number))
 
 
 def _whole(text: str) -> int:

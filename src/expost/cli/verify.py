@@ -10,10 +10,12 @@ from expost.cli.options import as_json, path, transcript_file
 from expost.cli.progress import watched
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, at
+from expost.files.kinds import PROOF, TRANSCRIPT, check_kind
 from expost.files.regular import read_text
+from expost.loss.peak import peak_shown
 from expost.loss.replay import Replay, replayed
 from expost.proof.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
-from expost.report.words import kept_text, shown
+from expost.report.words import kept_text
 from expost.solver import Effort
 from expost.transcript import Transcript
 
@@ -28,19 +30,24 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
     """Check a proof of an upper bound on the realized loss at the end of a transcript.
 
     PROOF is what certify has written. Exit code 1 if it fails, with the place; 3 if it holds but
-    does not show that the loss is within the budget.
+    does not show that the loss is within the budget; 1 if it does, and the budget was not kept on
+    the way there.
     """
     with at(str(file)):
         document = read_text(file)
+    claim = _text(proof)
     try:
         with watched(Effort()) as (watched_effort, line):
             verdict = verify(
-                document, _text(proof), lambda leaves: line.stage(f"leaves checked: {leaves:,}")
+                document, claim, lambda leaves: line.stage(f"leaves checked: {leaves:,}")
             )
             with at(str(file), ": "):
                 transcript = Transcript.from_json(document)
             way = replayed(transcript, watched_effort, line.exchanges)
     except Failed as error:
+        for name, text, what in ((file, document, TRANSCRIPT), (proof, claim, PROOF)):
+            with at(str(name), ": "):
+                check_kind(text, what)
         if as_json:
             show_json({"verified": False, "failed_at": str(error)})
         else:
@@ -52,17 +59,19 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
         show_lines(proved(verdict, way))
     if verdict.shows_end_within_budget is False:
         raise click.exceptions.Exit(NOT_SHOWN)
+    if verdict.shows_end_within_budget and way.kept is False:
+        raise click.exceptions.Exit(1)  # a good end is no excuse
 
 
-def proved(verdict: Verdict, way: Replay) -> list[tuple[str, str]]:
+def proved(verdict: Verdict, way: Replay, hint: str = "") -> list[tuple[str, str]]:
     """What a proof proves, and how the budget was kept on the way, for people."""
     lines = [("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")]
     if verdict.about_budget:
-        lines.append(("budget", verdict.about_budget))
+        lines.append(("budget", verdict.about_budget + hint))
     if way.guard is not None:
         # No proof about the end shows it, so it is decided again here.
         lines.append(("kept", kept_text(way)))
-    return [*lines, ("at its peak", shown(way.peak))]
+    return [*lines, ("at its peak", peak_shown(way.peak, way.loss))]
 
 
 def _text(path: Path) -> str:
@@ -70,3 +79,5 @@ def _text(path: Path) -> str:
         return read_file(str(path))
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}", str(path)) from None
+    except Failed:
+        raise InvalidInput("is not UTF-8 text", str(path)) from None

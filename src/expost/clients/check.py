@@ -9,6 +9,7 @@ a factor prove an epsilon of at least its logarithm. Proof: docs/theory/clients.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -216,8 +217,7 @@ def _contradictions(looked_at: Sequence[Event], error: float) -> Iterator[_Cell]
                     yield found
         if _is_pooled(event):
             trials = sum(event.trials)
-            pairs = zip(event.trials, event.claimed, strict=True)
-            expected = sum((n * p for n, p in pairs), start=Fraction(0))
+            expected = _expected(event)
             # Hoeffding (1956): at a distance of one or more from the mean, the tail of a sum is
             # smaller with different probabilities than with their mean.
             if abs(sum(event.hits) - expected) >= 1 or len(set(event.claimed)) == 1:
@@ -228,11 +228,20 @@ def _contradictions(looked_at: Sequence[Event], error: float) -> Iterator[_Cell]
                     yield found
 
 
+def _expected(event: Event) -> Fraction:
+    """How often it is expected in all, exactly; few claimed probabilities differ."""
+    tops: Counter[int] = Counter()
+    for trials, claimed in zip(event.trials, event.claimed, strict=True):
+        top, bottom = claimed.as_integer_ratio()
+        tops[bottom] += trials * top
+    return sum((Fraction(top, bottom) for bottom, top in tops.items()), start=Fraction(0))
+
+
 def _compare(
     name: str, place: int | None, hits: int, trials: int, claimed: Fraction, error: float
 ) -> _Cell | None:
     """The cell if a count contradicts a claimed probability, else None."""
-    share, at_most, misses_at_most = _in_doubles(claimed)
+    share, at_most, misses_at_most = _in_doubles(*claimed.as_integer_ratio())
     deviation = math.sqrt(trials * share * (1 - share))
     # Within a standard deviation nothing is ever refuted, and most counts are within it.
     if abs(hits - trials * share) < deviation:
@@ -245,10 +254,11 @@ def _compare(
     return _Cell(-chance, name, place, hits, trials, claimed)
 
 
-# Thousands of events share a few claimed probabilities.
+# Thousands of events share a few claimed probabilities; the hash of a fraction takes longer.
 @lru_cache(maxsize=1 << 12)
-def _in_doubles(claimed: Fraction) -> tuple[float, float, float]:
+def _in_doubles(top: int, bottom: int) -> tuple[float, float, float]:
     """A probability, an upper bound on it, and an upper bound on that of the opposite."""
+    claimed = Fraction(top, bottom)
     return float(claimed), double_above(claimed), double_above(1 - claimed)
 
 

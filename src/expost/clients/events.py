@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, permutations
 from typing import Any, TypeVar
 
@@ -21,7 +22,6 @@ from expost.errors import InvalidInput
 from expost.queries import Likelihood
 from expost.queries.lazy import Lazy
 from expost.queries.values.pairwise import Bits, Pairwise
-from expost.sampling import Pmf
 
 __all__ = ["Event", "Reports", "events"]
 
@@ -70,7 +70,7 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
     inputs = tuple(range(len(reports)))
     trials = tuple(counts.total() for counts in reports.values())
     pmfs = [likelihood.pmf(place) for place in reports]
-    claimed = [[_claimed(pmf, y) for y in range(len(responses))] for pmf in pmfs]
+    claimed = [[_claimed(pmf.weight(y), pmf.total) for y in range(len(responses))] for pmf in pmfs]
     hits = [[counts[y] for y in range(len(responses))] for counts in reports.values()]
     for y, response in enumerate(responses):
         name = f"output {_shown(response)}"
@@ -86,14 +86,16 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
             yield Event(name, inputs, _at(y, sums), trials, _at(y, totals))
 
 
-def _claimed(pmf: Pmf, position: int) -> Fraction:
+# Most inputs share a few probabilities.
+@lru_cache(maxsize=1 << 12)
+def _claimed(weight: int, total: int) -> Fraction:
     """A probability; where it has thousands of digits, rounded up to a multiple of 2⁻²⁵⁶.
 
     Bounds on tails allow for more than that.
     """
-    if pmf.total.bit_length() <= 2048:
-        return pmf.probability(position)
-    return Fraction(-((-pmf.weight(position) << 256) // pmf.total), 1 << 256)
+    if total.bit_length() <= 2048:
+        return Fraction(weight, total)
+    return Fraction(-((-weight << 256) // total), 1 << 256)
 
 
 def _at(position: int, table: Sequence[Sequence[T]]) -> tuple[T, ...]:

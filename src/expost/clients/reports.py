@@ -72,7 +72,9 @@ def read_reports(
         zip(*columns[: len(names)], strict=True), "input", lambda row: _place(domain, row)
     )
     outputs = _each(
-        columns[len(names)], "output", lambda entry: response_position(likelihood, entry)
+        columns[len(names)],
+        "output",
+        lambda entry: response_position(likelihood, entry, "the claim"),
     )
     reports: dict[Any, Counter[int]] = {}
     changed: tuple[int, int] | None = None

@@ -6,7 +6,7 @@ scores. Each is fixed before the first response.
 
 >>> import expost as xp
 >>> xp.FiniteSet(range(11))
-FiniteSet(11 values)
+FiniteSet(11 values: 0, 1, 2, 3, 4, 5, 6, 7 and 3 more)
 >>> xp.Box(age=(10, 100), sex=xp.integers(0, 1))
 Box(age=[10, 100], sex=integers[0, 1])
 """

@@ -13,11 +13,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, overload
 
+from expost.cards import card
 from expost.domains.asked import ByKind
 from expost.domains.changing import Change, Changing
 from expost.domains.coordinates import Categories, Integers, Side
 from expost.domains.finite import FiniteSet, Scalar, Value, coordinates_of, names_of, some
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, meant
 from expost.numbers import exact
 
 __all__ = ["MOST_COMBINATIONS", "Attribute", "Attributes", "Part", "Record", "Variable"]
@@ -79,6 +80,13 @@ class Attribute:
         return constant if self.change is None else {"changing": constant, **self.change.tree()}
 
 
+def _no_attribute(name: str, names: Sequence[str]) -> InvalidInput:
+    """The error about an attribute that is not there."""
+    return InvalidInput(
+        f"there is no attribute {name!r}; there are {some(names)}{meant(name, names)}"
+    )
+
+
 def _check_size(size: int) -> None:
     if size > MOST_COMBINATIONS:
         raise InvalidInput(
@@ -129,6 +137,17 @@ class Attributes:
         shown = [f"{name}={kind!r}" for name, kind in self._by_name.items()]
         return f"Attributes({some(shown)})"
 
+    def _repr_html_(self) -> str:
+        return card(
+            "Attributes",
+            {"attributes": f"{len(self.names):,}"},
+            columns=("attribute", "values", ""),
+            items=list(self._by_name.items()),
+            row=lambda _number, named: (
+                named[0], repr(named[1]), some([str(value) for value in named[1].values.values]),
+            ),
+        )  # fmt: skip
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Attributes) and self.tree() == other.tree()
 
@@ -155,7 +174,7 @@ class Attributes:
     def __getitem__(self, name: str) -> Attribute:
         """An attribute by its name."""
         if name not in self._by_name:
-            raise InvalidInput(f"there is no attribute {name!r}; there are {some(self.names)}")
+            raise _no_attribute(name, self.names)
         return self._by_name[name]
 
     def part(self, about: tuple[str, ...]) -> Part:
@@ -267,7 +286,7 @@ class Part(FiniteSet):
         """What a query sees of it that is about some of its attributes."""
         for name in about:
             if name not in self.about:
-                raise InvalidInput(f"there is no attribute {name!r}; there are {some(self.about)}")
+                raise _no_attribute(name, self.about)
         if about == self.about:
             return self
         if about not in self._parts:

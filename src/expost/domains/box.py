@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.cards import card
 from expost.domains.asked import ByKind
 from expost.domains.attributes import Part
 from expost.domains.coordinates import Categories, Integers, Real, Side
@@ -24,7 +25,7 @@ from expost.domains.finite import (
     names_of,
     some,
 )
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, meant
 from expost.files.reading import items
 from expost.numbers import over_one, up
 
@@ -68,6 +69,8 @@ class Box:
     def __init__(self, sides: Any = None, /, **named: Any) -> None:
         if (sides is None) == (not named):
             raise InvalidInput("a box needs sides, either all named or all plain")
+        if isinstance(sides, Mapping):
+            raise InvalidInput("named sides are arguments: Box(age=(10, 100)), or Box(**sides)")
         names = names_of(list(named)) if named else None
         entries = list(named.values()) if sides is None else items(sides)
         if not entries:
@@ -89,6 +92,16 @@ class Box:
         if self.names is not None:
             shown = [f"{name}={side}" for name, side in zip(self.names, shown, strict=True)]
         return f"Box({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        names = self.names or range(len(self.sides))
+        return card(
+            "Box",
+            {"coordinates": f"{len(self.sides):,}"},
+            columns=("coordinate", "from, to"),
+            items=list(zip(names, self.sides, strict=True)),
+            row=lambda _number, named: (named[0], _shown(named[1])),
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Box) and self.tree() == other.tree()
@@ -198,7 +211,10 @@ class Box:
             )
         (name,) = about
         if name not in self.names:
-            raise InvalidInput(f"there is no coordinate {name!r}; there are {some(self.names)}")
+            hint = meant(name, self.names)
+            raise InvalidInput(
+                f"there is no coordinate {name!r}; there are {some(self.names)}{hint}"
+            )
         side = self.sides[self.names.index(name)]
         if not isinstance(side, Categories):
             raise InvalidInput(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.cards import card
 from expost.errors import InvalidInput, meant
 from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import each, items, number, scalar, text
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 _LISTED = 8
+_LONGEST = 40
 Scalar = int | float | str
 Point = tuple[int | float, ...]
 Value = Scalar | tuple[Scalar, ...]
@@ -49,7 +51,7 @@ class FiniteSet:
 
     >>> import expost as xp
     >>> xp.FiniteSet(["never", "sometimes", "often"])
-    FiniteSet(3 values)
+    FiniteSet(3 values: 'never', 'sometimes', 'often')
     >>> xp.FiniteSet([{"age": 34, "sex": 0}, {"age": 52, "sex": 1}]).names
     ('age', 'sex')
     """
@@ -67,7 +69,7 @@ class FiniteSet:
         if is_frame(values):
             names = column_names(values) if names is None else names
             values = as_array(values).tolist()
-        rows = items(values)
+        rows = items(values, 'a list of values, such as ["no", "yes"]')
         if not rows:
             raise InvalidInput("a domain needs at least one value")
         if names is None and isinstance(rows[0], Mapping):
@@ -87,9 +89,25 @@ class FiniteSet:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         coordinates = "" if self.names is None else f" of {some(self.names)}"
         return f"FiniteSet({len(self)} value{'s' if len(self) > 1 else ''}{coordinates})"
+
+    def __repr__(self) -> str:
+        if self.names is not None:
+            return str(self)
+        few = [_cut(repr(value)) for value in self.values[:_LISTED]]
+        more = f" and {len(self) - len(few):,} more" if len(self) > len(few) else ""
+        return f"{str(self)[:-1]}: {', '.join(few)}{more})"
+
+    def _repr_html_(self) -> str:
+        return card(
+            type(self).__name__,
+            {"values": f"{len(self):,}"},
+            columns=("", *(self.names or ("value",))),
+            items=self.values,
+            row=lambda number, value: (number, *(value if isinstance(value, tuple) else (value,))),
+        )
 
     @cached_property
     def _index(self) -> dict[Value, int]:
@@ -223,6 +241,10 @@ def amiss(value: Any, names: Sequence[str]) -> str:
     if isinstance(value, (tuple, list, np.ndarray)) and len(value) != len(names):
         return f"it has {len(value)} coordinate{'' if len(value) == 1 else 's'}, not {len(names)}"
     return ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def some(names: Sequence[str]) -> str:

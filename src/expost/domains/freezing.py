@@ -11,10 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from expost.domains.attributes import Attribute, Attributes
 
-__all__ = ["Frozen", "freeze"]
+__all__ = ["Frozen", "freeze", "freeze_columns"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,6 +55,25 @@ def freeze(domain: Attributes, records: Iterable[Sequence[int]]) -> list[tuple[i
     for places in records:
         result.append(result[-1].next(places) if result else Frozen.first(domain, places))
     return [frozen.places for frozen in result]
+
+
+def freeze_columns(kind: Attribute, places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The frozen sequences of one attribute, of many subjects: a row for each step, from the first.
+
+    Attributes are frozen apart from each other, so this is what :func:`freeze` does.
+    """
+    size, limit = len(kind.values), None if kind.change is None else kind.change.times
+    # Where an attribute may go next, while it has changes left.
+    each = range(size)
+    allowed = np.array([[_allowed(kind, old, 0, new) for new in each] for old in each])
+    frozen = places.copy()
+    used = np.zeros(places.shape[1], dtype=np.intp)
+    for before, now in pairwise(frozen):
+        now[:] = allowed[before, now]
+        if limit is not None:
+            np.copyto(now, before, where=used >= limit)
+            used += now != before
+    return frozen
 
 
 def _allowed(kind: Attribute, place: int, used: int, wanted: int) -> int:

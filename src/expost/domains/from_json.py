@@ -37,7 +37,7 @@ def domain_from_json(value: Any) -> Domain:
     It has exactly one of ``values``, ``points``, ``attributes`` and ``box``.
 
     >>> domain_from_json({"values": ["never", "sometimes", "often"]})
-    FiniteSet(3 values)
+    FiniteSet(3 values: 'never', 'sometimes', 'often')
     """
     fields = members(value, optional=("values", "points", "attributes", "box"))
     if len(fields) != 1:

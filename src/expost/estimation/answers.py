@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from expost.answers import Answers
+from expost.cards import count
 from expost.domains import Attributes, Box, FiniteSet, some
 from expost.errors import InvalidInput
 
@@ -14,14 +15,17 @@ __all__ = ["Used", "as_answers", "finite", "level_text"]
 
 _SAMPLE = "the subjects are a random sample"
 _WHATEVER = f"{_SAMPLE}, and who was asked what did not depend on responses"
-_ALL = f"{_SAMPLE}, and these are all of their responses"
+_ALL = (
+    f"{_SAMPLE}, these are all responses that a filter looked at, "
+    "and no value changed between them unless it is declared as changing"
+)
 _PART = (
     "the answers are incomplete: who was asked may depend on what is missing, "
     "and estimates can be biased"
 )
 _FILTERED = (
     "the answers were given under a filter that looks at responses, so this estimate is biased; "
-    "estimate_distribution is not"
+    "estimate_distribution is not, if these are all responses"
 )
 
 
@@ -46,45 +50,53 @@ class Used:
             subjects,
             responses,
             answers.refused_subjects(query),
-            _ALL if likeliest else _WHATEVER,
-            _doubts(answers, likeliest=likeliest),
+            _ALL if likeliest and answers.complete else _WHATEVER,
+            _doubts(answers, query, likeliest=likeliest),
         )
 
     def tree(self) -> dict[str, Any]:
         """The same as JSON."""
         return asdict(self)
 
+    def amount(self) -> str:
+        """How much it was made from, for people."""
+        return f"{count(self.responses, 'response')} of {count(self.subjects, 'subject')}"
+
     def facts(self) -> dict[str, str]:
         """The same for people."""
-        refused = "not known" if self.refused is None else f"{self.refused:,} subjects"
+        refused = None if self.refused is None else count(self.refused, "subject")
         return {
-            "used": f"{self.responses:,} responses of {self.subjects:,} subjects",
-            "refused": refused,
+            "used": self.amount(),
+            **({} if refused is None else {"refused": refused}),
             "assumes": self.assumes,
             **({"but": "; ".join(self.doubts)} if self.doubts else {}),
         }
 
 
-def as_answers(given: Any, domain: Any, *, likeliest: bool = False) -> Answers:
+def as_answers(
+    given: Any, domain: Any, query: str | None = None, *, likeliest: bool = False
+) -> Answers:
     """Answers as they are, or made from pairs, each from a different subject.
 
-    It warns of whatever makes an estimate from them wrong; ``likeliest`` is one that a filter does
-    not make wrong. A warning points to the caller's caller, which is the user's code.
+    It warns of whatever makes an estimate from them, or from those to one ``query``, wrong;
+    ``likeliest`` is one that a filter does not make wrong. A warning points
+    to the caller's caller, which is the user's code.
     """
     if isinstance(given, Answers):
         if domain is not None and domain != given.domain:
             raise InvalidInput("is not that of the answers, which have one", "domain")
-        for doubt in _doubts(given, likeliest=likeliest):
+        for doubt in _doubts(given, query, likeliest=likeliest):
             warnings.warn(doubt, UserWarning, stacklevel=3)
         return given
     return Answers.of_pairs(domain, given)
 
 
-def _doubts(answers: Answers, *, likeliest: bool) -> tuple[str, ...]:
+def _doubts(answers: Answers, query: str | None, *, likeliest: bool) -> tuple[str, ...]:
+    filtered = not likeliest and answers.filter is not None and answers.filter.by_responses
+    if (answers.complete and not filtered) or answers.evenly(query):
+        return ()
     doubts = [] if answers.complete else [_PART]
-    if not likeliest and answers.filter is not None and answers.filter.by_responses:
-        doubts.append(_FILTERED)
-    return tuple(doubts)
+    return (*doubts, _FILTERED) if filtered else tuple(doubts)
 
 
 def finite(answers: Answers) -> FiniteSet:

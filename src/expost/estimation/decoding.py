@@ -14,12 +14,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.domains import Part
 from expost.errors import InvalidInput
 from expost.queries import FiniteLikelihood
 from expost.queries.lifted import Lifted
 from expost.queries.values.pairwise import Pairwise
 
 __all__ = ["Decoder", "Inverse", "Noise", "SpokenFor", "decoder", "probabilities"]
+
+INSTEAD = "estimate_distribution takes any mixture"
+"""What to do where responses do not tell values apart."""
 
 Floats = NDArray[np.float64]
 
@@ -111,8 +115,11 @@ class Inverse:
 def decoder(likelihood: FiniteLikelihood) -> Decoder:
     """The decoder of a query on a domain; an error if its responses do not tell values apart."""
     if isinstance(likelihood, Lifted) and not likelihood.sees_all:
-        seen = ", ".join(likelihood.seen.domain.called(""))
-        raise InvalidInput(f"is about {seen} alone; estimate_distribution takes any mixture")
+        seen = likelihood.seen.domain
+        named = f"{len(seen)} classes of values"
+        if isinstance(seen, Part):
+            named = f"{', '.join(seen.about)} alone"
+        raise InvalidInput(f"is about {named}; {INSTEAD}")
     chances = likelihood.chances if isinstance(likelihood, Pairwise) else None
     if chances is None:
         return _inverse(likelihood)
@@ -125,11 +132,11 @@ def decoder(likelihood: FiniteLikelihood) -> Decoder:
 
 def _inverse(likelihood: FiniteLikelihood) -> Inverse:
     values, count = len(likelihood.domain), len(likelihood.responses)
-    reason = "cannot be told apart by one response; estimate_distribution takes any mixture"
+    reason = f"cannot be told apart by one response; {INSTEAD}"
     if count < values:
         raise InvalidInput(f"has {count} responses: {values} values {reason}")
     if count * values > _LARGEST_TABLE:
-        raise InvalidInput(f"has {count:,} responses, which is too many; see estimate_distribution")
+        raise InvalidInput(f"has {count:,} responses, which is too many; {INSTEAD}")
     channel = probabilities(likelihood)
     scale = 1 / np.sqrt(channel.mean(axis=0))
     inverse: Floats = np.linalg.pinv((channel * scale).T) * scale

@@ -6,6 +6,7 @@ likelihood: unlike means, this estimate stays valid under a filter. Proof: docs/
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,28 +15,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Answers
-from expost.cards import View
+from expost.cards import View, count
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.estimation.answers import Used, as_answers, finite, level_text
+from expost.estimation.answers import Used, as_answers, finite
+from expost.estimation.bootstrap import FEWEST, Intervals, intervals_of, usual_repetitions
 from expost.estimation.likeliest import curvature, likeliest
+from expost.estimation.values import value_cells, value_columns, value_heads
 from expost.files.canonical import plain
-from expost.files.frames import Table, as_lists
+from expost.files.frames import Table
 from expost.files.reading import double, each, whole
 from expost.numbers import ExactLike, read_confidence
 from expost.queries import FiniteLikelihood
 from expost.queries.lifted import Lifted
 from expost.queries.values.pairwise import Pairwise
 
-__all__ = ["Distribution", "Intervals", "estimate_distribution"]
+__all__ = ["Distribution", "estimate_distribution"]
 
 Floats = NDArray[np.float64]
 
 GAP = 1e-6
 STEPS = 1000
 
-# A table of all patterns and values takes up to a gibibyte.
-_LARGEST_TABLE = 1 << 27
+# A table of all patterns and values takes up to half a gibibyte.
+_LARGEST_TABLE = 1 << 26
 # What is identified is worked out from a square matrix of this size.
 _MOST_VALUES = 1_500
 _BLOCK = 1 << 20
@@ -49,51 +52,13 @@ _TELLING = 1e-4
 # A search from the inside leaves less than this where the true maximum is zero.
 _DUST = 1e-6
 
+_NUMBERS = ("probability", "identified")
+
 # A replicate with this gap, in nats, is off by a few hundredths of a standard error.
 _ROUGH = 1e-3
 
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Intervals(Table):
-    """Bootstrap intervals, from :meth:`Distribution.intervals`.
-
-    Each goes from the lower to the upper quantile of the estimates from resampled subjects, so
-    that the share ``confidence`` of them is inside.
-
-    >>> import expost as xp
-    >>> from expost.estimation import estimate_distribution
-    >>> query = xp.randomized_response(epsilon=2)
-    >>> pairs = [(query, "yes")] * 30 + [(query, "no")] * 70
-    >>> found = estimate_distribution(pairs, domain=xp.FiniteSet(["no", "yes"]))
-    >>> intervals = found.intervals(repetitions=50)
-    >>> bool((intervals.lower <= found.probabilities).all())
-    True
-    """
-
-    lower: Floats
-    upper: Floats
-    standard_error: Floats
-    confidence: float
-    repetitions: int
-
-    def columns(self) -> dict[str, Any]:
-        """The columns of a table: a row per value, or one for the mean of a score."""
-        return {name: getattr(self, name) for name in ("lower", "upper", "standard_error")}
-
-    def _view(self) -> View:
-        columns = self.columns()
-        return View(
-            f"Intervals({len(self.lower):,})",
-            {"intervals": f"{level_text(self.confidence)}, {self.repetitions:,} repetitions"},
-            tuple(columns),
-            len(self.lower),
-            lambda place: [f"{column[place]:.4g}" for column in columns.values()],
-        )
-
-    def tree(self) -> dict[str, Any]:
-        """The intervals as JSON, in lists."""
-        whole = {"confidence": self.confidence, "repetitions": self.repetitions}
-        return plain({**as_lists(self.columns()), **whole})
+# Products in one step of the search.
+_MOST_PRODUCTS = 1_500_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -141,31 +106,41 @@ class Distribution(Table):
         return self.used.subjects
 
     def _view(self) -> View:
-        values = self.domain.values
+        size = len(self.domain)
         return View(
-            f"Distribution({len(values):,} values, {self.subjects:,} subjects)",
-            {"gap": f"{self.gap:.1e} nats at most", **self.used.facts()},
-            ("value", "probability", "identified"),
-            len(values),
+            f"Distribution({size:,} values, {count(self.subjects, 'subject')})",
+            {
+                "gap": f"{self.gap:.1e} nats at most",
+                "intervals": "by bootstrap, from .intervals()",
+                **self.used.facts(),
+            },
+            (*value_heads(self.domain, _NUMBERS), *_NUMBERS),
+            size,
             lambda place: (
-                values[place],
+                *value_cells(self.domain, place),
                 f"{self.probabilities[place]:.4f}",
                 "yes" if self.identified[place] else "no",
             ),
         )
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
-        return {
-            "value": list(self.domain.values),
-            "probability": self.probabilities,
-            "identified": self.identified,
-        }
+        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them.
+
+        Values with several coordinates or attributes have a column for each. Those of
+        :meth:`intervals` also have the ends of intervals.
+        """
+        numbers = dict(zip(_NUMBERS, (self.probabilities, self.identified), strict=True))
+        return {**value_columns(self.domain, numbers), **numbers}
 
     def tree(self) -> dict[str, Any]:
         """The estimate as JSON, with its columns as lists."""
+        columns = {
+            "value": list(self.domain.values),
+            "probability": self.probabilities.tolist(),
+            "identified": self.identified.tolist(),
+        }
         whole = {"alike": self.alike.tolist(), "gap": self.gap, **self.used.tree()}
-        return plain({**as_lists(self.columns()), **whole})
+        return plain({**columns, **whole})
 
     def mean(self, scores: Any) -> float:
         """The mean of a score. ``scores`` has one per value, in the order of the domain."""
@@ -176,20 +151,24 @@ class Distribution(Table):
         scores: Any = None,
         *,
         confidence: ExactLike = "0.95",
-        repetitions: int = 1000,
+        repetitions: int | None = None,
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
     ) -> Intervals:
         """Bootstrap intervals for all probabilities, or for the mean of a score.
 
         Subjects are resampled with replacement and the distribution is estimated anew,
-        ``repetitions`` times. The ``seed`` makes it reproducible. What the responses do not
-        determine at all gets the widest possible interval. ``progress`` is called with the number
-        of repetitions done and their total.
+        ``repetitions`` times. By default that is 1,000 times, or fewer where there are very many
+        kinds of responses or values, but not below 50. The ``seed`` makes it reproducible. What
+        the responses do not determine at all gets the widest possible interval. It warns where an
+        estimate is at an end of what is possible: the interval is too narrow there. ``progress``
+        is called with the number of repetitions done and their total.
         """
         level = float(read_confidence(confidence))
         with at("repetitions"):
-            repetitions = whole(repetitions, at_least=2)
+            if repetitions is None:
+                repetitions = usual_repetitions(*self._table.shape)
+            repetitions = whole(repetitions, at_least=FEWEST)
         with at("seed"):
             generator = np.random.default_rng(whole(seed, at_least=0))
         wanted = np.eye(len(self.domain)) if scores is None else self._scores(scores)[:, None]
@@ -198,13 +177,18 @@ class Distribution(Table):
         for repetition in range(repetitions):
             found[repetition] = self._replicate(generator) @ wanted
             told(repetition + 1, repetitions)
-        tails = (1 - level) / 2
-        lower, upper = np.quantile(found, [tails, 1 - tails], axis=0)
-        error = found.std(axis=0, ddof=1)
-        unknown = _outside(self._basis, wanted)
-        lower[unknown], upper[unknown] = wanted.min(axis=0)[unknown], wanted.max(axis=0)[unknown]
-        error[unknown] = np.inf
-        return Intervals(lower, upper, error, level, repetitions)
+        result = intervals_of(
+            found,
+            self.probabilities @ wanted,
+            (wanted.min(axis=0), wanted.max(axis=0)),
+            _outside(self._basis, wanted),
+            level,
+            self.domain if scores is None else None,
+            self.used,
+        )
+        for doubt in result.doubts:
+            warnings.warn(doubt, UserWarning, stacklevel=2)
+        return result
 
     def _replicate(self, generator: np.random.Generator) -> Floats:
         counts = generator.multinomial(self.subjects, self._counts / self.subjects)
@@ -219,7 +203,9 @@ class Distribution(Table):
     def _scores(self, scores: Any) -> Floats:
         result = np.array(each(scores, double, "scores"))
         if len(result) != len(self.domain):
-            raise InvalidInput(f"{len(result)} for {len(self.domain)} values", "scores")
+            raise InvalidInput(
+                f"needs {len(self.domain)}, one per value, not {len(result)}", "scores"
+            )
         return result
 
 
@@ -294,13 +280,18 @@ def _likelihoods(answers: Answers, domain: FiniteSet) -> tuple[Floats, Floats, N
             f"there are {len(domain):,} values; at most {_MOST_VALUES:,} can be estimated together"
         )
         raise InvalidInput(reason, "domain")
-    pattern_of, patterns = answers.patterns()
+    counts, patterns = _patterns(answers)
     rows = max(len(patterns), len(answers.given))
     if rows * len(domain) > _LARGEST_TABLE:
         raise InvalidInput(f"{rows:,} kinds of responses for {len(domain):,} values are too many")
     logs = np.array([_logs(answers.queries[key].on(domain), y) for key, y in answers.given])
     columns: dict[bytes, int] = {}
     alike = np.array([columns.setdefault(each.tobytes(), len(columns)) for each in logs.T + 0.0])
+    if len(patterns) * (len(columns) + 20) ** 2 > _MOST_PRODUCTS:
+        raise InvalidInput(
+            f"{len(patterns):,} kinds of responses for {len(columns):,} values are too many to "
+            "estimate by likelihood; fewer values, or frequencies, take less"
+        )
     logs = logs[:, np.unique(alike, return_index=True)[1]]
     lengths = np.array([len(codes) for codes in patterns])
     ends = np.cumsum(lengths)
@@ -316,7 +307,24 @@ def _likelihoods(answers: Answers, domain: FiniteSet) -> tuple[Floats, Floats, N
         raise InvalidInput("no value could give all that some subjects responded")
     table -= highest[:, None]
     np.exp(table, out=table)
-    return table, np.bincount(pattern_of).astype(np.float64), alike
+    return table, counts, alike
+
+
+def _patterns(answers: Answers) -> tuple[Floats, list[NDArray[np.intp]]]:
+    """How many subjects gave each pattern of responses, and the patterns.
+
+    They are in an order of their own, by what was asked and answered, so that a seed draws the same
+    subjects whether a table or a folder had them, and in whatever order.
+    """
+    pattern_of, patterns = answers.patterns()
+    contents = {key: answers.queries[key].content_id for key in {key for key, _ in answers.given}}
+    given = [(contents[key], position) for key, position in answers.given]
+    rank = np.empty(len(given), dtype=">i8")  # big-endian: bytes are in the order of numbers
+    rank[sorted(range(len(given)), key=given.__getitem__)] = np.arange(len(given))
+    keys = [np.sort(rank[codes]).tobytes() for codes in patterns]
+    order = sorted(range(len(patterns)), key=keys.__getitem__)
+    counts = np.bincount(pattern_of)[order].astype(np.float64)
+    return counts, [patterns[place] for place in order]
 
 
 def _logs(likelihood: FiniteLikelihood, position: int) -> Floats:

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Answers
-from expost.cards import View
+from expost.cards import View, count
 from expost.domains import FiniteSet
 from expost.errors import at
 from expost.estimation.answers import Used, as_answers, finite, level_text
 from expost.estimation.decoding import Decoder, Noise, decoder
 from expost.estimation.intervals import normal_reach, score_interval
+from expost.estimation.values import value_cells, value_columns, value_heads
 from expost.files.canonical import plain
 from expost.files.frames import Table, as_lists
 from expost.numbers import ExactLike, read_confidence
@@ -61,30 +62,34 @@ class Frequencies(Table):
         return self.used.subjects
 
     def _view(self) -> View:
-        values, numbers = self.domain.values, (self.frequency, self.lower, self.upper)
+        size, numbers = len(self.domain), (self.frequency, self.lower, self.upper)
         return View(
-            f"Frequencies({len(values):,} values, {self.subjects:,} subjects)",
+            f"Frequencies({size:,} values, {count(self.subjects, 'subject')})",
             {"intervals": level_text(self.confidence), **self.used.facts()},
-            ("value", "frequency", "lower", "upper"),
-            len(values),
-            lambda place: (values[place], *(f"{column[place]:.4f}" for column in numbers)),
+            (*value_heads(self.domain, self._numbers()), "frequency", "lower", "upper"),
+            size,
+            lambda place: (
+                *value_cells(self.domain, place),
+                *(f"{column[place]:.4f}" for column in numbers),
+            ),
         )
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
-        return {
-            "value": list(self.domain.values),
-            "frequency": self.frequency,
-            "standard_error": self.standard_error,
-            "noise_error": self.noise_error,
-            "lower": self.lower,
-            "upper": self.upper,
-        }
+        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them.
+
+        Values with several coordinates or attributes have a column for each.
+        """
+        numbers = self._numbers()
+        return {**value_columns(self.domain, numbers), **numbers}
+
+    def _numbers(self) -> dict[str, Floats]:
+        names = ("frequency", "standard_error", "noise_error", "lower", "upper")
+        return {name: getattr(self, name) for name in names}
 
     def tree(self) -> dict[str, Any]:
         """The estimate as JSON, with its columns as lists."""
-        whole = {"confidence": self.confidence, **self.used.tree()}
-        return plain({**as_lists(self.columns()), **whole})
+        columns = {"value": list(self.domain.values), **as_lists(self._numbers())}
+        return plain({**columns, "confidence": self.confidence, **self.used.tree()})
 
 
 def estimate_frequencies(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Answers, no_such_query
-from expost.cards import View
+from expost.cards import View, count
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.estimation.answers import Used, as_answers, level_text
@@ -69,7 +69,7 @@ class Mean(Table):
         cells = [f"{number:.4g}" for number in numbers]
         facts = {"interval": level_text(self.confidence), **self.used.facts()}
         return View(
-            f"Mean({self.subjects:,} subjects)",
+            f"Mean({count(self.subjects, 'subject')})",
             facts,
             ("mean", "lower", "upper"),
             1,
@@ -119,7 +119,8 @@ def estimate_mean(
             given = [(query, response) for response in items(answers)]
         answers, key = as_answers(given, domain), "0"
     else:
-        answers, key = as_answers(answers, domain), _key(answers, query)
+        key = _key(answers, query)
+        answers = as_answers(answers, domain, key)
     with at("query"):
         meaning = answers.queries[key].meaning(answers.domain)
     rows, estimates = _by_row(answers, key, meaning)

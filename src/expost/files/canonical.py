@@ -21,7 +21,8 @@ def map_leaves(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     if isinstance(tree, dict):
         return {key: map_leaves(value, leaf) for key, value in tree.items()}
     if isinstance(tree, (list, tuple)):
-        return [map_leaves(value, leaf) for value in tree]
+        # Most lists are of doubles, and those are most of a file.
+        return [leaf(x) if type(x) is float else map_leaves(x, leaf) for x in tree]
     return leaf(tree)
 
 
@@ -41,6 +42,8 @@ def readable(tree: Any) -> Any:
     from expost.files.reading import number  # brings numpy along, and a JSON text needs none
 
     def leaf(value: Any) -> Any:
+        if type(value) is float and math.isfinite(value) and not value.is_integer():
+            return value
         if isinstance(value, Fraction):
             return decimal_text(value)
         return number(value) if isinstance(value, float) else value

@@ -24,15 +24,17 @@ _MOST_TRIES = 10_000
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
-def save(path: str | os.PathLike[str], text: Callable[[], str]) -> None:
+def save(
+    path: str | os.PathLike[str], text: Callable[[], str | bytes], *, most: int = LARGEST
+) -> None:
     """Put a text into a file that no other process continues, as :func:`replace` does."""
     target = Path(path)
-    replace(target, text, target.with_name(f".{target.name}.{uuid.uuid4().hex}"))
+    replace(target, text, target.with_name(f".{target.name}.{uuid.uuid4().hex}"), most=most)
 
 
 def replace(
     target: Path,
-    text: Callable[[], str],
+    text: Callable[[], str | bytes],
     temporary: Path,
     held: BinaryIO | None = None,
     *,
@@ -54,10 +56,11 @@ def replace(
             raise InvalidInput("cannot be replaced: not a regular file")
         # What is not recorded yet is for nobody else to read, whoever may read the file itself.
         create = partial(os.open, mode=0o666 if old is None else 0o600)
-        with open(temporary, "x", encoding="utf-8", newline="\n", opener=create) as file:
+        with open(temporary, "xb", opener=create) as file:
             if held is not None:
                 _flock(file.fileno())
-            file.write(text())
+            content = text()
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             _check_size(file.fileno(), most)
             if old is not None:

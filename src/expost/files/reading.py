@@ -30,6 +30,7 @@ __all__ = [
     "number",
     "of_kind",
     "parse",
+    "repeats",
     "scalar",
     "text",
     "whole",
@@ -79,6 +80,14 @@ def parse(document: str) -> Any:
         raise InvalidInput(f"not JSON: {error.msg}", place) from None
     except RecursionError:
         _too_deep(document)
+
+
+def repeats(document: str) -> bool:
+    """Whether a text is a JSON object that gives a name twice."""
+    try:
+        return isinstance(parse(document), _Repeated)
+    except InvalidInput:
+        return False
 
 
 def _too_deep(document: str) -> NoReturn:
@@ -161,21 +170,24 @@ def array(value: Any) -> list[Any]:
     return value
 
 
-def items(values: Any) -> list[Any]:
-    """A list of what has an order; a text, a set or a dictionary is more likely a slip."""
+def items(values: Any, what: str = "a list") -> list[Any]:
+    """A list of what has an order; a text, a set or a dictionary is more likely a slip.
+
+    ``what`` is needed, in words.
+    """
     if type(values) is list:  # asking whether it is a Set takes longer than a copy
         return values.copy()
     if isinstance(values, (str, bytes, Set, Mapping)):
-        raise InvalidInput("must be a list")
+        raise InvalidInput(f"must be {what}")
     try:
         return list(values)
     except TypeError:
-        raise InvalidInput("must be a list") from None
+        raise InvalidInput(f"must be {what}") from None
 
 
-def each(values: Any, read: Callable[[Any], T], place: str = "") -> list[T]:
+def each(values: Any, read: Callable[[Any], T], place: str = "", what: str = "a list") -> list[T]:
     """Read every entry of a list; an error names the index of the entry."""
-    entries = values if type(values) is list else _items_at(values, place)
+    entries = values if type(values) is list else _items_at(values, place, what)
     result: list[T] = []
     try:
         for entry in entries:
@@ -185,9 +197,9 @@ def each(values: Any, read: Callable[[Any], T], place: str = "") -> list[T]:
     return result
 
 
-def _items_at(values: Any, place: str) -> list[Any]:
+def _items_at(values: Any, place: str, what: str) -> list[Any]:
     with at(place) if place else nullcontext():
-        return items(values)
+        return items(values, what)
 
 
 def doubles(values: Any) -> list[float] | None:

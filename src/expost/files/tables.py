@@ -9,7 +9,7 @@ import csv
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import TextIOWrapper
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,15 @@ from expost.files.regular import LARGEST_TABLE, opened
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["read_csv", "read_table", "table_format", "write_table"]
+__all__ = [
+    "parquet_bytes",
+    "read_csv",
+    "read_parquet",
+    "read_table",
+    "separated",
+    "table_format",
+    "write_table",
+]
 
 # About as many as the smallest rows of CSV in the largest table.
 _MOST_ROWS = 100_000_000
@@ -81,9 +89,8 @@ def read_csv(path: Path, names: Sequence[str]) -> Columns:
                     continue  # an empty line
                 done += 1
                 if len(row) != len(header):
-                    raise InvalidInput(
-                        f"has {len(row)} cells, the header {len(header)}", f"row {done}"
-                    )
+                    reason = f"has {len(row)} cells, the header {len(header)}{separated(header)}"
+                    raise InvalidInput(reason, f"row {done}")
                 for place in wanted:
                     columns[place].append(row[place])
         except csv.Error as error:
@@ -94,6 +101,15 @@ def read_csv(path: Path, names: Sequence[str]) -> Columns:
         if header.count(name) > 1:
             raise InvalidInput(f"column {name!r} is there twice")
     return dict(zip(header, columns, strict=True))
+
+
+def separated(header: Sequence[Any]) -> str:
+    """What to add to a message about a header that has no commas, but other marks between names."""
+    whole = str(header[0]) if len(header) == 1 else ""
+    for mark, marks in ((";", "semicolons"), ("\t", "tabs")):
+        if mark in whole:
+            return f"; is it separated by {marks}? Commas are needed, and points in numbers: 1.5"
+    return ""
 
 
 def _read_json_lines(path: Path, names: Sequence[str]) -> Columns:
@@ -136,6 +152,24 @@ def _read_parquet(path: Path, names: Sequence[str]) -> Any:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None
     except polars.exceptions.PolarsError:
         raise InvalidInput("is not a Parquet file") from None
+
+
+def read_parquet(path: Path, key: str) -> tuple[Any, str]:
+    """A frame of polars, and what its file says under a key of its own."""
+    polars = _polars()
+    frame = _read_parquet(path, ())
+    with opened(path, LARGEST_TABLE) as file:
+        found = polars.read_parquet_metadata(file).get(key)
+    if found is None:
+        raise InvalidInput(f"says nothing of {key!r}: another program wrote it")
+    return frame, found
+
+
+def parquet_bytes(columns: Mapping[str, Any], key: str, text: str) -> bytes:
+    """The bytes of such a file; columns are arrays or lists, each of one type."""
+    file = BytesIO()
+    _polars().DataFrame(columns).write_parquet(file, metadata={key: text})
+    return file.getvalue()
 
 
 def _write_csv(columns: Mapping[str, Sequence[Any]], path: Path) -> None:

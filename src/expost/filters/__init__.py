@@ -27,7 +27,7 @@ from expost.filters.by_rule import CompositionFilter
 from expost.filters.decision import Decision
 from expost.filters.filter import Filter
 from expost.filters.repeats import Repeats
-from expost.filters.rules import Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
+from expost.filters.rules import Declared, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.filters.simplified import SimplifiedFilter
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "BayesianFilter",
     "CompositionFilter",
     "Decision",
+    "Declared",
     "Filter",
     "Mixture",
     "Renyi",

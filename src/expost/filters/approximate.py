@@ -8,6 +8,7 @@ from typing import ClassVar
 from expost.filters.account import Account, WorstCase
 from expost.filters.bayesian import BayesianFilter
 from expost.filters.by_rule import CompositionFilter
+from expost.filters.many import Accounts, Amounts
 from expost.filters.rules import Mixture, Rule
 from expost.numbers import Enclosure, ExactLike, Nats
 from expost.queries import Query
@@ -74,3 +75,17 @@ class ApproximateFilter(CompositionFilter):
         if composed.within(self.budget):
             return composed
         return self._bayesian.worst_case(account, query, times)
+
+    def worst_cases(self, accounts: Accounts, query: Query) -> Amounts:
+        composed = super().worst_cases(accounts, query)
+        within = composed.against(self.budget).within
+        if within.all():
+            return composed
+        return composed.where(within, self._bayesian.worst_cases(accounts.some(~within), query))
+
+    def losses(self, accounts: Accounts) -> Amounts:
+        held = super().losses(accounts)
+        within = held.against(self.budget).within
+        if within.all():
+            return held
+        return held.where(within, accounts.some(~within).loss())

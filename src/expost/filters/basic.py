@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from expost.filters.account import Account, WorstCase
 from expost.filters.filter import Filter
+from expost.filters.many import Accounts, Amounts
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
 
@@ -42,3 +43,9 @@ class BasicFilter(Filter):
             (account.charged + Added.of(charge) * times).enclosure,
             exact=lambda: self.exact_loss(account) + charge * times,
         )
+
+    def worst_cases(self, accounts: Accounts, query: Query) -> Amounts:
+        return accounts.spent(query)
+
+    def losses(self, accounts: Accounts) -> Amounts:
+        return accounts.spent()

@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from expost.errors import InvalidInput, at, expect
 from expost.filters.account import OVER_ANY_BUDGET, Account, WorstCase
 from expost.filters.filter import Filter, budget_from_json, checked_budget
+from expost.filters.many import Accounts, Amounts
 from expost.filters.rules import Rule, Total, rule_from_json
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query
@@ -28,7 +30,7 @@ class CompositionFilter(Filter):
 
     >>> import expost as xp
     >>> rule = xp.filters.rules.Renyi(order=8)
-    >>> guard = xp.CompositionFilter(epsilon=1, delta="1e-6", rule=rule)
+    >>> guard = xp.filters.CompositionFilter(epsilon=1, delta="1e-6", rule=rule)
     >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
     >>> bool(guard.decide(start, xp.randomized_response(epsilon="0.1")))
     True
@@ -119,6 +121,14 @@ class CompositionFilter(Filter):
         charge, _ = rule.charge(query, domain)
         return self._case(total, lambda: account.exact_total(rule) + charge * times)
 
+    def worst_cases(self, accounts: Accounts, query: Query) -> Amounts:
+        # By name: what a subclass adds may depend on responses.
+        worst = partial(CompositionFilter.worst_case, self, query=query)
+        return accounts.by_queries(query, worst)
+
+    def losses(self, accounts: Accounts) -> Amounts:
+        return accounts.by_queries(None, self.held)
+
     def _case(self, total: Total, exact_sum: Callable[[], Nats]) -> WorstCase:
         """The cost of what was summed up; what is not certain to fit does not fit."""
         if total.delta > self.rule.allowance(self.delta):
@@ -132,3 +142,6 @@ class CompositionFilter(Filter):
     def __repr__(self) -> str:
         start = super().__repr__()[:-1]
         return f"{start}, delta={decimal_text(self.delta)}, {self.rule!r})"
+
+    def _facts(self) -> dict[str, object]:
+        return {**super()._facts(), "delta": decimal_text(self.delta), "rule": self.rule}

@@ -7,17 +7,18 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from expost.cards import card
+from expost.cards import card, nats
 from expost.domains import Value
 from expost.files.canonical import plain
 from expost.numbers import Enclosure, Nats, down
+from expost.numbers.enclosure import NEGLIGIBLE
 from expost.queries import Query
 
 if TYPE_CHECKING:
     from expost.filters.account import Account
     from expost.filters.filter import Filter
 
-__all__ = ["Decision", "remaining"]
+__all__ = ["Decision", "remaining", "remaining_text"]
 
 
 @dataclass(frozen=True)
@@ -139,3 +140,12 @@ def remaining(budget: Nats, loss: Enclosure) -> float:
     if loss.upper == 0:
         return budget.enclosure.lower
     return max(0.0, down(budget.enclosure.lower - loss.upper))
+
+
+def remaining_text(amount: float, budget: Nats) -> str:
+    """What remains of a budget, for people.
+
+    Weights are rounded so that a query reveals a little less than its epsilon. What that leaves of
+    a budget that is spent is shown as 0.
+    """
+    return "0" if amount < NEGLIGIBLE * budget.nearest else nats(amount)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Self
 
+from expost.cards import card
 from expost.errors import InvalidInput
 from expost.files.reading import members
 from expost.filters.account import Account, WorstCase, account_of
-from expost.filters.decision import Decision, remaining
+from expost.filters.decision import Decision, remaining, remaining_text
 from expost.filters.largest import Trial, largest_epsilon, nearly_largest_epsilon
+from expost.filters.many import Accounts, Amounts
 from expost.filters.repeats import Repeats, most_repeats
 from expost.numbers import Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query, check_query
@@ -38,6 +40,13 @@ class Filter(ABC):
     by_responses: ClassVar[bool] = True
     """Whether what was responded changes what is accepted next."""
     budget: Nats
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # Who counts otherwise than its base class is asked one by one, unless it works on arrays.
+        for one, many in (("worst_case", "worst_cases"), ("loss", "losses")):
+            if one in cls.__dict__ and many not in cls.__dict__:
+                setattr(cls, many, getattr(Filter, many))
 
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
         object.__setattr__(self, "budget", Nats.budget(epsilon, ratio))
@@ -116,6 +125,19 @@ class Filter(ABC):
         ``times`` is how often it is asked in a row; the result never falls with it.
         """
 
+    def worst_cases(self, accounts: Accounts, query: Query) -> Amounts:
+        """The same for many subjects at once.
+
+        By default one by one. A filter that knows better works on arrays.
+        """
+        return accounts.one_by_one(lambda account: self.worst_case(account, query))
+
+    def losses(self, accounts: Accounts) -> Amounts:
+        """What counts against the budget so far, of many subjects at once."""
+        return accounts.one_by_one(
+            lambda account: WorstCase(self.loss(account), exact=lambda: self.exact_loss(account))
+        )
+
     def accepts(self, account: Account, query: Query) -> bool:
         """Whether the query is accepted, and nothing else."""
         return self.verdict(account, query) is True
@@ -152,6 +174,10 @@ class Filter(ABC):
     def remaining(self, account: Account) -> float:
         """Budget minus loss, rounded down."""
         return remaining(self.budget, self.loss(account))
+
+    def remaining_text(self, account: Account) -> str:
+        """The same for people: 0 if only roundings are left."""
+        return remaining_text(self.remaining(account), self.budget)
 
     def decide(self, asked: object, query: Query) -> Decision:
         """Decide whether the query is accepted. It changes nothing and needs no secret.
@@ -196,6 +222,12 @@ class Filter(ABC):
         rational, ratio = self.budget.rational, self.budget.ratio
         shown = f"epsilon={decimal_text(rational)}" if rational else f"ratio={ratio}"
         return f"{type(self).__name__}({shown})"
+
+    def _repr_html_(self) -> str:
+        return card(type(self).__name__, self._facts())
+
+    def _facts(self) -> dict[str, object]:
+        return {"budget": self.limit}
 
 
 def _asked(given: object, query: Query) -> Account:

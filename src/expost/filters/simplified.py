@@ -6,6 +6,7 @@ from typing import ClassVar, final
 
 from expost.filters.account import Account, WorstCase
 from expost.filters.filter import Filter, fits_by_its_epsilon
+from expost.filters.many import Accounts, Amounts
 from expost.queries import Query
 
 __all__ = ["SimplifiedFilter"]
@@ -30,6 +31,12 @@ class SimplifiedFilter(Filter):
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         return account.plus_epsilon(query, times, self.budget)
+
+    def worst_cases(self, accounts: Accounts, query: Query) -> Amounts:
+        return accounts.plus_epsilon(query, self.budget)
+
+    def losses(self, accounts: Accounts) -> Amounts:
+        return accounts.loss()
 
     def surely_accepts(self, account: Account, query: Query) -> bool:
         return fits_by_its_epsilon(self.budget, account, query)

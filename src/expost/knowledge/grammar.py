@@ -382,7 +382,8 @@ def _check_comparison(sign: str, left: _Node, right: _Node) -> None:
             if node.kind != "number":
                 _fail(f"only numbers can be compared with {sign}", node.place)
     if {left.kind, right.kind} == {"number", "text"}:
-        _fail("a number never equals a text", right.place)
+        quoted = " (labels go in quotes)" if left.labels or right.labels else ""
+        _fail(f"a number never equals a text{quoted}", right.place)
     for name, other in ((left, right), (right, left)):
         labels, literal = name.labels, other.literal
         if labels is not None and literal is not None and literal not in labels:

@@ -47,8 +47,9 @@ class Learned:
     allowed: Enclosure
     """The range that the confidence cannot leave within the budget.
 
-    It follows from the realized loss instead if there is no budget, if it may not have been kept,
-    or if it has a delta, because such a budget bounds no single outcome.
+    It follows from the realized loss instead if there is no budget, if it is undecided whether it
+    was kept, or if it has a delta, because such a budget bounds no single outcome. If the budget
+    was not kept it follows from the peak: the loss at the end would hide the breach.
     """
     assumed: str = ""
     """Of records: what the prior takes attributes to be that it gives no probabilities of."""
@@ -98,6 +99,8 @@ def learned(replay: Replay, prior: Belief | RecordBelief | Samples, statement: s
     limit: Nats | Enclosure = replay.loss
     if guard is not None and state == "kept":
         limit = guard.budget
+    elif state == "not kept":
+        limit = replay.peak
     return Learned(
         statement=statement,
         before=before,

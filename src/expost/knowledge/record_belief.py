@@ -20,7 +20,7 @@ from expost.knowledge.belief import Belief, likelihoods_on
 from expost.knowledge.factors import Factor, Integers, connected, integers, sum_of_products
 from expost.knowledge.histories import allowed, copies, over_states, over_values
 from expost.knowledge.statement import Statement
-from expost.loss.tables import rank
+from expost.loss.exact_table import rank
 from expost.queries import About
 from expost.queries.words import listed
 from expost.transcript import Summand, Transcript

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from expost.domains import Box, Point
@@ -19,10 +18,11 @@ from expost.terms.on_box import ScoreTerm
 if TYPE_CHECKING:
     from expost.solver.spread import BoxSpread
 
-__all__ = ["all_compared", "spread"]
+__all__ = ["all_compared", "found_points", "glanced", "spread"]
 
 _GROUP = 10
-_STAGES = (16, 128)
+_GLANCE = 16
+_STAGES = (_GLANCE, 128)
 _MOST_AT_ONCE = 0.8
 """Of the work that is left, for all terms together; the rest is for groups, if they help."""
 _ANYTHING = Enclosure(0.0, math.inf)
@@ -47,6 +47,15 @@ def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
     return joint.enclosure
 
 
+def glanced(terms: Terms, box: Box, limit: float, effort: Effort) -> Enclosure:
+    """What a short look at all terms together says: enough to see that a limit is far away."""
+    if effort.used_up:
+        return _ANYTHING
+    joint = _start(terms, box, effort)
+    joint.compare(limit, effort.glance(_GLANCE))
+    return joint.enclosure
+
+
 def found_points(terms: Terms, box: Box, effort: Effort) -> tuple[Point, Point]:
     """The points with the largest and the smallest value that a search finds, by columns."""
     joint = _start(terms, box, effort)
@@ -67,7 +76,7 @@ def all_compared(
     joints = [_start(terms, box, effort) for terms in several]
     for nodes in (*_STAGES, effort.most):
         for joint in joints:
-            joint.compare(limit, replace(effort, nodes=min(nodes, effort.most)))
+            joint.compare(limit, effort.glance(nodes))
             if joint.enclosure.lower > limit:
                 return [joint.enclosure for joint in joints]
     pairs = zip(several, joints, strict=True)
@@ -81,7 +90,7 @@ def _with_groups(
     open_still = loss.lower <= limit < loss.upper and not effort.used_up
     if open_still and terms.total() > _GROUP:
         # Usually a look at the groups shows that they cannot help, whatever is spent on them.
-        glance = _in_groups(terms, box, _GROUP, replace(effort, nodes=1))
+        glance = _in_groups(terms, box, _GROUP, effort.glance(1))
         sums = [math.fsum(n * part.lowers[side] for part, n in glance) for side in (0, 1)]
         if any(low < high for low, high in zip(sums, joint.uppers, strict=True)):
             return _together([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])

@@ -8,9 +8,11 @@ after. Steps that nobody asked about need not be there. Proof: docs/theory/chang
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -19,14 +21,20 @@ from expost.domains import Attributes, Part, Variable
 from expost.errors import InvalidInput
 from expost.loss.component import Component, Marginals, sum_error
 from expost.loss.elimination import eliminate, plan
-from expost.loss.exact_elimination import Bases, Exactly, Found, Places, Rows
+from expost.loss.exact_table import rank
+from expost.loss.exponents import Exactly, Found, Kinds, Places
 from expost.loss.sweeps import Around, At, Floats, State, Sweep
-from expost.loss.tables import Table, rank
+from expost.loss.tables import Table
+from expost.queries.words import listed
+from expost.transcript import Exchange
 
-__all__ = ["Chained"]
+__all__ = ["MOST_FOLLOWED", "Chained", "check_length"]
 
-# Numbers in the sweeps that are kept, one for each step and side: 160 MB.
-_MOST_KEPT = 5_000_000
+MOST_FOLLOWED = 300_000_000
+"""Exchanges × steps × (combinations of a state + 1,000): a few seconds, and 200 MB of sweeps."""
+_ANY = 1_000
+_EXACTLY = 50
+"""How many different exchanges a step counts for in an exact comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,62 @@ class _Kept:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked about, all of it in order: one more table does not go through it again."""
+
+    sizes: dict[Variable, int]
+    names: frozenset[str]
+    steps: list[int]
+    exchanges: int
+
+    @classmethod
+    def of(cls, tables: Sequence[Table]) -> _Asked:
+        sizes = {v: size for table in tables for v, size in table.sizes.items()}
+        steps = sorted({step for _, step in sizes if step is not None})
+        exchanges = sum(part.times for table in tables for part in table.on_part.tally)
+        return cls(_ordered(sizes), frozenset(name for name, _ in sizes), steps, exchanges)
+
+    def and_about(self, table: Table) -> _Asked:
+        new, step, steps = table.sizes, table.step, self.steps
+        if new.keys() <= self.sizes.keys():
+            return replace(self, exchanges=self.exchanges + 1)
+        place = len(steps) if step is None else bisect_left(steps, step)
+        if step is not None and steps[place : place + 1] != [step]:
+            steps = [*steps[:place], step, *steps[place:]]
+        sizes, last = self.sizes | new, list(islice(reversed(self.sizes), 1))
+        if len(new) > 1 or any(rank(known) > rank(other) for known in last for other in new):
+            sizes = _ordered(sizes)
+        names = self.names | {name for name, _ in new}
+        return _Asked(sizes, names, steps, self.exchanges + 1)
+
+
+def check_length(domain: Attributes, exchanges: Iterable[Exchange]) -> None:
+    """Refuse, before anything is worked out, what would be followed over too many steps."""
+    asked: dict[str, list[int]] = {}
+    for exchange in exchanges:
+        for name, step in exchange.query.on(domain).variables:
+            change = domain[name].change
+            if step is not None and change is not None and change.limited:
+                asked.setdefault(name, []).append(step)
+    for name, steps in asked.items():
+        _check_followed(len(steps), len(set(steps)), State(domain, (name,)))
+
+
+def _check_followed(exchanges: int, steps: int, state: State) -> None:
+    combinations = math.prod(state.shape)
+    if exchanges * steps * (combinations + _ANY) > MOST_FOLLOWED:
+        most = MOST_FOLLOWED // (combinations + _ANY)
+        raise InvalidInput(
+            f"{exchanges:,} exchanges are about {steps:,} steps of {listed(state.names)}, with "
+            f"{combinations:,} combinations each; exchanges times steps can be at most {most:,}"
+        )
+
+
+def _ordered(sizes: dict[Variable, int]) -> dict[Variable, int]:
+    return {variable: sizes[variable] for variable in sorted(sizes, key=rank)}
+
+
 @dataclass(frozen=True, eq=False)
 class Chained(Component):
     """Tables about the steps of some attributes, and about others that are tied to these."""
@@ -55,27 +119,37 @@ class Chained(Component):
     follows_steps: ClassVar[bool] = True
     domain: Attributes
     kept: _Kept = field(default_factory=_Kept, repr=False)
+    asked: _Asked | None = field(default=None, repr=False)
+    """If it is known from the exchange before."""
 
     def with_table(self, table: Table) -> Chained:
-        tables = self.tables_with(table)
-        same = Chained(tables, self.domain)._names == self._names
-        kept = self.kept.without(table.step) if same else _Kept()
-        return Chained(tables, self.domain, kept)
+        tables, asked = self.tables_with(table), self._asked.and_about(table)
+        same = {*self._tying(table.variables)} <= {*self._names}
+        return Chained(
+            tables, self.domain, self.kept.without(table.step) if same else _Kept(), asked
+        )
+
+    @cached_property
+    def _asked(self) -> _Asked:
+        return self.asked or _Asked.of(self.tables)
+
+    @cached_property
+    def sizes(self) -> dict[Variable, int]:
+        return self._asked.sizes
+
+    @property
+    def _steps(self) -> list[int]:
+        return self._asked.steps
 
     @cached_property
     def error(self) -> float:
         return sum_error(self.tables, 4 * len(self._steps) + 2 * len(self.sizes))
 
-    @cached_property
-    def _steps(self) -> list[int]:
-        """The steps that were asked about."""
-        return sorted({step for _, step in self.sizes if step is not None})
-
-    @cached_property
+    @property
     def _names(self) -> tuple[str, ...]:
-        return self._tying(self.sizes)
+        return self._tying([(name, None) for name in self._asked.names])
 
-    def _tying(self, variables: Sequence[Variable] | dict[Variable, int]) -> tuple[str, ...]:
+    def _tying(self, variables: Iterable[Variable]) -> tuple[str, ...]:
         """What ties steps together: all that has one value, or a limit to its changes."""
         changes = {name: self.domain[name].change for name, _ in variables}
         return tuple(sorted(n for n, change in changes.items() if not change or change.limited))
@@ -83,13 +157,14 @@ class Chained(Component):
     def check(self) -> None:
         state = State(self.domain, self._names)
         state.check()
-        if (size := math.prod(state.shape) * len(self._steps)) > _MOST_KEPT:
-            raise InvalidInput(
-                f"{len(self._steps):,} steps with {math.prod(state.shape):,} combinations each are "
-                f"{size:,} in all; at most {_MOST_KEPT:,} can be followed"
-            )
+        _check_followed(self._asked.exchanges, len(self._steps), state)
         for step in self._steps:
-            self._at(state, step)
+            if step not in self.kept.at:
+                self._at(state, step)
+
+    @property
+    def compared(self) -> int:
+        return _EXACTLY * len(self._steps)
 
     def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
         names = self._tying([*self.sizes, *variables])
@@ -98,27 +173,31 @@ class Chained(Component):
 
     def _marginals(self, state: State, variables: tuple[Variable, ...]) -> Marginals:
         state.check()
+        if variables:
+            # One more exchange would be refused when it is recorded, so it is refused before.
+            steps = {*self._steps, *(step for _, step in variables if step is not None)}
+            _check_followed(self._asked.exchanges + 1, len(steps), state)
         # Where no step is asked about, any of them will do.
         here = next((step for _, step in variables if step is not None), None)
         here = self._steps[-1] if here is None else here
-        before, after = None, None
-        for step in self._steps:
-            if step < here:
-                before = self._swept(self.kept.before, before, step, state)
-        for step in reversed(self._steps):
-            if step > here:
-                after = self._swept(self.kept.after, after, step, state)
+        place = bisect_left(self._steps, here)
+        earlier, later = self._steps[:place], self._steps[place:][::-1]
+        before = self._swept(self.kept.before, earlier, state)
+        after = self._swept(self.kept.after, later[:-1] if later[-1:] == [here] else later, state)
         around = Around(before, after, state, here, self.error)
         # Tables about no step are taken here, and nowhere else.
         tables = [table for table in self.tables if table.step in (None, here)]
         return self._eliminated(tables, state.front(here), around.best, around, variables)
 
-    def _swept(
-        self, kept: dict[int, Sweep], farther: Sweep | None, step: int, state: State
-    ) -> Sweep:
-        if step not in kept:
-            kept[step] = Sweep.onto(farther, self._at(state, step), state)
-        return kept[step]
+    def _swept(self, kept: dict[int, Sweep], steps: list[int], state: State) -> Sweep | None:
+        """The sweep over some steps, from the last one that is kept onwards."""
+        start = len(steps)
+        while start and steps[start - 1] not in kept:
+            start -= 1
+        sweep = kept[steps[start - 1]] if start else None
+        for step in steps[start:]:
+            sweep = kept[step] = Sweep.onto(sweep, self._at(state, step), state)
+        return sweep
 
     def _at(self, state: State, step: int) -> At:
         """What was answered about a step, over its values."""
@@ -129,7 +208,7 @@ class Chained(Component):
     def _worked_out(self, state: State, step: int) -> At:
         tables, front = self._by_step[step], state.front(step)
         if len(tables) == 1 and tables[0].sorted == front:
-            return At(step, tables[0].signed, tables[0])
+            return At(step, tables[0].signed, tables[0].exactly)
         flat = np.zeros((2, *state.values))
         marginals = self._eliminated(tables, front, flat, None, front)
         return At(step, marginals.sums.sums[-1], _Exactly(marginals, front, state.values))
@@ -162,7 +241,8 @@ class Chained(Component):
             _plain(ordered),
         )
         result = eliminate(planned, [*(table.signed for table in tables), sums, flat])
-        return Marginals.of(result, [*tables, exactly, None], self.error, target)
+        known = [table.exactly for table in tables]
+        return Marginals.of(result, [*known, exactly, None], self.error, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +253,12 @@ class _Exactly:
     front: tuple[Variable, ...]
     sizes: tuple[int, ...]
 
-    def rows(self, axes: Sequence[Places], sign: int, bases: Bases) -> Rows:
-        places = np.ravel_multi_index(tuple(axes), self.sizes)
-        return self.marginals.rows(sign, np.asarray(places), bases)
+    def powers(self, places: Places, sign: int) -> Kinds:
+        return self.marginals.powers(places, sign)
 
-    def traced(self, places: Sequence[int], sign: int, bases: Bases) -> Found:
-        place = int(np.ravel_multi_index(tuple(places), self.sizes))
-        own = dict(zip(self.front, places, strict=True))
-        return own | self.marginals.traced(sign, place, bases)
+    def traced(self, place: int, sign: int) -> Found:
+        own = map(int, np.unravel_index(place, self.sizes))
+        return dict(zip(self.front, own, strict=True)) | self.marginals.traced(place, sign)
 
 
 def _plain(variables: Sequence[Variable]) -> tuple[Variable, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +16,10 @@ from numpy.typing import NDArray
 
 from expost.domains import Attributes, Part, Variable
 from expost.loss.elimination import Sums
-from expost.loss.exact_elimination import Bases, ExactElimination, Exactly, Found, Places, Rows
-from expost.loss.tables import Table, rank
+from expost.loss.exact_elimination import ExactElimination
+from expost.loss.exact_table import rank
+from expost.loss.exponents import Exactly, Found, Kinds, Places
+from expost.loss.tables import Table
 from expost.numbers import UNIT, up
 
 __all__ = ["Component", "Marginals", "link", "sum_error"]
@@ -37,6 +41,7 @@ class Component(ABC):
     follows_steps: ClassVar[bool]
     """Whether values at one step say something about those at another."""
     tables: tuple[Table, ...]
+    """In their order."""
 
     @property
     @abstractmethod
@@ -51,22 +56,28 @@ class Component(ABC):
     def check(self) -> None:
         """Refuse what ties too much together."""
 
+    @property
+    def compared(self) -> int:
+        """For how many more exchanges it counts in an exact comparison."""
+        return 0
+
     @abstractmethod
     def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
         """The extremes of ℓ for each combination of some variables, as a query sees them."""
 
     def tables_with(self, table: Table) -> tuple[Table, ...]:
         """The tables with one more, or with one in the place of an earlier one, in their order."""
-        tables = {known.variables: known for known in self.tables}
-        tables[table.variables] = table
-        return tuple(sorted(tables.values(), key=lambda table: table.order))
+        place = bisect_left(self.tables, table.order, key=lambda known: known.order)
+        there = self.tables[place : place + 1]
+        replaced = bool(there) and there[0].variables == table.variables
+        return (*self.tables[:place], table, *self.tables[place + replaced :])
 
     @cached_property
     def sizes(self) -> dict[Variable, int]:
         """The variables in their order, and how many values each has."""
         found: dict[Variable, int] = {}
         for table in self.tables:
-            found.update(zip(table.variables, table.part.sizes, strict=True))
+            found.update(table.sizes)
         return {variable: found[variable] for variable in sorted(found, key=rank)}
 
     def sizes_with(self, variables: Sequence[Variable], part: Part | None) -> dict[Variable, int]:
@@ -87,17 +98,15 @@ class Component(ABC):
     @cached_property
     def exact_spread(self) -> Counter[int]:
         """The powers whose product has the logarithm max ℓ - min ℓ, exactly."""
-        bases = Bases()
-        highest, lowest = (
-            bases.powers(self._whole.rows(sign, np.zeros(1, dtype=np.intp), bases)[0])
-            for sign in (1, -1)
-        )
-        highest.subtract(lowest)
-        return highest
+        everything = np.zeros(1, dtype=np.intp)
+        (_, highest), (_, lowest) = self._whole.best(everything, everything)
+        spread = highest.copy()
+        spread.subtract(lowest)
+        return spread
 
     def extreme(self, sign: int) -> Found:
         """Where ℓ is largest (sign 1) or smallest (sign -1), exactly, as far as it was asked."""
-        found = self._whole.traced(sign, 0, Bases())
+        found = self._whole.traced(0, sign)
         return {variable: found[variable] for variable in self.sizes}
 
 
@@ -135,16 +144,43 @@ class Marginals:
     def lows(self) -> Floats:
         return self.sums.lows[self.written]
 
-    def rows(self, sign: int, places: Places, bases: Bases) -> Rows:
-        """The exponents of the extremes at some combinations, exactly."""
-        return self._exactly(sign, bases).rows(self.written[places])
+    def best(
+        self, high: Places, low: Places, extra: Exactly | None = None
+    ) -> list[tuple[int, Counter[int]]]:
+        """Where ℓ is largest among some combinations, and smallest among others, and how large.
 
-    def traced(self, sign: int, place: int, bases: Bases) -> Found:
+        Exactly, and perhaps with some more that is about these combinations.
+        """
+        exactly = self._exactly((high, low), extra)
+        found = [exactly.best(side) for side in (0, 1)]
+        return [(int(self._read[place]), powers) for place, powers in found]
+
+    def powers(self, places: Places, sign: int) -> Kinds:
+        """The extremes at some combinations, which are sorted, exactly."""
+        return self._one_side(places, sign).powers(0 if sign > 0 else 1)
+
+    def traced(self, place: int, sign: int) -> Found:
         """Values of all variables that attain the extreme at one combination."""
-        return self._exactly(sign, bases).traced(int(self.written[place]))
+        target = int(self.written[place])
+        return self._one_side(np.array([place]), sign).traced(0 if sign > 0 else 1, target)
 
-    def _exactly(self, sign: int, bases: Bases) -> ExactElimination:
-        return ExactElimination(self.sums, self.sources, self.error, sign, bases)
+    @cached_property
+    def _read(self) -> Places:
+        """Where the query sees each combination."""
+        return np.argsort(self.written)
+
+    def _one_side(self, places: Places, sign: int) -> ExactElimination:
+        nothing = places[:0]
+        return self._exactly((places, nothing) if sign > 0 else (nothing, places), None)
+
+    def _exactly(self, sides: Sequence[Places], extra: Exactly | None) -> ExactElimination:
+        wanted = np.zeros((2, len(self.written)), dtype=np.bool_)
+        for marks, places in zip(wanted, sides, strict=True):
+            marks[self.written[places]] = True
+        *tables, target = self.sources
+        assert target is None, "the last table is the target's own, and zero"
+        wanted = wanted.reshape(2, *self.sums.plan.steps[-1].sizes)
+        return ExactElimination(self.sums, [*tables, extra], self.error, wanted)
 
 
 def sum_error(tables: Sequence[Table], more: int) -> float:
@@ -153,8 +189,6 @@ def sum_error(tables: Sequence[Table], more: int) -> float:
     Each table has an error of its own; every addition rounds a number that is at most the sum of
     the largest absolute values. All of that is doubled, which is more than what it is rounded by.
     """
-    error, magnitude = 0.0, 0.0
-    for table in tables:
-        error = up(error + table.on_part.error)
-        magnitude += table.magnitude
+    error = up(math.fsum([table.on_part.error for table in tables]))
+    magnitude = math.fsum([table.magnitude for table in tables])
     return up(error + 2 * (len(tables) + more + 2) * UNIT * magnitude)

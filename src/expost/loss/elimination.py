@@ -35,6 +35,8 @@ class Operand:
     number: int
     axes: tuple[int, ...]
     shape: tuple[int, ...]
+    others: tuple[int, ...]
+    """All other axes, after one for signs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,8 @@ class Step:
     operands: tuple[Operand, ...]
     sizes: tuple[int, ...]
     axis: int | None
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """The axes of the result."""
-        return tuple(k for k in range(len(self.sizes)) if k != self.axis)
+    held: tuple[int, ...]
+    """The shape of the result among the axes of the sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +117,12 @@ def plan(
         for number in numbers:
             scope = waiting.pop(number)
             places = tuple(k for k, variable in enumerate(axes) if variable in scope)
-            operands.append(
-                Operand(number, places, tuple(size[v] if v in scope else 1 for v in axes))
-            )
+            others = tuple(k + 1 for k in range(len(axes)) if k not in places)
+            shape = tuple(size[v] if v in scope else 1 for v in axes)
+            operands.append(Operand(number, places, shape, others))
         axis = None if out is None else axes.index(out)
-        steps.append(Step(tuple(operands), tuple(size[v] for v in axes), axis))
+        held = tuple(1 if v == out else size[v] for v in axes)
+        steps.append(Step(tuple(operands), tuple(size[v] for v in axes), axis, held))
 
     for variable in _order(size, scopes, target):
         numbers = [number for number, scope in waiting.items() if variable in scope]

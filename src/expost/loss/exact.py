@@ -42,8 +42,8 @@ class ExactExtremes(Protocol):
         """Whether some value cannot have given the responses."""
         ...
 
-    def extreme(self, sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
-        """A value with the largest (sign 1) or the smallest (sign -1) ℓ, exactly."""
+    def extremes(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
+        """A value with the largest ℓ and one with the smallest, of these values, exactly."""
         ...
 
     def apart(self, first: Candidate, second: Candidate) -> Nats:
@@ -81,10 +81,13 @@ class ExactSums:
         """
         if self.is_infinite:
             return INFINITE
-        return self.apart(self.extreme(1), self.extreme(-1))
+        return self.apart(*self.extremes())
 
-    def extreme(self, sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
-        """A value with the largest (sign 1) or the smallest (sign -1) ℓ, exactly."""
+    def extremes(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
+        """A value with the largest ℓ and one with the smallest, exactly."""
+        return self._extreme(1, among), self._extreme(-1, among)
+
+    def _extreme(self, sign: int, among: NDArray[np.bool_] | None) -> Candidate:
         sums = signed(self.sums, sign, among)
         band = np.flatnonzero(sums >= down(float(sums.max()) - 2 * self.error))
         best, *others = self._classes(band)

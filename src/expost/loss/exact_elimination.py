@@ -1,206 +1,240 @@
 """The same elimination with exact sums, where doubles are too coarse.
 
 Exact numbers are totally ordered, so an elimination keeps one winner for each combination, as it
-does with doubles. A sum is the logarithm of a product of powers of integers, and is kept as the
-vector of their exponents: equal vectors are ties, others are compared exactly. Doubles say before
-which combinations can win at all; only those are looked at. Proof: docs/theory/attributes.md.
+does with doubles. Doubles say before which combinations can win at all. Backwards from the target,
+these are marked; only their exact likelihoods are worked out. Forwards again, these are added up as
+integers, beside the doubles. Proof: docs/theory/attributes.md.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Variable
 from expost.loss.elimination import Sums
-from expost.numbers.exact_sum import ExactSum
+from expost.loss.exponents import Exactly, Found, Integers, Kinds, Packing, Places
 
-__all__ = ["Bases", "ExactElimination", "Exactly", "Found", "Places", "Rows", "winners"]
+__all__ = ["ExactElimination"]
 
-Places = NDArray[np.intp]
-Rows = NDArray[np.int64]
-"""Exponents: a row for each combination, a column for each base."""
-
-Found = dict[Variable, int]
-"""A combination of some variables, by the places of their values."""
-
-
-@dataclass(eq=False)
-class Bases:
-    """The integers whose powers are multiplied, each with its column; it grows as they are met."""
-
-    columns: dict[int, int] = field(default_factory=dict)
-    _signs: dict[bytes, int] = field(default_factory=dict)
-
-    def matrix(self, powers: Sequence[Counter[int]]) -> Rows:
-        """These products of powers as rows."""
-        for counter in powers:
-            for base in counter:
-                self.columns.setdefault(base, len(self.columns))
-        rows = np.zeros((len(powers), len(self.columns)), dtype=np.int64)
-        for row, counter in zip(rows, powers, strict=True):
-            for base, power in counter.items():
-                row[self.columns[base]] = power
-        return rows
-
-    def total(self, parts: Sequence[Rows], count: int) -> Rows:
-        """The sum of rows that may lack columns that were met later."""
-        result = np.zeros((count, len(self.columns)), dtype=np.int64)
-        for part in parts:
-            result[:, : part.shape[1]] += part
-        return result
-
-    def powers(self, row: Rows) -> Counter[int]:
-        """A row as powers by their bases."""
-        bases = zip(self.columns, row.tolist(), strict=False)
-        return Counter({base: power for base, power in bases if power})
-
-    def sign(self, difference: Rows) -> int:
-        """Whether a product is above one, one, or below."""
-        key = difference.tobytes()
-        if key not in self._signs:
-            self._signs[key] = ExactSum.product(self.powers(difference)).sign
-        return self._signs[key]
-
-
-class Exactly(Protocol):
-    """What is known exactly at every combination of some variables."""
-
-    def rows(self, axes: Sequence[Places], sign: int, bases: Bases) -> Rows:
-        """The exponents at some combinations, which are given by their places on all axes.
-
-        Where a number is itself an extreme, the sign says which.
-        """
-        ...
-
-    def traced(self, places: Sequence[int], sign: int, bases: Bases) -> Found:
-        """One combination, and if a number is itself an extreme, a combination of all variables
-        that attains it."""
-        ...
-
-
-def winners(rows: Rows, groups: Places, sign: int, bases: Bases) -> Places:
-    """For each group of rows, numbered from zero, one with the largest (or smallest) product."""
-    order = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-    best = order[starts]
-    different = np.flatnonzero((rows != rows[best[groups]]).any(axis=1))
-    for row in different.tolist():
-        group = groups[row]
-        if bases.sign(rows[row] - rows[best[group]]) == sign:
-            best[group] = row
-    return best
+Marks = NDArray[np.bool_]
+SIGNS = (1, -1)
+"""What the two sides are for: the largest sums and the smallest."""
 
 
 class ExactElimination:
     """Exact winners of an elimination that was done with doubles.
 
-    Every sum of doubles is within ``error`` of the exact one. The ``sign`` is 1 for largest and -1
-    for smallest sums. What is zero everywhere has None in the place of its table.
+    Every sum of doubles is within ``error`` of the exact one. ``wanted`` marks combinations of the
+    target, on either side. What is zero everywhere has None in the place of its table.
     """
 
     def __init__(
-        self, sums: Sums, tables: Sequence[Exactly | None], error: float, sign: int, bases: Bases
+        self, sums: Sums, tables: Sequence[Exactly | None], error: float, wanted: Marks
     ) -> None:
         self._sums = sums
         self._tables = tables
-        self._error = error
-        self._sign = sign
-        self._bases = bases
+        self._near, used = _marked(sums, error, wanted)
+        kept: list[_Used] = []
+        for number, table in enumerate(tables):
+            if table is not None:
+                kept += _Used.of(number, table, used[number])
+        self._least: tuple[Counter[int], Counter[int]] = Counter(), Counter()
+        widths: tuple[Counter[int], Counter[int]] = Counter(), Counter()
+        for each in kept:
+            self._least[each.side].update(each.least)
+            widths[each.side].update(each.widths)
+        self._packing = Packing(widths[0] | widths[1])
+        codes: dict[int, Integers] = {}
+        for each in kept:
+            if each.widths:
+                shape = self._packing.words, *used[each.number].shape
+                own = codes.setdefault(each.number, np.zeros(shape, dtype=np.int64))
+                each.write(self._packing, own[:, each.side])
+        # For every step all codes, and those of its result; without any where all are alike.
+        self._added: list[Integers | None] = []
+        self._won = self._followed(codes)
 
-    def rows(self, targets: Places) -> Rows:
-        """The exponents of the winners for some combinations of the target."""
-        return self._followed(self._kept(targets))[0]
+    def best(self, side: int) -> tuple[int, Counter[int]]:
+        """A winner among the wanted combinations of the target, and its exact likelihood."""
+        near, codes = self._target
+        if codes is None or self._top is None:
+            return int(near[side].argmax()), self._least[side]
+        top = self._top[:, side]
+        tied = near[side] & (codes[:, side] == top[:, None]).all(axis=0)
+        return int(tied.argmax()), self._powers(side, top)
 
-    def traced(self, target: int) -> Found:
+    def powers(self, side: int) -> Kinds:
+        """The exact likelihoods of winners for all wanted combinations of the target."""
+        near, codes = self._target
+        wanted = np.flatnonzero(near[side])
+        if codes is None:
+            return Kinds([self._least[side]], np.zeros(len(wanted), dtype=np.intp))
+        different, which = np.unique(codes[:, side, wanted], axis=1, return_inverse=True)
+        return Kinds([self._powers(side, code) for code in different.T], which.reshape(-1))
+
+    def traced(self, side: int, target: int) -> Found:
         """A winner for one combination of the target."""
-        plan, kept = self._sums.plan, self._kept(np.array([target]))
-        _, best = self._followed(kept)
-        found: Found = {}
-        entry = {len(plan.steps) - 1: 0}
-        # From the last step to the first: which entry of each has won.
+        plan, found = self._sums.plan, Found()
+        last = len(plan.steps) - 1
+        at = {last: tuple(int(k) for k in np.unravel_index(target, plan.steps[last].sizes))}
+        # From the last step to the first: which of its sums has won.
         for number in reversed(range(len(plan.steps))):
-            step, entries, own = plan.steps[number], kept[number], entry[number]
-            for operand in step.operands:
+            for operand in plan.steps[number].operands:
+                own = tuple(at[number][k] for k in operand.axes)
                 before = operand.number - plan.tables
                 if before >= 0:
-                    sizes = tuple(step.sizes[k] for k in operand.axes)
-                    place = entries.flat(operand.axes, sizes)[own]
-                    entry[before] = int(best[before][kept[before].wanted.searchsorted(place)])
+                    at[before] = self._source(before, side, own)
                 elif (table := self._tables[operand.number]) is not None:
-                    places = [int(entries.axes[k][own]) for k in operand.axes]
-                    found.update(table.traced(places, self._sign, self._bases))
+                    sizes = [plan.steps[number].sizes[k] for k in operand.axes]
+                    place = int(np.ravel_multi_index(own, sizes)) if sizes else 0
+                    found |= table.traced(place, SIGNS[side])
         return found
 
-    def _followed(self, kept: Sequence[_Kept]) -> tuple[Rows, list[Places]]:
-        """The rows of the target, and for every earlier step which entries have won."""
-        *before, last = range(len(kept))
-        results: dict[int, tuple[Places, Rows]] = {}
-        won = []
-        for number in before:
-            rows = self._added(number, kept[number], results)
-            best = winners(rows, kept[number].groups, self._sign, self._bases)
-            results[self._sums.plan.tables + number] = kept[number].wanted, rows[best]
-            won.append(best)
-        return self._added(last, kept[last], results), won
+    def _source(self, number: int, side: int, own: tuple[int, ...]) -> tuple[int, ...]:
+        """Where a sum is that has won at one step, for one entry of its result."""
+        axis, codes = self._sums.plan.steps[number].axis, self._added[number]
+        assert axis is not None, "only the last step has no result"
+        near, won = np.moveaxis(self._near[number][side], axis, -1)[own], self._won[number]
+        if codes is not None and won is not None:
+            codes = np.broadcast_to(codes, (len(codes), *self._near[number].shape))
+            for code, best in zip(codes[:, side], won[:, side], strict=True):
+                near = near & (np.moveaxis(code, axis, -1)[own] == best[own])
+        return (*own[:axis], int(near.argmax()), *own[axis:])
 
-    def _kept(self, targets: Places) -> list[_Kept]:
-        """From the last step to the first: what can be part of a winner, by the doubles."""
-        plan, side = self._sums.plan, 0 if self._sign > 0 else 1
-        wanted: dict[int, Places] = {}
-        kept: list[_Kept] = []
-        for number in reversed(range(len(plan.steps))):
-            step = plan.steps[number]
-            if step.axis is None:
-                axes = np.unravel_index(targets, step.sizes) if step.sizes else ()
-                entries = _Kept(targets, targets, axes, len(targets))
-            else:
-                own = wanted[plan.tables + number]
-                sums = np.moveaxis(self._sums.sums[number][side], step.axis, -1)
-                sums = sums.reshape(-1, step.sizes[step.axis])[own]
-                near = sums >= (sums.max(axis=1) - 2 * self._error)[:, None]
-                groups, along = np.nonzero(near)
-                sizes = tuple(step.sizes[k] for k in step.kept)
-                others = list(np.unravel_index(own[groups], sizes)) if sizes else []
-                others.insert(step.axis, along)
-                entries = _Kept(own, groups, tuple(others), len(groups))
-            kept.append(entries)
+    def _powers(self, side: int, code: Integers) -> Counter[int]:
+        powers = self._packing.powers(code.tolist())
+        powers.update(self._least[side])
+        return powers
+
+    @cached_property
+    def _target(self) -> tuple[Marks, Integers | None]:
+        """What is wanted of the target, and all codes there, its combinations on one axis."""
+        near, codes = self._near[-1], self._added[-1]
+        if codes is not None:
+            codes = np.broadcast_to(codes, (len(codes), *near.shape)).reshape(len(codes), 2, -1)
+        return near.reshape(2, -1), codes
+
+    @cached_property
+    def _top(self) -> Integers | None:
+        """The codes of the winners among all that is wanted of the target."""
+        near, codes = self._target
+        return None if codes is None else self._best(near, codes, 1)
+
+    def _followed(self, codes: dict[int, Integers]) -> list[Integers | None]:
+        """Forwards, the codes of exact winners at every step but the last one."""
+        plan, won = self._sums.plan, list[Integers | None]()
+        for number, step in enumerate(plan.steps):
+            total = None
             for operand in step.operands:
-                if operand.number >= plan.tables:
-                    sizes = tuple(step.sizes[k] for k in operand.axes)
-                    wanted[operand.number] = np.unique(entries.flat(operand.axes, sizes))
-        return kept[::-1]
+                if (own := codes.get(operand.number)) is not None:
+                    own = own.reshape(len(own), 2, *operand.shape)
+                    total = own if total is None else total + own
+            self._added.append(total)
+            if step.axis is not None:
+                best = None
+                if total is not None:
+                    best = self._best(self._near[number], total, step.axis + 1)
+                    codes[plan.tables + number] = best
+                won.append(best)
+        return won
 
-    def _added(self, number: int, entries: _Kept, results: dict[int, tuple[Places, Rows]]) -> Rows:
-        step, parts = self._sums.plan.steps[number], []
+    def _best(self, near: Marks, codes: Integers, axis: int) -> Integers:
+        """The codes of an exact winner along one axis, of those sums that are near the best."""
+        best = np.where(near, codes, -1).max(axis=axis + 1, keepdims=True)
+        odd = (near & (codes != best)).any(axis=(0, axis + 1))
+        best = best.squeeze(axis + 1)
+        if odd.any():
+            codes = np.broadcast_to(codes, (len(codes), *near.shape))
+            codes, near = np.moveaxis(codes, axis + 1, -1)[:, odd], np.moveaxis(near, axis, -1)[odd]
+            best[:, odd] = self._decided(near, codes, np.nonzero(odd)[0])
+        return np.asarray(best)
+
+    def _decided(self, near: Marks, codes: Integers, side: Places) -> Integers:
+        """The codes of winners, by exact comparison, where not all that can win are alike.
+
+        Each line along the last axis has one, and is for one of the sides.
+        """
+        different, which = np.unique(codes[:, near], axis=1, return_inverse=True)
+        products = self._packing.products(different)
+        numbers = np.full(near.shape, -1)
+        numbers[near] = which.reshape(-1)
+        won = [
+            products.best(set(line) - {-1}, SIGNS[own])
+            for line, own in zip(numbers.tolist(), side.tolist(), strict=True)
+        ]
+        return different[:, won]
+
+
+def _marked(sums: Sums, error: float, wanted: Marks) -> tuple[list[Marks], dict[int, Marks]]:
+    """Backwards: which sums can win at every step, and what of the tables is in these."""
+    plan, used = sums.plan, dict[int, Marks]()
+    near: list[Marks] = []
+    for number in reversed(range(len(plan.steps))):
+        step = plan.steps[number]
+        if step.axis is None:
+            marks = wanted
+        else:
+            least = (sums.results[number] - 2 * error).reshape(2, *step.held)
+            marks = sums.sums[number] >= least
+            marks &= used.pop(plan.tables + number).reshape(2, *step.held)
+        near.append(marks)
         for operand in step.operands:
-            if operand.number in results:
-                sizes = tuple(step.sizes[k] for k in operand.axes)
-                wanted, rows = results[operand.number]
-                found = np.searchsorted(wanted, entries.flat(operand.axes, sizes))
-                parts.append(rows[found])
-            elif (table := self._tables[operand.number]) is not None:
-                axes = [entries.axes[k] for k in operand.axes]
-                parts.append(table.rows(axes, self._sign, self._bases))
-        return self._bases.total(parts, entries.count)
+            used[operand.number] = np.logical_or.reduce(marks, axis=operand.others)
+    return near[::-1], used
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """Combinations at one step, by their places on all axes, grouped by the result they are for."""
+class _Used:
+    """The exact likelihoods of a table, where they can be part of a winner of one side."""
 
-    wanted: Places
-    groups: Places
-    axes: tuple[Places, ...]
-    count: int
+    number: int
+    side: int
+    places: Places
+    kinds: Kinds
+    least: Counter[int]
+    """The smallest exponents."""
+    widths: dict[int, int]
+    """How much larger others are; without any, all likelihoods are alike."""
 
-    def flat(self, axes: Sequence[int], sizes: tuple[int, ...]) -> Places:
-        """Where they are in an operand that has some of the axes."""
-        if not axes:
-            return np.zeros(self.count, dtype=np.intp)
-        return np.asarray(np.ravel_multi_index([self.axes[k] for k in axes], sizes), dtype=np.intp)
+    @classmethod
+    def of(cls, number: int, table: Exactly, used: Marks) -> Iterator[_Used]:
+        """Those of either side."""
+        for side, sign in enumerate(SIGNS):
+            places = used[side].reshape(-1).nonzero()[0]
+            if len(places):
+                kinds = table.powers(places, sign)
+                yield cls(number, side, places, kinds, *_least(kinds))
+
+    def write(self, packing: Packing, codes: Integers) -> None:
+        """Write down the codes of what is above the smallest exponents."""
+        least = packing.code(self.least)
+        own = [
+            [word - less for word, less in zip(packing.code(powers), least, strict=True)]
+            for powers in self.kinds.different
+        ]
+        for word, all_codes in zip(np.array(own, dtype=np.int64).T, codes, strict=True):
+            all_codes.reshape(-1)[self.places] = word[self.kinds.which]
+
+
+def _least(kinds: Kinds) -> tuple[Counter[int], dict[int, int]]:
+    """The smallest exponents, and how much larger others are."""
+    first, *others = kinds.different
+    if not others:
+        return first, {}
+    found: dict[int, list[int]] = {}
+    for powers in kinds.different:
+        for base, power in powers.items():
+            found.setdefault(base, []).append(power)
+    least, widths = Counter[int](), dict[int, int]()
+    for base, some in found.items():
+        if len(some) < len(kinds.different):
+            some.append(0)  # of those that do not have it
+        least[base] = min(some)
+        if max(some) > least[base]:
+            widths[base] = max(some) - least[base]
+    return least, widths

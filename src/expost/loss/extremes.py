@@ -20,7 +20,7 @@ from expost.transcript import Tally
 __all__ = ["Apart", "apart_on_box", "exact_ratio"]
 
 # It is a courtesy, and takes a pass over all terms for each coordinate.
-_MOST_WORK = 1_000_000
+_MOST_WORK = 100_000
 _ANY = 10
 
 Given = list[tuple[BoxLikelihood, int, int]]
@@ -54,14 +54,14 @@ def exact_ratio(tally: Tally, box: Box, above: Point, below: Point) -> Fraction:
 def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> Apart | None:
     """Two points as values of a box; None if nothing tells them apart."""
     given = _given(tally, box)
-    high, low = _logs(given, above), _logs(given, below)
+    high, low = _logs(given, above, below)
     if not high > low:
         return None
     work = len(given) * (_ANY + len(box.columns))
     for place in box.places[: _MOST_WORK // max(1, work)]:
         # Coordinates that make no difference get the same value in both.
         closer = tuple(above[j] if j in place else x for j, x in enumerate(below))
-        if _logs(given, closer) <= low:
+        if _logs(given, closer)[0] <= low:
             below = closer
     return Apart(box.value(above), box.value(below), high - low, None, example=True)
 
@@ -70,10 +70,8 @@ def _given(tally: Tally, box: Box) -> Given:
     return [(part.query.on(box), part.position, part.times) for part in tally.summands]
 
 
-def _logs(given: Given, point: Point) -> float:
-    """The log-likelihood of a point, up to a constant."""
-    columns = [np.array([float(x)]) for x in point]
-    return math.fsum(
-        times * float(likelihood.logs(position, columns)[0])
-        for likelihood, position, times in given
-    )
+def _logs(given: Given, *points: Point) -> list[float]:
+    """The log-likelihoods of points, up to a constant."""
+    columns = [np.array(column, dtype=float) for column in zip(*points, strict=True)]
+    logs = [times * likelihood.logs(position, columns) for likelihood, position, times in given]
+    return [math.fsum(column) for column in np.array(logs).reshape(-1, len(points)).T.tolist()]

@@ -14,6 +14,7 @@ from typing import Protocol, Self
 
 from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.filters import WorstCase
+from expost.loss import chained
 from expost.loss.extremes import Apart
 from expost.loss.on_attributes import AttributesLogLikelihood
 from expost.loss.on_box import BoxLogLikelihood
@@ -24,7 +25,7 @@ from expost.queries import Query
 from expost.solver import Effort
 from expost.transcript import Exchange, Tally
 
-__all__ = ["LogLikelihood", "flat", "log_likelihood"]
+__all__ = ["LogLikelihood", "check_length", "flat", "log_likelihood"]
 
 
 class LogLikelihood(Protocol):
@@ -95,7 +96,7 @@ class LogLikelihood(Protocol):
         ...
 
     def most_apart(self, effort: Effort) -> Apart | None:
-        """The two values that the responses tell apart most, if any."""
+        """The two values that the responses tell apart most, if any; None if no work is left."""
         ...
 
     def utilization(self, loss: Enclosure) -> Enclosure:
@@ -120,6 +121,25 @@ def log_likelihood(domain: Domain, exchanges: Iterable[Exchange]) -> LogLikeliho
     """ℓ of some exchanges."""
     total: LogLikelihood = domain.asked(_Of(exchanges))
     return total
+
+
+def check_length(domain: Domain, exchanges: Iterable[Exchange]) -> None:
+    """Refuse, before anything is worked out, exchanges whose ℓ would take too much."""
+    domain.asked(_Length(exchanges))
+
+
+@dataclass(frozen=True, slots=True)
+class _Length:
+    """A refusal of too many exchanges; only values that change have a limit of their own."""
+
+    exchanges: Iterable[Exchange]
+
+    def on_set(self, domain: FiniteSet) -> None: ...
+
+    def on_attributes(self, domain: Attributes) -> None:
+        chained.check_length(domain, self.exchanges)
+
+    def on_box(self, domain: Box) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

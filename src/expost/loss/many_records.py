@@ -18,9 +18,9 @@ import numpy as np
 from expost.domains import Attributes, Variable
 from expost.loss.component import link
 from expost.loss.elimination import Plan, eliminate, plan
+from expost.loss.exact_table import rank
 from expost.loss.many_sets import Bounds, Codes, Floats, row_sums, table_of
 from expost.loss.sweeps import State
-from expost.loss.tables import rank
 from expost.queries import PartLikelihood
 
 __all__ = ["record_spreads"]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from expost.cards import card
+from expost.cards import card, count
 from expost.chain import Chain
 from expost.domains import Domain
 from expost.errors import expect
 from expost.filters.account import Account, WorstCase
 from expost.filters.rules import Rule, Total
-from expost.loss.log_likelihood import LogLikelihood, flat, log_likelihood
-from expost.loss.peak import largest_on_the_way
+from expost.loss.log_likelihood import LogLikelihood, check_length, flat, log_likelihood
+from expost.loss.peak import largest_on_the_way, peak_shown
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
 from expost.solver import Effort
@@ -64,6 +64,7 @@ class Odometer(Account):
         self._set("_passes", Chain([_ZERO]))
         self._set("_totals", {})
         self._effort.set_up(EXCHANGE * len(transcript))
+        check_length(transcript.domain, transcript.exchanges)
         for exchange in transcript.exchanges:
             self._absorb(exchange)
 
@@ -196,12 +197,18 @@ class Odometer(Account):
 
     def prefix(self, count: int, effort: Effort | None = None) -> Odometer:
         """The odometer after the first ``count`` exchanges, perhaps with another effort."""
-        if count < len(self):
-            return Odometer(self.transcript.first(count), effort=effort or self.effort)
         same = object.__new__(Odometer)
         for name in self.__dataclass_fields__:
             same._set(name, getattr(self, name))
         same._set("_effort", effort or self.effort)
+        if count < len(self):
+            # What is known of the way there is not worked out again.
+            same._set("transcript", self.transcript.first(count))
+            same._set("log_likelihood", self._after(count))
+            same._set("basic_history", self.basic_history.first(count + 1))
+            same._set("_totals", {})
+            if not self.searched:
+                same._set("_passes", self._passes.first(count + 1))
         return same
 
     @property
@@ -246,7 +253,7 @@ class Odometer(Account):
 
     def __repr__(self) -> str:
         # No loss here: over a box it would be searched for.
-        return f"Odometer({len(self.__dict__.get('transcript', ()))} exchanges)"
+        return f"Odometer({count(len(self.__dict__.get('transcript', ())), 'exchange')})"
 
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {
@@ -255,8 +262,8 @@ class Odometer(Account):
         }
         if self.loss_is_known:
             facts["realized loss"] = self.loss.shown()
-        if self.peak_is_known:
-            facts["at its peak"] = self.peak.shown()
+        if self.peak_is_known and self.loss_is_known:
+            facts["at its peak"] = peak_shown(self.peak, self.loss)
         known = not self.searched or "history" in self.__dict__
         return card(
             "Odometer",

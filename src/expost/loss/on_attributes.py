@@ -18,25 +18,24 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Attributes, Part, Variable
+from expost.domains import Attributes, Variable
 from expost.filters import WorstCase
 from expost.loss.chained import Chained
 from expost.loss.component import Component, Marginals, link, sum_error
 from expost.loss.exact import Candidate, signed
-from expost.loss.exact_elimination import Bases, winners
+from expost.loss.exact_table import ExactTable
 from expost.loss.exactly import ExactLogLikelihood
 from expost.loss.extremes import Apart
 from expost.loss.pairs import ToldFrom, exact_spread_apart
 from expost.loss.seen import Seen, enclose, repeated
 from expost.loss.shares import PartLoss
-from expost.loss.tables import Table, powers_of
+from expost.loss.tables import Table
 from expost.loss.tied import Tied
 from expost.loss.two_records import TwoRecords, two_records
 from expost.numbers import INFINITE, Enclosure, Nats, down
 from expost.numbers.exact_sum import ExactSum
 from expost.queries import About, FiniteLikelihood, PartLikelihood, Query
 from expost.solver import Effort
-from expost.terms.on_set import Powers
 from expost.transcript import Exchange, Summand, Tally
 
 __all__ = ["AttributesLogLikelihood"]
@@ -79,11 +78,15 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
             (tied if known else others).append(part)
         if len(tied) == 1 and (tied[0].follows_steps or not _follows(self.domain, variables)):
             return tied[0], others
-        tables = tuple(table for part in tied for table in part.tables)
-        return _component(self.domain, tables, variables), others
+        tables = sorted((table for part in tied for table in part.tables), key=_order)
+        return _component(self.domain, tuple(tables), variables), others
 
     def _link(self, variable: Variable) -> Variable:
         return link(self.domain, variable)
+
+    @property
+    def different(self) -> int:
+        return len(self.tally) + sum(part.compared for part in self.components)
 
     @property
     def _tables(self) -> list[Table]:
@@ -138,10 +141,10 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
             extremes = exact(extra)
             if extremes.is_infinite:
                 return INFINITE
-            return extremes.apart(extremes.extreme(1), extremes.extreme(-1))
+            return extremes.apart(*extremes.extremes())
 
         def exact(extra: Summand | None) -> _ExactSeen:
-            return _ExactSeen(likelihood.part, marginals, self._error, _spreads(others), extra)
+            return _ExactSeen(likelihood, marginals, self._error, _spreads(others), extra)
 
         highs, lows = marginals.highs + high, marginals.lows + low
         return Seen(highs, lows, self._error, self._loss, apart, together)
@@ -186,10 +189,13 @@ def _components(domain: Attributes, tables: Iterable[Table]) -> Iterator[Compone
                 links, joined = known, own
         groups = [*apart, (links, joined)]
     for _, joined in groups:
-        ordered = tuple(sorted(joined, key=lambda table: table.order))
-        component = _component(domain, ordered)
+        component = _component(domain, tuple(sorted(joined, key=_order)))
         component.check()
         yield component
+
+
+def _order(table: Table) -> list[tuple[str, float]]:
+    return table.order
 
 
 def _component(
@@ -212,13 +218,6 @@ def _asked(query: Query) -> Query:
     return query.query
 
 
-def _counted(powers: Powers) -> Counter[int]:
-    counter: Counter[int] = Counter()
-    for base, power in powers:
-        counter[base] += power
-    return counter
-
-
 def _spreads(components: Iterable[Component]) -> Counter[int]:
     """The powers whose product has the logarithm max ℓ - min ℓ over all these together."""
     total: Counter[int] = Counter()
@@ -232,7 +231,7 @@ def _spreads(components: Iterable[Component]) -> Counter[int]:
 class _ExactSeen:
     """The extremes of ℓ as a query sees it, exactly, perhaps after some more responses to it."""
 
-    part: Part
+    likelihood: PartLikelihood
     marginals: Marginals
     error: float
     rest: Counter[int]
@@ -240,34 +239,32 @@ class _ExactSeen:
     extra: Summand | None
 
     @cached_property
-    def _bases(self) -> Bases:
-        return Bases()
-
-    @cached_property
     def _more(self) -> tuple[NDArray[np.float64] | float, float]:
         if self.extra is None:
             return 0.0, 0.0
-        return repeated(self.extra.query.on(self.part).term(self.extra.position), self.extra.times)
+        term = self.extra.query.on(self.likelihood.part).term(self.extra.position)
+        return repeated(term, self.extra.times)
 
     @property
     def is_infinite(self) -> bool:
         return bool(np.min(self._more[0]) == -math.inf)
 
-    def extreme(self, sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
+    def extremes(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
         logs, error = self._more
-        sums = signed(
-            (self.marginals.highs if sign > 0 else self.marginals.lows) + logs, sign, among
-        )
+        highs = signed(self.marginals.highs + logs, 1, among)
+        lows = signed(self.marginals.lows + logs, -1, among)
         # One more addition rounds by less than what the error has to spare.
-        band = np.flatnonzero(sums >= down(float(sums.max()) - 2 * (self.error + 2 * error)))
-        bases = self._bases
-        rows = self.marginals.rows(sign, band, bases)
-        if self.extra is not None:
-            powers = powers_of(self.extra, self.part, band.tolist())
-            more = bases.matrix([_counted(each) for each in powers]) * self.extra.times
-            rows = bases.total([rows, more], len(band))
-        best = winners(rows, np.zeros(len(band), dtype=np.intp), sign, bases)[0]
-        return Candidate(int(band[best]), bases.powers(rows[best]))
+        near = 2 * (self.error + 2 * error)
+        high, low = (np.flatnonzero(s >= down(float(s.max()) - near)) for s in (highs, lows))
+        best = self.marginals.best(high, low, self._extra)
+        highest, lowest = (Candidate(*each) for each in best)
+        return highest, lowest
+
+    @property
+    def _extra(self) -> ExactTable | None:
+        if self.extra is None:
+            return None
+        return ExactTable(self.likelihood.variables, self.likelihood.part, [self.extra])
 
     def apart(self, first: Candidate, second: Candidate) -> Nats:
         powers = self.rest.copy()

@@ -18,22 +18,23 @@ from typing import Any, ClassVar
 
 from expost.domains import Box, Point
 from expost.filters import WorstCase
-from expost.loss.box_spreads import all_compared, found_points, spread
+from expost.loss.box_spreads import all_compared, found_points, glanced, spread
 from expost.loss.extremes import Apart, apart_on_box
 from expost.loss.shares import capped, part_of
 from expost.loss.tallied import Tallied
 from expost.numbers import Added, Enclosure, Nats, down
 from expost.queries import Query
 from expost.solver import Effort
+from expost.solver.work import of_root
 from expost.terms.on_box import ScoreTerm
 from expost.transcript import Exchange, Tally
 
 __all__ = ["BoxLogLikelihood"]
 
-# Enough to see that a budget is far away.
-_GLANCE = 16
 # What doubles lose of a sum of epsilons is far less.
 _SURELY = 1 - 1e-9
+# Work that is done even where none is left.
+_NO_MATTER = 4_000
 
 Entry = tuple[tuple[object, ...], ScoreTerm, int]
 """What a term is sorted by, the term, and how often it is there."""
@@ -161,28 +162,18 @@ class BoxLogLikelihood(Tallied[Box]):
     def _after(self, query: Query, times: int, limit: float, effort: Effort) -> WorstCase:
         """The realized loss after several more queries, at worst, against a limit."""
         # No response adds more than epsilon, and that often decides.
-        glance = replace(effort, nodes=min(_GLANCE, effort.most))
-        simple = self._at_most_epsilons(query, times, limit, glance)
+        epsilons = self.epsilon_of(query) * times
+        far = down(limit - epsilons.upper)
+        glance = self._capped(glanced(self.terms, self.domain, far, effort))
+        simple = _at_most(glance, epsilons)
         if simple.upper <= limit:
             return WorstCase(simple)
         worst = self._after_some(query, times, limit, effort)
         if worst.loss.lower <= limit < worst.loss.upper and not effort.used_up:
             # What the Simplified filter accepts is accepted here too.
-            simple = self._at_most_epsilons(query, times, limit, effort)
+            simple = _at_most(self.loss_against(far, effort), epsilons)
         lower = max(worst.loss.lower, simple.lower)
         return replace(worst, loss=Enclosure(lower, min(worst.loss.upper, simple.upper)))
-
-    def _at_most_epsilons(
-        self, query: Query, times: int, limit: float, effort: Effort
-    ) -> Enclosure:
-        """Bounds on the worst loss after some queries, from the loss now and their epsilons.
-
-        It is at most the sum of the two, and at least their difference, whichever is larger.
-        """
-        epsilons = self.epsilon_of(query) * times
-        loss = self.loss_against(down(limit - epsilons.upper), effort)
-        lower = max(loss.lower, down(epsilons.lower - loss.upper))
-        return Enclosure(lower, (loss + epsilons).upper)
 
     def _after_some(self, query: Query, times: int, limit: float, effort: Effort) -> WorstCase:
         """The worst realized loss over the sufficient responses, each repeated ``times`` times.
@@ -213,6 +204,9 @@ class BoxLogLikelihood(Tallied[Box]):
         return found_points(self.terms, self.domain, effort.deciding())
 
     def most_apart(self, effort: Effort) -> Apart | None:
+        # A search makes at least its first two nodes, whatever is left.
+        if effort.used_up and of_root(len(self.terms), len(self.domain.columns)) > _NO_MATTER:
+            return None
         return apart_on_box(self.tally, self.domain, *self.found(effort))
 
     def utilization(self, loss: Enclosure) -> Enclosure:
@@ -226,6 +220,15 @@ class BoxLogLikelihood(Tallied[Box]):
         losses = [alone.add(query, position).loss(effort) for position in quietest]
         least = Enclosure(min(loss.lower for loss in losses), min(loss.upper for loss in losses))
         return part_of(least, worst)
+
+
+def _at_most(loss: Enclosure, epsilons: Enclosure) -> Enclosure:
+    """Bounds on the worst loss after some queries, from the loss now and their epsilons.
+
+    It is at most the sum of the two, and at least their difference, whichever is larger.
+    """
+    lower = max(loss.lower, down(epsilons.lower - loss.upper))
+    return Enclosure(lower, (loss + epsilons).upper)
 
 
 def _counted(entries: Iterable[Entry]) -> Counter[ScoreTerm]:

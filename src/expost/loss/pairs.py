@@ -33,18 +33,17 @@ def widest_pair(
     If no two values can be told apart, those of the largest high and the smallest low.
     """
 
-    def extreme(sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
-        sums = highs if sign > 0 else lows
+    def extremes(among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
         if among is None:  # nothing of the size of the domain is copied in the usual case
-            place = sums.argmax() if sign > 0 else sums.argmin()
+            high, low = highs.argmax(), lows.argmin()
         else:
-            place = np.argmax(signed(sums, sign, among))
-        return Candidate(int(place), Counter())
+            high, low = signed(highs, 1, among).argmax(), signed(lows, -1, among).argmax()
+        return Candidate(int(high), Counter()), Candidate(int(low), Counter())
 
     def width(pair: tuple[int, int]) -> float:
         return float(highs[pair[0]]) - float(lows[pair[1]])
 
-    pairs = _widest_pairs(extreme, told_from)
+    pairs = _widest_pairs(extremes, told_from)
     return max(((high.value, low.value) for high, low in pairs), key=width)
 
 
@@ -52,24 +51,25 @@ def exact_spread_apart(exact: ExactExtremes, told_from: ToldFrom, apart: Nats) -
     """max ℓ(x) - ℓ(x') over all pairs, plus ``apart`` where the two can be told apart, exactly."""
     if exact.is_infinite:
         return INFINITE
-    pairs = _widest_pairs(exact.extreme, told_from)
+    pairs = _widest_pairs(exact.extremes, told_from)
     (high, _), (_, low) = pairs[0], pairs[-1]
     return max(exact.apart(high, low), *(exact.apart(*pair) + apart for pair in pairs))
 
 
-class _Extreme(Protocol):
-    def __call__(self, sign: int, among: NDArray[np.bool_] | None = None) -> Candidate:
-        """A value with the largest (sign 1) or the smallest (sign -1) ℓ, of these values."""
+class _Extremes(Protocol):
+    def __call__(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
+        """A value with the largest ℓ and one with the smallest, of these values."""
         ...
 
 
-def _widest_pairs(extreme: _Extreme, told_from: ToldFrom) -> list[tuple[Candidate, Candidate]]:
+def _widest_pairs(extremes: _Extremes, told_from: ToldFrom) -> list[tuple[Candidate, Candidate]]:
     """One or two pairs among which is a widest one of those that are told apart.
 
     If both extremes are in one class, one of them and a value outside that class.
     """
-    high, low = extreme(1), extreme(-1)
+    high, low = extremes()
     others = told_from(high.value)
     if others[low.value] or not others.any():
         return [(high, low)]
-    return [(high, extreme(-1, others)), (extreme(1, others), low)]
+    highest, lowest = extremes(others)
+    return [(high, lowest), (highest, low)]

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from expost.numbers import Enclosure
 
-__all__ = ["largest_on_the_way"]
+__all__ = ["largest_on_the_way", "peak_shown"]
+
+
+def peak_shown(peak: Enclosure, loss: Enclosure) -> str:
+    """The peak for people, beside the loss at the end: "at most" if it may be no more than that."""
+    known = peak.lower > loss.upper or peak.shown() == loss.shown()
+    return peak.shown() if known else f"at most {peak.shown()}"
 
 
 def largest_on_the_way(

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from expost.cards import card
+from expost.errors import at, expect
 from expost.files.canonical import plain
 from expost.filters import Filter
 from expost.loss.headroom import Headroom
+from expost.loss.log_likelihood import check_length
 from expost.loss.odometer import EXCHANGE, Odometer
+from expost.loss.peak import peak_shown
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query
 from expost.solver import GAP, Effort
@@ -42,7 +45,7 @@ class Replay:
     peak: Enclosure
     """The largest realized loss on the way."""
     guard: Filter | None
-    """The filter that the transcript names."""
+    """The filter that decided again: the one that the transcript names, unless another is given."""
     odometer: Odometer = field(repr=False, compare=False)
     """The odometer at the end."""
 
@@ -89,25 +92,27 @@ class Replay:
         if self.first_refused is not None:
             facts["first refused"] = f"exchange {self.first_refused}"
         facts["realized loss at the end"] = self.loss.shown()
-        facts["at its peak"] = self.peak.shown()
+        facts["at its peak"] = peak_shown(self.peak, self.loss)
         return card("Replay", facts)
 
 
 def replay(
     asked: object,
     *,
+    filter: Filter | None = None,
     gap: float = GAP,
     nodes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
     """Check whether a transcript kept its budget, by deciding every exchange again.
 
-    ``asked`` is a transcript, a session or an odometer.
+    ``asked`` is a transcript, a session or an odometer. With another ``filter`` it is what that one
+    would have made of these queries and responses: it accepts all before ``first_refused``.
     On a box, ``gap`` is for the losses, and all decisions together share ``nodes``. More nodes can
     turn undecided into kept or not kept, and never one of those into the other. On a finite domain
     everything is decided, unless the exact comparisons of a very long transcript take more than
-    ``nodes``: each counts as one for every four different responses. ``progress`` is called with
-    the number of exchanges decided and their total.
+    ``nodes``: each counts as one for every four different responses, and as 12 for every step of a
+    value that changes. ``progress`` is called with the number of exchanges decided and their total.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
@@ -119,16 +124,22 @@ def replay(
     >>> round(found.peak.upper, 6), round(found.loss.upper, 6)
     (2.0, 1.0)
     """
-    return replayed(transcript_of(asked), Effort(gap, nodes), progress)
+    with at("filter"):
+        expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
+    return replayed(transcript_of(asked), Effort(gap, nodes), progress, filter)
 
 
 def replayed(
-    transcript: Transcript, effort: Effort, progress: Callable[[int, int], None] | None = None
+    transcript: Transcript,
+    effort: Effort,
+    progress: Callable[[int, int], None] | None = None,
+    other: Filter | None = None,
 ) -> Replay:
     """The same, with an :class:`Effort`."""
-    guard, bounded = transcript.filter, effort.bounded()
+    guard, bounded = other or transcript.filter, effort.bounded()
     deciding = bounded.part(_DECIDING)
     shared = deciding.within(deciding.most)
+    check_length(transcript.domain, transcript.exchanges)
     odometer = Odometer(transcript.first(0), effort=shared)
     bounded.set_up(EXCHANGE * len(transcript))
     kept, first_refused = True, None

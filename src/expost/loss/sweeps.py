@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
-from expost.loss.exact_elimination import Bases, Exactly, Found, Places, Rows, winners
+from expost.loss.exponents import Bases, Exactly, Found, Kinds, Places, Rows, winners
 from expost.loss.moves import Counted, Move, Within
 from expost.queries.words import listed
 
@@ -154,10 +154,10 @@ class Sweep:
         """The exponents of the exact winners for some states at another step."""
         return self._followed(self._way(step, states, sign, error), sign, bases)[0]
 
-    def traced(self, step: int, state: int, sign: int, bases: Bases, error: float) -> Found:
+    def traced(self, step: int, state: int, sign: int, error: float) -> Found:
         """A winner for one state at another step: the values at all steps of the sweep."""
         way = self._way(step, np.array([state]), sign, error)
-        _, won = self._followed(way, sign, bases)
+        _, won = self._followed(way, sign, Bases())
         found: Found = {}
         own = 0
         for (at, states, where), best in zip(way, won, strict=True):
@@ -165,8 +165,7 @@ class Sweep:
                 own = int(where[best[own]])
             else:
                 value = int(states[own]) // math.prod(self.state.counters)
-                places = [int(k) for k in np.unravel_index(value, self.state.values)]
-                found |= at.exactly.traced(places, sign, bases)
+                found |= at.exactly.traced(value, sign)
         return found
 
     def _way(self, step: int, states: Places, sign: int, error: float) -> list[_Leg]:
@@ -195,8 +194,8 @@ class Sweep:
                 values, which = np.unique(
                     whose // math.prod(self.state.counters), return_inverse=True
                 )
-                axes = np.unravel_index(values, self.state.values)
-                own = at.exactly.rows(axes, sign, bases)[which]
+                different, kinds = at.exactly.powers(values, sign)
+                own = bases.matrix(different)[kinds[which]]
                 rows = bases.total([rows, own], len(whose))
         return rows, won[::-1]
 
@@ -239,19 +238,19 @@ class Around:
         """The largest sums for every combination of values."""
         return np.asarray(self._both.max(axis=-1))
 
-    def rows(self, axes: Sequence[Places], sign: int, bases: Bases) -> Rows:
-        """The exponents of the exact winners for some combinations of values."""
-        values = np.ravel_multi_index(tuple(axes), self.state.values)
-        total, best, _ = self._split(np.asarray(values), sign, bases)
-        return total[best]
+    def powers(self, places: Places, sign: int) -> Kinds:
+        """The exact winners for some combinations of values."""
+        bases = Bases()
+        total, best, _ = self._split(places, sign, bases)
+        return bases.kinds(total[best])
 
-    def traced(self, places: Sequence[int], sign: int, bases: Bases) -> Found:
+    def traced(self, place: int, sign: int) -> Found:
         """One combination of values, and a winner for it at all other steps."""
-        value = np.ravel_multi_index(tuple(places), self.state.values)
-        _, (best,), sides = self._split(np.array([value]), sign, bases)
-        found = dict(zip(self.state.front(self.step), places, strict=True))
+        _, (best,), sides = self._split(np.array([place]), sign, Bases())
+        own = map(int, np.unravel_index(place, self.state.values))
+        found = dict(zip(self.state.front(self.step), own, strict=True))
         for sweep, states in sides:
-            found |= sweep.traced(self.step, int(states[best]), sign, bases, self.error)
+            found |= sweep.traced(self.step, int(states[best]), sign, self.error)
         return found
 
     def _split(

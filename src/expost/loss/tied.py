@@ -14,7 +14,8 @@ import numpy as np
 from expost.domains import Part, Variable
 from expost.loss.component import Component, Marginals, sum_error
 from expost.loss.elimination import eliminate, plan
-from expost.loss.tables import Table, rank
+from expost.loss.exact_table import rank
+from expost.loss.tables import Table
 
 __all__ = ["Tied"]
 
@@ -43,4 +44,6 @@ class Tied(Component):
             plan(tuple(sizes.items()), scopes, target),
             [*(table.signed for table in self.tables), flat],
         )
-        return Marginals.of(sums, [*self.tables, None], self.error, variables)
+        return Marginals.of(
+            sums, [*(table.exactly for table in self.tables), None], self.error, variables
+        )

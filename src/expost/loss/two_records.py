@@ -16,8 +16,8 @@ import numpy as np
 
 from expost.domains import Attributes, Record, Variable
 from expost.loss.component import Component
-from expost.loss.exact_elimination import Found
-from expost.loss.tables import Table, rank
+from expost.loss.exponents import Found
+from expost.loss.tables import Table
 from expost.numbers.exact_sum import ExactSum
 
 __all__ = ["TwoRecords", "two_records"]
@@ -54,12 +54,16 @@ def two_records(domain: Attributes, components: Sequence[Component]) -> TwoRecor
 
 def _closer(domain: Attributes, part: Component, found: Found, other: Found) -> Found:
     """A combination that is as likely as one that was found, and more like another one."""
+    about: dict[Variable, list[Table]] = {}
+    for table in part.tables:
+        for variable in table.variables:
+            about.setdefault(variable, []).append(table)
     for group in _groups(part):
         changed = {variable: other[variable] for variable in group}
         closer = found | changed
         if closer == found:
             continue
-        touched = [table for table in part.tables if not changed.keys().isdisjoint(table.variables)]
+        touched = list(dict.fromkeys(table for variable in group for table in about[variable]))
         if _ratio(touched, found, closer).sign == 0 and _allowed(domain, closer):
             found = closer
     return found
@@ -77,8 +81,8 @@ def _ratio(tables: Sequence[Table], first: Found, second: Found) -> ExactSum:
     """How much likelier these tables are at one combination than at another, exactly."""
     powers: Counter[int] = Counter()
     for table in tables:
-        powers.update(table.at(first))
-        powers.subtract(table.at(second))
+        powers.update(table.exactly.at(first))
+        powers.subtract(table.exactly.at(second))
     return ExactSum.product(powers)
 
 
@@ -104,9 +108,9 @@ def _ruled_out(
 
 
 def _allowed(domain: Attributes, found: Found) -> bool:
-    """Whether the values at the steps keep within the limits of their attributes."""
+    """Whether the values at the steps, which are in order, keep the limits of their attributes."""
     histories: dict[str, list[tuple[int, int]]] = {}
-    for (name, step), place in sorted(found.items(), key=lambda item: rank(item[0])):
+    for (name, step), place in found.items():
         if step is not None:
             histories.setdefault(name, []).append((step, place))
     for name, history in histories.items():

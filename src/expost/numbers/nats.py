@@ -10,7 +10,7 @@ from functools import cached_property, total_ordering
 
 from expost.errors import InvalidInput, at
 from expost.numbers.enclosure import Enclosure
-from expost.numbers.exact_sum import ExactSum
+from expost.numbers.exact_sum import ExactSum, above, below
 from expost.numbers.reading import ExactLike, decimal_text, exact, positive
 
 __all__ = ["INFINITE", "LARGEST_BUDGET", "Added", "Nats"]
@@ -149,6 +149,20 @@ class Nats:
             return Enclosure(math.inf, math.inf)
         return Enclosure(*self._sum.doubles())
 
+    def scaled(self, bits: int) -> int:
+        """An integer that is at most 2^bits times the amount, and less than two below that.
+
+        >>> Nats(ratio=Fraction(2)).scaled(10)  # 1024 ln 2 = 709.78…
+        709
+        """
+        assert self._sum is not None, "what is infinite has no digits"
+        digits = 20 + bits // 3
+        while True:
+            low, high = (Fraction(bound) * (1 << bits) for bound in self._sum.bounds(digits))
+            if high - low < 1:
+                return math.floor(low)
+            digits *= 2
+
     @property
     def nearest(self) -> float:
         """A double for reports: the nearest one if the amount is rational, else the next above."""
@@ -194,4 +208,5 @@ class Added:
     @property
     def enclosure(self) -> Enclosure:
         """Doubles around the sum."""
-        return Nats(self.exact).enclosure + self.rest
+        parts = self.exact.as_integer_ratio()
+        return Enclosure(below(*parts), above(*parts)) + self.rest

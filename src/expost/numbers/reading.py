@@ -18,6 +18,7 @@ ExactLike = int | float | str | Decimal | Fraction | SupportsFloat
 # file from asking for a billion digits, and every number within the range of doubles.
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[+-]?\d+))?", re.ASCII)
 _QUOTIENT = re.compile(r"[+-]?\d+/\d+", re.ASCII)
+_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 _MOST_CHARACTERS = 2000
 _SHORT = 32
 _MOST_BITS = 3000
@@ -54,7 +55,8 @@ def _written(text: str) -> Fraction:
     if match is None:
         if text.lower().lstrip("+-") in {"nan", "inf", "infinity"}:
             raise InvalidInput("must be a finite number")
-        raise InvalidInput('must be a decimal or "p/q"')
+        point = ", with a point: 1.5" if _COMMA.fullmatch(text) else ""
+        raise InvalidInput(f'must be a decimal or "p/q"{point}')
     exponent = match["exponent"] or "0"
     if len(exponent) > 5 or abs(int(exponent)) > 2 * _LARGEST_EXPONENT:
         raise InvalidInput("is too large or too small")
@@ -85,7 +87,7 @@ def read_confidence(confidence: ExactLike) -> Fraction:
     with at("confidence"):
         level = exact(confidence)
         if not 0 < float(level) < 1:
-            raise InvalidInput("must be between 0 and 1")
+            raise InvalidInput("must be between 0 and 1, such as 0.95")
         return level
 
 

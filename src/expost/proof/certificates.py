@@ -9,22 +9,22 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.domains import Box
-from expost.errors import InvalidInput, expect
+from expost.errors import InvalidInput
 from expost.files.canonical import canonical
-from expost.loss.log_likelihood import log_likelihood
+from expost.loss.log_likelihood import check_length, log_likelihood
 from expost.proof import verify
 from expost.proof.tangents import tangents
 from expost.queries.noise.gaussian import Gaussian
 from expost.solver import GAP, Effort
 from expost.solver.effort import SMALLEST_GAP
 from expost.terms.on_box import ScoreTerm
-from expost.transcript import Tally, Transcript, readable
+from expost.transcript import Tally, Transcript, readable, transcript_of
 
 if TYPE_CHECKING:
     from expost.proof.tree import Block, Leaf, Proof
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Certificate", "certificate", "certified"]
 
 # The checker goes through all of them, to many digits, however short the proof is.
+# Of the work of a command: the rest is for the replay.
+_SHARE = 0.5
 _MOST_DIFFERENT = 3_000
 _DIGITS = 7
 _LITTLE = 1e-9
@@ -79,7 +81,7 @@ def _leaves(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def certificate(
-    transcript: Transcript,
+    asked: object,
     *,
     gap: float = GAP,
     nodes: int | None = None,
@@ -87,6 +89,7 @@ def certificate(
 ) -> Certificate:
     """Prove an upper bound on the realized loss of a transcript, for others to check.
 
+    ``asked`` is a transcript, a session or an odometer.
     ``verify.py`` checks the proof without this package. Over a box the bound is within ``gap`` of
     the loss, or further away if that takes more than ``nodes`` nodes, by default a few seconds of
     work. The search continues if a smaller gap may show that the transcript's budget is enough.
@@ -101,15 +104,15 @@ def certificate(
     >>> proof, verify.verify(transcript.to_json(), proof.encode().decode()).loss <= 1
     (Certificate(loss at most 1.000000000), True)
     """
-    expect(transcript, Transcript, "a transcript")
-    return certified(transcript, Effort(gap, nodes), progress)
+    return certified(transcript_of(asked), Effort(gap, nodes), progress)
 
 
 def certified(
     transcript: Transcript, effort: Effort, progress: Callable[[int], None] | None = None
 ) -> Certificate:
     """The same by an effort."""
-    effort = effort.bounded()
+    effort = effort.bounded(_SHARE)
+    check_length(transcript.domain, transcript.exchanges)
     for index, exchange in enumerate(transcript.exchanges):
         if isinstance(exchange.query, Gaussian):
             reason = "there are no certificates for gaussian noise; expost loss has the loss"
@@ -161,6 +164,8 @@ class _Draft:
     text: str
     statement: Any
     progress: Callable[[int], None] | None
+    known: dict[verify.Name, Any] = field(default_factory=dict)
+    """What the checker makes of exchanges, which is a lot of work and always the same."""
 
     @classmethod
     def of(cls, transcript: Transcript, progress: Callable[[int], None] | None) -> _Draft:
@@ -174,7 +179,7 @@ class _Draft:
         loss, _ = self._checked([])  # no search for what cannot be checked
         groups: list[dict[str, Any]] = []
         if self.box is not None:
-            found = _Blocks.of(self.transcript, self.box, self.statement, effort)
+            found = _Blocks.of(self, self.box, effort)
             try:
                 groups = found.groups(curved=True)
                 loss, bounds = self._checked(groups)
@@ -208,7 +213,8 @@ class _Draft:
 
         proof = _json(groups)
         work = verify.Work(self.text, proof)
-        return verify.loss_of(self.statement, verify.read(proof, "proof"), note, work), bounds
+        groups = verify.read(proof, "proof")
+        return verify.loss_of(self.statement, groups, note, work, self.known), bounds
 
 
 def _text(bound: Decimal, digits: int = 12) -> str:
@@ -229,9 +235,10 @@ class _Blocks:
     known: list[_Known]
 
     @classmethod
-    def of(cls, transcript: Transcript, box: Box, statement: Any, effort: Effort) -> _Blocks:
+    def of(cls, draft: _Draft, box: Box, effort: Effort) -> _Blocks:
         from expost.proof.tree import prove
 
+        transcript, statement = draft.transcript, draft.statement
         alike: dict[bytes, list[int]] = {}
         for index, exchange in enumerate(transcript.exchanges):
             query = exchange.query
@@ -244,12 +251,11 @@ class _Blocks:
             for first, several in zip(firsts, indices, strict=True)
         ]
         columns: Any = verify.read_domain(statement["domain"])
-        known: list[_Known] = []
-        for term, several in zip(terms, indices, strict=True):
-            exchange = statement["exchanges"][several[0]]
-            response = verify.plain(exchange["response"])
-            own = verify.read_term(exchange["query"], response, columns)
-            known.append(_Known.of(own, term[1], term[0], box))
+        names = verify.names_of(statement["exchanges"])
+        known = [
+            _Known.of(draft.known[names[several[0]]], times, term, box)
+            for (term, times), several in zip(terms, indices, strict=True)
+        ]
         unclipped = [_unclipped(own.term, columns) for own in known]
         return cls(box, prove(terms, box, effort, unclipped), indices, known)
 
@@ -307,8 +313,10 @@ class _Known:
 
 def _unclipped(term: verify.Term, columns: Any) -> bool:
     """Whether the checker finds a term linear on the whole box."""
+    if term.curve.kind != "linear":
+        return False
     low, high = verify.score_range(term.a, term.c, verify.everywhere(columns))
-    return term.curve.kind == "linear" and term.curve.low <= low <= high <= term.curve.high
+    return term.curve.low <= low <= high <= term.curve.high
 
 
 def _nodes(

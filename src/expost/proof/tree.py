@@ -134,6 +134,7 @@ class _Frame:
 
 def _tree(side: PackedProblem, rules: list[int], tolerance: float, effort: Effort) -> _ProofTree:
     search = Search(side, rules)
+    effort.set_up(search.begun)
     search.pursue(tolerance, effort.part(0.5).limit(0, search.size))
     effort.charge(search.nodes, search.size)
     tree = _ProofTree(side, search.rule)

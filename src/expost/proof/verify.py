@@ -59,6 +59,7 @@ Numbers = Sequence[Decimal]
 Range = tuple[Decimal, Decimal]
 Exact = Fraction | int
 Seen = Callable[[Any, Decimal, str], None]
+Name = tuple[str, str]
 Variable = tuple[str, int | None]
 """An attribute; or one that changes, at a step, and without a step how often it has changed."""
 Scope = tuple[Variable, ...]
@@ -141,7 +142,8 @@ def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: 
             need(ours["version"] == claim["version"] == 1, "version: only version 1 is known")
             guard, exchanges = read_filter(ours.get("filter")), ours["exchanges"]
             need(guard == read_filter(claim.get("filter")), "filter: transcript and proof differ")
-            need(len(exchanges) == len(claim["responses"]), "exchanges: the proof has not as many")
+            many, proved = len(exchanges), len(claim["responses"])
+            need(many == proved, f"exchanges: there are {many}, and the proof is about {proved}")
             for index, response in enumerate(claim["responses"]):
                 same = plain(exchanges[index]["response"]) == plain(response)
                 need(same, f"exchanges.{index}.response: transcript and proof differ")
@@ -150,7 +152,7 @@ def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: 
             agree(loss, claim["loss"], "loss")
             return judged(loss, ours, leaves, work)
     except BAD_SHAPE:
-        raise Failed("a place that has not the shape of a proof") from None
+        raise Failed("a place that does not have the shape of a proof") from None
 
 
 def agree(found: Decimal, stated: str, place: str) -> None:
@@ -223,14 +225,19 @@ def in_integers(weights: Weights) -> list[tuple[int, int]]:
     return [(base.numerator * (bottom // base.denominator), power) for base, power in weights]
 
 
-def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
-    """The largest minus the smallest log-likelihood, or a bound on that."""
+def loss_of(
+    transcript: Any, groups: Any, seen: Seen, work: Work, known: dict[Name, Any] | None = None
+) -> Decimal:
+    """The largest minus the smallest log-likelihood, or a bound on that.
+
+    ``known`` is filled with what exchanges mean; who checks again may hand it in again.
+    """
     domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
     names = names_of(exchanges)  # equal exchanges are worked out once
     different = dict(zip(names, exchanges, strict=True)).values()
     work.begin(sum(work_on_query(exchange["query"], domain) for exchange in different))
     meaning: Any = read_term if isinstance(domain, list) else logs_about
-    known: dict[tuple[str, str], Any] = {}
+    known = {} if known is None else known
     for index, (name, exchange) in enumerate(zip(names, exchanges, strict=True)):
         try:
             need(exchange["query"]["kind"] != "gaussian", "gaussian noise is not known here")
@@ -247,7 +254,7 @@ def loss_of(transcript: Any, groups: Any, seen: Seen, work: Work) -> Decimal:
     )
 
 
-def names_of(exchanges: Any) -> list[tuple[str, str]]:
+def names_of(exchanges: Any) -> list[Name]:
     """Names that are equal for equal exchanges; a query given by its id is shown once."""
     queries = {id(query := exchange["query"]): query for exchange in exchanges}
     shown = {which: repr(query) for which, query in queries.items()}
@@ -296,6 +303,8 @@ def read(text: str, what: str) -> Any:
 def read_transcript(text: str) -> Any:
     """A transcript in which every exchange has its query, in place of the id of one."""
     transcript = read(text, "transcript")
+    swapped = "exchanges" not in transcript and "responses" in transcript
+    need(not swapped, "the transcript, which looks like a proof: is the order of the files right?")
     table = transcript.get("queries", {})
     need(isinstance(table, dict), "queries: not an object")
     for name, query in table.items():
@@ -606,7 +615,16 @@ def channel(query: Any, response: Any, values: Values) -> Weights:
     column = column_of(query, response)
     rows = [[exact(p) for p in row] for row in query["probabilities"]]
     need(all(sum_of(row) == 1 and min(row) >= 0 for row in rows))
-    return [(row[column], 1) for row in rows]
+    if "of" not in query:
+        return [(row[column], 1) for row in rows]
+    # A row per class, and the class of each value.
+    classes = {Decimal(number): (row[column], 1) for number, row in enumerate(rows)}
+    need(set(query["of"]) == set(classes))
+    return [classes[number] for number in query["of"]]
+
+
+def channel_work(query: Any) -> float:
+    return 2 * sum(map(len, query["probabilities"])) + len(query.get("of", ())) / 4
 
 
 def speaking(query: Any, speaks: list[bool], bits: int = 1) -> Weights:
@@ -755,7 +773,7 @@ def perturbation(query: Any, response: Any, values: Values) -> Logs:
 
 
 KINDS = {
-    "channel": Kind(channel, cells=lambda query: 2 * sum(map(len, query["probabilities"]))),
+    "channel": Kind(channel, cells=channel_work),
     "exponential_mechanism": Kind(exponential, cells=exponential_work),
     "randomized_response": Kind(randomized_response, nominal=True),
     "unary_encoding": Kind(unary_encoding, nominal=True),
@@ -1532,6 +1550,8 @@ def main(arguments: list[str]) -> int:
     print(f"proved: the realized loss is at most {rounded_up(verdict.loss)}")
     if verdict.about_budget:
         print(verdict.about_budget)
+    if verdict.shows_end_within_budget:
+        print("whether the budget was kept on the way is not checked here")
     return NOT_SHOWN if verdict.shows_end_within_budget is False else 0
 
 

@@ -1,4 +1,4 @@
-"""A likelihood on a part of a record as one on a larger part, which it sees only some of."""
+"""A likelihood of which many values are alike: it sees a part of a record, or classes of values."""
 
 from __future__ import annotations
 
@@ -9,39 +9,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Part
+from expost.domains import FiniteSet, Part
 from expost.numbers import Nats
 from expost.queries.likelihood import BySufficientTerms, FiniteLikelihood
 from expost.queries.values.pairwise import Pairwise
 from expost.sampling import Pmf
 from expost.terms.on_set import Powers, Term, Weights
 
-__all__ = ["Lifted", "lifted"]
+__all__ = ["Lifted", "lifted", "of_classes"]
 
 
 def lifted(likelihood: FiniteLikelihood, part: Part) -> FiniteLikelihood:
     """The same on a part that has more attributes, or the same ones in another order."""
+    seen = likelihood.domain
+    assert isinstance(seen, Part)
+    axes = np.unravel_index(np.arange(len(part)), part.sizes)
+    own = [axes[part.about.index(name)] for name in seen.about]
+    return of_classes(likelihood, part, np.ravel_multi_index(own, seen.sizes).astype(np.intp))
+
+
+def of_classes(
+    likelihood: FiniteLikelihood, domain: FiniteSet, where: NDArray[np.intp]
+) -> FiniteLikelihood:
+    """The same on a domain each of whose values is like one of these, all of which are there."""
     if isinstance(likelihood, Pairwise):
-        return _LiftedPairs(likelihood, part)
+        return _LiftedPairs(likelihood, domain, where)
     assert isinstance(likelihood, BySufficientTerms), "there is no third kind"
-    return _LiftedTerms(likelihood, part)
+    return _LiftedTerms(likelihood, domain, where)
 
 
 class Lifted(FiniteLikelihood):
-    """What every lifted likelihood has: what it sees, and where each combination is in that."""
+    """What every lifted likelihood has: what it sees, and where each value is in that."""
 
-    def __init__(self, seen: FiniteLikelihood, part: Part) -> None:
-        assert isinstance(seen.domain, Part)
-        self.domain = part
+    def __init__(self, seen: FiniteLikelihood, domain: FiniteSet, where: NDArray[np.intp]) -> None:
+        self.domain = domain
         self.seen = seen
         self.responses = seen.responses
-        axes = np.unravel_index(np.arange(len(part)), part.sizes)
-        own = [axes[part.about.index(name)] for name in seen.domain.about]
-        self.where: NDArray[np.intp] = np.ravel_multi_index(own, seen.domain.sizes).astype(np.intp)
+        self.where = where
 
     @property
     def sees_all(self) -> bool:
-        """Whether only the order of the attributes is another one."""
+        """Whether only the order is another one."""
         return len(self.seen.domain) == len(self.domain)
 
     def position(self, response: Any) -> int | None:

@@ -16,11 +16,13 @@ from expost.domains import Attributes, Box, Domain, FiniteSet, some
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import canonical, json_text, readable
 from expost.files.durable import save
+from expost.files.kinds import QUERY, needed, replaced
 from expost.files.reading import parse
 from expost.numbers import INFINITE, ExactLike, Nats, exact, positive
 from expost.queries.cumulant import randomized_response_cumulant
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
 from expost.queries.memo import Recent
+from expost.queries.promise import check_promise
 
 if TYPE_CHECKING:
     from expost.queries.about import About, PartLikelihood
@@ -131,7 +133,13 @@ class Query(ABC):
     def on(self, domain: Domain) -> Likelihood[Any]:
         """The likelihood on a domain."""
         expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-        return _recent.get(self, domain, lambda: domain.asked(self), _footprint)
+        return _recent.get(self, domain, lambda: self._bound_to(domain), _footprint)
+
+    def _bound_to(self, domain: Domain) -> Likelihood[Any]:
+        likelihood: Likelihood[Any] = domain.asked(self)
+        if self.epsilon is not None and not self.delta and not _is_ours(type(self)):
+            check_promise(self.kind, self.epsilon, likelihood)
+        return likelihood
 
     def meaning(self, domain: Domain) -> Unbiased:
         """The score that is asked about, and what each response says about it on average."""
@@ -164,8 +172,15 @@ class Query(ABC):
         """The text of a file with this query, as it is in a transcript."""
         return json_text(readable({"kind": self.kind, **self.tree()}), indent=1) + "\n"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write that file, durably; :func:`load_query` reads it, as do ``decide`` and ``ask``."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write that file, durably; :func:`load_query` reads it, as do ``decide`` and ``ask``.
+
+        Of files that are there already, only that of a query is replaced, unless ``overwrite``.
+        """
+        expect(path, (str, os.PathLike), "the name of a file")
+        if not overwrite:
+            with at(os.fspath(path), ": "):
+                replaced(path, QUERY)
         save(path, self.to_json)
 
     @classmethod
@@ -178,7 +193,8 @@ class Query(ABC):
         from expost.queries import query_from_json  # which knows all families
 
         expect(document, str, "the text of a file")
-        query = query_from_json(parse(document))
+        with needed(QUERY, document):
+            query = query_from_json(parse(document))
         if not isinstance(query, cls):
             raise InvalidInput(f"must be {cls.kind!r}, not {query.kind!r}", "kind")
         return query
@@ -199,6 +215,10 @@ class Query(ABC):
 
     def __hash__(self) -> int:
         return hash((self.kind, self.epsilon))
+
+
+def _is_ours(family: type[Query]) -> bool:
+    return family.__module__.startswith("expost.")
 
 
 def _footprint(likelihood: Likelihood[Any]) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from expost.cards import View, nats
+from expost.cards import View, count, nats
 from expost.errors import InvalidInput
 from expost.files.canonical import plain
 from expost.files.frames import Table
@@ -28,11 +28,12 @@ from expost.filters import (
 )
 from expost.filters.account import account_of
 from expost.filters.repeats import MOST_REPEATS
-from expost.filters.rules import RULES, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
+from expost.filters.rules import RULES, Declared, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.filters.rules.orders import best_exponent_for_small
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure, ExactLike, Nats
 from expost.queries.query import LARGEST_EPSILON, read_delta
+from expost.queries.words import listed
 from expost.transcript import Transcript, readable
 
 __all__ = [
@@ -42,15 +43,21 @@ __all__ = [
     "compare",
     "composition_filters",
     "costs",
+    "costs_within_budget",
     "limits",
 ]
 
 # Every rule prices every one of them, to thirty digits.
 _MOST_DIFFERENT = 3_000
 
-ACCOUNTINGS = (*RULES, SimplifiedFilter.kind, BayesianFilter.kind)
+# A plan is declared before the first response: a transcript alone has none to compare with.
+_RULES = tuple(kind for kind in RULES if kind != Declared.kind)
+
+ACCOUNTINGS = (*_RULES, SimplifiedFilter.kind, BayesianFilter.kind)
 """By name, in the order in which they are shown."""
 
+# Rogers needs much more than the others, and would be outside of the picture.
+_DRAWN = (Sums.kind, Whitehouse.kind, Renyi.kind, Mixture.kind)
 _DELTA = Fraction(1, 10**6)
 _SMALLEST_PLAN = 1e-9
 
@@ -65,6 +72,19 @@ class Standing:
     """The least epsilon at which its filter accepts everything; or the realized loss."""
     more: Repeats
     """How many more of the last query it would accept, whatever the responses."""
+
+    @property
+    def parameters(self) -> str:
+        """What a rule had to fix in advance, for people."""
+        rule = self.guard.rule if isinstance(self.guard, CompositionFilter) else None
+        words = []
+        if isinstance(rule, Renyi):
+            words.append(f"order {nats(float(rule.order))}")
+        if isinstance(rule, Mixture):
+            words.append(f"{len(rule.lambdas)} lambdas from {nats(float(min(rule.lambdas)))}")
+        if isinstance(rule, Whitehouse | Renyi | Mixture) and rule.delta_prime is not None:
+            words.append(f"delta' {nats(float(rule.delta_prime))}")
+        return ", ".join(words)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,7 +102,7 @@ class Comparison(Table):
         """The columns of a table: an accounting, what it says, and how many more it would accept.
 
         ``lower`` and ``upper`` are equal unless it says a realized loss. ``undecided`` is whether
-        it may be more than ``more``.
+        it may be more than ``more``, and ``parameters`` what a rule had to fix in advance.
         """
         rows = self.standings.values()
         ends = [(spent.lower, spent.upper) for spent in map(_enclosed, rows)]
@@ -93,7 +113,26 @@ class Comparison(Table):
             "upper": [upper for _, upper in ends],
             "more": [row.more.count for row in rows],
             "undecided": [row.more.undecided for row in rows],
+            "parameters": [row.parameters for row in rows],
         }
+
+    @property
+    def beyond(self) -> str:
+        """A caution where rules that are made for a budget are beyond it; empty elsewhere."""
+        limit = self.budget.enclosure.upper
+        over = [
+            row.name
+            for row in self.standings.values()
+            if isinstance(row.guard, CompositionFilter)
+            and isinstance(row.guard.rule, Renyi | Mixture)
+            and _enclosed(row).lower > limit
+        ]
+        if not over:
+            return ""
+        return (
+            f"above the budget {listed(over, 'and')} {'say' if len(over) > 1 else 'says'} little "
+            "of how good the rule is, for the parameters suit the budget"
+        )
 
     def _view(self) -> View:
         names, columns = list(self.standings), self.columns()
@@ -103,13 +142,17 @@ class Comparison(Table):
             if columns["undecided"][place] or columns["more"][place] == MOST_REPEATS:
                 count += " or more"
             spent = _enclosed(self.standings[names[place]]).shown()
-            return names[place], columns["says"][place], spent, count
+            said = columns["says"][place]
+            return names[place], said, spent, count, columns["parameters"][place]
 
         allowed = f"budget {self.budget} at delta {nats(float(self.delta))}"
         facts: dict[str, object] = {"more": "of the last query, whatever the responses"}
         facts |= self.missing
-        title = f"Comparison({allowed}, {self.exchanges:,} exchanges)"
-        return View(title, facts, ("accounting", "says", "spent", "more"), len(names), row)
+        if self.beyond:
+            facts["note"] = self.beyond
+        title = f"Comparison({allowed}, {count(self.exchanges, 'exchange')})"
+        head = ("accounting", "says", "spent", "more", "parameters")
+        return View(title, facts, head, len(names), row)
 
     def tree(self) -> dict[str, Any]:
         """The comparison as JSON."""
@@ -218,6 +261,32 @@ def costs(
     for exchange in transcript.exchanges:
         prefix = prefix.answered(exchange.query, exchange.position)
         yield tuple(guard.held(prefix) for guard in guards)
+
+
+def costs_within_budget(
+    odometer: Odometer,
+    delta: ExactLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, list[float]]:
+    """What composition rules say after each response, as long as it is within the budget.
+
+    By name, for figures; ``progress`` is called with how many responses were gone through, and all.
+    """
+    budget, spared = limits(odometer.transcript, None, delta)
+    guards, _ = composition_filters(odometer.transcript, budget, spared)
+    drawn: dict[str, list[float]] = {name: [] for name in _DRAWN if name in guards}
+    history = costs(odometer, [guards[name] for name in drawn])
+    for done, cases in enumerate(history):
+        if progress is not None:
+            progress(done, len(odometer))
+        within = {
+            name: case for name, case in zip(drawn, cases, strict=True) if case.within(budget)
+        }
+        if not within:
+            break  # what is over the budget stays there
+        for name, case in within.items():
+            drawn[name].append(case.loss.upper)
+    return drawn
 
 
 def _rules(transcript: Transcript, budget: Nats, delta: Fraction) -> list[Rule]:

@@ -2,35 +2,66 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.answers import Answers
-from expost.domains import Domain, FiniteSet, finite
+from expost.answers import Answers, no_such_query
+from expost.cards import count
+from expost.domains import FiniteSet, Part, finite
 from expost.errors import InvalidInput, at
-from expost.estimation import estimate_distribution, estimate_frequencies, estimate_mean
+from expost.estimation import (
+    Frequencies,
+    Intervals,
+    Mean,
+    estimate_distribution,
+    estimate_frequencies,
+    estimate_mean,
+)
+from expost.estimation.bootstrap import REPETITIONS
+from expost.estimation.decoding import INSTEAD
 from expost.estimation.scores import scores_of
 from expost.files.canonical import plain
 from expost.filters import Filter
 from expost.loss.odometer import Odometer
 from expost.numbers import ExactLike
-from expost.report.words import query_in_words, value_text
+from expost.queries import About
+from expost.queries.words import listed
+from expost.report.words import query_in_words, value_label, value_text
 
-__all__ = ["Estimate", "Estimated", "distribution", "frequencies", "mean", "mean_by_likelihood"]
+__all__ = [
+    "Estimate",
+    "Estimated",
+    "check_mean",
+    "distribution",
+    "frequencies",
+    "mean",
+    "mean_by_likelihood",
+    "of_a_part",
+]
+
+T = TypeVar("T")
 
 _ALWAYS = (
     "every response has the probabilities that its query states",
     "subjects are drawn independently from the population that this is about",
 )
 _NAIVE = "who was asked, and how often, does not depend on earlier responses"
-# A search from the inside leaves less than this where the true maximum is at an end.
-_EDGE = 1e-5
-
-_LIKELIHOOD = "nothing about who was asked: it is valid under a filter too"
+_LIKELIHOOD = (
+    "these are all responses that who was asked may depend on: all that a filter looked at",
+    "nobody's value changed between responses, unless it is declared as changing",
+)
+_MISSING = (
+    "Responses are missing. If who was asked depended on them, as it does under a filter, this "
+    "estimate is biased, and so is every other from what is here."
+)
+# Of so few, resampling shows little; coverage was measured from 100 on (docs/how-to/estimates.md).
+_FEW = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +69,15 @@ class Estimate:
     """One number, with an interval."""
 
     of: str
-    """A value of the domain, or what a query asks."""
+    """A value of the domain, or a query: its id, and what it asks."""
     estimate: float
     standard_error: float
     lower: float
     upper: float
     identified: bool = True
     """Whether the responses determine it at all."""
+    label: str = "mean"
+    """What a figure calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +101,11 @@ class Estimated:
     warning: str | None
     ends: tuple[float, float]
     """Between which two numbers everything that is estimated is."""
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it is known, or may be, that this is wrong even for very many subjects."""
+        return self.warning is not None and "biased" in self.warning
 
     def tree(self) -> dict[str, Any]:
         """The estimates as JSON."""
@@ -95,18 +133,13 @@ def mean(
 ) -> Estimated:
     """The mean of the score that a query is about; ``guard`` is the filter of all subjects."""
     times = _times(answers, key)
-    found = estimate_mean(answers, key, confidence=confidence)
+    found = _quietly(partial(estimate_mean, answers, key, confidence=confidence))
     query, asked = answers.queries[key], times > 0
     low, high = map(float, query.meaning(answers.domain).range)
-    one = Estimate(
-        query_in_words(query, answers.domain),
-        found.mean,
-        found.standard_error,
-        found.lower,
-        found.upper,
-    )
+    (one,) = rows_of(found)
+    one = replace(one, of=f"{key}: {query_in_words(query, answers.domain)}")
     return Estimated(
-        f"the mean of {key}, without bias if all were asked alike",
+        f"the mean of {key}: unbiased, if everybody was asked alike",
         (one,),
         found.confidence,
         found.subjects,
@@ -115,7 +148,7 @@ def mean(
         int(times.sum()),
         int(len(answers.codes) - times.sum()),
         (*_ALWAYS, _NAIVE),
-        _warning(times, guard, "the mean by likelihood (--likelihood, estimate_distribution)"),
+        _warning(times, guard, "the mean by likelihood (--likelihood)"),
         (low, high),
     )
 
@@ -125,43 +158,47 @@ def mean_by_likelihood(
     key: str,
     *,
     confidence: ExactLike = "0.95",
-    repetitions: int = 1000,
+    repetitions: int | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimated:
     """The same mean, from the likeliest distribution of the values, by all answers."""
     values = _finite(answers)
-    _times(answers, key)
     with at("query"):
         query = answers.queries[key]
         scores = scores_of(query, values)
         low, high = map(float, query.meaning(values).range)
-    found = estimate_distribution(answers)
-    around = found.intervals(
-        scores, confidence=confidence, repetitions=repetitions, seed=seed, progress=progress
+    found = _quietly(partial(estimate_distribution, answers))
+    around = _quietly(
+        partial(
+            found.intervals,
+            scores,
+            confidence=confidence,
+            repetitions=repetitions,
+            seed=seed,
+            progress=progress,
+        )
     )
-    error = float(around.standard_error[0])
-    one = Estimate(
-        query_in_words(query, values),
-        found.mean(scores),
-        error,
-        float(around.lower[0]),
-        float(around.upper[0]),
-        bool(np.isfinite(error)),
-    )
+    (one,) = rows_of(around)
+    one = replace(one, of=f"{key}: {query_in_words(query, values)}")
     what = f"the mean of {key}, by maximum likelihood"
-    return _by_likelihood(answers, what, (one,), around.confidence, (low, high))
+    fewer = _fewer(around, repetitions)
+    return _by_likelihood(answers, what, (one,), around, (low, high), fewer)
 
 
 def frequencies(
     answers: Answers, *, confidence: ExactLike = "0.95", guard: Filter | None = None
 ) -> Estimated:
-    """How frequent each value is, without bias if all were asked alike."""
-    found = estimate_frequencies(answers, confidence=confidence)
-    columns = (found.frequency, found.standard_error, found.lower, found.upper)
+    """How frequent each value is: unbiased, if everybody was asked alike."""
+    _finite(answers)
+    try:
+        found = _quietly(partial(estimate_frequencies, answers, confidence=confidence))
+    except InvalidInput as error:
+        instead = "leave out --frequencies, for any mixture of queries"
+        raise InvalidInput(error.reason.replace(INSTEAD, instead), error.place) from None
     return Estimated(
-        "frequencies, without bias if all were asked alike",
-        _by_value(found.domain, *columns),
+        f"the share of each value{_about(answers)}: unbiased, if everybody was asked alike",
+        rows_of(found),
         found.confidence,
         found.subjects,
         0,
@@ -169,10 +206,9 @@ def frequencies(
         len(answers.codes),
         0,
         (*_ALWAYS, _NAIVE),
-        _warning(
-            answers.exchanges,
-            guard,
-            "the distribution by likelihood (without --frequencies, estimate_distribution)",
+        _left_out(answers)
+        or _warning(
+            answers.exchanges, guard, "the distribution by likelihood (without --frequencies)"
         ),
         (0.0, 1.0),
     )
@@ -182,74 +218,146 @@ def distribution(
     answers: Answers,
     *,
     confidence: ExactLike = "0.95",
-    repetitions: int = 1000,
+    repetitions: int | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimated:
     """How the values are distributed, by maximum likelihood, with bootstrap intervals."""
     _finite(answers)
-    found = estimate_distribution(answers)
-    around = found.intervals(
-        confidence=confidence, repetitions=repetitions, seed=seed, progress=progress
+    found = _quietly(partial(estimate_distribution, answers))
+    around = _quietly(
+        partial(
+            found.intervals,
+            confidence=confidence,
+            repetitions=repetitions,
+            seed=seed,
+            progress=progress,
+        )
     )
-    columns = (found.probabilities, around.standard_error, around.lower, around.upper)
-    rows = _by_value(found.domain, *columns, identified=found.identified)
-    what = "the distribution, by maximum likelihood"
-    return _by_likelihood(answers, what, rows, around.confidence, (0.0, 1.0))
+    rows = rows_of(around)
+    what = f"the distribution{_about(answers)}, by maximum likelihood"
+    fewer = _fewer(around, repetitions)
+    return _by_likelihood(answers, what, rows, around, (0.0, 1.0), fewer)
+
+
+def _fewer(around: Intervals, repetitions: int | None) -> str | None:
+    """What to say of intervals for which subjects were resampled less often than usual."""
+    if repetitions is not None or around.repetitions == REPETITIONS:
+        return None
+    return (
+        f"The intervals are from {around.repetitions:,} repetitions, not {REPETITIONS:,}, which "
+        "would take long (--repetitions sets their number)."
+    )
 
 
 def _by_likelihood(
     answers: Answers,
     what: str,
     rows: tuple[Estimate, ...],
-    confidence: float,
+    around: Intervals,
     ends: tuple[float, float],
+    fewer: str | None,
 ) -> Estimated:
-    warnings, (low, high) = [], ends
+    doubts = [] if fewer is None else [fewer]
+    if left_out := _left_out(answers):
+        doubts.append(left_out)
+    if len(answers) < _FEW:
+        doubts.append(
+            f"Only {count(len(answers), 'subject')}: too few for intervals by resampling them."
+        )
     unknown = sum(not row.identified for row in rows)
     if unknown:
-        warnings.append(f"The responses do not determine {unknown:,} of {len(rows):,} numbers.")
-    near = _EDGE * (high - low)
-    edge = sum(row.identified and not low + near < row.estimate < high - near for row in rows)
-    if edge:
-        warnings.append(
-            f"{edge:,} of {len(rows):,} estimates are at an end of what is possible, where "
-            "intervals from resampled subjects are too narrow, the more so with few subjects."
-        )
-    # A replicate is searched for less closely, and may miss an end where the estimate is.
-    rows = tuple(
-        replace(row, lower=min(row.lower, row.estimate), upper=max(row.upper, row.estimate))
-        for row in rows
-    )
+        doubts.append(f"The responses do not determine {unknown:,} of {len(rows):,} numbers.")
+    doubts += around.doubts
+    asked = _LIKELIHOOD if answers.complete else (_NAIVE,)
     return Estimated(
-        what, rows, confidence, len(answers), 0, None, len(answers.codes), 0,
-        (*_ALWAYS, _LIKELIHOOD), " ".join(warnings) or None, ends,
+        what, rows, around.confidence, len(answers), 0, None, len(answers.codes), 0,
+        (*_ALWAYS, *asked), " ".join(doubts) or None, ends,
     )  # fmt: skip
 
 
-def _by_value(
-    domain: Domain,
-    *columns: NDArray[np.float64],
-    identified: NDArray[np.bool_] | None = None,
-) -> tuple[Estimate, ...]:
-    names = [value_text(value, domain) for value in domain.values]
-    known = [True] * len(names) if identified is None else identified.tolist()
+def of_a_part(found: Estimated) -> Estimated:
+    """The same, where it is known that responses are missing that a filter may have looked at."""
+    # What it says against a bias, such as to use the likelihood, does not help here.
+    others = None if found.doubtful else found.warning
+    warning = " ".join(filter(None, (_MISSING, others)))
+    return replace(found, assumes=(*_ALWAYS, _NAIVE), warning=warning)
+
+
+def rows_of(found: Mean | Frequencies | Intervals) -> tuple[Estimate, ...]:
+    """The numbers of an estimate, each with its interval."""
+    if isinstance(found, Mean):
+        return (Estimate("mean", found.mean, found.standard_error, found.lower, found.upper),)
+    middle = found.frequency if isinstance(found, Frequencies) else found.estimate
+    columns = (middle, found.standard_error, found.lower, found.upper)
+    known = [True] * len(middle)
+    if isinstance(found, Intervals):
+        known = np.isfinite(found.standard_error).tolist()  # what is not determined has no error
+    domain = found.domain
+    names, labels = ["mean"], ["mean"]
+    if domain is not None:
+        names = [value_text(value, domain) for value in domain.values]
+        labels = [value_label(value) for value in domain.values]
     numbers = [column.tolist() for column in columns]
-    return tuple(Estimate(*row) for row in zip(names, *numbers, known, strict=True))
+    return tuple(Estimate(*row) for row in zip(names, *numbers, known, labels, strict=True))
 
 
 def _finite(answers: Answers) -> FiniteSet:
     keys = ", ".join(list(answers.queries)[:6])
     return finite(
-        answers.domain, f"the domain is a box, which has means only: --mean ID, one of {keys}"
+        answers.domain,
+        f"the domain is a box, which has means only: --mean ID, one of {keys}; or --about one of "
+        "its coordinates that has categories and was asked about",
     )
+
+
+def check_mean(answers: Answers, key: str, *, unnamed: bool = False) -> None:
+    """Refuse what has no mean: a query that is not there, or not about a score.
+
+    ``unnamed`` is where nobody said what the queries are called.
+    """
+    if key not in answers.queries:
+        error = no_such_query(key, answers.queries)
+        names = "; --queries QUERIES gives them names" if unnamed else ""
+        raise InvalidInput(error.reason + names, "--mean")
+    try:
+        answers.queries[key].meaning(answers.domain)
+    except InvalidInput as error:
+        if error.place:
+            raise
+        reason = f"{error.reason}; leave out --mean for the shares of its values"
+        raise InvalidInput(reason, "--mean") from None
+
+
+def _about(answers: Answers) -> str:
+    """Of what a distribution is, where it is about some attributes."""
+    if not isinstance(answers.domain, Part):
+        return ""
+    steps = {query.step for query in answers.queries.values() if isinstance(query, About)} - {None}
+    when = "".join(f" at step {step}" for step in steps)
+    return f" of {listed(answers.domain.about)}{when}"
+
+
+def _left_out(answers: Answers) -> str | None:
+    """What to say where answers about other attributes may have decided who was asked."""
+    if answers.complete or answers.evenly():
+        return None
+    return (
+        "Answers about other attributes are left out. If who was asked depended on them, as it "
+        "does under a filter, this estimate is biased; one of all attributes together is not "
+        "(--about). If it did not depend on them, say --planned."
+    )
+
+
+def _quietly(estimate: Callable[[], T]) -> T:
+    """An estimate without the warnings for programs; what they say is in the result."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return estimate()
 
 
 def _times(answers: Answers, key: str) -> NDArray[np.intp]:
     """How often each subject answered a query."""
-    if key not in answers.queries:
-        known = ", ".join(list(answers.queries)[:6])
-        raise InvalidInput(f"there is no query with this id; there are {known}", "mean")
     about = np.array([asked == key for asked, _ in answers.given])
     return np.add.reduceat(about[answers.codes].astype(np.intp), answers.starts[:-1])
 
@@ -258,10 +366,10 @@ def _refused(answers: Answers, key: str, guard: Filter, rest: NDArray[np.bool_])
     """To how many of the rest the filter refuses the query, after what they have answered."""
     pattern_of, patterns = answers.patterns()
     refused = 0
-    for pattern, count in zip(*np.unique(pattern_of[rest], return_counts=True), strict=True):
+    for pattern, times in zip(*np.unique(pattern_of[rest], return_counts=True), strict=True):
         odometer = Odometer(answers.transcript_of(patterns[pattern]))
         if not guard.accepts(odometer, answers.queries[key]):
-            refused += int(count)
+            refused += int(times)
     return refused
 
 
@@ -274,5 +382,5 @@ def _warning(times: NDArray[np.intp], guard: Filter | None, instead: str) -> str
         depends = "Under their filter that depends on their earlier responses, so"
     return (
         f"Not all subjects answered equally often. {depends} this estimate is biased; "
-        f"{instead} is not."
+        f"{instead} is not, if all responses are here."
     )

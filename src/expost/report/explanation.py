@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any, Literal
 
+from expost.cards import card
+from expost.errors import printable
 from expost.files.canonical import plain
 from expost.filters.filter import Filter
 from expost.loss.extremes import Apart
@@ -52,9 +55,12 @@ class Told:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """A transcript explained: its exchanges, its loss and its budget; from :func:`explain`."""
+    """A transcript explained: its exchanges, its loss and its budget; from :func:`explain`.
+
+    As text it is what ``expost explain`` prints, and notebooks show it as a table.
+    """
 
     domain: str
     exchanges: int
@@ -72,6 +78,32 @@ class Explanation:
     apart: Apart | None
     parts: tuple[PartLoss, ...]
     """Of records: the losses about attributes that no question ties together."""
+
+    def __repr__(self) -> str:
+        from expost.report.sentences import sentences  # which are about an explanation
+
+        return "\n".join(map(printable, sentences(self)))
+
+    def _repr_html_(self) -> str:
+        from expost.report.meaning import breach
+        from expost.report.sentences import closing, row_of
+
+        domain = self.replay.odometer.domain
+        facts: dict[str, object] = {"value": self.domain, "answered": f"{self.exchanges:,}"}
+        if self.left_out:
+            facts["not shown"] = f"{self.left_out:,} in between"
+        table = card(
+            "Explanation",
+            facts,
+            columns=("", "asked", "response", "loss", ""),
+            items=self.steps,
+            row=lambda _number, step: row_of(step, domain),
+        )
+        first, last = (
+            "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
+            for told in (breach(self.replay), closing(self))
+        )
+        return first + table + last
 
     @property
     def guard(self) -> Filter | None:
@@ -128,7 +160,9 @@ def explain(asked: object) -> Explanation:
             if count not in losses:
                 loss = odometer.with_effort(odometer.effort.part(_EACH)).loss_after(count)
                 losses[count] = guard.capped(loss) if guard is not None and kept else loss
-    held = replay.loss if guard is None else guard.loss(odometer)
+    held = replay.loss
+    if guard is not None and not (guard.pure and guard.by_loss and odometer.searched):
+        held = guard.loss(odometer)  # elsewhere that is what the replay has searched for
     share = part_of if replay.kept else share_between
     return Explanation(
         domain=domain_in_words(transcript.domain),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -11,34 +10,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from expost.audit.losses import Losses
+from expost.audits.losses import Losses
 from expost.errors import InvalidInput
-from expost.filters import BasicFilter
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure, Nats
-from expost.transcript import Transcript
+from expost.report.charges import basic_charges
+from expost.report.palette import BASIC, GREEN, INK, OCHRE, PURPLE, REALIZED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
-    "BASIC",
-    "INK",
-    "REALIZED",
-    "basic_prefix",
     "draw_losses",
     "draw_odometer",
     "losses_figure",
     "odometer_figure",
     "save",
-    "svg",
 ]
 
-# Colours mean the same in all figures. A dark blue and a light orange: eyes that do not see red or
-# green tell them apart, and so does grey print.
-REALIZED, BASIC, INK = "#0b5a75", "#d07a2e", "#444444"
-_RULES = {"whitehouse": "#b8921a", "renyi": "#6b4a9e", "mixture": "#3d8b4f"}
+_RULES = {"whitehouse": OCHRE, "renyi": PURPLE, "mixture": GREEN}
 _DASHES = {"whitehouse": "--", "renyi": "-.", "mixture": ":"}
 _NAMES = {"whitehouse": "Whitehouse", "renyi": "Rényi", "mixture": "mixture"}
 
@@ -53,19 +44,12 @@ def odometer_figure(
     losses: Sequence[Enclosure],
     budget: Nats | None = None,
     costs: Mapping[str, Sequence[float]] | None = None,
-    *,
-    peak: int | None = None,
-    narrow: bool = False,
 ) -> Figure:
-    """A figure of the realized loss after each response, as :func:`draw_odometer` draws it.
-
-    What is ``narrow`` can be read on a small screen.
-    """
-    figure, axes = _figure((5.2, 3.6) if narrow else (8, 4.2))
-    draw_odometer(axes, odometer, losses, budget, costs, peak=peak)
+    """A figure of the realized loss after each response, as :func:`draw_odometer` draws it."""
+    figure, axes = _figure()
+    draw_odometer(axes, odometer, losses, budget, costs)
     # Above the axes it is in nobody's way, whichever way the lines go.
     columns, size = (4, "medium") if costs is None else (3, "small")
-    columns = 2 if narrow else columns
     figure.legend(loc="outside upper left", ncols=columns, fontsize=size, frameon=False)
     return figure
 
@@ -76,22 +60,19 @@ def draw_odometer(
     losses: Sequence[Enclosure],
     budget: Nats | None = None,
     costs: Mapping[str, Sequence[float]] | None = None,
-    *,
-    peak: int | None = None,
 ) -> None:
     """The realized loss after each response, beside what basic composition would charge.
 
     ``losses`` is the history of the odometer: a band from lower to upper ends, which over a finite
     domain is as thin as a line. Basic composition is drawn for as long as it is within the budget.
-    So are other composition rules, by name, whose ``costs`` are given for as long as that. The loss
-    after ``peak`` responses is marked.
+    So are other composition rules, by name, whose ``costs`` are given for as long as that.
     """
     from matplotlib.ticker import MaxNLocator
 
     answered = len(odometer)
     finite = [loss for loss in losses if loss.upper < math.inf]
     upper = [loss.upper for loss in finite]
-    charged = {"basic": _charges(odometer, budget)} if costs is None else dict(costs)
+    charged = {"basic": basic_charges(odometer, budget)} if costs is None else dict(costs)
     mark = "o" if answered <= _FEW else None
     for name, charges in charged.items():
         basic = name == "basic"
@@ -113,11 +94,6 @@ def draw_odometer(
         upper, color=REALIZED, linewidth=2, marker=mark, markersize=4, clip_on=False,
         label=f"realized loss: {answered:,} answered",
     )  # fmt: skip
-    if peak is not None and peak < len(finite):
-        axes.plot(
-            [peak], upper[peak : peak + 1], "o", markersize=11, markerfacecolor="none",
-            markeredgecolor=INK, clip_on=False, label=f"peak {upper[peak]:.3g}",
-        )  # fmt: skip
     top = max(*upper, *itertools.chain.from_iterable(charged.values()))
     if budget is not None:
         limit = budget.enclosure.upper
@@ -133,24 +109,6 @@ def draw_odometer(
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _charges(odometer: Odometer, budget: Nats | None) -> list[float]:
-    """The sums of the epsilons, as long as they are within the budget."""
-    stop = len(odometer) if budget is None else basic_prefix(odometer.transcript, budget)
-    charges = [charge.upper for charge in odometer.basic_history[: stop + 1]]
-    return [charge for charge in charges if charge < math.inf]
-
-
-def basic_prefix(transcript: Transcript, budget: Nats) -> int:
-    """How many of these exchanges basic composition would have allowed on this budget."""
-    guard = BasicFilter.of(budget)
-    prefix = Odometer(Transcript(transcript.domain))
-    for exchange in transcript.exchanges:
-        if not guard.accepts(prefix, exchange.query):
-            break
-        prefix = prefix.answered(exchange.query, exchange.position)
-    return len(prefix)
-
-
 def losses_figure(losses: Losses) -> Figure:
     """A figure of the losses of many subjects, as :func:`draw_losses` draws it."""
     figure, axes = _figure()
@@ -159,10 +117,10 @@ def losses_figure(losses: Losses) -> Figure:
     return figure
 
 
-def _figure(size: tuple[float, float] = (8, 4.2)) -> tuple[Figure, Axes]:
+def _figure() -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
     return figure, figure.subplots()
 
 
@@ -189,16 +147,6 @@ def draw_losses(axes: Axes, losses: Losses) -> None:
     axes.set(xlabel="privacy loss (nats)", ylabel="subjects", xlim=(0, most))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def svg(figure: Figure) -> str:
-    """A figure as SVG, with the same bytes every time."""
-    import matplotlib as mpl
-
-    text = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": "expost"}):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return text.getvalue()
 
 
 def save(figure: Figure, path: Path) -> None:

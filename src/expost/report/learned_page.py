@@ -7,16 +7,19 @@ from collections.abc import Iterator
 
 from expost.errors import printable
 from expost.knowledge.learned import Learned
+from expost.loss.replay import Replay
 from expost.numbers.enclosure import NEGLIGIBLE
-from expost.report.page import page, text
-from expost.report.scale import drawing, percent
-from expost.report.words import shown
+from expost.report.meaning import NOISY, breach, factor_text
+from expost.report.page import Header, figure, page, paragraph, table
+from expost.report.scale import percent, scale
+from expost.report.words import budget_text, in_nats, kept_text, shown
 
 __all__ = ["learned_page", "learned_sentences"]
 
 
-def learned_sentences(found: Learned) -> Iterator[str]:
-    """How sure they were, are and may be, and why."""
+def learned_sentences(found: Learned, replay: Replay) -> Iterator[str]:
+    """How sure they were, are and may be, and why; a breach of the budget comes first."""
+    yield from breach(replay)
     yield _sentence(found)
     yield from _reasons(found)
 
@@ -27,7 +30,7 @@ def _sentence(found: Learned) -> str:
         "kept": "The budget allows",
         "kept with a delta": "A budget with a delta bounds no single outcome; "
         "a loss as large as that of these answers allows",
-        "not kept": "The budget was not kept; a loss as large as that of these answers allows",
+        "not kept": f"A loss as large as at its peak, {shown(found.peak)}, allows",
         "undecided": "Whether the budget was kept is undecided; the loss of these answers allows",
         "none": "There is no budget; a loss as large as that of these answers allows",
     }[found.state]
@@ -45,12 +48,13 @@ def _reasons(found: Learned) -> Iterator[str]:
     else:
         error = found.standard_error
         about = "" if error is None else f" (standard error {error:.2g}, from the samples)"
-        yield f"The knowledge gain is {_signed(found.gain)}{about}."
+        yield f"The knowledge gain is {_signed(found.gain)}{about}.{_odds(found)}"
     loss = found.loss.upper
     if loss < math.inf:
         yield (
             "For somebody who sees all of these answers, no statement about this person can have "
-            f"gained or lost more than {shown(loss)}."
+            f"gained or lost more than {in_nats(shown(loss))}, "
+            f"which is a factor of {factor_text(loss)} of its odds."
         )
     else:
         yield "The answers rule some value out, so there are statements that lost everything."
@@ -64,25 +68,62 @@ def _signed(gain: float) -> str:
     """Nats, and what they mean."""
     gain = 0.0 if abs(gain) < NEGLIGIBLE else gain
     if abs(gain) > 700:
-        return f"{gain:.6g} nats"
-    factor = math.exp(gain)
-    return f"{gain:.3g} nats: {factor:.3g} times as sure as before"
+        return in_nats(f"{gain:.6g}")
+    factor = f"{math.exp(gain):.3g}"
+    amount = in_nats(f"{gain:.3g}")
+    return f"{amount}: {'' if factor == '1' else f'{factor} times '}as sure as before"
 
 
-def learned_page(found: Learned) -> str:
-    """A page that needs nothing from anywhere else."""
-    title = text(printable(found.statement))
-    picture = drawing(
-        float(found.before),
-        found.after,
-        found.allowed.lower,
-        found.allowed.upper,
-        # Only a budget that was kept allows anything.
-        between="allowed" if found.state == "kept" else "with such a loss",
+def _odds(found: Learned) -> str:
+    """By which factor the odds changed, which is what a loss limits."""
+    before, after = float(found.before), found.after
+    if not (0 < before < 1 and 0 < after < 1):
+        return ""
+    factor = f"{after / (1 - after) * ((1 - before) / before):.3g}"
+    return (
+        f" Its odds have {'not changed' if factor == '1' else f'changed by a factor of {factor}'}."
     )
-    reasons = " ".join(map(text, _reasons(found)))
-    body = f"""<h1>How sure is somebody of this: {title}</h1>
-<p class="first">{text(_sentence(found))}</p>
-{picture}
-<p>{reasons}</p>"""
-    return page(printable(found.statement), body)
+
+
+def learned_page(found: Learned, replay: Replay, *, name: str, prior: str, date: str) -> str:
+    """A page that needs nothing from anywhere else.
+
+    ``name`` is that of the transcript's file, and ``prior`` says where the prior comes from.
+    """
+    transcript, guard = replay.odometer.transcript, replay.guard
+    header = Header(
+        about=f"How sure is somebody of this: {printable(found.statement)}",
+        summary=_sentence(found),
+        first=list(breach(replay)),
+        file=printable(name),
+        date=printable(date),
+        content_id=transcript.content_id,
+        budget=budget_text(guard),
+        facts=[
+            *([] if guard is None else [("kept", kept_text(replay))]),
+            ("prior", printable(prior)),
+            ("realized loss", shown(found.loss)),
+            ("at its peak", shown(found.peak)),
+            ("queries answered", f"{len(transcript):,}"),
+        ],
+    )
+    # Only a budget that was kept allows anything.
+    between = {"kept": "allowed", "not kept": "with the loss at its peak"}.get(
+        found.state, "with such a loss"
+    )
+    before, after = float(found.before), found.after
+    floor, ceiling = found.allowed.lower, found.allowed.upper
+    numbers = [
+        ("before", percent(before)),
+        ("after", percent(after)),
+        (f"{between}, at least", percent(floor)),
+        (f"{between}, at most", percent(ceiling)),
+    ]
+    drawn = figure(
+        scale(before, after, floor, ceiling, between=between),
+        alt=f"Before {percent(before)}, after {percent(after)}, {between} between "
+        f"{percent(floor)} and {percent(ceiling)}.",
+        caption="How sure somebody is, from 0 to 100 %.",
+        numbers=table(["", "how sure"], numbers),
+    )
+    return page(header, drawn, *map(paragraph, _reasons(found)), paragraph(NOISY))

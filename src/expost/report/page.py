@@ -1,61 +1,139 @@
-"""Pages of HTML that need nothing from anywhere else: no script, no font, no other file."""
+"""The template of all pages: HTML that needs nothing from anywhere else.
+
+There is no script, no font and no other file, and the policy in the head forbids them. A page
+starts with what it is about, from when, on which budget and of which content. Every figure has
+words for those who do not see it, and its numbers as a table. One style sheet is for light and dark
+screens, narrow and wide ones, and paper.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 
-__all__ = ["facts", "page", "picture", "table", "text"]
+from expost.report.chart import Chart
+from expost.report.style import EDGES, STYLE
 
-_STYLE = """
-body { font-family: system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto;
-  padding: 0 1rem; line-height: 1.5; overflow-wrap: break-word; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
-h3 { font-size: 1rem; margin-top: 2rem; } p, li, h1, figcaption { max-width: 46rem; }
-.first { font-size: 1.1rem; } .note, figcaption { color: #555; font-size: .9rem; }
-svg, img { max-width: 100%; height: auto; } img { width: 36rem; } figure { margin: 1.2rem 0; }
-.beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 0 1rem; }
-.wide { overflow-x: auto; background-repeat: no-repeat;
-  background-size: 2.5rem 100%, 2.5rem 100%, .8rem 100%, .8rem 100%;
-  background-attachment: local, local, scroll, scroll;
-  background-image: linear-gradient(to right, #fff 30%, #fff0),
-    linear-gradient(to left, #fff 30%, #fff0),
-    linear-gradient(to right, #0003, #0000), linear-gradient(to left, #0003, #0000);
-  background-position: 0 0, 100% 0, 0 0, 100% 0; }
-table { border-collapse: collapse; margin: .4rem 0; }
-th, td { padding: .15rem .7rem .15rem 0; text-align: right; vertical-align: top; }
-th { border-bottom: 1px solid #999; font-weight: 600; }
-th:first-child, td:first-child, .words th, .words td, .facts th, .facts td { text-align: left; }
-.words td:nth-child(2) { min-width: 12rem; }
-.facts th { border: 0; white-space: nowrap; } .facts td { overflow-wrap: anywhere; }
-"""
+__all__ = [
+    "Header",
+    "beside",
+    "bullets",
+    "figure",
+    "note",
+    "page",
+    "paragraph",
+    "section",
+    "table",
+    "text",
+]
+
+_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        f"style-src 'sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+)
 
 
-def page(title: str, body: str) -> str:
-    """A document; the body is HTML, the title is text."""
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What every page says first, as text."""
+
+    about: str
+    summary: str
+    """What there is to know, in a few sentences."""
+    file: str
+    """The name of what it was made from."""
+    date: str
+    content_id: str
+    budget: str
+    facts: Sequence[tuple[str, str]] = ()
+    """More of the same, by name."""
+    first: Sequence[str] = ()
+    """Sentences that nobody must miss, such as that a budget was not kept."""
+
+
+def page(header: Header, *body: str) -> str:
+    """A document with this header; the body is HTML."""
+    facts = [
+        ("file", header.file),
+        ("date", header.date),
+        ("content id", header.content_id),
+        ("budget", header.budget),
+        *header.facts,
+    ]
+    content = "\n".join(body)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>{_STYLE}</style>
+<meta name="color-scheme" content="light dark">
+<title>{escape(header.about)}</title>
+<style>{STYLE}</style>
 </head>
 <body>
-{body}
+<header>
+<h1>{text(header.about)}</h1>
+{f'<p class="breach" role="note">{text(" ".join(header.first))}</p>' if header.first else ""}
+<p class="first">{text(header.summary)}</p>
+{_facts(facts)}
+</header>
+<main>
+{content}
+</main>
 </body>
 </html>
 """
 
 
-def picture(svg: str, *, alt: str, caption: str) -> str:
-    """A drawing with words for those who do not see it, and a line below it."""
-    data = base64.b64encode(svg.encode()).decode()
-    return (
-        f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}">'
-        f"<figcaption>{text(caption)}</figcaption></figure>"
+def section(title: str, *parts: str, level: int = 2) -> str:
+    """Parts below a heading."""
+    return "\n".join([f"<h{level}>{text(title)}</h{level}>", *parts])
+
+
+def paragraph(*sentences: str) -> str:
+    return f"<p>{text(' '.join(sentences))}</p>" if any(sentences) else ""
+
+
+def note(*sentences: str) -> str:
+    """A paragraph for those who want to know exactly."""
+    return f'<p class="note">{text(" ".join(sentences))}</p>'
+
+
+def bullets(lines: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{text(line)}</li>' for line in lines)}</ul>"
+
+
+def figure(chart: Chart, *, alt: str, caption: str, numbers: str) -> str:
+    """A chart with its legend and a line below it.
+
+    ``alt`` says in words what is to be seen, ``numbers`` is the table of what is drawn.
+    """
+    legend = "".join(
+        f'<li><svg class="swatch" width="24" height="12" aria-hidden="true">{swatch}</svg>'
+        f"{text(label)}</li>"
+        for swatch, label in chart.legend
     )
+    edges = EDGES[chart.margin]
+    return (
+        f'<figure class="drawn">{f"<ul class=legend>{legend}</ul>" if legend else ""}'
+        f'<svg class="chart {chart.margin}" role="img" aria-label="{escape(alt)}" '
+        f'height="{edges.above + chart.height + edges.below}">{chart.plot()}</svg>'
+        f"<figcaption>{text(caption)}</figcaption>"
+        f"<details><summary>The numbers</summary>{numbers}</details></figure>"
+    )
+
+
+def beside(*figures: str) -> str:
+    """Figures side by side, where there is room."""
+    return f'<div class="beside">{"".join(figures)}</div>'
 
 
 def table(
@@ -69,23 +147,25 @@ def table(
     kind = ' class="words"' if words else ""
     lines = "".join(f"<tr>{_cells(row, 'td')}</tr>" for row in rows)
     above = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
+    name = escape(caption or ", ".join(filter(None, head)))
     return (
-        f'<figure>{above}<div class="wide"><table{kind}>'
-        f"<thead><tr>{_cells(head, 'th')}</tr></thead><tbody>{lines}</tbody></table></div></figure>"
+        f'<figure>{above}<div class="wide" tabindex="0" role="region" aria-label="{name}">'
+        f"<table{kind}><thead><tr>{_cells(head, 'th')}</tr></thead>"
+        f"<tbody>{lines}</tbody></table></div></figure>"
     )
-
-
-def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Names and what they are, in two columns; a long word is broken where the screen ends."""
-    rows = (
-        f'<tr><th scope="row">{text(name)}</th><td>{text(what)}</td></tr>' for name, what in pairs
-    )
-    return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'
 
 
 def text(words: object) -> str:
     """Text as HTML; a number stays on one line with its sign."""
     return escape(str(words)).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
+
+
+def _facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names and what they are, in two columns; a long word is broken where the screen ends."""
+    rows = (
+        f'<tr><th scope="row">{text(name)}</th><td>{text(what)}</td></tr>' for name, what in pairs
+    )
+    return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'
 
 
 def _cells(cells: Sequence[object], kind: str) -> str:

@@ -5,25 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from expost.cards import count
 from expost.domains import Domain, Record, Value, some
 from expost.loss.extremes import Apart
 from expost.report.explanation import Explanation, Told
+from expost.report.meaning import breach, in_odds
 from expost.report.records import records_text
-from expost.report.words import basic_text, response_text, shown, value_text
+from expost.report.words import basic_text, in_nats, response_text, shown, value_text
 
-__all__ = ["change_text", "closing", "sentences"]
+__all__ = ["change_text", "closing", "row_of", "sentences"]
 
 _CHANGES = {"up": "up", "down": "down", "same": "as before", "unknown": "not told apart"}
 
 
 def sentences(found: Explanation) -> Iterator[str]:
-    """What was asked, and what came of it."""
+    """What was asked, and what came of it; a breach comes first."""
     n, domain = found.exchanges, found.replay.odometer.domain
+    if broken := list(breach(found.replay)):
+        yield from (*broken, "")
     yield f"The subject's value is {found.domain}."
     if not n:
         yield "Nothing was asked so far."
     else:
-        yield f"{n:,} quer{'ies were' if n > 1 else 'y was'} answered:"
+        yield f"{n:,} quer{'ies were' if n > 1 else 'y was'} answered, with noise:"
         yield ""
         yield from _table(found, domain)
         yield ""
@@ -31,18 +35,25 @@ def sentences(found: Explanation) -> Iterator[str]:
 
 
 def closing(found: Explanation) -> Iterator[str]:
-    """What somebody has learned, what is left, and which values are far apart."""
+    """What somebody has learned, what is left, and which values are far apart.
+
+    Of a budget that was not kept it says no more: :func:`breach` does that, before all else.
+    """
     transcript = found.replay.odometer.transcript
     n, domain = found.exchanges, transcript.domain
     if n:
+        peak, loss = found.replay.peak, found.loss
         yield (
-            f"Somebody who sees all of these responses has learned at most {shown(found.loss)}; "
+            f"Somebody who sees all of these responses has learned at most {in_nats(shown(loss))}; "
             f"basic composition says {basic_text(found.basic, transcript)}."
         )
-        peak = shown(found.replay.peak)
         # On a box the search for the peak may have gone further than the one for the loss.
-        if peak != shown(found.loss) and found.replay.peak.upper > found.loss.upper:
-            yield f"Somebody who saw only the first ones has learned at most {peak}, the peak."
+        higher = peak.upper > loss.upper and shown(peak) != shown(loss)
+        if found.replay.kept is not False:
+            yield from in_odds(found.replay)
+            if higher:
+                first = f"at most {shown(peak)}, the peak"
+                yield f"Somebody who saw only the first ones has learned {first}."
         yield from _parts(found)
     yield from _budget(found)
     if n:
@@ -52,7 +63,7 @@ def closing(found: Explanation) -> Iterator[str]:
 def _table(found: Explanation, domain: Domain) -> Iterator[str]:
     """A row per exchange, in columns, with a gap where some are left out."""
     rows = [("", "asked", "response", "loss", "")]
-    rows += [_row(step, domain) for step in found.steps]
+    rows += [row_of(step, domain) for step in found.steps]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for index, row in enumerate(rows):
         cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
@@ -61,7 +72,8 @@ def _table(found: Explanation, domain: Domain) -> Iterator[str]:
             yield f"{'…':<{widths[0]}}  {found.left_out:,} more"
 
 
-def _row(step: Told, domain: Domain) -> tuple[str, str, str, str, str]:
+def row_of(step: Told, domain: Domain) -> tuple[str, str, str, str, str]:
+    """One exchange: its number, what was asked, the response, and what became of the loss."""
     response = response_text(step.exchange.response, step.exchange.query, domain)
     return f"{step.number}.", step.asked, response, shown(step.loss), change_text(step)
 
@@ -90,16 +102,10 @@ def _budget(found: Explanation) -> Iterator[str]:
     replay, used = found.replay, shown(found.held)
     if not found.exchanges:
         yield f"{budget} is untouched."
-    elif replay.first_refused is not None:
-        yield f"{budget} was not kept: the filter refuses exchange {replay.first_refused:,}."
-        yield f"At the end {used} is held against it."
-    elif replay.kept is False:
-        yield f"{budget} was not kept: on the way the loss was above it."
-        yield f"At the end {used} is held against it."
     elif replay.kept:
         share = "0 %" if found.held.negligible else f"{100 * found.used.upper:.3g} %"
         yield f"{budget} was kept at every exchange; now {used} of it is used: {share}."
-    else:
+    elif replay.kept is None:
         yield f"{budget}: whether it was kept at every exchange was not decided; more nodes"
         yield f"may tell (--nodes). At the end {used} is held against it."
 
@@ -120,21 +126,21 @@ def _apart(found: Explanation, domain: Domain) -> Iterator[str]:
         above = _value(apart.likeliest, domain, apart.others and apart.others[0])
         below = _value(apart.unlikeliest, domain, apart.others and apart.others[1])
     if apart.difference == math.inf:
-        yield f"Most apart now: the responses are likeliest for {above}, impossible for {below}."
+        yield f"The responses are likeliest for {above}, and impossible for {below}."
     elif apart.example:
-        yield f"Far apart now, for example: the responses are {_times(apart)} as likely at {above}"
+        yield f"For example, the responses are {_times(apart)} as likely at {above}"
         yield f"as at {below}."
     else:
         yield (
-            f"Most apart now: the responses are {_times(apart)} as likely for {above} "
-            f"as for {below}."
+            f"The responses are {_times(apart)} as likely for {above} as for {below}; "
+            "no two values are further apart."
         )
 
 
 def _value(value: Value | Record, domain: Domain, others: int | None) -> str:
     assert not isinstance(value, dict), "of records there are two"
     text = value_text(value, domain)
-    return f"{text} (and {others:,} more)" if others else text
+    return f"{text} (and {count(others, 'other value')} alike)" if others else text
 
 
 def _times(apart: Apart) -> str:

@@ -7,13 +7,20 @@ from collections.abc import Iterator, Sequence
 from expost.errors import printable
 from expost.numbers import Enclosure
 from expost.report.explanation import Explanation
-from expost.report.figures import odometer_figure, svg
-from expost.report.page import facts, page, picture, table, text
+from expost.report.meaning import NOISY, breach, viewers
+from expost.report.odometer_chart import odometer_chart
+from expost.report.page import Header, bullets, figure, page, paragraph, section, table
 from expost.report.sentences import change_text, closing
-from expost.report.words import basic_text, kept_text, response_text, shown
+from expost.report.words import basic_text, budget_text, kept_text, response_text, shown
 
 __all__ = ["transcript_page"]
 
+_NOT_COVERED = (
+    "Not covered: what is not in this file, such as other answers of the same person, a second "
+    "file about them, other data, or what others answer.",
+    "Nor a value that changed between responses without being declared as changing, nor a device "
+    "that does something else than its queries say.",
+)
 # A longer list is for programs, and slow to show.
 _MOST = 1_000
 
@@ -26,66 +33,93 @@ def transcript_page(
     ``losses`` are those at the start and after each exchange, ``name`` is that of the file, and
     ``date`` says when it was as it is told here.
     """
-    title = f"What was asked of the subject of {printable(name)}"
-    meaning = " ".join(map(text, closing(found)))
-    body = [
-        f"<h1>{text(title)}</h1>",
-        f'<p class="first">{meaning}</p>',
-        facts(_facts(found, losses, name, date)),
-    ]
-    if found.exchanges:
-        body += [_odometer(found, losses), "<h2>What was asked</h2>", _asked(found)]
-        body += [_every_loss(found, losses)] if found.left_out else []
-    return page(title, "\n".join(body))
+    header = Header(
+        about=f"What was asked of the subject of {printable(name)}",
+        summary=" ".join(closing(found)),
+        first=list(breach(found.replay)),
+        file=printable(name),
+        date=printable(date),
+        content_id=found.replay.odometer.transcript.content_id,
+        budget=budget_text(found.guard),
+        facts=list(_facts(found, losses)),
+    )
+    if not found.exchanges:
+        return page(header)
+    return page(
+        header,
+        _odometer(found, losses),
+        section("What was asked", paragraph(NOISY), _asked(found)),
+        section("Who has learned what", _learned(found), bullets(_NOT_COVERED)),
+    )
 
 
-def _facts(
-    found: Explanation, losses: Sequence[Enclosure], name: str, date: str
-) -> Iterator[tuple[str, str]]:
+def _facts(found: Explanation, losses: Sequence[Enclosure]) -> Iterator[tuple[str, str]]:
     odometer, guard = found.replay.odometer, found.guard
-    transcript = odometer.transcript
-    yield "file", printable(name)
-    yield "date", printable(date)
-    yield "content id", transcript.content_id
-    yield "the value", printable(found.domain)
-    yield "queries answered", f"{found.exchanges:,}"
+    if guard is not None:
+        yield "kept", kept_text(found.replay)
+    if guard is not None and found.replay.kept is not False:
+        # After a breach nothing is left of a promise, whatever the filter would still accept.
+        yield "left", guard.remaining_text(odometer)
     yield "realized loss", shown(found.loss)
     yield "at its peak", _peak(found, losses)
-    yield "basic composition", basic_text(found.basic, transcript)
-    if guard is None:
-        yield "budget", "none: the transcript names no filter"
-    else:
-        yield "budget", f"{guard.limit} ({guard.kind} filter)"
-        yield "kept", kept_text(found.replay)
-        yield "left", shown(guard.remaining(odometer))
+    yield "basic composition", basic_text(found.basic, odometer.transcript)
+    yield "queries answered", f"{found.exchanges:,}"
+    yield "the value", printable(found.domain)
 
 
 def _peak(found: Explanation, losses: Sequence[Enclosure]) -> str:
     """The largest loss on the way, and when it was reached, where that is certain."""
-    if found.replay.peak.upper <= found.loss.upper:
+    place, searched = _highest(losses), found.replay.odometer.searched
+    if found.replay.peak.upper <= found.loss.upper and (searched or place == found.exchanges):
         return f"{shown(found.loss)}, which is the loss now"
-    place = _highest(losses)
     others = [loss.upper for count, loss in enumerate(losses) if count != place]
-    if found.replay.odometer.searched and max(others) >= losses[place].lower:
+    if searched and max(others) >= losses[place].lower:
         return shown(found.replay.peak)
-    return f"{shown(found.replay.peak)}, after query {place:,}"
+    return f"{shown(found.replay.peak)}, first after query {place:,}"
 
 
 def _highest(losses: Sequence[Enclosure]) -> int:
-    return max(range(len(losses)), key=lambda count: losses[count].upper)
+    """The first place where the loss is as large, for people, as anywhere."""
+    most = shown(max(losses, key=lambda loss: loss.upper))
+    return next(count for count, loss in enumerate(losses) if shown(loss) == most)
 
 
 def _odometer(found: Explanation, losses: Sequence[Enclosure]) -> str:
     odometer, guard = found.replay.odometer, found.guard
     limit = "" if guard is None else f", the budget is {guard.limit}"
-    budget = None if guard is None else guard.budget
-    drawing = odometer_figure(odometer, losses, budget, peak=_highest(losses), narrow=True)
-    return picture(
-        svg(drawing),
+    return figure(
+        odometer_chart(odometer, losses, peak=_highest(losses)),
         alt=f"The realized loss after each of {found.exchanges:,} responses: "
         f"{shown(found.replay.peak)} at its peak and {shown(found.loss)} now{limit}.",
         caption="The loss after each response, beside what basic composition would charge.",
+        numbers=_every_loss(found, losses),
     )
+
+
+def _every_loss(found: Explanation, losses: Sequence[Enclosure]) -> str:
+    """The numbers behind the picture; of very many, every so many, and the last."""
+    odometer = found.replay.odometer
+    exchanges, basic = odometer.transcript.exchanges, odometer.basic_history
+    step = -(-len(exchanges) // _MOST)
+    numbers = [*range(step, len(exchanges), step), len(exchanges)]
+    rows = [
+        (
+            f"{number:,}",
+            response_text(each.response, each.query, odometer.domain),
+            shown(losses[number]),
+            shown(basic[number]),
+        )
+        for number in numbers
+        for each in (exchanges[number - 1],)
+    ]
+    caption = "After each response." if step == 1 else f"After every {step:,} responses."
+    head = ["query", "response", "loss", "basic composition"]
+    return table(head, rows, caption=caption, words=True)
+
+
+def _learned(found: Explanation) -> str:
+    caption = "In nats. The loss of a part by itself is no bound on what the part tells."
+    return table(["who sees", "has learned at most"], list(viewers(found.replay)), caption=caption)
 
 
 def _asked(found: Explanation) -> str:
@@ -100,21 +134,11 @@ def _asked(found: Explanation) -> str:
         )
         for step in found.steps
     ]
-    caption = "Losses are in nats, for somebody who sees all responses up to there."
+    caption = (
+        "Losses are in nats, natural logarithms of factors of odds, for somebody who sees all "
+        "responses up to there. A number in brackets after a name is its weight in the score."
+    )
     if found.left_out:
         rows.insert(len(rows) // 2, ("…", f"{found.left_out:,} more", "", "", ""))
     head = ["", "asked", "response", "loss", "change"]
     return table(head, rows, caption=caption, words=True)
-
-
-def _every_loss(found: Explanation, losses: Sequence[Enclosure]) -> str:
-    """The numbers behind the picture, where the table above leaves some out."""
-    if len(losses) > _MOST:
-        return ""
-    exchanges, domain = found.replay.odometer.transcript.exchanges, found.replay.odometer.domain
-    rows = [
-        (f"{number:,}", response_text(each.response, each.query, domain), shown(losses[number]))
-        for number, each in enumerate(exchanges, start=1)
-    ]
-    listed = table(["query", "response", "loss"], rows, words=True)
-    return f"<details><summary>The loss after every response</summary>{listed}</details>"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from expost.domains import Categories, Domain, Integers, Side, Value, by_name
+from expost.domains import Categories, Domain, Integers, Scalar, Side, Value, by_name
 from expost.errors import printable
+from expost.filters import Filter
 from expost.loss.replay import Replay
 from expost.numbers import Enclosure
 from expost.queries import About, Query, RandomizedResponse
@@ -13,11 +14,14 @@ from expost.transcript import Transcript
 
 __all__ = [
     "basic_text",
+    "budget_text",
     "domain_in_words",
+    "in_nats",
     "kept_text",
     "query_in_words",
     "response_text",
     "shown",
+    "value_label",
     "value_text",
 ]
 
@@ -29,10 +33,22 @@ def shown(number: Enclosure | float) -> str:
     return number.shown() if isinstance(number, Enclosure) else f"{number:.6g}"
 
 
+def in_nats(amount: str) -> str:
+    """A number that is shown, with its unit."""
+    return f"{amount} {'nat' if amount == '1' else 'nats'}"
+
+
 def basic_text(basic: float, transcript: Transcript) -> str:
     """What basic composition says; where queries have a delta, it is what holds without one."""
     approximate = any(exchange.query.approximate for exchange in transcript.exchanges)
     return f"{shown(basic)}{', without any delta' if approximate else ''}"
+
+
+def budget_text(guard: Filter | None) -> str:
+    """The budget of a filter, and which filter it is."""
+    if guard is None:
+        return "none: the transcript names no filter"
+    return f"{guard.limit} ({guard.kind} filter)"
 
 
 def kept_text(found: Replay) -> str:
@@ -80,6 +96,15 @@ def value_text(value: Value, domain: Domain) -> str:
         return _cut(str(value))
     names = domain.names or [f"[{index}]" for index in range(len(value))]
     return printable(by_name(names, value))
+
+
+def value_label(value: Value) -> str:
+    """A value beside others, where everybody knows what it is about: no names."""
+    return _cut(", ".join(map(_part, value)) if isinstance(value, tuple) else str(value))
+
+
+def _part(coordinate: Scalar) -> str:
+    return coordinate if isinstance(coordinate, str) else format(coordinate, "g")
 
 
 def response_text(response: Value, query: Query, domain: Domain) -> str:

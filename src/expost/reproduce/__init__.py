@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from expost.errors import InvalidInput
 from expost.files.regular import read_text
+from expost.report.svg_file import svg_file
 from expost.reproduce import figures, results
+from expost.reproduce.figures import Drawn
 from expost.reproduce.report import report
 from expost.reproduce.runner import PARTS, Plan, Watcher, carry_out, put
 from expost.reproduce.runs import Run
@@ -20,23 +21,25 @@ from expost.reproduce.streams import STREAMS
 __all__ = ["PARTS", "Plan", "reproduce"]
 
 
-def reproduce(plan: Plan, out: Path, jobs: int, progress: Watcher) -> dict[str, Any]:
-    """Run what is missing, and write figures, raw results, numbers and the report.
+def reproduce(plan: Plan, out: Path, jobs: int, progress: Watcher, *, date: str) -> dict[str, Any]:
+    """Run what is missing, and write figures, raw results, numbers and the report, of this date.
 
     Other parts that are already in the folder stay in the report.
     """
-    if find_spec("matplotlib") is None:  # better now than after all the runs
-        raise InvalidInput("the figures need the extra: pip install 'expost[plot]'")
     plan = plan.joined(_earlier(out / "results.json"))
     pictures = out / "figures"
     pictures.mkdir(parents=True, exist_ok=True)
     runs = carry_out(plan, out / "runs", jobs, progress)
     tree = _tree(plan, runs, progress)
     progress.stage("figures")
-    drawings = _drawings(tree, runs, pictures)
+    drawn = _drawn(tree, runs)
+    for name, each in drawn.items():
+        put(pictures / f"{name}.svg", svg_file(("", each.chart), alt=each.alt))
     put(out / "runs.csv", _raw(runs))
-    put(out / "results.json", json.dumps(tree, indent=1, allow_nan=False) + "\n")
-    put(out / "report.html", report(tree, drawings))
+    numbers = json.dumps(tree, indent=1, allow_nan=False) + "\n"
+    put(out / "results.json", numbers)
+    content_id = hashlib.sha256(numbers.encode()).hexdigest()
+    put(out / "report.html", report(tree, drawn, content_id=content_id, date=date))
     return tree
 
 
@@ -72,20 +75,21 @@ def _tree(plan: Plan, runs: dict[str, list[Run]], progress: Watcher) -> dict[str
     return tree
 
 
-def _drawings(tree: dict[str, Any], runs: dict[str, list[Run]], to: Path) -> dict[str, str]:
-    """Save all figures, and return their SVG by name."""
+def _drawn(tree: dict[str, Any], runs: dict[str, list[Run]]) -> dict[str, Drawn]:
+    """All figures by name."""
     drawn = {}
     for name, of_stream in runs.items():
         numbers = tree
         for key in name.split("."):
             numbers = numbers[key]
         stem = name.replace(".", "-")
-        drawn[f"{stem}-loss"] = figures.loss_figure(numbers, of_stream)
+        steep = name == "logistic.steep"
+        drawn[f"{stem}-loss"] = figures.loss_figure(numbers, of_stream, steep=steep)
         for kind in ("simplified", "bayesian"):
             drawn[f"{stem}-{kind}"] = figures.accepted_figure(numbers, kind)
     if "health" in tree:
         drawn["health"] = figures.health_figure(tree["health"])
-    return {name: figures.save(figure, to / name) for name, figure in drawn.items()}
+    return drawn
 
 
 def _raw(runs: dict[str, list[Run]]) -> str:

@@ -2,113 +2,149 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
 
-import numpy as np
-
-from expost.report.figures import BASIC, INK, REALIZED
+from expost.report.chart import Across, Axis, Chart, Dots, Line, Mark, Range, Rows, Upright
 from expost.reproduce.runs import Run
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+__all__ = ["Drawn", "above", "accepted_figure", "health_figure", "loss_figure", "median"]
 
-__all__ = ["accepted_figure", "health_figure", "loss_figure", "save"]
+Tree = Mapping[str, Any]
 
-_GROUPS = "#8a6d0b"
 _SAMPLED = 10
 
 
-def loss_figure(tree: dict[str, Any], runs: Sequence[Run]) -> Figure:
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A chart, what is to be seen on it in words, and its numbers: a head and rows."""
+
+    chart: Chart
+    alt: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+def above(number: float, digits: int) -> str:
+    """A number rounded up, as an upper bound has to be."""
+    return f"{math.ceil(number * 10**digits) / 10**digits:.{digits}f}"
+
+
+def median(tree: Tree, kind: str, account: str = "ungrouped") -> str:
+    """The median of accepted queries at the largest budget."""
+    return f"{tree[account][kind]['percentiles']['50'][-1]:g}"
+
+
+def loss_figure(tree: Tree, runs: Sequence[Run], *, steep: bool) -> Drawn:
     """Fig. (a), (c): the loss against the number of accepted queries, for some of the runs."""
-    figure, axes = _axes("accepted queries", "realized loss (nats)")
     budget, epsilon = tree["budgets"][-1], tree["epsilon"]
-    shown = runs[:_SAMPLED]
-    for run in shown:
-        trace = run.traces["ungrouped"]
-        upper = [loss.upper for loss in trace.losses[: trace.accepted["bayesian"][-1] + 1]]
-        axes.plot(upper, color=REALIZED, linewidth=1.3, alpha=0.75)
-        axes.plot([len(upper) - 1], upper[-1:], "o", color=REALIZED, markersize=4)
-    axes.plot([], color=REALIZED, label=f"realized loss, {len(shown)} runs")
+    traces = [run.traces["ungrouped"] for run in runs[:_SAMPLED]]
+    losses = [
+        [loss.upper for loss in trace.losses[: trace.accepted["bayesian"][-1] + 1]]
+        for trace in traces
+    ]
+    lines = [[(float(count), loss) for count, loss in enumerate(run)] for run in losses]
     count = round(budget / epsilon)
-    axes.plot(
-        [0, count], [0, budget], color=BASIC, linewidth=3, marker="o", markevery=[1],
-        label=f"basic composition: {count}",
-    )  # fmt: skip
-    axes.axhline(budget, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), label="budget")
-    axes.set_xlim(left=0)
-    axes.set_ylim(0, 1.05 * budget)
-    axes.legend(loc="lower right", frameon=False)
-    return figure
+    marks: list[Mark] = [
+        Line([(0, 0), (count, budget)], "basic", f"basic composition: {count}", width=4.5),
+        Dots([(count, budget)], "basic", size=5),
+        *(Line(line, "realized", width=1.3) for line in lines),
+        Line([], "realized", f"realized loss, {len(lines)} run{'s' if len(lines) > 1 else ''}"),
+        Dots([line[-1] for line in lines], "realized"),
+        Across(budget, "ink", f"budget {budget:g}", "6 4"),
+    ]
+    longest = max(count, *(len(line) - 1 for line in lines))
+    rows = [
+        [number, *("" if loss is None else above(loss, 4) for loss in each)]
+        for number, each in enumerate(zip_longest(*losses))
+    ]
+    chart = Chart(
+        Axis("accepted queries", 0, longest),
+        Axis("realized loss (nats)", 0, 1.05 * budget),
+        marks,
+    )
+    alt = (
+        "The realized loss of each run stays just below the line of basic composition."
+        if steep
+        else "The realized loss of each run rises and falls towards the budget, far below the "
+        "straight line of basic composition."
+    )
+    head = ["accepted queries", *(f"run {number}" for number in range(len(lines)))]
+    return Drawn(chart, alt, head, rows)
 
 
-def accepted_figure(tree: dict[str, Any], kind: str) -> Figure:
+def accepted_figure(tree: Tree, kind: str) -> Drawn:
     """Fig. (b), (d): accepted queries against the budget; median, 10th and 90th percentile."""
-    figure, axes = _axes("budget (nats)", "accepted queries")
     budgets, epsilon = tree["budgets"], tree["epsilon"]
-    for account, color, text in (
-        ("ungrouped", REALIZED, "all together"),
-        ("groups", _GROUPS, "groups of ten"),
+    head, columns = ["budget"], [[f"{budget:g}" for budget in budgets]]
+    basic = [(budget, budget / epsilon) for budget in budgets]
+    marks: list[Mark] = []
+    for account, color, words, dashes in (
+        ("ungrouped", "realized", "all together", ""),
+        ("groups", "purple", "groups of ten", "6 4"),
     ):
-        low, middle, high = (tree[account][kind]["percentiles"][p] for p in ("10", "50", "90"))
-        axes.fill_between(budgets, low, high, color=color, alpha=0.18, linewidth=0)
-        label = f"{text}: median {middle[-1]:g}"
-        axes.plot(budgets, middle, color=color, linewidth=2, marker="o", markersize=4, label=label)
-    axes.plot(
-        budgets, [budget / epsilon for budget in budgets], color=BASIC, linewidth=3,
-        label=f"basic composition: {round(budgets[-1] / epsilon)}",
-    )  # fmt: skip
-    axes.plot(
-        budgets[-1:], [tree["printed"]], "D", color=INK, markersize=6, clip_on=False,
-        label=f"printed median: {tree['printed']}",
-    )  # fmt: skip
-    axes.set_xlim(0, 1.03 * budgets[-1])
-    axes.set_ylim(bottom=0)
-    axes.legend(loc="upper left", frameon=False)
-    return figure
+        low, middle, high = (
+            list(zip(budgets, tree[account][kind]["percentiles"][p], strict=True))
+            for p in ("10", "50", "90")
+        )
+        label = f"{words}: median {middle[-1][1]:g}"
+        marks += [Range(low, high, color), Line(middle, color, label, dashes), Dots(middle, color)]
+        for name, points in (("10th", low), ("median", middle), ("90th", high)):
+            head.append(f"{words}, {name}")
+            columns.append([f"{count:g}" for _, count in points])
+    marks.append(Line(basic, "basic", f"basic composition: {round(basic[-1][1])}", width=4.5))
+    if kind == "simplified":  # which is the filter that the printed median is about
+        said = f"printed median: {tree['printed']}"
+        marks.append(Dots([(budgets[-1], tree["printed"])], "ink", said, "diamond", 6))
+    head.append("basic composition")
+    columns.append([f"{round(count, 9):g}" for _, count in basic])
+    top = max(
+        tree["printed"], *(max(tree[a][kind]["percentiles"]["90"]) for a in ("ungrouped", "groups"))
+    )
+    chart = Chart(
+        Axis("budget (nats)", 0, budgets[-1]), Axis("accepted queries", 0, 1.05 * top), marks
+    )
+    medians = " and ".join(
+        f"{median(tree, kind, account)} {words}"
+        for account, words in (("groups", "in groups of ten"), ("ungrouped", "all together"))
+    )
+    alt = (
+        f"Accepted queries against the budget, {kind.capitalize()} filter: at a budget of "
+        f"{budgets[-1]:g} the median is {medians}, and {round(basic[-1][1])} by basic composition."
+    )
+    return Drawn(chart, alt, head, list(zip(*columns, strict=True)))
 
 
-def health_figure(tree: dict[str, Any]) -> Figure:
+def health_figure(tree: Tree) -> Drawn:
     """The sixteen outcomes: the printed losses beside the certified ones."""
     found = sorted(tree["outcomes"], key=lambda outcome: outcome["loss"]["upper"])
-    figure, axes = _axes("loss (nats)", "heart, stroke, diabetes, sleep", height=4.6)
-    places = np.arange(len(found))
-    axes.barh(
-        places, [outcome["loss"]["upper"] for outcome in found], color=REALIZED, height=0.62,
-        label="certified",
-    )  # fmt: skip
-    axes.plot(
-        [outcome["printed"] for outcome in found], places, "D", color=INK, markersize=5,
-        label="printed",
-    )  # fmt: skip
-    axes.axvline(tree["budget"], color=BASIC, linewidth=3, label="budget, and basic composition")
     names = [" ".join(map(str, outcome["responses"])) for outcome in found]
-    axes.set_yticks(places, names, fontsize=9)
-    axes.set_xlim(0, 1.02 * tree["budget"])
-    figure.legend(loc="outside upper left", ncols=3, frameon=False)
-    return figure
-
-
-def save(figure: Figure, stem: Path) -> str:
-    """Save a figure as PNG and SVG, with the same bytes every time, and return the SVG."""
-    import matplotlib as mpl
-
-    figure.savefig(stem.with_suffix(".png"), dpi=150, metadata={"Software": None})
-    text = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": stem.name}):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    stem.with_suffix(".svg").write_text(text.getvalue(), encoding="utf-8")
-    return text.getvalue()
-
-
-def _axes(x: str, y: str, height: float = 3.4) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2, height), layout="constrained")
-    axes = figure.subplots()
-    axes.set(xlabel=x, ylabel=y)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    losses = [outcome["loss"]["upper"] for outcome in found]
+    printed = [outcome["printed"] for outcome in found]
+    budget = float(tree["budget"])
+    marks: list[Mark] = [
+        Rows([(0, loss) for loss in losses], "realized", "certified"),
+        Dots([(each, row) for row, each in enumerate(printed)], "ink", "printed", "diamond", 5),
+        Upright(budget, "basic", "budget, and basic composition", width=4.5),
+    ]
+    chart = Chart(
+        Axis("loss (nats)", 0, budget),
+        Axis(
+            "heart, stroke, diabetes, sleep", -0.6, len(found) - 0.4,
+            [(float(row), name) for row, name in enumerate(names)],
+        ),
+        marks,
+        height=22 * len(found),
+    )  # fmt: skip
+    alt = (
+        f"Bars for the certified losses of the sixteen outcomes, from {above(losses[0], 2)} to "
+        f"{above(losses[-1], 2)}; the printed loss is a little to the right of each."
+    )
+    rows = [
+        [name, f"{each:.4f}", above(loss, 4)]
+        for name, each, loss in zip(names, printed, losses, strict=True)
+    ]
+    return Drawn(chart, alt, ["heart stroke diabetes sleep", "printed", "certified"], rows)

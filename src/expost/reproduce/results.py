@@ -35,7 +35,7 @@ def versions() -> dict[str, str]:
     code = hashlib.sha256()
     for file in sorted(Path(expost.__file__).parent.rglob("*.py")):
         code.update(file.read_bytes())
-    packages = ("expost", "numpy", "numba", "matplotlib")
+    packages = ("expost", "numpy", "numba")
     return {
         "python": platform.python_version(),
         **{name: _version(name) for name in packages},

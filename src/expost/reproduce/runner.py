@@ -87,7 +87,8 @@ class Plan:
         except (KeyError, TypeError, ValueError):
             raise InvalidInput("its results.json is damaged; take another folder", "out") from None
         if other:
-            made = f"{' and '.join(others)}, made with another {' and '.join(other)}"
+            named = ["gap (--quick has a wider one)" if name == "gap" else name for name in other]
+            made = f"{' and '.join(others)}, made with another {' and '.join(named)}"
             raise InvalidInput(f"holds the numbers of {made}; take another folder", "out")
         return Plan(
             tuple(part for part in PARTS if part in (*self.parts, *others)),

@@ -62,6 +62,12 @@ class FileSession(Session):
         given = whole_of(value)
         del value  # as in Session
         expect(path, (str, os.PathLike), "the name of a file")
+        if not os.path.lexists(path):
+            del path  # perhaps it is the value, in the place of the file
+            raise InvalidInput(
+                "there is no such file (its name is not shown, lest it is the value); "
+                "the file comes first"
+            )
         with at(os.fspath(path), ": "):
             store = FileStore(path, waiting)
             transcript = store.load()
@@ -121,8 +127,7 @@ class FileStore(Store):
         if text == self._text:
             return known
         before, transcript = known.transcript, Transcript.from_json(text)
-        same = (transcript.domain, transcript.filter) == (before.domain, before.filter)
-        if not same or transcript.exchanges[: len(before)] != before.exchanges:
+        if not transcript.continues(before):
             raise InvalidInput("the file no longer continues what this session has read")
         self._text = text
         return Odometer(transcript, effort=known.effort)

@@ -96,7 +96,7 @@ class Session:
         effort: Effort | None,
     ) -> None:
         with at("source"):
-            expect(source, Source | None, "a source of randomness with a method below")
+            expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
         with at("effort"):
             expect(effort, Effort | None, "an Effort")
         self._filter = filter
@@ -233,7 +233,7 @@ class Session:
         if not hasattr(self, "_odometer"):
             return "Session(not started)"
         return (
-            f"Session({self.transcript.domain!r}, {len(self.transcript)} answered, "
+            f"Session({self.transcript.domain}, {len(self.transcript)} answered, "
             f"budget {self._filter.limit})"
         )
 
@@ -246,7 +246,7 @@ class Session:
         }
         if self._odometer.loss_is_known:
             facts["realized loss"] = self.loss.shown()
-            facts["remaining"] = nats(self.remaining)
+            facts["remaining"] = self._filter.remaining_text(self._odometer)
         if self._odometer.peak_is_known:
             facts["at its peak"] = self._peak()
         return card(type(self).__name__, facts)

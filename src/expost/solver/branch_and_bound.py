@@ -20,7 +20,7 @@ from expost.solver.kernels.layout import (
     Pool,
     new_work,
 )
-from expost.solver.work import of_node
+from expost.solver.work import of_node, of_root
 
 __all__ = ["ROUNDING_ALONE", "Search", "Tick", "Tree", "suitable_rules"]
 
@@ -164,6 +164,8 @@ class Search:
         self._problem = problem
         self.size = of_node(*problem.shape)
         """How much work a node is."""
+        self.begun = of_root(*problem.shape)
+        """How much more it is to begin."""
         first, *others = rules or suitable_rules(problem)
         self._trees = [Tree(problem, first)]
         self._others = others
@@ -210,8 +212,9 @@ class Search:
         nodes = max(0, nodes - self._restarted)
         # Among corners the first bounds are the worst, and say little about later ones.
         for stage in _HEATS[self.rule == CORNERS :]:
-            if len(self._trees) > 1 or self._others:
-                self._heat(stage, tolerance, nodes, enough, tick)
+            racing = len(self._trees) > 1 or self._others
+            if racing and self._heat(stage, tolerance, nodes, enough, tick):
+                return
         self._trees[0].pursue(tolerance, nodes, enough, tick)
 
     def _restart(self) -> None:
@@ -228,11 +231,12 @@ class Search:
 
     def _heat(
         self, stage: int, tolerance: float, nodes: int, enough: float, tick: Tick | None
-    ) -> None:
+    ) -> bool:
+        """A part of the race; whether its first one is at the end."""
         first = self._trees[0]
         first.pursue(tolerance, min(stage, nodes), enough, tick)
         if first.upper <= first.lower + tolerance or first.lower > enough:
-            return
+            return True
         if self._others:
             self._trees.append(Tree(self._problem, self._others.pop()))
         second = self._trees[1]
@@ -244,6 +248,7 @@ class Search:
             winner, loser = self._trees if ours < theirs else self._trees[::-1]
             self._trees = [winner]
             self._dropped += loser.nodes
+        return False
 
 
 def suitable_rules(problem: PackedProblem, *, corners: bool = True) -> list[int]:

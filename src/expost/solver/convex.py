@@ -45,6 +45,10 @@ class Convex:
         return self._search.size
 
     @property
+    def begun(self) -> float:
+        return self._search.begun
+
+    @property
     def lower(self) -> float:
         return self._corners.lower if self._corners else self._search.lower
 

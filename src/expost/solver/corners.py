@@ -30,7 +30,7 @@ class Corners:
         error = 4 * problem.total_error + clipped
         self.lower, self.upper = best - error, best + error
         self.size = of_node(*problem.shape)
-        self.work = self.size * (1 << problem.free) / CORNERS_PER_NODE
+        self.begun = self.size * (1 << problem.free) / CORNERS_PER_NODE
 
     @classmethod
     def of(cls, problem: PackedProblem) -> Corners | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from expost.errors import InvalidInput, at
 from expost.files.reading import double, number
@@ -15,7 +16,7 @@ __all__ = ["GAP", "NODES", "NODES_OF_DECISION", "WORK", "Allowance", "Effort", "
 GAP = 0.01
 SMALLEST_GAP = 1e-6
 NODES = 100_000
-NODES_OF_DECISION = 1_200
+NODES_OF_DECISION = 400
 WORK = 150_000
 """What a command or a call may do in all, in small nodes (``solver/work.py``): a few seconds."""
 
@@ -48,7 +49,7 @@ class Effort:
 
     ``gap`` is the wanted width of the loss, in nats. ``nodes`` limits each search (one for the
     largest and one for the smallest log-likelihood of each block of queries). By default that is
-    100,000, but all searches of one decision share 1,200, because somebody is waiting. Everything
+    100,000, but all searches of one decision share 400, because somebody is waiting. Everything
     that a command or a call does shares 150,000 units of work: one for a small node, more for one
     with many queries or coordinates; if ``nodes`` is given, there is no such limit. ``threads``
     may be 2, one per side, with the same result. ``group`` bounds the loss by a sum over groups of
@@ -85,33 +86,40 @@ class Effort:
 
     def shared(self, parts: int) -> Effort:
         """The effort for one of several parts whose gaps add up."""
-        return replace(self, gap=max(SMALLEST_GAP, self.gap / max(1, parts)))
+        return self._but(gap=max(SMALLEST_GAP, self.gap / max(1, parts)))
+
+    def glance(self, nodes: int) -> Effort:
+        """The same with so many nodes for each search, or fewer where it has fewer."""
+        return self._but(nodes=min(nodes, self.most))
 
     def within(self, nodes: int) -> Effort:
         """The effort for searches that share this many nodes, one after the other."""
-        return replace(self, threads=1, allowance=Allowance(nodes))
+        return self._but(threads=1, allowance=Allowance(nodes))
 
     def deciding(self) -> Effort:
         """The effort for one decision."""
         given = self.nodes is not None or self.allowance is not None
         return self if given else self.bounded().within(NODES_OF_DECISION)
 
-    def bounded(self) -> Effort:
-        """The same for all that a command or a call does, unless it is for a part of one."""
+    def bounded(self, times: float = 1.0) -> Effort:
+        """The same for all that a command or a call does, unless it is for a part of one.
+
+        ``times`` is for one with more to do than others, or with less.
+        """
         given = self.nodes is not None or self.work is not None
-        return self if given else replace(self, work=Allowance(WORK))
+        return self if given else self._but(work=Allowance(times * WORK))
 
     def part(self, share: float) -> Effort:
         """The same for what may take so much of the work that is left, and leaves the rest."""
         if self.work is None:
             return self
-        return replace(self, work=Allowance(share * self.work.left, self.work))
+        return self._but(work=Allowance(share * self.work.left, self.work))
 
     def halves(self) -> tuple[Effort, Effort]:
         """The same twice, each for half of the work that is left; then :meth:`join` them."""
         if self.work is None:
             return self, self
-        first, second = (replace(self, work=Allowance(self.work.left / 2)) for _ in range(2))
+        first, second = (self._but(work=Allowance(self.work.left / 2)) for _ in range(2))
         return first, second
 
     def join(self, halves: tuple[Effort, Effort]) -> None:
@@ -119,6 +127,17 @@ class Effort:
         if self.work is not None:
             used = self.work.left - sum(half.work.left for half in halves if half.work is not None)
             self.work.take(used)
+
+    def _but(self, **others: Any) -> Effort:
+        """The same with some fields that need no check: a loss of a small box makes five of them.
+
+        ``dataclasses.replace`` would look at all fields again, as at what a person wrote.
+        """
+        effort = object.__new__(Effort)
+        for name in _NAMES:
+            value = others[name] if name in others else getattr(self, name)
+            object.__setattr__(effort, name, value)
+        return effort
 
     @property
     def most(self) -> int:
@@ -146,3 +165,6 @@ class Effort:
         """Take work that is not that of nodes."""
         if self.work is not None:
             self.work.take(work)
+
+
+_NAMES = tuple(part.name for part in fields(Effort))

@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -48,6 +47,8 @@ class Maximum(Protocol):
     def nodes(self) -> int: ...
     @property
     def size(self) -> float: ...
+    @property
+    def begun(self) -> float: ...
     def pursue(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
     ) -> None: ...
@@ -57,7 +58,7 @@ class BoxSpread:
     """Searches for the extremes of a sum of terms over a box."""
 
     def __init__(self, given: Iterable[ScoreTerm], box: Box) -> None:
-        counted = Counter(given)
+        counted = given if isinstance(given, Counter) else Counter(given)
         # Each weight that is sampled is within its error of its term, at both ends of the spread.
         self.error = up(2 * math.fsum([up(term.error * n) for term, n in counted.items()]))
         together, constant = joined(counted)
@@ -75,8 +76,8 @@ class BoxSpread:
             for columns, ends, block in self._blocks
         ]
         self._sides: list[list[Maximum]] = [[_maximum(pair[k]) for pair in pairs] for k in (0, 1)]
-        looked = [search for side in self._sides for search in side if isinstance(search, Corners)]
-        self.set_up = of_set_up(len(terms), len(box.columns)) + sum(look.work for look in looked)
+        begun = (search.begun for side in self._sides for search in side)
+        self.set_up = of_set_up(len(terms), len(box.columns)) + sum(begun)
         """How much work it was to begin."""
 
     @property
@@ -163,7 +164,7 @@ class BoxSpread:
     def compare(self, limit: float, effort: Effort) -> None:
         """Search until the spread is known to be within the limit, or above it."""
         searches = [search for side in self._sides for search in side]
-        glance = replace(effort, nodes=min(_GLANCE, effort.most))
+        glance = effort.glance(_GLANCE)
         for search in searches:
             # Only once: a search that settled things for a larger tolerance has to start again.
             if not search.nodes:

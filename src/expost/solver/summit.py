@@ -23,6 +23,7 @@ class Summit:
     def __init__(self, problem: PackedProblem, clipped: float) -> None:
         self._problem = problem
         self.size = of_node(*problem.shape)
+        self.begun = 0.0
         self._error = 4 * problem.total_error + clipped
         self._climbs = 0
         self._found, self._gap = -math.inf, math.inf

@@ -6,12 +6,13 @@ at the same.
 
 from __future__ import annotations
 
-__all__ = ["of_node", "of_set_up"]
+__all__ = ["of_node", "of_root", "of_set_up"]
 
 _UNIT = 64
 _MANY = 1_000
 _CUBES = 16_000
 _ANY = 40
+_ROOT = 3
 
 
 def of_node(terms: int, coordinates: int) -> float:
@@ -19,6 +20,11 @@ def of_node(terms: int, coordinates: int) -> float:
     passes = terms * (6 + coordinates) / _UNIT
     # What does not stay in the cache takes up to five times as long.
     return max(1.0, passes * (1 + min(4.0, terms / _MANY)) + coordinates**3 / _CUBES)
+
+
+def of_root(terms: int, coordinates: int) -> float:
+    """What the first node of a search takes more than others: its simplex goes on for longer."""
+    return _ROOT * of_node(terms, coordinates)
 
 
 def of_set_up(terms: int, coordinates: int) -> float:

@@ -33,6 +33,8 @@ class Link(IntEnum):
     WINDOW = 4
     HILL = 5
 
+    __hash__ = int.__hash__  # that of an Enum is Python code, and every term is looked up
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreTerm:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.numbers import INFINITE, UNIT, Nats
+from expost.numbers import INFINITE, UNIT, Enclosure, Nats
 from expost.numbers.exact_sum import ExactSum
 
 __all__ = ["Powers", "Term", "Weights", "as_weights", "logs_of"]
@@ -63,15 +64,13 @@ class Term:
 
     def __init__(self, weights: Weights) -> None:
         weights.setflags(write=False)
-        smallest, largest = int(np.minimum.reduce(weights)), int(np.maximum.reduce(weights))
-        self._widest: Powers | None = ((largest, 1), (smallest, -1))
-        if not smallest:
-            self._widest = None
-            smallest = int(weights[weights > 0].min())
+        least, largest = int(np.minimum.reduce(weights)), int(np.maximum.reduce(weights))
+        smallest = least or int(weights[weights > 0].min())
+        self._widest: Powers | None = ((largest, 1), (least, -1)) if least else None
         # Centred at zero, so that sums stay small, and with them their errors.
         reference = math.isqrt(smallest * largest)
         excess = _quotients(weights - reference, reference)
-        if np.minimum.reduce(excess) > -0.5 and np.maximum.reduce(excess) < 0.5:
+        if (least - reference) / reference > -0.5 and (largest - reference) / reference < 0.5:
             logs = np.log1p(excess)
             span = float(max(-np.minimum.reduce(logs), np.maximum.reduce(logs)))
         else:
@@ -92,7 +91,7 @@ class Term:
         """
         term = cls.__new__(cls)
         nearest, farthest = int(distances.min()), int(distances.max())
-        rate = Nats.of(ExactSum.product(Counter({heavy: 1, light: -1}))).enclosure
+        rate = _rate(heavy, light)
         steps = np.asarray((farthest - nearest) / 2 - (distances - nearest), dtype=np.float64)
         term.logs = steps * rate.upper
         term.logs.setflags(write=False)
@@ -135,6 +134,12 @@ class Term:
         for base, exponent in self._widest:
             powers[base] += exponent
         return Nats.of(ExactSum.product(powers))
+
+
+@lru_cache(maxsize=1024)
+def _rate(heavy: int, light: int) -> Enclosure:
+    """log(heavy/light), which many queries have in common."""
+    return Nats.of(ExactSum.product(Counter({heavy: 1, light: -1}))).enclosure
 
 
 def _quotients(numerators: Weights, denominator: int) -> NDArray[np.float64]:

@@ -74,7 +74,7 @@ REGIONS = pd.DataFrame({"region": ["n", "s"] * 100})
         ),
         (
             lambda: xp.from_sklearn(ARRAY, PERSON, "1", features=["age", "region"]),
-            "a score needs numbers, and there are labels among age, region",
+            "domain: region has labels: of Attributes a model takes those of numbers, such as",
         ),
         (
             lambda: xp.from_sklearn(ARRAY, PERSON, "1", features=["age", "income"]),

@@ -17,7 +17,7 @@ from expost.transcript import readable
 def test_the_mean_of_the_responses_is_the_score(epsilon: str) -> None:
     generator = random.Random(1)
     box = xp.Box([(-5, 5)])
-    likelihood = xp.duchi([2], intercept=1, range=(-4, 8), epsilon=epsilon).on(box)
+    likelihood = xp.queries.duchi([2], intercept=1, range=(-4, 8), epsilon=epsilon).on(box)
     for _ in range(50):
         x = generator.uniform(-5, 5)
         pmf = likelihood.pmf((x,))
@@ -31,7 +31,7 @@ def test_its_loss_is_that_of_a_clipped_linear_query() -> None:
     box = xp.Box(a=(0, 1), b=(0, 2))
     options: dict[str, Any] = {"intercept": -0.5, "range": (0, 1), "epsilon": "1.5"}
     plain = xp.linear({"a": 1, "b": 2}, clip=True, **options)
-    query = xp.duchi({"a": 1, "b": 2}, **options)
+    query = xp.queries.duchi({"a": 1, "b": 2}, **options)
     for position in (0, 1):
         first = xp.Transcript(box).add(plain, plain.on(box).responses[position])
         second = xp.Transcript(box).add(query, query.on(box).responses[position])
@@ -40,18 +40,20 @@ def test_its_loss_is_that_of_a_clipped_linear_query() -> None:
 
 def test_files_keep_its_responses() -> None:
     domain = xp.FiniteSet([1, 2, 3])
-    query = xp.duchi({"value": 1}, range=(1, 3), epsilon="0.7")
+    query = xp.queries.duchi({"value": 1}, range=(1, 3), epsilon="0.7")
     transcript = xp.Transcript(domain).add(query, query.on(domain).responses[0])
     again = xp.Transcript.from_json(json.dumps(readable(transcript.tree())))
     assert again == transcript
     assert "clip" not in query.tree()
     assert repr(query) == "Duchi(1 weight in [1, 3], epsilon=0.7)"
-    assert query.with_epsilon(Fraction(2)) == xp.duchi({"value": 1}, range=(1, 3), epsilon=2)
+    assert query.with_epsilon(Fraction(2)) == xp.queries.duchi(
+        {"value": 1}, range=(1, 3), epsilon=2
+    )
 
 
 def test_a_range_is_needed() -> None:
     with pytest.raises(xp.InvalidInput, match="range: must be two ends"):
-        xp.duchi([1], range=(2, 1), epsilon=1)
+        xp.queries.duchi([1], range=(2, 1), epsilon=1)
     text = '{"version": 1, "domain": {"box": [[0, 1]]}, "exchanges": [{"query": {"kind": "duchi", '
     text += '"weights": [1], "epsilon": 1}, "response": 1}]}'
     with pytest.raises(xp.InvalidInput, match="range"):
@@ -63,6 +65,6 @@ def test_estimates_that_no_double_can_hold_are_refused_by_a_line(
     domain: xp.Box | xp.FiniteSet,
 ) -> None:
     weights: Any = [1] if isinstance(domain, xp.Box) else {"value": 1}
-    query = xp.duchi(weights, range=(-8e307, 8e307), epsilon="0.1")
+    query = xp.queries.duchi(weights, range=(-8e307, 8e307), epsilon="0.1")
     with pytest.raises(xp.InvalidInput, match=r"^epsilon: is too small for estimates in doubles$"):
         query.on(domain)

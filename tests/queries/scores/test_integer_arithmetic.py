@@ -8,11 +8,11 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.queries.scores.aligned import BoxScore
+from expost.queries.scores.aligned import BoxScore, SetScore
 
 SIZES = st.sampled_from([1e-320, 1e-9, 0.1, 1.0, 3.0, 1e9, 1e150])
 NUMBERS = st.builds(lambda size, share: size * share, SIZES, st.floats(-1, 1))
@@ -37,6 +37,22 @@ def test_the_ends_of_a_score_are_its_extremes_over_all_corners(score: BoxScore) 
     at_corners = [_exactly(score, corner) for corner in product(*sides)]
     low, high, under = score.ends
     assert (Fraction(low, under), Fraction(high, under)) == (min(at_corners), max(at_corners))
+
+
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=6, unique=True),
+    st.tuples(NUMBERS, NUMBERS),
+    NUMBERS,
+)
+@example([(0.1, 5.0), (0.1, 7.0), (0.3, 5.0)], (3.0, 0.0), 1.0)  # two that tie
+@example([(0.1, 0.2), (0.2, 0.1), (0.3, 0.0)], (1.0, 1.0), 0.0)  # two that rounding hides
+def test_the_ends_of_a_score_on_a_set_are_its_extremes_over_all_values(
+    rows: list[tuple[float, float]], weights: tuple[float, float], intercept: float
+) -> None:
+    score = SetScore(weights, intercept, xp.FiniteSet(rows, names=["x", "y"]))
+    low, high, under = score.ends
+    exact = [score.exactly_at(row) for row in rows]
+    assert (Fraction(low, under), Fraction(high, under)) == (min(exact), max(exact))
 
 
 @given(scores())

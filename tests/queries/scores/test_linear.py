@@ -90,7 +90,7 @@ def test_it_shows_what_it_is(query: Any, shown: str) -> None:
     [
         ({"weights": {}}, "weights: must not be empty"),
         ({"weights": []}, "weights: must not be empty"),
-        ({"weights": "age"}, "weights: must be a list"),
+        ({"weights": "age"}, 'weights: must be weights by name, such as {"age": 2}, or a list'),
         ({"weights": {"age": float("nan")}}, "weights.age: must be a finite number"),
         ({"weights": [0, float("inf")]}, r"weights\[1\]: must be a finite number"),
         ({"weights": {"age": "1"}}, "weights.age: must be a number"),

@@ -1,8 +1,9 @@
 """Composition rules: how much of an (epsilon, delta) budget a sequence of queries takes.
 
 A rule looks at the queries and never at the responses. :class:`Mixture` is the default. If you know
-roughly how large the queries will be, :class:`Renyi` accepts slightly more. The others are here
-for comparison.
+roughly how large the queries will be, :class:`Renyi` accepts slightly more; if you know how many
+there will be as well, :class:`Declared` accepts as many as can be. The others are here for
+comparison.
 
 >>> from expost.filters.rules import Mixture, Renyi
 >>> Mixture.for_budget(epsilon=5, delta="1e-6")
@@ -16,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from expost.files.reading import of_kind
+from expost.filters.rules.declared import Declared
 from expost.filters.rules.mixture import Mixture
 from expost.filters.rules.renyi import Renyi
 from expost.filters.rules.rogers import Rogers
@@ -25,6 +27,7 @@ from expost.filters.rules.whitehouse import Whitehouse
 
 __all__ = [
     "RULES",
+    "Declared",
     "Mixture",
     "Renyi",
     "Rogers",
@@ -36,7 +39,7 @@ __all__ = [
 ]
 
 RULES: dict[str, type[Rule]] = {
-    rule.kind: rule for rule in (Sums, Rogers, Whitehouse, Renyi, Mixture)
+    rule.kind: rule for rule in (Sums, Rogers, Whitehouse, Renyi, Mixture, Declared)
 }
 
 

@@ -10,10 +10,25 @@ from expost.filters.rules.martingale import LARGEST, SMALLEST, shown_exponent
 
 __all__ = ["best_exponent", "best_exponent_for_small"]
 
+# Three queries of 0.1 are within 0.3, also in doubles.
+_ROUNDING = 1e-12
+
 
 def best_exponent(budget: float, delta: Fraction, epsilon: float) -> Fraction:
-    """The exponent at which the most queries of one epsilon fit into a budget."""
-    return _highest(lambda rate: _room(rate, budget, delta) / _cumulant(rate, epsilon))
+    """The exponent at which the most queries of one epsilon fit into a budget.
+
+    Where as many fit by the sum of their epsilons, no exponent does better, and the rule accepts
+    them anyway. Then it is the one for many small queries, which are what it can still be good for.
+    """
+
+    def fitting(rate: float) -> float:
+        return _room(rate, budget, delta) / _cumulant(rate, epsilon)
+
+    best = _highest(fitting)
+    by_sum = math.floor(budget / epsilon * (1 + _ROUNDING))
+    if math.floor(fitting(float(best)) * (1 - _ROUNDING)) <= by_sum:
+        return best_exponent_for_small(budget, delta)
+    return best
 
 
 def best_exponent_for_small(budget: float, delta: Fraction) -> Fraction:

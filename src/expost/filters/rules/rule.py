@@ -63,7 +63,7 @@ class Rule(ABC):
 
     >>> import expost as xp
     >>> from expost.filters.rules import Sums
-    >>> xp.CompositionFilter(epsilon=1, delta="1e-6", rule=Sums()).rule
+    >>> xp.filters.CompositionFilter(epsilon=1, delta="1e-6", rule=Sums()).rule
     Sums()
     """
 

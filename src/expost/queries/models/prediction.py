@@ -58,6 +58,11 @@ class Prediction:
         return query
 
 
+_NUMBERS = (
+    "of Attributes a model takes those of numbers, such as integers(0, 1); a Box has categories(…)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Fits:
     """Says now what does not fit the domain, and not when the query is asked."""
@@ -71,6 +76,9 @@ class _Fits:
     def on_attributes(self, domain: Attributes) -> None:
         with at(self.argument):
             part = domain.part(self.query.score.names or ())
+        for name in part.about:
+            if len(domain[name].numbers) < len(domain[name].values):
+                raise InvalidInput(f"{name} has labels: {_NUMBERS}", "domain")
         self.query.on(part)
 
     def on_box(self, domain: Box) -> None:
@@ -142,7 +150,8 @@ def _labels_of(key: Any, domain: Domain) -> tuple[str, ...]:
     side = dict(zip(places, domain.sides, strict=False)).get(key)
     if isinstance(side, Categories):
         return side.labels
-    raise InvalidInput(f"encodes {key!r}, which has no categories in the domain")
+    hint = f"; {_NUMBERS}" if domain.kinds else ""
+    raise InvalidInput(f"encodes {key!r}, which has no categories in the domain{hint}")
 
 
 def _indicated(name: str, where: Input, domain: Domain) -> tuple[str, Input]:

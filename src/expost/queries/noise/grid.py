@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -38,7 +39,7 @@ class OnGrid(Query):
     def __post_init__(self) -> None:
         try:
             object.__setattr__(self, "grid", positive(self.grid, at_most=LARGEST_INTEGER))
-            first, last = (_step(end, self.grid) for end in self.range)
+            first, last = _steps(self.range, *self.grid.as_integer_ratio())
         except InvalidInput as error:
             raise error.within("grid") from None
         object.__setattr__(self, "first", first)
@@ -64,14 +65,18 @@ class OnGrid(Query):
         return np.rint(shares(scores, self.range) * self.cells).astype(np.int64)
 
 
-def _step(end: int | float, grid: Fraction) -> int:
-    """The number of an end of a range, which has to be on the grid."""
-    top, bottom = (end if isinstance(end, int) else exact(end)).as_integer_ratio()
-    step, under = grid.as_integer_ratio()
-    number, rest = divmod(top * under, bottom * step)
-    if rest:
-        raise InvalidInput(f"the end {end:g} of the range is not on the grid")
-    return number
+@lru_cache(maxsize=1024)
+def _steps(ends: Ends, step: int, under: int) -> tuple[int, int]:
+    """The numbers of both ends of a range, which have to be on a grid of step/under."""
+
+    def of(end: int | float) -> int:
+        top, bottom = (end if isinstance(end, int) else exact(end)).as_integer_ratio()
+        number, rest = divmod(top * under, bottom * step)
+        if rest:
+            raise InvalidInput(f"the end {end:g} of the range is not on the grid")
+        return number
+
+    return of(ends[0]), of(ends[1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,7 +27,7 @@ from expost.queries.noise.grid import GridQuery, read_grid
 from expost.queries.noise.integer import NoisyOnBox, noisy_on_set
 from expost.queries.query import Unbiased, read_epsilon
 from expost.queries.scores.aligned import FORGIVEN, UNIT
-from expost.queries.scores.one_bit import read_range
+from expost.queries.scores.one_bit import Ends, read_range
 from expost.queries.scores.score import WeightsLike, read_score
 from expost.queries.values.pairwise import two_weights
 from expost.terms.on_box import Link, ScoreTerm
@@ -70,7 +70,7 @@ class Laplace(GridQuery):
         if reach > _MOST_STEPS:
             least = math.ceil((1 + _SCALES / self.epsilon) * self.cells / _MOST_STEPS)
             raise InvalidInput(f"is too fine for this epsilon, at least {least} times", "grid")
-        heavy, light = two_weights(self.epsilon / self.cells)
+        heavy, light = two_weights(self.epsilon, self.cells)
         last = self.first + self.cells
         if max(-self.first, last) + beyond > LARGEST_INTEGER:
             raise InvalidInput("is too fine for responses up to 2^53", "grid")
@@ -99,16 +99,14 @@ class _LaplaceOnBox(NoisyOnBox):
     def term(self, position: int) -> ScoreTerm:
         query = self.query
         top, bottom = query.epsilon.as_integer_ratio()
-        known = _known(top, bottom, query.cells)
+        known = _known(top, bottom, query.cells, query.range)
         # Beyond the range every response is like the end.
         cell = min(query.cells, max(0, self.noise.low + position - query.first))
         # epsilon · ((score - low) / (high - low) - cell / cells), over one denominator
-        (low, high), under = over_one(query.range)
-        width = high - low
         form = self.score.form(
-            top * under * query.cells,
-            -top * (low * query.cells + cell * width),
-            bottom * width * query.cells,
+            top * known.under * query.cells,
+            -top * (known.low * query.cells + cell * known.width),
+            bottom * known.width * query.cells,
         )
         error = math.inf if form is None else up(form.moved + known.rest)
         if form is None or error >= known.half:
@@ -118,16 +116,23 @@ class _LaplaceOnBox(NoisyOnBox):
 
 
 class _Known(NamedTuple):
-    """What does not depend on the score: an epsilon, half of it, rounded down, and an error."""
+    """What does not depend on the score: an epsilon, half of it, rounded down, and an error.
+
+    And the lower end of the range and its width, as integers over a third one.
+    """
 
     epsilon: float
     half: float
     rest: float
+    low: int
+    width: int
+    under: int
 
 
 @lru_cache(maxsize=1024)
-def _known(top: int, bottom: int, cells: int) -> _Known:
+def _known(top: int, bottom: int, cells: int, ends: Ends) -> _Known:
     epsilon = Fraction(top, bottom)
+    (low, high), under = over_one(ends)
     rest = epsilon * (
         # Half a step for the grid, and a share that is off by some roundings.
         Fraction(1, 2 * cells)
@@ -136,7 +141,8 @@ def _known(top: int, bottom: int, cells: int) -> _Known:
         + FORGIVEN
         + Fraction(1, 2**40)
     )
-    return _Known(float(epsilon), double_below(epsilon / 2), double_above(rest))
+    half = double_below(epsilon / 2)
+    return _Known(float(epsilon), half, double_above(rest), low, high - low, under)
 
 
 def laplace(

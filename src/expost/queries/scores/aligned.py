@@ -283,19 +283,38 @@ class SetScore(AlignedScore):
         """The score of every point."""
         return self.at(list(self._columns))
 
+    @property
+    def ends(self) -> tuple[int, int, int]:
+        lows, highs = self._rows(-1), self._rows(1)
+        if len(lows) > 1 or len(highs) > 1:
+            return super().ends
+        (low, low_under), (high, high_under) = (
+            exact_sum(self.weights, self._columns[:, row].tolist(), self.intercept)
+            for (row,) in (lows, highs)
+        )
+        return low * high_under, high * low_under, low_under * high_under
+
     def extreme(self, sign: int) -> Extreme:
-        # Doubles narrow down where it is. Only those within their rounding are worked out exactly,
-        # each combination of coordinates that matter once.
-        signed = sign * self.values
-        rounding = (len(self.weights) + 3) * (_UNIT * self._at_most) + _FEW
-        rows = np.flatnonzero(signed >= np.maximum.reduce(signed) - 3 * rounding).tolist()
-        if len(rows) > 1:
-            matter = self._columns[np.array(self.weights) != 0][:, rows]
-            _, first = np.unique(matter, axis=1, return_index=True)
-            rows = [rows[place] for place in first.tolist()]
+        rows = self._rows(sign)
         scores = {row: self.exactly_at(self._columns[:, row].tolist()) for row in rows}
         row = max(rows, key=lambda row: (sign * scores[row], -row))
         return Extreme(scores[row], lambda: f"{self._kind}[{row}]")
+
+    def _rows(self, sign: int) -> list[int]:
+        """Where the score may be extreme: doubles narrow that down to those within their rounding.
+
+        Each combination of coordinates that matter is there once.
+        """
+        signed = self.values if sign > 0 else -self.values
+        most = int(signed.argmax())
+        rounding = (len(self.weights) + 3) * (_UNIT * self._at_most) + _FEW
+        close = signed >= signed[most] - 3 * rounding
+        if np.count_nonzero(close) == 1:
+            return [most]
+        rows = np.flatnonzero(close).tolist()
+        matter = self._columns[np.array(self.weights) != 0][:, rows]
+        _, first = np.unique(matter, axis=1, return_index=True)
+        return [rows[place] for place in first.tolist()]
 
 
 def check_within(score: AlignedScore, ends: Ends) -> None:

@@ -75,7 +75,7 @@ def one_bit_meaning(ends: Ends, responses: Ends, epsilon: Fraction) -> Unbiased:
 
 def read_range(range: Sequence[float]) -> Ends:
     """Read the two ends of a range as they were written."""
-    ends = each(range, number, "range")
+    ends = each(range, number, "range", "two ends, the lower one first, such as (0, 12)")
     if len(ends) != 2 or not ends[0] < ends[1] or not math.isfinite(float(ends[1]) - ends[0]):
         raise InvalidInput("must be two ends, the lower one first", "range")
     return ends[0], ends[1]

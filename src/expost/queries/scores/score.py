@@ -189,7 +189,8 @@ def read_score(weights: WeightsLike, intercept: float) -> Score:
             except InvalidInput as error:
                 raise error.within(f"weights.{name}") from None
     else:
-        values = each(weights, _weight, "weights")
+        such_as = 'weights by name, such as {"age": 2}, or a list'
+        values = each(weights, _weight, "weights", such_as)
     if not values:
         raise InvalidInput("must not be empty", "weights")
     try:

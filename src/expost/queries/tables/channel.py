@@ -1,7 +1,8 @@
-"""An arbitrary channel: a row of probabilities per value, a column per response."""
+"""An arbitrary channel: a row of probabilities per value or class, a column per response."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,13 +10,15 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expost.domains import Domain, FiniteSet, Scalar
 from expost.errors import InvalidInput, at
 from expost.files.frames import as_array, column_names, is_frame
-from expost.files.reading import array, each, members, scalar
+from expost.files.reading import NumberText, array, each, members, scalar, whole
 from expost.numbers import INFINITE, ExactLike, Nats, decimal_text
 from expost.queries.hockey_stick import least_ratio
+from expost.queries.lifted import of_classes
 from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.query import Query, read_delta
 from expost.queries.tables.columns import Columns
@@ -24,6 +27,8 @@ from expost.queries.words import listed
 from expost.terms.on_set import Weights
 
 __all__ = ["Channel", "channel"]
+
+_SHORT = re.compile(r"[0-9]{1,9}( [0-9]{1,9})*")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,14 +41,20 @@ class Channel(Query):
     weights: Weights
     denominator: int
     delta: Fraction = Fraction(0)
+    of: NDArray[np.intp] | None = None
+    """The class of each value, if there is a row per class and not one per value."""
 
     def __repr__(self) -> str:
         delta = f", delta={decimal_text(self.delta)}" if self.delta else ""
-        return f"Channel({len(self.weights)} values, {len(self.responses)} responses{delta})"
+        rows = f"{len(self.weights)} values"
+        if self.of is not None:
+            rows = f"{len(self.of)} values in {len(self.weights)} classes"
+        return f"Channel({rows}, {len(self.responses)} responses{delta})"
 
     @property
     def asks(self) -> str:
-        return f"a channel to {listed(self.responses, 'or')}"
+        classes = "" if self.of is None else f" over {len(self.weights)} classes of values"
+        return f"a channel{classes} to {listed(self.responses, 'or')}"
 
     def tree(self) -> dict[str, Any]:
         tree: dict[str, Any] = {
@@ -53,11 +64,13 @@ class Channel(Query):
                 for row in self.weights.tolist()
             ],
         }
+        if self.of is not None:
+            tree["of"] = self.of.astype(np.float64).tolist()
         return {**tree, "delta": self.delta} if self.delta else tree
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Channel:
-        fields = members(fields, required=("responses", "probabilities"), optional=("delta",))
+        fields = members(fields, required=("responses", "probabilities"), optional=("delta", "of"))
         labels, rows = fields["responses"], fields["probabilities"]
         if not isinstance(labels, list):
             raise InvalidInput("must be a list", "responses")
@@ -69,7 +82,8 @@ class Channel(Query):
             weights, denominator = read_table(rows)
         except InvalidInput as error:
             raise error.within("probabilities") from None
-        return cls(None, _labels(labels, weights), weights, denominator, delta)
+        of = _classes(fields["of"], len(weights)) if "of" in fields else None
+        return cls(None, _labels(labels, weights), weights, denominator, delta, of)
 
     def with_epsilon(self, epsilon: Fraction) -> None:
         return None
@@ -87,12 +101,15 @@ class Channel(Query):
         return INFINITE if ratio is None else Nats(ratio=ratio)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        if len(domain) != len(self.weights):
-            raise InvalidInput(
-                f"{len(self.weights)} rows for a domain of {len(domain)} values", "probabilities"
-            )
+        rows = len(self.weights if self.of is None else self.of)
+        if len(domain) != rows:
+            what, place = ("rows", "probabilities") if self.of is None else ("classes", "of")
+            raise InvalidInput(f"{rows} {what} for a domain of {len(domain)} values", place)
         columns = [np.ascontiguousarray(column) for column in self.weights.T]
-        return Columns(domain, self.responses, columns)
+        if self.of is None:
+            return Columns(domain, self.responses, columns)
+        classes = FiniteSet(range(len(self.weights)))
+        return of_classes(Columns(classes, self.responses, columns), domain, self.of)
 
 
 def channel(
@@ -100,6 +117,7 @@ def channel(
     *,
     responses: Sequence[Any] | None = None,
     delta: ExactLike | None = None,
+    of: Any = None,
 ) -> Channel:
     """A channel from nested lists, a NumPy array, or a pandas or polars frame.
 
@@ -112,10 +130,13 @@ def channel(
     - otherwise every entry is the double that it is, a row may miss one by up to 1e-9, and its
       largest entry (the first of them) becomes one minus the rest.
 
-    With ``delta`` the channel is charged the least ε at which it is (ε, δ)-LDP.
+    With ``delta`` the channel is charged the least ε at which it is (ε, δ)-LDP. If many values are
+    alike, give a row for each class of them, and with ``of`` the class of each value.
 
     >>> channel([["2/5", "3/5"], ["1/2", "1/2"]])
     Channel(2 values, 2 responses)
+    >>> channel([["2/5", "3/5"], ["1/2", "1/2"]], of=[0, 0, 1, 0])
+    Channel(4 values in 2 classes, 2 responses)
     """
     framed = is_frame(probabilities)
     if responses is None and framed:
@@ -132,7 +153,30 @@ def channel(
         responses = range(weights.shape[1])
     labels = _labels(responses, weights)
     spared = Fraction(0) if delta is None else read_delta(delta)
-    return Channel(None, labels, weights, denominator, spared)
+    classes = None if of is None else _classes(of, len(weights))
+    return Channel(None, labels, weights, denominator, spared, classes)
+
+
+def _classes(of: Any, rows: int) -> NDArray[np.intp]:
+    """The class of each value: numbers of rows, each of which is there."""
+    with at("of"):
+        found = np.array(_numbers(of), dtype=np.int64)
+        outside = np.flatnonzero((found < 0) | (found >= rows))
+        if outside.size:
+            raise InvalidInput(f"must be one of {rows} classes, from 0", f"[{outside[0]}]")
+        empty = np.flatnonzero(np.bincount(found, minlength=rows) == 0)
+        if empty.size:
+            raise InvalidInput(f"no value is in class {empty[0]}")
+    classes = found.astype(np.intp)
+    classes.setflags(write=False)
+    return classes
+
+
+def _numbers(of: Any) -> list[int]:
+    """Integers, of which there may be many: those of a file all at once."""
+    if type(of) is list and set(map(type, of)) == {NumberText} and _SHORT.fullmatch(" ".join(of)):
+        return list(map(int, of))
+    return each(of.tolist() if isinstance(of, np.ndarray) and of.ndim == 1 else of, whole)
 
 
 def _labels(responses: Sequence[Any], weights: Weights) -> tuple[Scalar, ...]:

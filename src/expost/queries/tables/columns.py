@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,22 @@ from expost.terms.on_set import Term, Weights
 __all__ = ["Columns"]
 
 
+# A sum of int64 that stays below cannot have wrapped around.
+_WRAPS = 2**63
+
+
 class Columns(BySufficientTerms):
-    """A likelihood with few responses, whose columns of weights are written out."""
+    """A likelihood with few responses, whose columns of weights are written out.
+
+    The weights of all responses must have the same total for every value, or they would not be
+    probabilities up to one common factor.
+    """
 
     def __init__(
         self, domain: FiniteSet, responses: Sequence[Value], columns: Sequence[Weights]
     ) -> None:
         self.domain = domain
-        largest = [int(np.maximum.reduce(column)) for column in columns]
-        assert all(np.minimum.reduce(column) >= 0 for column in columns), "no weight is negative"
+        largest = _largest(domain, responses, columns)
         # What no value can give is not in the range of the query.
         possible = [i for i, most in enumerate(largest) if most]
         self.responses = tuple([responses[i] for i in possible])
@@ -66,3 +74,26 @@ class Columns(BySufficientTerms):
     @cached_property
     def least_loss(self) -> Nats:
         return min(self.term(position).loss for position in self.sufficient)
+
+
+def _largest(
+    domain: FiniteSet, responses: Sequence[Value], columns: Sequence[Weights]
+) -> list[int]:
+    """The largest weight of every column, if these are the weights of a likelihood."""
+    if len(responses) != len(columns) or {len(column) for column in columns} != {len(domain)}:
+        raise InvalidInput(
+            f"a likelihood of {len(responses)} responses on {len(domain)} values needs a column of "
+            "weights for each response, with a weight for each value"
+        )
+    if min(int(np.minimum.reduce(column)) for column in columns) < 0:
+        raise InvalidInput("a weight is negative")
+    largest = [int(np.maximum.reduce(column)) for column in columns]
+    wide = sum(largest) >= _WRAPS
+    totals = reduce(add, (column.astype(object) if wide else column for column in columns))
+    least, most = int(np.minimum.reduce(totals)), int(np.maximum.reduce(totals))
+    if not 0 < least == most:
+        raise InvalidInput(
+            f"the weights of all responses add up to {least} for one value and to {most} for "
+            "another, and must have one total that is greater than 0"
+        )
+    return largest

@@ -57,8 +57,16 @@ class Perturbation(Query):
             names = (_name(value, domain) for value in values)
             told = [f"{score:.4g} for {name}" for name, score in zip(names, scores, strict=True)]
             return f"{self.asks}: {listed(told)}"
-        low, high = (values[int(place)] for place in (scores.argmin(), scores.argmax()))
-        return f"{self.asks}, lowest for {_name(low, domain)}, highest for {_name(high, domain)}"
+        low, high = (self._with(end, domain) for end in (scores.min(), scores.max()))
+        return f"{self.asks}, lowest for {low}, highest for {high}"
+
+    def _with(self, score: float, domain: Domain) -> str:
+        """The values that have a score; of points, which are long, the first and how many more."""
+        places = np.flatnonzero(self.scores == score).tolist()
+        if domain.names is None:
+            return listed([_name(domain.values[place], domain) for place in places])
+        more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+        return f"{_name(domain.values[places[0]], domain)}{more}"
 
     def tree(self) -> dict[str, Any]:
         low, high = self.range

@@ -20,13 +20,14 @@ from expost.terms.on_set import Powers, Term, Weights, as_weights
 __all__ = ["Bits", "Pairwise", "two_weights"]
 
 
-def two_weights(epsilon: Fraction) -> tuple[int, int]:
-    """Weights (heavy, light) with heavy/light just below e^epsilon.
+def two_weights(epsilon: Fraction, steps: int = 1) -> tuple[int, int]:
+    """Weights (heavy, light) with heavy/light just below e^epsilon, for one of so many equal steps.
 
     light = 2^B and heavy = ⌊2^B e^epsilon⌋ with B = 40 + max(0, ⌈log₂ 1/epsilon⌉): the loss
     log(heavy/light) is at most epsilon, exactly, and misses it by less than 2^-40 of itself.
     """
-    return _two_weights(*epsilon.as_integer_ratio())
+    top, bottom = epsilon.as_integer_ratio()
+    return _two_weights(top, bottom * steps)
 
 
 @lru_cache(maxsize=1 << 14)

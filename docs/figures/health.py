@@ -1,0 +1,75 @@
+"""The picture and the figures of docs/tutorials/health.md: ``python docs/figures/health.py``.
+
+It is the study of that page with 20,000 patients, and takes some minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import expost as xp
+from expost.report.palette import BASIC, INK, REALIZED
+
+DOCS = Path(__file__).parent.parent
+PAGE = DOCS / "tutorials" / "health.md"
+PATIENTS = 20_000
+
+
+def study(patients: int) -> dict[str, Any]:
+    """Run the Python of the page, up to its first audit, with so many patients."""
+    blocks = re.findall(r"```pycon\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    shown = [line for block in blocks for line in block.splitlines()]
+    typed = [line[4:] for line in shown if line.startswith((">>>", "..."))]
+    source = "\n".join(typed).split("broken = ")[0]
+    names: dict[str, Any] = {}
+    exec(source.replace("patients = 60\n", f"patients = {patients}\n"), names)
+    return names
+
+
+def draw(refused: list[int], audit: xp.audits.Audit) -> Figure:
+    """Who refused in which round, and the losses at the end."""
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    rounds = np.arange(1, len(refused) + 1)
+    left.bar(rounds, np.array(refused) / len(audit) * 100, color=REALIZED)
+    left.axvline(8.5, color=BASIC, linestyle="--")
+    left.annotate("basic composition\nstops here", (8.3, 0.97), xycoords=("data", "axes fraction"),
+                  ha="right", va="top", color=INK)  # fmt: skip
+    left.set(xlabel="round", ylabel="patients who refused (%)", xticks=rounds)
+    right.hist(audit.to_polars()["upper"].to_numpy(), bins=40, range=(0, 2), color=REALIZED)
+    right.axvline(2, color=INK, linestyle="--")
+    right.set(xlabel="loss after twelve rounds (nats); the budget is 2", ylabel="patients")
+    return figure
+
+
+def main() -> None:
+    names = study(int(sys.argv[1]) if len(sys.argv) > 1 else PATIENTS)
+    found: xp.audits.Audit = names["audit"]
+    draw(names["refused"], found).savefig(DOCS / "_static" / "health_study.png", dpi=110)
+    frame = found.to_polars()
+    print(
+        json.dumps(
+            {
+                "refused": names["refused"],
+                "answers": int(frame["exchanges"].sum()),
+                "twelve": int((frame["exchanges"] == 12).sum()),
+                "kept": found.kept,
+                "undecided": found.undecided,
+                "median": frame["upper"].median(),
+                "largest": frame["peak"].max(),
+                "exhausted": found.exhausted,
+            },
+            indent=1,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""The file of queries: a domain, and what was asked on it, by ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from expost.answers.answers import likelihoods_of
+from expost.domains import Domain, domain_from_json
+from expost.errors import at, expect
+from expost.files.canonical import json_text, readable
+from expost.files.kinds import QUERIES, needed
+from expost.files.reading import members, parse
+from expost.queries import Query, query_from_json
+from expost.transcript import VERSION, check_version
+
+__all__ = ["queries_from_json", "queries_to_json"]
+
+
+def queries_from_json(document: str) -> tuple[Domain, dict[str, Query]]:
+    """Read a file of queries: a domain, and the queries on it by their ids. Unknown fields fail.
+
+    >>> domain, queries = queries_from_json(
+    ...     '{"version": 1, "domain": {"values": ["no", "yes"]},'
+    ...     ' "queries": {"smokes": {"kind": "randomized_response", "epsilon": "1"}}}'
+    ... )
+    >>> domain, list(queries)
+    (FiniteSet(2 values: 'no', 'yes'), ['smokes'])
+    """
+    with needed(QUERIES, document):
+        fields = members(parse(document), required=("version", "domain", "queries"))
+    check_version(fields["version"])
+    with at("domain"):
+        domain = domain_from_json(fields["domain"])
+    queries = {}
+    with at("queries"):
+        for key, value in members(fields["queries"], optional=None).items():
+            with at(key):
+                queries[key] = query_from_json(value)
+    likelihoods_of(domain, queries)
+    return domain, queries
+
+
+def queries_to_json(domain: Domain, queries: Mapping[str, Query]) -> str:
+    """The text of such a file; every query must work on the domain."""
+    with at("domain"):
+        expect(domain, Domain, "a FiniteSet, Attributes or a Box")
+    likelihoods_of(domain, queries)
+    trees = {key: {"kind": query.kind, **query.tree()} for key, query in queries.items()}
+    whole = {"version": VERSION, "domain": domain.tree(), "queries": trees}
+    return json_text(readable(whole), indent=1) + "\n"

@@ -1,0 +1,31 @@
+"""Many subjects at once: their losses, whether their budgets were kept, and tables of both."""
+
+from __future__ import annotations
+
+from expost.audits.auditing import audit, audit_spark
+from expost.audits.bad_rows import BadRow, BadRows
+from expost.audits.budget import AgainstBudget, against_budget
+from expost.audits.folder import Study, load_folder
+from expost.audits.losses import Losses, realized_losses
+from expost.audits.policy import load_policy, save_policy
+from expost.audits.result import Audit
+from expost.audits.tables import load_answers, save_losses, save_queries
+
+__all__ = [
+    "AgainstBudget",
+    "Audit",
+    "BadRow",
+    "BadRows",
+    "Losses",
+    "Study",
+    "against_budget",
+    "audit",
+    "audit_spark",
+    "load_answers",
+    "load_folder",
+    "load_policy",
+    "realized_losses",
+    "save_losses",
+    "save_policy",
+    "save_queries",
+]

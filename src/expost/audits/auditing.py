@@ -1,0 +1,149 @@
+"""An audit: was everybody's budget kept at every exchange?"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from expost.answers import Answers, queries_from_json
+from expost.audits.engines.polars import MEMORY, audited_frame, audited_log
+from expost.audits.engines.spark import audited_log_on_spark, audited_on_spark
+from expost.audits.folder import load_folder
+from expost.audits.kernel import audited
+from expost.audits.log import Log, logged, needs_polars
+from expost.audits.plan import Plan
+from expost.audits.result import Audit
+from expost.audits.rows import whole_of
+from expost.errors import InvalidInput, at, expect
+from expost.files.frames import is_frame
+from expost.files.regular import read_text
+from expost.filters import Filter
+from expost.solver import GAP, Effort
+
+__all__ = ["audit", "audit_files_on_spark", "audit_spark", "of_transcripts"]
+
+Path_ = str | os.PathLike[str]
+Tell = Callable[[int, int], None]
+
+
+def audit(
+    answers: Any,
+    queries: Path_ | None = None,
+    *,
+    filter: Filter,
+    gap: float = GAP,
+    nodes: int | None = None,
+    memory: int = MEMORY,
+    resume: Path_ | None = None,
+    progress: Tell | None = None,
+) -> Audit:
+    """Decide every exchange of every subject of a log again, on what came before it.
+
+    ``answers`` is a log: a file (CSV, JSON Lines or Parquet), a folder of such files, or a frame or
+    a mapping of columns, with a row per response and the columns ``subject``, ``order`` (the number
+    of the exchange in the subject's transcript, from 1), ``query`` (an id) and ``response``. Rows
+    may be in any order. ``queries`` is the file of queries, as for :func:`load_answers`. It may
+    also be a folder of transcripts, or :class:`Answers`, whose rows are in the order of the
+    exchanges; both bring their queries along.
+
+    ``filter`` is what was promised. On a box, ``gap`` and ``nodes`` are as for :func:`replay`.
+    A log that would take more than ``memory`` bytes is worked on in parts. With a folder to
+    ``resume`` from, parts that are done are kept there, and an audit that was interrupted goes on
+    where it was; if the log has changed since, it starts again. ``progress`` is called with how
+    much is done, and how much there is.
+
+    If any row cannot be used, it is an error that lists such rows, and nobody is audited. Proof:
+    docs/theory/audits.md.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> table = {"subject": ["a", "b", "b"], "query": ["q"] * 3, "response": ["no", "no", "yes"]}
+    >>> answers = xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table)
+    >>> xp.audit(answers, filter=xp.BayesianFilter(epsilon="1.5"))
+    Audit(2 subjects, 1 over the budget of 1.5)
+    subject  exchanges  loss  peak  kept                 remaining
+    a        1          1     1     yes                  0.5
+    b        2          0     1     no, from exchange 2  1.5
+    """
+    needs_polars()
+    effort, told = Effort(gap, nodes), progress or (lambda done, total: None)
+    if isinstance(answers, (str, os.PathLike)) and of_transcripts(Path(answers)):
+        answers = load_folder(answers, queries).answers
+    if isinstance(answers, Answers):
+        plan = Plan(answers.domain, answers.queries, filter, effort)
+        whole = whole_of(answers)
+        return Audit(audited(whole, plan, lambda done: told(done, len(whole))), filter)
+    plan = _plan(queries, filter, effort)
+    if not isinstance(answers, (str, os.PathLike)):
+        return Audit(audited_frame(logged(_lazy(answers)), plan, told), filter)
+    log = Log.at(Path(answers))
+    with at(os.fspath(answers), ": "):
+        if resume is not None:
+            return Audit(audited_log(log, plan, Path(resume), memory, told), filter)
+        with tempfile.TemporaryDirectory(prefix="expost-") as folder:
+            return Audit(audited_log(log, plan, Path(folder), memory, told), filter)
+
+
+def audit_spark(
+    dataframe: Any,
+    queries: Path_,
+    *,
+    filter: Filter,
+    gap: float = GAP,
+    nodes: int | None = None,
+) -> Audit:
+    """The same as :func:`audit` on Spark, for a log that one machine does not hold.
+
+    ``dataframe`` is one of Spark, with the columns ``subject``, ``order``, ``query`` and
+    ``response``. Rows are brought together by subject, and decided where they are: workers need
+    expost with its extra ``frames``. The result has a row per subject and is collected here. It is
+    that of :func:`audit`, to the bit.
+    """
+    needs_polars()
+    plan = _plan(queries, filter, Effort(gap, nodes))
+    return Audit(audited_on_spark(dataframe, plan), filter)
+
+
+def audit_files_on_spark(
+    answers: Path, queries: Path | None, *, filter: Filter, effort: Effort
+) -> Audit:
+    """The same for the files of a log, which all workers have to be able to read."""
+    needs_polars()
+    if of_transcripts(answers):
+        raise InvalidInput("transcripts are not audited on Spark, but in one process", str(answers))
+    plan, log = _plan(queries, filter, effort), Log.at(answers)
+    with at(os.fspath(answers), ": "):
+        return Audit(audited_log_on_spark(log, plan), filter)
+
+
+def _plan(queries: Path_ | None, guard: Filter, effort: Effort) -> Plan:
+    """What a log is audited against, with the queries of a file."""
+    expect(queries, (str, os.PathLike), "the name of a file of queries")
+    assert queries is not None
+    with at(os.fspath(queries), ": "):
+        domain, by_id = queries_from_json(read_text(queries))
+    return Plan(domain, by_id, guard, effort)
+
+
+def of_transcripts(path: Path) -> bool:
+    """Whether a path is that of a folder of transcripts."""
+    return path.is_dir() and any(file.suffix == ".json" for file in path.iterdir())
+
+
+def _lazy(table: Any) -> Any:
+    """A frame or a mapping of columns, as polars has it."""
+    import polars
+
+    if isinstance(table, polars.LazyFrame):
+        return table
+    if is_frame(table) and not isinstance(table, polars.DataFrame):
+        table = {name: table[name].to_list() for name in table.columns}
+    try:
+        return polars.LazyFrame(table)
+    except (TypeError, polars.exceptions.PolarsError):
+        raise InvalidInput(
+            "must be a file, a folder, Answers, a frame or a mapping of columns"
+        ) from None

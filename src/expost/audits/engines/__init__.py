@@ -1,0 +1,1 @@
+"""How an audit gets at whole subjects: in one process, or on a cluster."""

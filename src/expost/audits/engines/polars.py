@@ -1,0 +1,133 @@
+"""An audit in one process, by polars, within a limit of memory.
+
+A log that is too large for the limit is split by a hash of the subjects into buckets on the disk,
+and audited bucket by bucket. Rows of one subject are always in one bucket.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from expost.audits.bad_rows import bad_rows
+from expost.audits.kernel import audited
+from expost.audits.log import Log, read
+from expost.audits.parts import Parts
+from expost.audits.plan import Plan
+from expost.audits.rows import Unusable, arranged
+from expost.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from polars import DataFrame, Expr, LazyFrame
+
+__all__ = ["MEMORY", "audited_frame", "audited_log"]
+
+MEMORY = 2 << 30
+"""In bytes: how much the rows that are worked on may take, about."""
+
+# Of one row while it is worked on: its texts, its place, its code, and copies of some of them.
+_ROW = 128
+
+# A search on a box may take long, and what is done is kept bucket by bucket.
+_BUCKETS_OF_A_BOX = 16
+
+# Into how many steps progress divides each bucket.
+_SHARES = 100
+
+Tell = Callable[[int, int], None]
+"""What is called with how much is done, and how much there is."""
+
+
+def audited_frame(frame: LazyFrame, plan: Plan, tell: Tell) -> DataFrame:
+    """A row for each subject of a table that is in memory."""
+    rows = read(frame)
+    try:
+        whole = arranged(rows, plan)
+    except Unusable:
+        raise bad_rows([(None, frame)], plan) from None
+    return audited(whole, plan, lambda done: tell(done, len(whole)))
+
+
+def audited_log(log: Log, plan: Plan, folder: Path, memory: int, tell: Tell) -> DataFrame:
+    """A row for each subject of a log.
+
+    What is done is kept in a folder, and not done again after an interruption.
+    """
+    import polars
+
+    size = log.size
+    fewest = _BUCKETS_OF_A_BOX if plan.domain.values is None else 1
+    buckets = max(1 + size * _ROW // memory, fewest)
+    parts = Parts(folder)
+    parts.begin(f"{log.digest} {plan.digest} {buckets} {polars.__version__}")
+    missing = [bucket for bucket in range(buckets) if not parts.has(bucket)]
+    try:
+        with _split(log, buckets, missing, memory // _ROW >= size) as rows_of:
+            for done, bucket in enumerate(missing, start=buckets - len(missing)):
+                tell(_SHARES * done, _SHARES * buckets)
+                whole = arranged(rows_of(bucket), plan)
+                parts.put(bucket, audited(whole, plan, _inside(done, buckets, len(whole), tell)))
+    except Unusable:
+        parts.end()
+        raise bad_rows([(file, log.part(file)) for file in log.files], plan) from None
+    found = parts.together()
+    if not len(found):
+        raise InvalidInput("there are no rows")
+    return found
+
+
+def _inside(before: int, buckets: int, subjects: int, tell: Tell) -> Callable[[int], None]:
+    """What is told of the subjects of one bucket."""
+
+    def told(done: int) -> None:
+        tell(_SHARES * before + _SHARES * done // subjects, _SHARES * buckets)
+
+    return told
+
+
+@contextmanager
+def _split(
+    log: Log, buckets: int, wanted: list[int], fits: bool
+) -> Iterator[Callable[[int], DataFrame]]:
+    """The rows of each bucket, from memory or from the disk."""
+    if not wanted:
+        yield lambda bucket: read(log.frame().clear())
+    elif buckets == 1:
+        yield lambda bucket: read(log.frame())
+    elif fits:
+        rows = read(log.frame())
+        yield lambda bucket: rows.filter(_bucket(buckets) == bucket)
+    else:
+        with tempfile.TemporaryDirectory(prefix="expost-") as folder:
+            yield _spilled(log, buckets, wanted, Path(folder))
+
+
+def _bucket(buckets: int) -> Expr:
+    import polars
+
+    # Whoever has no name is a bad row, and found in the first bucket.
+    return (polars.col("subject").hash(seed=1) % buckets).fill_null(0)
+
+
+def _spilled(log: Log, buckets: int, wanted: list[int], folder: Path) -> Callable[[int], DataFrame]:
+    import polars
+
+    rows = log.frame().with_columns(bucket=_bucket(buckets))
+    if len(wanted) < buckets:
+        rows = rows.filter(polars.col("bucket").is_in(wanted))
+    target = polars.PartitionBy(folder, key="bucket", include_key=False)
+    rows.sink_parquet(target, compression="lz4", mkdir=True)
+
+    def rows_of(bucket: int) -> DataFrame:
+        files = sorted((folder / f"bucket={bucket}").glob("*.parquet"))
+        if not files:
+            return read(log.frame().clear())
+        found = polars.concat([polars.read_parquet(file) for file in files])
+        for file in files:
+            file.unlink()
+        return found
+
+    return rows_of

@@ -1,0 +1,173 @@
+"""A log in files: a row per response, in tables of one format."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from expost.audits.rows import COLUMNS
+from expost.errors import InvalidInput, at
+from expost.files.tables import table_format
+
+if TYPE_CHECKING:
+    from polars import DataFrame, Expr, LazyFrame
+
+__all__ = ["Log", "logged", "needs_polars", "read"]
+
+# Of one row in CSV and JSON Lines, about; only to guess how many there are.
+_ROW = {".csv": 20, ".jsonl": 60}
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Files with a row per response, all of one format."""
+
+    files: tuple[Path, ...]
+    suffix: str
+
+    @classmethod
+    def at(cls, path: Path) -> Log:
+        """A file, or all files of a folder that are tables."""
+        with at(os.fspath(path), ": "):
+            if not path.is_dir():
+                return cls((path,), table_format(path))
+            files = sorted(file for file in path.rglob("*") if _is_table(file.relative_to(path)))
+            if not files:
+                raise InvalidInput("has no tables, whose names end in .csv, .jsonl or .parquet")
+            suffixes = sorted({file.suffix.lower() for file in files})
+            if len(suffixes) > 1:
+                raise InvalidInput(f"has tables of several formats: {', '.join(suffixes)}")
+        return cls(tuple(files), suffixes[0])
+
+    def frame(self) -> LazyFrame:
+        """All rows, with the columns of a log."""
+        import polars
+
+        return polars.concat([self.part(file) for file in self.files])
+
+    def part(self, file: Path) -> LazyFrame:
+        """The rows of one file."""
+        with at(os.fspath(file), ": "):
+            return logged(_scanned(file, self.suffix))
+
+    @property
+    def size(self) -> int:
+        """About how many rows there are."""
+        import polars
+
+        if self.suffix == ".parquet":
+            counts = [polars.scan_parquet(file).select(polars.len()) for file in self.files]
+            return sum(read(count).item() for count in counts)
+        return sum(file.stat().st_size for file in self.files) // _ROW[self.suffix]
+
+    @property
+    def digest(self) -> str:
+        """Of the contents of all files, and of their names."""
+        whole = hashlib.sha256()
+        for file in self.files:
+            with file.open("rb") as opened:
+                whole.update(
+                    f"{file.name}\0{hashlib.file_digest(opened, 'sha256').hexdigest()}\0".encode()
+                )
+        return whole.hexdigest()
+
+
+def _is_table(file: Path) -> bool:
+    # Programs that write in parts leave hidden files and folders, and those that start with "_".
+    hidden = any(part.startswith((".", "_")) for part in file.parts)
+    return not hidden and file.suffix.lower() in (".csv", ".jsonl", ".parquet")
+
+
+def _scanned(file: Path, suffix: str) -> LazyFrame:
+    """A file before its columns are looked at; texts as they are written."""
+    import polars
+
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise InvalidInput("cannot be read: not a regular file")
+        if suffix == ".parquet":
+            return polars.scan_parquet(file)
+        if suffix == ".csv":
+            return polars.scan_csv(file, infer_schema=False)
+        texts = dict.fromkeys(COLUMNS, polars.String())
+        return polars.scan_ndjson(file, schema=texts)
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+
+
+def logged(table: LazyFrame) -> LazyFrame:
+    """The columns of a log: a text or an integer, an integer, and two texts; null where it is not.
+
+    Texts that spell no whole number are no order.
+    """
+    import polars
+
+    try:
+        kinds = table.collect_schema()
+    except polars.exceptions.NoDataError:
+        raise InvalidInput("is empty") from None
+    except polars.exceptions.PolarsError:
+        raise InvalidInput("cannot be read: not a table of its format") from None
+    for name in COLUMNS:
+        if name not in kinds:
+            there = ", ".join(kinds.names()[:10])
+            raise InvalidInput(f"column {name!r} is missing; there are {there}")
+    subject, order, query, response = (polars.col(name) for name in COLUMNS)
+    if kinds["response"] == polars.Boolean:
+        raise InvalidInput("is true or false, not a label or a number", "response")
+    return table.select(
+        subject.cast(polars.Int64, strict=False)
+        if kinds["subject"].is_integer()
+        else _text(subject),
+        _whole(order, kinds["order"]),
+        _text(query),
+        _listed(response)
+        if isinstance(kinds["response"], (polars.List, polars.Array))
+        else _text(response),
+    )
+
+
+def _text(column: Expr) -> Expr:
+    import polars
+
+    return column.cast(polars.String, strict=False)
+
+
+def _whole(column: Expr, kind: Any) -> Expr:
+    import polars
+
+    number = column.cast(polars.Int64, strict=False)
+    if kind.is_integer() or kind == polars.String:
+        return number
+    return polars.when(column == number).then(number)  # 1.0 counts as 1, and 1.5 as nothing
+
+
+def _listed(column: Expr) -> Expr:
+    """A list as the text of a JSON list."""
+    import polars
+
+    told = polars.struct(r=column).struct.json_encode()
+    return polars.when(column.is_not_null()).then(told.str.slice(5).str.strip_suffix("}"))
+
+
+def needs_polars() -> Any:
+    """The library, or what to do to have it."""
+    try:
+        import polars
+    except ModuleNotFoundError:
+        raise InvalidInput("an audit needs polars: pip install 'expost[frames]'") from None
+    return polars
+
+
+def read(frame: LazyFrame) -> DataFrame:
+    """The rows of a frame; what is wrong with a file is one line."""
+    import polars
+
+    try:
+        return frame.collect()
+    except polars.exceptions.PolarsError:
+        raise InvalidInput("cannot be read: not a table of its format") from None

@@ -1,0 +1,184 @@
+"""What an audit found: a row per subject, and all of them together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from expost.cards import View, nats
+from expost.files.canonical import plain
+from expost.files.frames import Table
+from expost.filters import Filter
+from expost.numbers import Enclosure
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+__all__ = ["Audit", "Histogram"]
+
+_NAMED = 100
+"""How many of those who were over the budget are named."""
+
+_WORST = 10
+_BINS = 20
+
+# A weight that is rounded leaves so little of a budget that is spent.
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many subjects are between each edge and the next."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    infinite: int
+    """How many have a loss that nothing bounds."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Table):
+    """Whether everybody's budget was kept at every exchange, and what each has lost.
+
+    :func:`audit` returns it. Subjects are in ascending order. Losses are in nats.
+
+    ``lower``, ``upper``
+        the loss now is between these; act on ``upper``.
+    ``peak``
+        the largest loss on the way, at most.
+    ``basic``
+        what basic composition says: the sum of the epsilons, rounded up.
+    ``budget_kept``
+        whether the filter accepts every exchange, given those before; null where a search on a box
+        could not tell.
+    ``first_refused``
+        the number of the first exchange that it certainly refuses, or null.
+    ``remaining``
+        what is left of the budget, at least.
+    """
+
+    frame: DataFrame
+    guard: Filter
+    """The filter of the policy."""
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of the table, as lists."""
+        return self.frame.to_dict(as_series=False)
+
+    def to_polars(self) -> DataFrame:
+        return self.frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+    @cached_property
+    def kept(self) -> int:
+        """How many kept the budget at every exchange."""
+        return int(self.frame["budget_kept"].sum() or 0)
+
+    @cached_property
+    def undecided(self) -> int:
+        """Of how many that is not known."""
+        return self.frame["budget_kept"].null_count()
+
+    @property
+    def broken(self) -> int:
+        """How many did not keep it."""
+        return len(self) - self.kept - self.undecided
+
+    @cached_property
+    def exhausted(self) -> int:
+        """How many have less than a thousandth of the budget left."""
+        return int((self.frame["remaining"] < self.guard.budget.nearest / 1000).sum())
+
+    def broken_subjects(self, most: int = _NAMED) -> list[Any]:
+        """The first of those who did not keep it."""
+        return self.frame.filter(~self.frame["budget_kept"])["subject"].head(most).to_list()
+
+    def worst(self, most: int = _WORST) -> list[dict[str, Any]]:
+        """The rows of those with the largest peaks, the largest first."""
+        order = ["peak", "upper", "subject"]
+        worst = self.frame.sort(order, descending=[True, True, False], maintain_order=True)
+        return worst.head(most).to_dicts()
+
+    def histogram(self, column: str = "upper") -> Histogram:
+        """How the losses now are spread, or the peaks: from nothing to the largest of all."""
+        amounts = self.frame[column].to_numpy()
+        finite = amounts[np.isfinite(amounts)]
+        most = max(float(finite.max(initial=0.0)), self.guard.budget.nearest)
+        counts, edges = np.histogram(finite, bins=_BINS, range=(0.0, most))
+        return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), len(amounts) - len(finite))
+
+    def refusals(self) -> list[tuple[int, int]]:
+        """By the number of the first exchange that the filter refuses: how many subjects."""
+        numbers = self.frame["first_refused"].drop_nulls().value_counts(name="subjects")
+        return numbers.sort("first_refused").rows()
+
+    def summary(self) -> dict[str, Any]:
+        """All subjects together, as JSON."""
+        frame, spread = self.frame, self.histogram()
+        return plain(
+            {
+                "subjects": len(self),
+                "exchanges": int(frame["exchanges"].sum()),
+                "filter": self.guard.kind,
+                "budget": self.guard.budget.nearest,
+                "kept": self.kept,
+                "undecided": self.undecided,
+                "broken": self.broken_subjects(),
+                "broken_number": self.broken,
+                "exhausted": self.exhausted,
+                "loss": {
+                    "mean": _number(frame["upper"].mean()),
+                    "median": _number(frame["upper"].median()),
+                    "largest": _number(frame["upper"].max()),
+                },
+                "peak": {"largest": _number(frame["peak"].max())},
+                "basic": {
+                    "mean": _number(frame["basic"].mean()),
+                    "largest": _number(frame["basic"].max()),
+                },
+                "histogram": {
+                    "edges": list(spread.edges),
+                    "counts": list(spread.counts),
+                    "infinite": spread.infinite,
+                },
+                "worst": self.worst(),
+            }
+        )
+
+    def tree(self) -> dict[str, Any]:
+        """The same, and subject by subject."""
+        return {**self.summary(), "audit": [plain(row) for row in self.frame.iter_rows(named=True)]}
+
+    def _view(self) -> View:
+        def row(place: int) -> tuple[object, ...]:
+            each = self.frame.row(place, named=True)
+            kept = {True: "yes", False: f"no, from exchange {each['first_refused']}", None: "?"}
+            if each["first_refused"] is None:
+                kept[False] = "no"
+            return (
+                each["subject"],
+                each["exchanges"],
+                Enclosure(each["lower"], each["upper"]).shown(),
+                nats(each["peak"]),
+                kept[each["budget_kept"]],
+                nats(each["remaining"]) if each["remaining"] > _NOTHING else "0",
+            )
+
+        title = (
+            f"Audit({len(self):,} subjects, {self.broken:,} over the budget of {self.guard.limit}"
+        )
+        title += f", {self.undecided:,} undecided)" if self.undecided else ")"
+        names = ("subject", "exchanges", "loss", "peak", "kept", "remaining")
+        return View(title, {}, names, len(self), row)
+
+
+def _number(value: Any) -> float:
+    return float(value)

@@ -1,0 +1,225 @@
+"""``expost audit``: whether everybody's budget was kept at every exchange."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from expost.audits.auditing import audit, audit_files_on_spark, of_transcripts
+from expost.audits.bad_rows import BadRows
+from expost.audits.log import Log
+from expost.audits.parts import Parts
+from expost.audits.policy import load_policy, policy_to_json
+from expost.audits.result import Audit
+from expost.cli.dates import page_date, written
+from expost.cli.options import as_json, path, searching
+from expost.cli.progress import progress_line
+from expost.cli.show import show_json, show_lines
+from expost.errors import InvalidInput, at, printable
+from expost.files.canonical import json_text
+from expost.files.durable import save
+from expost.filters import Filter
+from expost.numbers import Enclosure
+from expost.report.audit_page import audit_page
+from expost.report.words import budget_text, shown
+from expost.solver import Effort
+
+__all__ = ["command"]
+
+_BAR = 40
+_PARTS = ".parts"
+_UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@click.command("audit")
+@click.argument("answers", type=path, metavar="ANSWERS")
+@click.option(
+    "--queries",
+    type=path,
+    metavar="QUERIES",
+    help="All queries about their value (JSON); a folder of transcripts needs none.",
+)
+@click.option(
+    "--policy",
+    type=path,
+    required=True,
+    metavar="POLICY",
+    help="The filter that was promised (JSON).",
+)
+@click.option(
+    "--out", "-o", type=path, metavar="OUT", help="A folder for losses.parquet and audit.html."
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["polars", "spark"]),
+    default="polars",
+    help="In this process, or on the Spark that is set up here.",
+)
+@click.option("--memory", default="2G", metavar="SIZE", help="For rows: more is done in parts.")
+@page_date
+@searching(threads=False)
+@as_json
+def command(
+    answers: Path,
+    queries: Path | None,
+    policy: Path,
+    out: Path | None,
+    engine: str,
+    memory: str,
+    date: str | None,
+    effort: Effort,
+    as_json: bool,
+) -> None:
+    """Whether the budget of everybody in a log was kept at every exchange.
+
+    ANSWERS is a log (CSV, JSONL or Parquet, or a folder of these) with the columns subject, order,
+    query and response, or a folder of transcripts. Exits with 1 if a budget was not kept. An audit
+    that was interrupted goes on in the same OUT.
+    """
+    if queries is None and not of_transcripts(answers):
+        raise InvalidInput("give --queries QUERIES too; only a folder of transcripts needs none")
+    guard, limit = load_policy(policy), _bytes(memory)
+    if out is not None:
+        _check_out(out, answers)
+    parts = None if out is None else out / _PARTS
+    try:
+        if engine == "spark":
+            found = audit_files_on_spark(answers, queries, filter=guard, effort=effort)
+        else:
+            found = _in_this_process(answers, queries, guard, limit, parts, effort)
+    except BadRows as error:
+        for row in error.rows:
+            click.echo(f"expost: {row}", err=True)
+        raise
+    if out is not None:
+        _write(found, out, answers, queries, date)
+    if as_json:
+        show_json(found.summary())
+    else:
+        show_lines(_lines(found))
+    if found.broken:
+        click.get_current_context().exit(1)
+
+
+def _in_this_process(
+    answers: Path,
+    queries: Path | None,
+    guard: Filter,
+    memory: int,
+    parts: Path | None,
+    effort: Effort,
+) -> Audit:
+    with progress_line() as line:
+        return audit(
+            answers,
+            queries,
+            filter=guard,
+            gap=effort.gap,
+            nodes=effort.nodes,
+            memory=memory,
+            resume=parts,
+            progress=lambda done, total: line.count(100 * done // total, 100, "%"),
+        )
+
+
+def _bytes(text: str) -> int:
+    number, unit = text.strip().upper().removesuffix("B"), 1
+    if number[-1:] in _UNIT:
+        number, unit = number[:-1], _UNIT[number[-1:]]
+    try:
+        size = int(float(number) * unit)
+    except (ValueError, OverflowError):
+        raise InvalidInput("must be a size, such as 500M or 2G", "--memory") from None
+    if size < 1:
+        raise InvalidInput("must be a size, such as 500M or 2G", "--memory")
+    return size
+
+
+def _check_out(out: Path, answers: Path) -> None:
+    """What is written must not become a part of the log."""
+    with at(os.fspath(out), ": "):
+        if out.exists() and not out.is_dir():
+            raise InvalidInput("is not a folder")
+        log, target = answers.resolve(), out.resolve()
+        if log == target or (answers.is_dir() and log in target.parents):
+            raise InvalidInput("is in the folder that is audited; choose another one")
+    out.mkdir(parents=True, exist_ok=True)
+
+
+def _write(found: Audit, out: Path, answers: Path, queries: Path | None, date: str | None) -> None:
+    temporary = out / ".losses.parquet"
+    found.frame.write_parquet(temporary)
+    os.replace(temporary, out / "losses.parquet")
+    summary = json_text(found.summary(), indent=2) + "\n"
+    save(out / "summary.json", lambda: summary)
+    text = audit_page(
+        found,
+        name=answers.name,
+        date=date or written(answers),
+        content_id=_content_id(found, answers, queries),
+    )
+    save(out / "audit.html", lambda: text)
+    Parts(out / _PARTS).end()
+
+
+def _content_id(found: Audit, answers: Path, queries: Path | None) -> str:
+    """Of everything that the result depends on: log, queries and policy."""
+    whole = hashlib.sha256()
+    if of_transcripts(answers):
+        for file in sorted(answers.glob("*.json")):
+            whole.update(f"{file.name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\0".encode())
+    else:
+        whole.update(Log.at(answers).digest.encode())
+    whole.update(b"" if queries is None else queries.read_bytes())
+    whole.update(policy_to_json(found.guard).encode())
+    return whole.hexdigest()
+
+
+def _lines(found: Audit) -> Iterator[tuple[str, str]]:
+    told = found.summary()
+    yield "subjects", f"{len(found):,}"
+    yield "exchanges", f"{told['exchanges']:,}"
+    yield "budget", budget_text(found.guard)
+    yield "kept", f"{_subjects(found.kept)}, at every exchange"
+    yield "not kept", _subjects(found.broken)
+    if found.undecided:
+        yield "undecided", f"{_subjects(found.undecided)}; more nodes (--nodes) may tell"
+    used = f"{_subjects(found.exhausted)}, with less than a thousandth of it left"
+    yield "used up", used if found.exhausted else "nobody"
+    loss, basic = ({key: _amount(n) for key, n in told[name].items()} for name in ("loss", "basic"))
+    yield "loss", f"{loss['mean']} on average, {loss['median']} median, {loss['largest']} largest"
+    yield "at its peak", f"{_amount(told['peak']['largest'])} largest"
+    yield "basic composition", f"{basic['mean']} on average, {basic['largest']} largest"
+    yield from _histogram(found)
+    for number, row in enumerate(found.worst(5)):
+        kept = {True: "kept", False: "not kept", None: "undecided"}[row["budget_kept"]]
+        if row["first_refused"] is not None:
+            kept = f"not kept from exchange {row['first_refused']:,}"
+        now = Enclosure(row["lower"], row["upper"]).shown()
+        who = printable(str(row["subject"]))
+        yield "" if number else "largest peaks", f"{who}: {shown(row['peak'])}, now {now}, {kept}"
+
+
+def _subjects(number: int) -> str:
+    return f"{number:,} subject{'' if number == 1 else 's'}" if number else "nobody"
+
+
+def _amount(number: float | str) -> str:
+    return number if isinstance(number, str) else shown(number)
+
+
+def _histogram(found: Audit) -> Iterator[tuple[str, str]]:
+    spread = found.histogram()
+    halves = zip(spread.counts[::2], spread.counts[1::2], strict=True)
+    edges, counts = spread.edges[::2], [sum(both) for both in halves]
+    most = max(1, *counts)
+    for place, count in enumerate(counts):
+        bar = "#" * -(-_BAR * count // most)
+        name = "" if place else "losses now"
+        yield name, f"up to {shown(edges[place + 1]):<8} {bar:<{_BAR}} {count:,}"
+    if spread.infinite:
+        yield "", f"{'infinite':<14} {'':<{_BAR}} {spread.infinite:,}"

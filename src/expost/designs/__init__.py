@@ -1,0 +1,21 @@
+"""What to ask next, and in which steps to spend a budget.
+
+:func:`saturating` makes the best next query given what a subject has answered: whatever the
+response, the realized loss ends at a cap. The caps of several questions follow a schedule.
+
+>>> import expost as xp
+>>> from expost.designs import equal_caps
+>>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(range(10))))
+>>> first = xp.saturating(start, "value >= 7", cap=equal_caps(2, questions=4)[0])
+>>> after = start.add(first, 1)
+>>> second = xp.saturating(after, "value == 3", cap=equal_caps(2, questions=4)[1])
+>>> round(after.loss.upper, 6), round(after.add(second, 0).loss.upper, 6)
+(0.5, 1.0)
+"""
+
+from __future__ import annotations
+
+from expost.designs.saturated import saturating
+from expost.designs.schedules import equal_caps, third_of_the_rest
+
+__all__ = ["equal_caps", "saturating", "third_of_the_rest"]

@@ -1,0 +1,122 @@
+"""Saturating queries: after every response the realized loss is at a cap.
+
+Proof: docs/theory/saturating.md.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from expost.designs.arcs import Table, bits_of, rounded
+from expost.designs.likelihoods import Classes, classes_of
+from expost.designs.questions import read_question
+from expost.designs.tilted import Tilted, tilted
+from expost.errors import InvalidInput, at, expect
+from expost.filters.account import account_of
+from expost.loss import Odometer
+from expost.numbers import ExactLike, Nats, decimal_text, positive, scaled_exp
+from expost.queries import Query, channel
+from expost.queries.query import LARGEST_EPSILON
+
+__all__ = ["saturating"]
+
+_PRECISION = 40
+# An exact table whose common denominator has more bits is rounded.
+_MOST_BITS = 1024
+_MARGIN = Fraction(1, 1 << 21)
+_LEAST = Fraction(1, 10**4)
+
+
+def saturating(odometer: Any, question: Any, *, cap: ExactLike, seed: str | None = None) -> Query:
+    """The query that tells most about a question and ends every loss at the cap.
+
+    The realized loss after it is between ``cap - 2**-20`` and ``cap``, whatever the response. So
+    the budget up to the cap is fully utilized (paper, section 3.3). The query depends on what was
+    answered so far: ``odometer`` is an odometer, a transcript or a session. It is an ordinary
+    channel, which a filter decides as any other.
+
+    ``question`` is a statement such as ``'age >= 60'``, a collection of values, or a name: of one
+    attribute or coordinate, or ``"value"`` for the value itself. A question with more than two
+    answers needs a ``seed`` in hexadecimal digits, which orders them; give each subject another
+    one. Responses are numbers. Of a yes-or-no question, the higher they are, the more they speak
+    for yes. At a cap that equals the budget it is the last query, so raise the cap in steps
+    (:mod:`expost.designs`). Estimate from the answers by maximum likelihood. On finite sets and
+    attributes.
+
+    >>> import expost as xp
+    >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(range(10))))
+    >>> query = xp.saturating(start, "value >= 7", cap="0.5")
+    >>> query
+    Channel(10 values in 2 classes, 2 responses)
+    >>> [round(start.add(query, y).loss.upper, 6) for y in query.responses]
+    [0.5, 0.5]
+    """
+    account = account_of(odometer)
+    expect(account, Odometer, "an odometer, a transcript or a session")
+    assert isinstance(account, Odometer)
+    limit = _read_cap(account, cap)
+    summands = list(account.log_likelihood.tally)
+    asked = read_question(account.domain, question, summands, seed)
+    classes = classes_of(asked.seen, summands, asked.answers)
+    rows = _exact_table(classes, limit) or _rounded_table(classes, limit)
+    if rows is None:
+        raise InvalidInput(
+            f"the loss so far is {account.loss.shown(10)}, so nothing can be asked that ends at "
+            f"{decimal_text(limit)}; a larger cap leaves room",
+            "cap",
+        )
+    # From no to yes.
+    columns = range(len(rows[0]))
+    in_order = [row[::-1] for row in rows]
+    of = None if len(rows) == len(classes.of) and _is_counting(classes) else classes.of
+    return asked.asked(channel(in_order, responses=columns, of=of))
+
+
+def _read_cap(account: Odometer, cap: ExactLike) -> Fraction:
+    with at("cap"):
+        limit = positive(cap, at_most=LARGEST_EPSILON)
+        if limit < _LEAST:
+            raise InvalidInput(f"must be at least {decimal_text(_LEAST)}")
+        guard = account.transcript.filter
+        if guard is not None and Nats(limit) > guard.budget:
+            fits = math.floor(Fraction(guard.budget.enclosure.lower) * 10**10)
+            raise InvalidInput(
+                f"{decimal_text(limit)} is above the budget of {guard.limit}; a cap of at most "
+                f"{decimal_text(Fraction(fits, 10**10))} fits"
+            )
+    return limit
+
+
+def _exact_table(classes: Classes, limit: Fraction) -> Table | None:
+    """The table with which every loss is exactly log E, E = n/2^40 just below e^cap; if short."""
+    if not classes.exact:
+        return None
+    query = _tilted(classes, limit)
+    arcs = query.best_exactly(_MOST_BITS) if query.has_room else None
+    if arcs is None:
+        return None
+    rows = arcs.table(query.ratio)
+    return rows if bits_of(rows, _MOST_BITS) <= _MOST_BITS else None
+
+
+def _rounded_table(classes: Classes, limit: Fraction) -> Table | None:
+    """The table after any transcript: every loss is within 2^-28 of cap - 2^-21."""
+    query = _tilted(classes, limit - _MARGIN)
+    if not query.has_room:
+        return None
+    bits = 30 + math.ceil(limit * Fraction("1.4427"))
+    rows = query.best(1 << bits).table(query.ratio)
+    return rounded(rows, 2 * bits + 4)
+
+
+def _tilted(classes: Classes, limit: Fraction) -> Tilted:
+    ratio = Fraction(scaled_exp(limit, _PRECISION), 1 << _PRECISION)
+    return tilted(classes.likelihoods, classes.sizes, classes.groups, ratio)
+
+
+def _is_counting(classes: Classes) -> bool:
+    return bool((classes.of == np.arange(len(classes.of))).all())

@@ -1,0 +1,204 @@
+"""The rule for a plan: how many queries of which epsilons there will be, at most."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, ClassVar
+
+from expost.domains import Domain
+from expost.errors import InvalidInput, at, expect
+from expost.files.reading import each, members, whole
+from expost.filters.rules.martingale import read_reserve, reserve_from_json
+from expost.filters.rules.rule import NEVER, Rule, Total
+from expost.numbers import Enclosure, ExactLike, Nats, decimal_text, positive, quotient
+from expost.numbers.decimals import ERROR, enclosed, many_digits
+from expost.queries import Query
+from expost.queries.query import LARGEST_EPSILON, read_delta
+
+__all__ = ["Declared"]
+
+_MOST_QUERIES = 100_000
+_MOST_OUTCOMES = 1_000_000
+
+Plan = tuple[tuple[Fraction, int], ...]
+"""Pairs of an epsilon and how many queries of it there are at most, by epsilon."""
+
+# Far above the relative error of a chain of that many operations with 50 digits each.
+_SLIP = Decimal("1e-40")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Declared(Rule):
+    r"""Compose a declared plan exactly: at most so many queries of each epsilon, in any order.
+
+    For a plan of :math:`n_j` queries of :math:`\varepsilon_j`, let :math:`L` be the sum of the
+    log-ratios of that many randomized responses. Accept what is within the plan if
+
+    .. math:: E\left[\left(1 - e^{\varepsilon_g - L}\right)_+\right] \le \delta ,
+
+    or while the epsilons add up to at most the budget. A query takes the smallest place of the plan
+    that is left and large enough for it. The analyst chooses the order, and may stop early, by what
+    was answered; what was not declared is outside of the plan. No rule accepts a larger plan.
+    Proof: docs/theory/approximate.md.
+
+    >>> from expost.filters.rules import Declared
+    >>> Declared({"0.1": 60, "0.2": 14})
+    Declared(60 of 0.1, 14 of 0.2)
+    """
+
+    kind: ClassVar[str] = "declared"
+    plan: Plan
+    delta_prime: Fraction | None
+
+    def __init__(self, plan: Mapping[Any, int], *, delta_prime: ExactLike | None = None) -> None:
+        with at("plan"):
+            expect(plan, Mapping, 'numbers of queries by epsilon, such as {"0.1": 100}')
+            object.__setattr__(self, "plan", _plan(map(_place, plan.keys(), plan.values())))
+        object.__setattr__(self, "delta_prime", read_reserve(delta_prime))
+
+    @classmethod
+    def most(cls, epsilon: ExactLike, delta: ExactLike, query_epsilon: ExactLike) -> Declared:
+        """The plan with the most queries of one epsilon that a budget allows.
+
+        >>> Declared.most(epsilon="5.08", delta="1e-6", query_epsilon="0.1")
+        Declared(111 of 0.1)
+        """
+        budget, share = Nats.budget(epsilon), read_delta(delta)
+
+        def fits(times: int) -> bool:
+            return Nats(Fraction(_cost(_plan([(level, times)]), share).upper)) <= budget
+
+        with at("query_epsilon"):
+            level = positive(query_epsilon, at_most=LARGEST_EPSILON)
+            if not fits(1):
+                raise InvalidInput("exceeds the budget")
+        low, high = 1, 2
+        while high <= _MOST_QUERIES and fits(high):
+            low, high = high, 2 * high
+        high = min(high, _MOST_QUERIES + 1)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return cls({query_epsilon: low})
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{times} of {decimal_text(epsilon)}" for epsilon, times in self.plan)
+        reserve = self.delta_prime
+        shown = "" if reserve is None else f"; delta_prime={decimal_text(reserve)}"
+        return f"Declared({parts}{shown})"
+
+    def tree(self) -> dict[str, Any]:
+        plan = [{"epsilon": epsilon, "times": times} for epsilon, times in self.plan]
+        tree: dict[str, Any] = {"plan": plan}
+        return tree if self.delta_prime is None else {**tree, "delta_prime": self.delta_prime}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Declared:
+        fields = members(fields, required=("plan",), optional=("delta_prime",))
+        result = object.__new__(cls)
+        with at("plan"):
+            object.__setattr__(result, "plan", _plan(each(fields["plan"], _place_from_json)))
+        object.__setattr__(result, "delta_prime", reserve_from_json(fields))
+        return result
+
+    def allowance(self, delta: Fraction) -> Fraction:
+        return Fraction(0) if self.delta_prime is None else delta - self.delta_prime
+
+    def amounts(self, query: Query, domain: Domain) -> Iterable[float]:
+        # How many queries need more than each level: that is all that the places depend on.
+        charge, _ = self.charge(query, domain)
+        levels = (Fraction(0), *(epsilon for epsilon, _ in self.plan))
+        above = [charge > Nats(level) for level in levels]
+        return [math.inf if above[-1] else float(needs_more) for needs_more in above[:-1]]
+
+    def cost(self, total: Total, delta: Fraction) -> Enclosure:
+        places = accumulate(times for _, times in reversed(self.plan))
+        for needed, left in zip(reversed(total.amounts), places, strict=False):
+            if needed > left:
+                return NEVER
+        return _cost(self.plan, self.delta_prime or delta)
+
+
+def _place(epsilon: ExactLike, times: Any) -> tuple[Fraction, int]:
+    with at("epsilon"):
+        level = positive(epsilon, at_most=LARGEST_EPSILON)
+    with at("times"):
+        count = whole(times, at_least=1)
+        if count > _MOST_QUERIES:
+            raise InvalidInput(f"must be at most {_MOST_QUERIES:,}")
+    return level, count
+
+
+def _place_from_json(place: Any) -> tuple[Fraction, int]:
+    fields = members(place, required=("epsilon", "times"))
+    return _place(fields["epsilon"], fields["times"])
+
+
+def _plan(places: Iterable[tuple[Fraction, int]]) -> Plan:
+    """The places by their epsilons, each of which is there once."""
+    counts: Counter[Fraction] = Counter()
+    for epsilon, times in places:
+        counts[epsilon] += times
+    if not counts:
+        raise InvalidInput("has no queries")
+    if math.prod(times + 1 for times in counts.values()) > _MOST_OUTCOMES:
+        raise InvalidInput(f"has more than {_MOST_OUTCOMES:,} outcomes; declare fewer epsilons")
+    return tuple(sorted(counts.items()))
+
+
+@lru_cache
+def _cost(plan: Plan, delta: Fraction) -> Enclosure:
+    r"""The least budget at which a whole plan keeps delta.
+
+    With :math:`A_t` and :math:`B_t` the probabilities that :math:`L \ge t` under the one value and
+    under the other, it is :math:`\max_t \log((A_t - \delta)/B_t)`, or 0 if that is negative.
+    """
+    least = most = Decimal(1)
+    with many_digits():
+        share = quotient(delta)
+        for above, other in _tails(plan):
+            least = max(least, (above * (1 - _SLIP) - share) / (other * (1 + _SLIP)))
+            most = max(most, (above * (1 + _SLIP) - share) / (other * (1 - _SLIP)))
+        lower, upper = least.ln(), most.ln()
+    below = enclosed(lower, ERROR * (1 + Fraction(lower))).lower
+    return Enclosure(below, enclosed(upper, ERROR * (1 + Fraction(upper))).upper)
+
+
+def _tails(plan: Plan) -> Iterable[tuple[Decimal, Decimal]]:
+    """The probabilities that L is at least each of its values, under both values."""
+    # Sums of epsilons are integers over their common denominator.
+    scale = math.lcm(*(epsilon.denominator for epsilon, _ in plan))
+    law = {0: Decimal(1)}
+    for epsilon, times in plan:
+        law = _added(law, _binomial(epsilon, times, int(epsilon * scale)))
+    values = sorted(law, reverse=True)
+    # Under the other value -L has the law that L has under the one.
+    above, other = (law[value] for value in values), (law[-value] for value in values)
+    return zip(accumulate(above), accumulate(other), strict=True)
+
+
+def _binomial(epsilon: Fraction, times: int, step: int) -> dict[int, Decimal]:
+    """The law of the sum of the log-ratios of some randomized responses of one epsilon."""
+    odds = quotient(epsilon).exp()
+    share = (1 / (1 + odds)) ** times
+    law = {}
+    for right in range(times + 1):
+        law[step * (2 * right - times)] = share
+        share = share * (times - right) * odds / (right + 1)
+    return law
+
+
+def _added(one: dict[int, Decimal], two: dict[int, Decimal]) -> dict[int, Decimal]:
+    """The law of the sum of two independent numbers."""
+    law: dict[int, Decimal] = {}
+    for value, share in one.items():
+        for other, chance in two.items():
+            law[value + other] = law.get(value + other, 0) + share * chance
+    return law

@@ -1,0 +1,129 @@
+"""Accounts of many subjects in arrays, as filters ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from expost.filters.account import WorstCase
+from expost.filters.many import Accounts, Amounts, Bools, Case, Settled
+from expost.loss.log_likelihood import LogLikelihood, log_likelihood
+from expost.loss.odometer import Odometer
+from expost.numbers import Nats
+from expost.panel.places import Chosen, Places
+from expost.panel.question import FiniteQuestion
+from expost.panel.totals import by_queries, spent
+from expost.queries import Query
+from expost.solver import Effort
+from expost.transcript import Transcript
+
+if TYPE_CHECKING:
+    from expost.panel.finite import FiniteState
+
+__all__ = ["FiniteAccounts"]
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteAccounts(Accounts):
+    """Some subjects of a state."""
+
+    state: FiniteState
+    chosen: Chosen
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def some(self, chosen: Bools) -> FiniteAccounts:
+        return FiniteAccounts(self.state, self.chosen.some(np.flatnonzero(chosen)))
+
+    def _question(self, query: Query) -> FiniteQuestion:
+        question = self.state.questions.of(query)
+        assert isinstance(question, FiniteQuestion)
+        return question
+
+    def loss(self) -> Amounts:
+        lower, upper = self.state.losses(self.chosen)
+
+        def exact(total: LogLikelihood) -> Nats:
+            return total.exact_loss
+
+        return Amounts(lower, upper, self._settled(None, False, exact))
+
+    def worst_after(self, query: Query, budget: Nats) -> Amounts:
+        question, state = self._question(query), self.state
+        slack = state.slack(self.chosen, question.size)
+        lower, upper = state.around(state.worst(question, self.chosen), slack, self.chosen)
+
+        def exact(total: LogLikelihood) -> Nats:
+            worst = total.worst_after(query, 1, budget, Effort()).exact
+            assert worst is not None, "over a finite domain everything is exact"
+            return worst()
+
+        return Amounts(lower, upper, self._settled(question, False, exact))
+
+    def plus_epsilon(self, query: Query, budget: Nats) -> Amounts:
+        question, state = self._question(query), self.state
+        epsilon = question.likelihood.epsilon.enclosure.upper
+        amounts = state.spread[self.chosen.index] + epsilon
+        slack = state.slack(self.chosen, question.size)
+        lower, upper = state.around(amounts, slack, self.chosen)
+
+        def exact(total: LogLikelihood) -> Nats:
+            return total.exact_loss + question.likelihood.epsilon
+
+        return Amounts(lower, upper, self._settled(question, True, exact))
+
+    def spent(self, query: Query | None = None) -> Amounts:
+        return spent(self.state, self.chosen, query)
+
+    def by_queries(self, key: Any, case: Case) -> Amounts:
+        return by_queries(self.state, self.chosen, key, case)
+
+    def one_by_one(self, case: Case) -> Amounts:
+        state, found = self.state, dict[Any, WorstCase]()
+        cases = []
+        for place in self.chosen.of(np.arange(len(self))).tolist():
+            key = self._tally(place)
+            if key not in found:
+                transcript = Transcript(state.domain)
+                for exchange in state.exact_exchanges(place):
+                    transcript = transcript.answered(exchange.query, exchange.position)
+                found[key] = case(Odometer(transcript))
+            cases.append(found[key])
+
+        def settle(numbers: Places, budget: Nats) -> Settled:
+            fits = [cases[number].within(budget) for number in numbers.tolist()]
+            unknown = [cases[number].undecided(budget) for number in numbers.tolist()]
+            return Settled(np.array(fits, dtype=np.bool_), np.array(unknown, dtype=np.bool_))
+
+        lower = np.array([each.loss.lower for each in cases], dtype=np.float64)
+        upper = np.array([each.loss.upper for each in cases], dtype=np.float64)
+        return Amounts(lower, upper, settle)
+
+    def _tally(self, place: int) -> tuple[tuple[int, int], ...]:
+        exchanges = self.state.log.exchanges(place)
+        return tuple(sorted((question.number, position) for question, position in exchanges))
+
+    def _settled(
+        self, question: FiniteQuestion | None, simply: bool, exact: Callable[[LogLikelihood], Nats]
+    ) -> Callable[[Places, Nats], Settled]:
+        """Ties in words, and what is left in rationals, once for every tally."""
+
+        def settle(numbers: Places, budget: Nats) -> Settled:
+            places, state = self.chosen.of(numbers), self.state
+            compared = state.compare(question, simply, places, budget)
+            within = compared.within.copy()
+            known: dict[Any, bool] = {}
+            for number in np.flatnonzero(~(within | compared.above)).tolist():
+                place = int(places[number])
+                key = self._tally(place)
+                if key not in known:
+                    total = log_likelihood(state.domain, state.exact_exchanges(place))
+                    known[key] = exact(total) <= budget
+                within[number] = known[key]
+            return Settled.surely(within)
+
+        return settle

@@ -1,0 +1,173 @@
+r"""D(x, x') of a query, the largest log-ratio of any of its responses, as arrays use it.
+
+.. math:: \max_{x, x'} \ell(x) - \ell(x') + D(x, x')
+
+is the loss after the query at worst. A query sees a value, or many values as one; of those count
+the largest and the smallest ℓ. Proofs: docs/theory/filters.md, docs/theory/panels.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.numbers import Nats
+from expost.numbers.exact_sum import ExactSum
+from expost.panel.fixed import FIXED_BITS, fixed_logs, ratio, wrapped
+from expost.queries import FiniteLikelihood
+from expost.queries.likelihood import BySufficientTerms
+from expost.queries.values.pairwise import Pairwise
+
+__all__ = ["Differences", "differences"]
+
+Floats = NDArray[np.float64]
+
+
+class Differences(Protocol):
+    """The two ways in which a query says how far two values are told apart."""
+
+    def worst(self, highs: Floats, lows: Floats, spread: Floats) -> Floats:
+        """max ℓ(x) - ℓ(x') + D(x, x') of many subjects, a column each, in doubles.
+
+        ``spread`` is the largest difference without D. Nothing is rounded but one sum, one
+        difference and what ``highs`` and ``lows`` bring along.
+        """
+        ...
+
+    def doubles(self) -> Floats:
+        """D as a table, nearly."""
+        ...
+
+    def fixed(self) -> NDArray[np.int64]:
+        """The same as integers, each less than two from the exact one; see :mod:`fixed`."""
+        ...
+
+    def exact(self, first: int, other: int) -> Nats:
+        """D of two values, exactly."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How much work it is to write these tables."""
+        ...
+
+
+def differences(likelihood: FiniteLikelihood) -> Differences:
+    """D of a query on a finite set."""
+    if isinstance(likelihood, Pairwise):
+        return _ByClasses(likelihood)
+    assert isinstance(likelihood, BySufficientTerms), "there is no third kind"
+    return _ByTerms(likelihood)
+
+
+@dataclass(frozen=True, eq=False)
+class _ByClasses:
+    """D is epsilon for values of different classes, and zero within one."""
+
+    likelihood: Pairwise
+
+    @cached_property
+    def _class_of(self) -> NDArray[np.intp]:
+        classes = np.full(len(self.likelihood.domain), -1, dtype=np.intp)
+        count = 0
+        for value in range(len(classes)):
+            if classes[value] < 0:
+                classes[~self.likelihood.told_from(value)] = count
+                count += 1
+        return classes
+
+    @cached_property
+    def _members(self) -> list[NDArray[np.intp]]:
+        return [np.flatnonzero(self._class_of == each) for each in range(max(self._class_of) + 1)]
+
+    def worst(self, highs: Floats, lows: Floats, spread: Floats) -> Floats:
+        if len(self._members) == 1:
+            return spread
+        epsilon = self.likelihood.epsilon.enclosure.upper
+        if highs is lows and len(self._members) == len(highs):
+            # The two extremes are different values, or all values are alike.
+            return np.asarray(spread + epsilon)
+        return np.maximum(spread, self._widest(highs, lows) + epsilon)
+
+    def _widest(self, highs: Floats, lows: Floats) -> Floats:
+        """The largest difference between values of different classes."""
+        top, bottom = highs, lows
+        if len(self._members) < len(highs):
+            top = np.array([highs[own].max(axis=0) for own in self._members])
+            bottom = np.array([lows[own].min(axis=0) for own in self._members])
+        columns = np.arange(top.shape[1])
+        first, last = top.argmax(axis=0), bottom.argmin(axis=0)
+        highest, lowest = top[first, columns], bottom[last, columns]
+        same = np.flatnonzero(first == last)
+        result = highest - lowest
+        if len(same):
+            # Both extremes are in one class: one of them, and the next one outside of it.
+            above, below = top[:, same], bottom[:, same]
+            each = np.arange(len(same))
+            above[first[same], each], below[last[same], each] = -np.inf, np.inf
+            result[same] = np.maximum(
+                highest[same] - below.min(axis=0), above.max(axis=0) - lowest[same]
+            )
+        return np.asarray(result)
+
+    def doubles(self) -> Floats:
+        return np.where(self._apart, self.likelihood.epsilon.enclosure.upper, 0.0)
+
+    def fixed(self) -> NDArray[np.int64]:
+        return np.where(self._apart, wrapped(self.likelihood.epsilon.scaled(FIXED_BITS)), 0)
+
+    @property
+    def size(self) -> int:
+        return len(self.likelihood.domain) ** 2
+
+    def exact(self, first: int, other: int) -> Nats:
+        told = self._class_of[first] != self._class_of[other]
+        return self.likelihood.epsilon if told else Nats()
+
+    @property
+    def _apart(self) -> NDArray[np.bool_]:
+        return np.asarray(self._class_of[:, None] != self._class_of)
+
+
+@dataclass(frozen=True, eq=False)
+class _ByTerms:
+    """D is the largest difference of the logarithms of some responses; none of them is zero."""
+
+    likelihood: BySufficientTerms
+
+    @cached_property
+    def _logs(self) -> list[Floats]:
+        sufficient = self.likelihood.sufficient
+        return [self.likelihood.term(position).logs[:, None] for position in sufficient]
+
+    def worst(self, highs: Floats, lows: Floats, spread: Floats) -> Floats:
+        result = np.zeros_like(spread)
+        scratch = np.empty_like(highs)
+        for logs in self._logs:
+            highest = np.add(highs, logs, out=scratch).max(axis=0)
+            lowest = (scratch if highs is lows else np.add(lows, logs, out=scratch)).min(axis=0)
+            np.maximum(result, np.subtract(highest, lowest, out=highest), out=result)
+        return result
+
+    def doubles(self) -> Floats:
+        return np.asarray(np.max([logs - logs.T for logs in self._logs], axis=0))
+
+    def fixed(self) -> NDArray[np.int64]:
+        likelihood = self.likelihood
+        each = [fixed_logs(likelihood, position) for position in likelihood.sufficient]
+        return wrapped(np.max([logs[:, None] - logs for logs in each], axis=0))
+
+    def exact(self, first: int, other: int) -> Nats:
+        likelihood = self.likelihood
+        return max(
+            Nats.of(ExactSum.product(ratio(*likelihood.powers(position, [first, other]))))
+            for position in likelihood.sufficient
+        )
+
+    @property
+    def size(self) -> int:
+        return len(self.likelihood.domain) ** 2 * len(self.likelihood.sufficient)

@@ -1,0 +1,148 @@
+"""Many subjects under one policy, in arrays: decide, and fold what was answered.
+
+Pure in the sense of decisions: they are functions of what was answered and of the query. A state is
+changed by :meth:`Kernel.fold` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Attributes, Box, Domain, FiniteSet
+from expost.filters import Filter
+from expost.filters.many import Amounts
+from expost.panel.on_attributes import AttributesState
+from expost.panel.on_box import BoxState
+from expost.panel.on_set import SetState
+from expost.panel.places import Chosen, Places
+from expost.panel.questions import Questions
+from expost.panel.searching import Search
+from expost.panel.state import State
+from expost.queries import Query
+
+__all__ = ["Kernel", "Verdicts", "groups"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Numbers = int | NDArray[np.integer[Any]]
+"""The number of the query that is asked, or one for each subject."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdicts:
+    """Whether a filter accepts, for each of some subjects, in their order."""
+
+    accepted: Bools
+    undecided: Bools
+    """Refused because a search could not tell, as only on a box."""
+    lower: Floats
+    upper: Floats
+    """What counts against the budget after the query at worst is between these."""
+
+
+class Kernel:
+    """A domain, a filter, and the queries that were asked under it, by their numbers.
+
+    >>> import numpy as np
+    >>> import expost as xp
+    >>> kernel = Kernel(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
+    >>> query = kernel.number(xp.randomized_response(epsilon=1))
+    >>> state = kernel.start(3)
+    >>> kernel.fold(state, query, np.array([0, 1]), np.array([0, 2]))
+    >>> kernel.decide(state, query).accepted.tolist()
+    [False, True, False]
+    """
+
+    def __init__(self, domain: Domain, filter: Filter, search: Search | None = None) -> None:
+        self.domain = domain
+        self.search = search or Search()
+        self.filter = filter
+        self.questions = Questions(domain)
+
+    def number(self, query: Query) -> int:
+        """The number of a query, which it keeps."""
+        return self.questions.of(query).number
+
+    def start(self, count: int) -> State:
+        """So many subjects who answered nothing so far."""
+        state: State = self.domain.asked(_Start(self.questions, count, self.search))
+        return state
+
+    def decide(self, state: State, numbers: Numbers, places: Places | None = None) -> Verdicts:
+        """Decide about a query for some subjects, by default for all; or about one for each.
+
+        Places are in ascending order, and so are verdicts. Nothing is changed. A filter without a
+        delta refuses every query that needs one.
+        """
+        chosen = Chosen(state.count, places)
+        if isinstance(numbers, int):
+            return self._decide(state, numbers, chosen)
+        accepted, undecided = np.empty((2, len(chosen)), dtype=np.bool_)
+        lower, upper = np.empty((2, len(chosen)))
+        for number, own in groups(numbers):
+            found = self._decide(state, number, chosen.some(own))
+            accepted[own], undecided[own] = found.accepted, found.undecided
+            lower[own], upper[own] = found.lower, found.upper
+        return Verdicts(accepted, undecided, lower, upper)
+
+    def _decide(self, state: State, number: int, chosen: Chosen) -> Verdicts:
+        query = self.questions[number].query
+        if self.filter.pure and query.approximate:
+            never, nobody = np.full(len(chosen), np.inf), np.zeros(len(chosen), dtype=np.bool_)
+            return Verdicts(nobody, nobody, never, never)
+        worst = self.filter.worst_cases(state.accounts(chosen), query)
+        settled = worst.against(self.filter.budget)
+        return Verdicts(settled.within, settled.unknown, worst.lower, worst.upper)
+
+    def losses(self, state: State, places: Places | None = None) -> Amounts:
+        """What counts against the budget so far, as the filter counts."""
+        return self.filter.losses(state.accounts(Chosen(state.count, places)))
+
+    def fold(
+        self,
+        state: State,
+        numbers: Numbers,
+        positions: NDArray[Any],
+        places: Places | None = None,
+    ) -> None:
+        """Add what some subjects answered, by the positions of responses; everybody once.
+
+        Nothing is decided here: what was seen counts.
+        """
+        chosen = Chosen(state.count, places)
+        if isinstance(numbers, int):
+            state.fold(self.questions[numbers], positions, chosen)
+            return
+        for number, own in groups(numbers):
+            state.fold(self.questions[number], positions[own], chosen.some(own))
+
+
+def groups(numbers: NDArray[np.integer[Any]]) -> Iterator[tuple[int, Places]]:
+    """The numbers that occur, and where each does, in order."""
+    order = np.argsort(numbers, kind="stable")
+    own, starts = np.unique(numbers[order], return_index=True)
+    for number, start, stop in zip(own.tolist(), starts, [*starts[1:], len(order)], strict=False):
+        yield number, order[start:stop]
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A state without any answers, by the kind of its domain."""
+
+    questions: Questions
+    count: int
+    search: Search
+
+    def on_set(self, domain: FiniteSet) -> State:
+        return SetState(domain, self.questions, self.count)
+
+    def on_attributes(self, domain: Attributes) -> State:
+        return AttributesState(domain, self.questions, self.count)
+
+    def on_box(self, domain: Box) -> State:
+        return BoxState(domain, self.questions, self.count, self.search)

@@ -1,0 +1,201 @@
+"""The names of subjects and queries, and what was answered under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Answers, Subject, no_such_query, response_position
+from expost.answers.columns import distinct, read_each
+from expost.errors import InvalidInput, at, expect
+from expost.files.frames import as_array
+from expost.files.reading import items
+from expost.panel.asking import Asking
+from expost.panel.kernel import Kernel
+from expost.panel.log import Log
+from expost.panel.places import Places
+from expost.panel.storing import Events
+from expost.queries import Query
+
+__all__ = ["Naming"]
+
+
+class Naming:
+    """Which subject and which query is meant."""
+
+    def __init__(self, subjects: Any, queries: Mapping[str, Query], kernel: Kernel) -> None:
+        self._kernel = kernel
+        self.subjects = _subjects(subjects)
+        self._places = {subject: place for place, subject in enumerate(self.subjects)}
+        if len(self._places) < len(self.subjects):
+            raise InvalidInput("somebody is there twice", "subjects")
+        self.queries: dict[str, Query] = {}
+        self._ids: dict[int, str] = {}
+        with at("queries"):
+            expect(queries, Mapping, "queries by their ids")
+            for key, query in queries.items():
+                expect(key, str, "known by texts")
+                with at(key):
+                    self._name(key, query)
+
+    def _name(self, key: str, query: Query) -> int:
+        number = self._kernel.number(query)
+        self._ids.setdefault(number, key)
+        self.queries[key] = query
+        return number
+
+    def ids(self, asking: Asking) -> tuple[str, ...]:
+        """The id of the query that is asked, for each row."""
+        if isinstance(asking.numbers, int):
+            return (self._ids[asking.numbers],) * len(asking)
+        return tuple(self._ids[number] for number in asking.as_given(asking.numbers).tolist())
+
+    def place(self, subject: Any) -> int:
+        """Where a subject is."""
+        place = self._places.get(subject)
+        if place is None:
+            raise InvalidInput("nobody in the panel is called so", "subject")
+        return place
+
+    def asking(self, query: Any, subjects: Any, *, repeated: bool = False) -> Asking:
+        """Who is asked what; ``repeated`` if somebody may be there more than once."""
+        names = self.subjects if subjects is None else _subjects(subjects)
+        numbers = self._numbers(query, len(names))
+        if subjects is None:
+            return Asking(names, None, None, numbers)
+        found = [self._places.get(name, -1) for name in names]
+        if -1 in found:
+            raise InvalidInput(
+                "nobody in the panel is called so", f"subjects: row {found.index(-1) + 1}"
+            )
+        places = np.array(found, dtype=np.intp)
+        order = None
+        if (np.diff(places) <= 0).any():
+            order = np.argsort(places, kind="stable")
+            places = places[order]
+            if not repeated and (np.diff(places) == 0).any():
+                raise InvalidInput("somebody is there twice", "subjects")
+        if order is not None and not isinstance(numbers, int):
+            numbers = numbers[order]
+        return Asking(names, places, order, numbers)
+
+    def _numbers(self, query: Any, count: int) -> int | NDArray[np.intp]:
+        """The number of a query, or of one for each row."""
+        if isinstance(query, Query):
+            known = self._kernel.number(query)
+            return known if known in self._ids else self._name(query.content_id, query)
+        if isinstance(query, str):
+            with at("query"):
+                return self._number(query)
+        with at("query"):
+            try:
+                column = _listed(query)
+            except InvalidInput:
+                raise InvalidInput("must be a query, the id of one, or a column of ids") from None
+            if len(column) != count:
+                raise InvalidInput(f"{len(column):,} ids for {count:,} subjects")
+        each, numbers = read_each(column, self._number, "query")
+        return np.array(numbers, dtype=np.intp)[each]
+
+    def _number(self, key: Any) -> int:
+        name = str(key) if isinstance(key, (str, int)) else ""
+        if name not in self.queries:
+            raise no_such_query(name, self.queries)
+        return self._kernel.number(self.queries[name])
+
+    def positions(self, asking: Asking, responses: Any) -> NDArray[Any]:
+        """The positions of responses, which are in the order of rows; the result is in that too."""
+        column = _listed(responses)
+        if len(column) != len(asking):
+            message = f"{len(column):,} responses for {len(asking):,} subjects"
+            raise InvalidInput(message, "responses")
+        found = np.empty(len(asking), dtype=object)
+        for number, entries in asking.groups(np.arange(len(asking))):
+            rows, question = asking.rows(entries), self._kernel.questions[number]
+            codes, known = distinct([column[row] for row in rows.tolist()], "response")
+            likelihood = question.query.on(self._kernel.domain)
+            positions = []
+            for code, response in enumerate(known):
+                row = int(rows[np.argmax(codes == code)])
+                with at(f"row {row + 1}: response"):
+                    positions.append(response_position(likelihood, response, self._ids[number]))
+            found[entries] = np.array(positions, dtype=object)[codes]
+        return found
+
+    def events(
+        self, log: Log, closed: NDArray[np.bool_], refusals: Iterable[tuple[int, Places]]
+    ) -> Events:
+        """The same as a file has it."""
+        rounds = [(each.question, *each.everybody) for each in log.rounds]
+        number = {key: place for place, key in enumerate(self.queries)}
+        turns = np.zeros(len(self.subjects), dtype=np.int64)
+        orders, queries, responses = [], [], []
+        for question, places, codes in rounds:
+            turns[places] += 1
+            orders.append(turns[places])
+            queries.append(np.full(len(places), number[self._ids[question.number]]))
+            responses.append(np.array(question.positions, dtype=object)[codes])
+        refused = list(refusals)
+        whom = [own for _, own in refused]
+        which = [np.full(len(own), number[self._ids[asked]]) for asked, own in refused]
+        return Events(
+            self.subjects,
+            closed,
+            _joined([places for _, places, _ in rounds]),
+            _joined(orders),
+            _joined(queries),
+            np.concatenate([np.zeros(0, dtype=object), *responses]),
+            (_joined(whom), _joined(which)),
+        )
+
+    def answers(self, log: Log, refusals: Iterable[tuple[int, Places]]) -> Answers:
+        """What everybody answered, and who was refused what."""
+        rounds = [(each.question, *each.everybody) for each in log.rounds]
+        asked = list(dict.fromkeys(question for question, _, _ in rounds))
+        first, pairs = {}, list[tuple[str, int]]()
+        for question in sorted(asked, key=lambda question: question.number):
+            # Answers are sorted by the position of the response, codes by when it first occurred.
+            order = np.argsort(np.array(question.positions, dtype=object))
+            first[question] = len(pairs) + np.argsort(order)
+            key = self._ids[question.number]
+            pairs += [(key, question.positions[place]) for place in order.tolist()]
+        places = np.concatenate([np.zeros(0, dtype=np.intp), *(each for _, each, _ in rounds)])
+        codes = [first[question][own] for question, _, own in rounds]
+        order = np.argsort(places, kind="stable")
+        whose, starts = np.unique(places[order], return_index=True)
+        refused = {
+            (self.subjects[place], self._ids[number])
+            for number, own in refusals
+            for place in own.tolist()
+        }
+        return Answers.of_codes(
+            self._kernel.domain,
+            self.queries,
+            tuple(self.subjects[place] for place in whose.tolist()),
+            pairs,
+            np.concatenate([np.zeros(0, dtype=np.intp), *codes])[order],
+            np.append(starts, len(order)),
+            filter=self._kernel.filter,
+            refused=refused,
+        )
+
+
+def _joined(columns: list[NDArray[Any]]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *columns])
+
+
+def _listed(column: Any) -> list[Any]:
+    values = as_array(column)
+    return values.tolist() if isinstance(values, np.ndarray) else items(values)
+
+
+def _subjects(given: Any) -> tuple[Subject, ...]:
+    with at("subjects"):
+        names: Sequence[Any] = given if isinstance(given, range) else _listed(given)
+        kinds = set(map(type, names))
+        if not kinds <= {str, int} or "" in names:
+            raise InvalidInput("must be texts or integers, and none of them empty")
+        return tuple(names)

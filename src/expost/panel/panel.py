@@ -1,0 +1,370 @@
+"""Many subjects under one policy, in memory: check, sample, record, release, for all at once."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Answers, Subject
+from expost.cards import card
+from expost.domains import Domain
+from expost.errors import InvalidInput, at, expect
+from expost.files.durable import save
+from expost.files.regular import LARGEST_TABLE
+from expost.filters import Filter
+from expost.panel.asking import Asking
+from expost.panel.kernel import Kernel, Verdicts, groups
+from expost.panel.naming import Naming
+from expost.panel.places import Chosen, Places
+from expost.panel.results import Bounds, Decisions, Replies
+from expost.panel.searching import Search
+from expost.panel.storing import Events, Policy, read_panel, write_panel
+from expost.panel.values import Values, values_of
+from expost.queries import Query
+from expost.sampling import Source, SystemSource
+from expost.session.secret import Secret, without_frames
+from expost.transcript import Transcript
+
+__all__ = ["Panel"]
+
+
+class Panel:
+    """Many subjects on one domain, each with a budget of its own under one filter.
+
+    The verbs are those of a :class:`Session`: :meth:`decide` says who would answer, :meth:`ask`
+    draws and records the responses of those who do, and :meth:`record` takes in what devices drew
+    and sent. All of them take a query for everybody, or a column of query ids. Decisions and losses
+    are those of a session for each subject, worked out in arrays.
+
+    A panel keeps no values. :meth:`ask` takes them each time, and nothing but the draw of a
+    response looks at them.
+
+    ``subjects`` are names: texts or integers. ``queries`` gives queries their ids; others go by
+    their content ids. ``source`` is where randomness comes from, by default the operating system;
+    a seeded one is for simulations. On a box, where losses are searched for, ``search`` says how
+    hard, and in how many processes.
+
+    >>> import expost as xp
+    >>> panel = xp.Panel(
+    ...     xp.FiniteSet(["no", "yes"]), filter=xp.BayesianFilter(epsilon=1), subjects=["a", "b"]
+    ... )
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> replies = panel.ask(query, ["no", "yes"])
+    >>> len(replies.refused), panel.decide(query).accepted.tolist()
+    (0, [False, False])
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        filter: Filter,
+        subjects: Any,
+        queries: Mapping[str, Query] | None = None,
+        source: Source | None = None,
+        search: Search | None = None,
+    ) -> None:
+        with at("domain"):
+            expect(domain, Domain, "a FiniteSet, Attributes or a Box")
+        with at("filter"):
+            expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
+        with at("source"):
+            expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
+        with at("search"):
+            expect(search, Search | None, "a Search, such as Search(processes=2)")
+        self._kernel = Kernel(domain, filter, search)
+        self._naming = Naming(subjects, queries or {}, self._kernel)
+        self._state = self._kernel.start(len(self._naming.subjects))
+        self._closed = np.zeros(len(self._naming.subjects), dtype=np.bool_)
+        self._refusals: list[tuple[int, Places]] = []
+        self._source = source or SystemSource()
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._broken = False
+
+    @property
+    def domain(self) -> Domain:
+        """What a subject's value can be."""
+        return self._kernel.domain
+
+    @property
+    def filter(self) -> Filter:
+        """What decides who answers what."""
+        return self._kernel.filter
+
+    @property
+    def subjects(self) -> tuple[Subject, ...]:
+        """The names of all subjects. Arrays are in their order."""
+        return self._naming.subjects
+
+    @property
+    def queries(self) -> dict[str, Query]:
+        """The queries that are known, by their ids."""
+        return self._naming.queries
+
+    @property
+    def loss(self) -> Bounds:
+        """The realized loss of every subject now, in nats."""
+        return Bounds(*self._state.losses(Chosen(len(self))))
+
+    @property
+    def peak(self) -> Bounds:
+        """The largest realized loss of every subject on the way."""
+        return Bounds(*self._state.peaks(Chosen(len(self))))
+
+    @property
+    def spent(self) -> Bounds:
+        """The sum of the epsilons of every subject, which is what basic composition says."""
+        return Bounds(*self._state.spent.around(Chosen(len(self)), None))
+
+    @property
+    def remaining(self) -> NDArray[np.float64]:
+        """Budget minus what counts against it, rounded down; 0 for who is closed."""
+        return self._remaining(None)
+
+    @property
+    def exchanges(self) -> NDArray[np.int32]:
+        """How many responses every subject gave."""
+        return self._state.exchanges.copy()
+
+    @property
+    def closed(self) -> NDArray[np.bool_]:
+        """Who answered something that the filter refuses: they are not asked any more."""
+        return self._closed.copy()
+
+    def decide(self, query: Any, subjects: Any = None) -> Decisions:
+        """A dry run: who would answer, and the numbers. It changes nothing.
+
+        ``query`` is a query, the id of one, or a column of ids with an entry for each subject.
+        ``subjects`` are by default all of them.
+        """
+        with self._turn():
+            asking = self._naming.asking(query, subjects)
+            found, remaining = self._verdicts(asking), self._remaining(asking.places)
+        return Decisions(
+            asking.names,
+            asking.as_given(found.accepted),
+            asking.as_given(found.undecided),
+            Bounds(asking.as_given(found.lower), asking.as_given(found.upper)),
+            asking.as_given(remaining),
+        )
+
+    def ask(self, query: Any, values: Any, subjects: Any = None) -> Replies:
+        """Answer a query with its noise for everybody whose filter accepts it.
+
+        ``values`` has the value of every subject that is asked, in the same order: a column, for
+        vectors or records also a frame. Where attributes change it has all of their values so far:
+        a list for each subject, from the first step on, of which the limits of the domain make
+        what is answered for.
+
+        All of it is recorded before anything is returned. Who is refused has spent nothing.
+        """
+        secret = Secret(values)
+        del values  # so that no traceback that prints local variables can show it
+        with self._turn():
+            asking = self._naming.asking(query, subjects)
+            held = self._held(asking, secret)
+            accepted = self._verdicts(asking).accepted
+            drawn = self._drawn(asking, held, accepted)
+            with self._recording():
+                for number, entries, positions in drawn:
+                    self._fold(number, asking.at(entries), positions)
+                for number, entries in asking.groups(np.flatnonzero(~accepted)):
+                    self._refusals.append((number, asking.at(entries)))
+            return self._replies(asking, accepted, drawn)
+
+    def record(self, query: Any, responses: Any, subjects: Any = None) -> NDArray[np.bool_]:
+        """Take in responses that devices drew and sent themselves.
+
+        Whatever arrived was seen, so all of it is kept and counts. Each is decided about on what
+        came before, and what is returned says which of them the filter accepts, in the order of
+        the responses. Who answered what it refuses is closed: all that follows is refused, and
+        the audit shows it. A subject may be named more than once, for one response after the
+        other. If one of the responses is none of its query, nothing is recorded.
+        """
+        with self._turn():
+            asking = self._naming.asking(query, subjects, repeated=True)
+            positions = self._naming.positions(asking, responses)
+            accepted = np.empty(len(asking), dtype=np.bool_)
+            for own, wave in asking.waves():
+                accepted[own] = self._verdicts(wave).accepted
+                with self._recording():
+                    for number, entries in wave.groups(np.arange(len(wave))):
+                        self._fold(number, wave.at(entries), positions[own[entries]])
+                    self._closed[wave.at(np.flatnonzero(~accepted[own]))] = True
+            return asking.as_given(accepted)
+
+    def transcript(self, subject: Subject) -> Transcript:
+        """What one subject was asked and answered, in order."""
+        transcript = Transcript(self.domain, self.filter)
+        for exchange in self._state.exact_exchanges(self._naming.place(subject)):
+            transcript = transcript.answered(exchange.query, exchange.position)
+        return transcript
+
+    def answers(self) -> Answers:
+        """What everybody answered, and who was refused what, for estimates and losses."""
+        return self._naming.answers(self._state.log, self._refusals)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a Parquet file with the policy and all that was answered and refused, durably.
+
+        A crash leaves the old file or the new one. It needs polars: ``expost[frames]``.
+        """
+        with at(os.fspath(path), ": "), self._turn():
+            policy = Policy(self.domain, self.filter, self.queries)
+            events = self._naming.events(self._state.log, self._closed, self._refusals)
+            save(path, lambda: write_panel(policy, events), most=LARGEST_TABLE)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        source: Source | None = None,
+        search: Search | None = None,
+    ) -> Panel:
+        """Read such a file, strictly, and continue it. A damaged file is refused.
+
+        All that was answered is counted anew, so no loss is lower than it was, and who was closed
+        is closed.
+        """
+        with at(os.fspath(path), ": "):
+            policy, events = read_panel(Path(path))
+            panel = cls(
+                policy.domain,
+                filter=policy.filter,
+                subjects=events.subjects,
+                queries=policy.queries,
+                source=source,
+                search=search,
+            )
+            panel._take(events)
+        return panel
+
+    def _take(self, events: Events) -> None:
+        """Go through what happened, one response of everybody after the other."""
+        numbers = [self._kernel.number(query) for query in self.queries.values()]
+        for name, given in (("query", events.queries), ("query", events.refused[1])):
+            if len(given) and not 0 <= given.min() <= given.max() < len(numbers):
+                raise InvalidInput("a number that no query has", name)
+        for order in range(1, int(events.orders.max(initial=0)) + 1):
+            rows = np.flatnonzero(events.orders == order)
+            for number, own in groups(np.array(numbers)[events.queries[rows]]):
+                positions = events.responses[rows[own]]
+                self._kernel.questions[number].check(positions)
+                self._fold(number, events.places[rows[own]], positions)
+        if not np.array_equal(
+            self._state.exchanges, np.bincount(events.places, minlength=len(self))
+        ):
+            raise InvalidInput("the responses of a subject are not numbered from 1")
+        self._closed = events.closed.copy()
+        whom, which = events.refused
+        for number, own in groups(np.array(numbers, dtype=np.intp)[which]):
+            self._refusals.append((number, whom[own]))
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    def __repr__(self) -> str:
+        total = int(self._state.exchanges.sum())
+        return f"Panel({len(self):,} subjects, {total:,} answered, budget {self.filter.limit})"
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            "domain": self.domain,
+            "values": "(not kept)",
+            "subjects": f"{len(self):,}",
+            "answered": f"{int(self._state.exchanges.sum()):,}",
+            "closed": f"{int(self._closed.sum()):,}",
+            "filter": f"{self.filter.kind}, budget {self.filter.limit}",
+        }
+        return card("Panel", facts)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a copy of a panel would spend every budget again; save and load it")
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Decide and record one question while all others wait."""
+        if os.getpid() != self._process:
+            raise InvalidInput("this panel was started in another process; load it in this one")
+        with self._lock:
+            if self._broken:
+                raise InvalidInput("recording failed earlier, so what is here is not complete")
+            yield
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """What fails half-way must not go on: something may have been drawn and not counted."""
+        self._broken = True
+        yield
+        self._broken = False
+
+    def _verdicts(self, asking: Asking) -> Verdicts:
+        for number in asking.distinct:
+            if self.filter.pure and self._kernel.questions[number].query.approximate:
+                message = "needs a filter with a delta, such as ApproximateFilter"
+                raise InvalidInput(message, "query")
+        found = self._kernel.decide(self._state, asking.numbers, asking.places)
+        shut = self._closed if asking.places is None else self._closed[asking.places]
+        if shut.any():
+            found = Verdicts(
+                found.accepted & ~shut, found.undecided & ~shut, found.lower, found.upper
+            )
+        return found
+
+    def _remaining(self, places: Places | None) -> NDArray[np.float64]:
+        upper = self._kernel.losses(self._state, places).upper
+        budget = self.filter.budget.enclosure.lower
+        left = np.maximum(0.0, np.nextafter(budget - upper, -np.inf))
+        left = np.where(upper == 0, budget, left)
+        left[self._closed if places is None else self._closed[places]] = 0.0
+        return np.asarray(left)
+
+    def _held(self, asking: Asking, secret: Secret) -> dict[int, Values]:
+        """What each question that is asked sees of the values."""
+        numbers = asking.distinct
+        queries = [self._kernel.questions[number].query for number in numbers]
+        held = values_of(self.domain, secret, len(asking), queries)
+        return dict(zip(numbers, held, strict=True))
+
+    def _drawn(
+        self, asking: Asking, held: dict[int, Values], accepted: NDArray[np.bool_]
+    ) -> list[tuple[int, Places, NDArray[Any]]]:
+        """Fresh responses that nobody has seen yet: to which question, whose, and which."""
+        try:
+            return [
+                (
+                    number,
+                    entries,
+                    self._kernel.questions[number].draw(
+                        held[number].some(asking.rows(entries)), self._source
+                    ),
+                )
+                for number, entries in asking.groups(np.flatnonzero(accepted))
+            ]
+        except BaseException as error:
+            raise without_frames(error) from None
+
+    def _fold(self, number: int, places: Places, positions: NDArray[Any]) -> None:
+        everybody = len(places) == len(self)
+        self._kernel.fold(self._state, number, positions, None if everybody else places)
+
+    def _replies(
+        self,
+        asking: Asking,
+        accepted: NDArray[np.bool_],
+        drawn: list[tuple[int, Places, NDArray[Any]]],
+    ) -> Replies:
+        given = tuple(
+            (asking.rows(entries), self._kernel.questions[number].responses, positions)
+            for number, entries, positions in drawn
+        )
+        return Replies(asking.names, self._naming.ids(asking), asking.as_given(accepted), given)

@@ -1,0 +1,68 @@
+"""The queries that are asked of many subjects, each once, by their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from expost.domains import Attributes, Box, Domain, FiniteSet
+from expost.panel.question import FiniteQuestion, Question
+from expost.panel.spent import Charge, Grid
+from expost.queries import Query, check_query
+
+__all__ = ["Questions"]
+
+
+class Questions:
+    """Queries on one domain, numbered as they come."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.grid = Grid()
+        self._all: list[Question] = []
+        self._charges: list[Charge] = []
+        self._by_identity: dict[int, Question] = {}
+        self._by_content: dict[str, Question] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, number: int) -> Question:
+        return self._all[number]
+
+    def of(self, query: Query) -> Question:
+        """The question with this query; equal queries are one."""
+        found = self._by_identity.get(id(query))
+        if found is not None and found.query is query:
+            return found
+        check_query(query)
+        found = self._by_content.get(query.content_id)
+        if found is None:
+            found = self.domain.asked(_Posed(len(self._all), query))
+            assert found is not None
+            charge = query.ceiling(self.domain)
+            self._all.append(found)
+            self._charges.append(Charge(charge, self.grid.admit(charge)))
+            self._by_content[query.content_id] = found
+            self._by_identity[id(query)] = found
+        return found
+
+    def charge(self, question: Question) -> Charge:
+        """What basic composition charges for it."""
+        return self._charges[question.number]
+
+
+@dataclass(frozen=True, slots=True)
+class _Posed:
+    """A query by its number, on each kind of domain."""
+
+    number: int
+    query: Query
+
+    def on_set(self, domain: FiniteSet) -> Question:
+        return FiniteQuestion(self.number, self.query, self.query.on(domain))
+
+    def on_attributes(self, domain: Attributes) -> Question:
+        return FiniteQuestion(self.number, self.query, self.query.on(domain).on_part)
+
+    def on_box(self, domain: Box) -> Question:
+        return Question(self.number, self.query, self.query.on(domain))

@@ -1,0 +1,127 @@
+"""What a panel returns: tables with a row for each subject that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Subject
+from expost.cards import View, nats
+from expost.files.frames import Table
+from expost.numbers import Enclosure
+
+__all__ = ["Bounds", "Decisions", "Replies"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """A number for each subject, certainly between ``lower`` and ``upper``. Act on ``upper``."""
+
+    lower: Floats
+    upper: Floats
+
+    def __len__(self) -> int:
+        return len(self.upper)
+
+    def shown(self, place: int) -> str:
+        """One of them for people."""
+        return Enclosure(float(self.lower[place]), float(self.upper[place])).shown()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Decisions(Table):
+    """Whether each subject would answer, with the numbers. Arrays are in the order of subjects.
+
+    Decisions are functions of what was answered and of the query, so they can be published.
+    """
+
+    subjects: tuple[Subject, ...]
+    accepted: Bools
+    undecided: Bools
+    """Refused because a search could not tell, as only on a box."""
+    loss_at_worst: Bounds
+    """What counts against the budget after the query, at worst over responses."""
+    remaining: Floats
+    """Budget minus what counts against it now, rounded down; 0 for who is closed."""
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
+        return {
+            "subject": list(self.subjects),
+            "accepted": self.accepted,
+            "undecided": self.undecided,
+            "loss_at_worst": self.loss_at_worst.upper,
+            "remaining": self.remaining,
+        }
+
+    def _view(self) -> View:
+        def row(place: int) -> tuple[object, ...]:
+            outcome = "accepted" if self.accepted[place] else "refused"
+            if self.undecided[place]:
+                outcome = "undecided"
+            left = nats(float(self.remaining[place]))
+            return self.subjects[place], outcome, self.loss_at_worst.shown(place), left
+
+        title = f"Decisions({len(self):,} subjects, {int(self.accepted.sum()):,} accepted)"
+        names = ("subject", "outcome", "loss at worst", "remaining")
+        return View(title, {}, names, len(self), row)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Replies(Table):
+    """What subjects answered, in the order in which they were asked."""
+
+    subjects: tuple[Subject, ...]
+    queries: tuple[str, ...]
+    """The id of the query that each was asked."""
+    answered: Bools
+    """Who was not refused."""
+    _given: tuple[tuple[NDArray[np.intp], Sequence[Any], NDArray[Any]], ...] = field(repr=False)
+    """Rows, the responses of their query, and the positions of theirs."""
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    @cached_property
+    def responses(self) -> tuple[Any, ...]:
+        """The response of each subject; None for who was refused."""
+        result = np.empty(len(self), dtype=object)
+        for rows, responses, positions in self._given:
+            known = {position: responses[position] for position in set(positions.tolist())}
+            result[rows] = [known[position] for position in positions.tolist()]
+        return tuple(result.tolist())
+
+    @property
+    def refused(self) -> tuple[Subject, ...]:
+        """Who was refused."""
+        return tuple(self.subjects[place] for place in np.flatnonzero(~self.answered).tolist())
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of a table of those who answered, as :class:`Answers` takes it."""
+        own = np.flatnonzero(self.answered).tolist()
+        return {
+            "subject": [self.subjects[place] for place in own],
+            "query": [self.queries[place] for place in own],
+            "response": [self.responses[place] for place in own],
+        }
+
+    def _view(self) -> View:
+        own = np.flatnonzero(self.answered)
+
+        def row(number: int) -> tuple[object, ...]:
+            place = int(own[number])
+            return self.subjects[place], self.queries[place], self.responses[place]
+
+        title = f"Replies({len(own):,} answered, {len(self) - len(own):,} refused)"
+        return View(title, {}, ("subject", "query", "response"), len(own), row)

@@ -1,0 +1,250 @@
+"""An audit as a page: whose budget was kept, how much was given away, and what that means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from expost.audits.result import Audit, Histogram
+from expost.errors import printable
+from expost.filters import Filter
+from expost.numbers import Enclosure
+from expost.report.chart import Axis, Bars, Chart, Mark, Upright
+from expost.report.page import (
+    Header,
+    beside,
+    bullets,
+    figure,
+    page,
+    paragraph,
+    section,
+    table,
+)
+from expost.report.words import budget_text, shown
+
+__all__ = ["audit_page", "people", "verdict"]
+
+_LISTED = 100
+_NOTHING = 1e-9
+
+
+def audit_page(found: Audit, *, name: str, date: str, content_id: str) -> str:
+    """A page that needs nothing from anywhere else, for whoever is responsible for the data.
+
+    ``name`` is that of the log, ``content_id`` tells what exactly was audited.
+    """
+    header = Header(
+        about=f"Audit of {printable(name)}",
+        summary=verdict(found),
+        file=printable(name),
+        date=printable(date),
+        content_id=content_id,
+        budget=budget_text(found.guard),
+        facts=list(_facts(found)),
+    )
+    return page(
+        header,
+        section("What the budget promises", *_promise(found.guard)),
+        section("How much was given away", beside(_losses(found), _peaks(found))),
+        *_broken(found),
+        section("Who is nearest to the limit, or over it", _worst(found)),
+        section("What was checked, and what was not", _scope(found)),
+    )
+
+
+def people(number: int) -> str:
+    """So many subjects, in words."""
+    return f"{number:,} {'person' if number == 1 else 'people'}"
+
+
+def verdict(found: Audit) -> str:
+    """What the audit found, in one or two sentences."""
+    of = people(len(found))
+    if found.kept == len(found):
+        whose = "The budget was" if len(found) == 1 else f"The budgets of all {of} were"
+        return f"{whose} kept, at every question that was answered."
+    parts = []
+    if found.broken:
+        was = "person's budget was" if found.broken == 1 else "people's budgets were"
+        parts.append(
+            f"{found.broken:,} {was} not kept: a question was answered that had to be refused."
+        )
+    if found.undecided:
+        parts.append(f"For {people(found.undecided)} it could not be decided.")
+    parts.append(f"For {found.kept:,} of {of} the budget was kept at every question.")
+    return " ".join(parts)
+
+
+def _facts(found: Audit) -> Iterator[tuple[str, str]]:
+    frame = found.frame
+    yield "people", f"{len(found):,}"
+    yield "answers", f"{int(frame['exchanges'].sum()):,}"
+    yield "kept", people(found.kept)
+    yield "not kept", people(found.broken)
+    if found.undecided:
+        yield "undecided", people(found.undecided)
+    yield "used up", f"{people(found.exhausted)} with less than a thousandth of the budget left"
+    yield "largest loss now", shown(_largest(found, "upper"))
+    yield "largest on the way", shown(_largest(found, "peak"))
+    yield "basic composition", f"at most {shown(_largest(found, 'basic'))}"
+
+
+def _largest(found: Audit, column: str) -> float:
+    largest: Any = found.frame[column].max()
+    return float(largest)
+
+
+def _promise(guard: Filter) -> Iterator[str]:
+    limit = guard.budget.enclosure.upper
+    yield paragraph(
+        "Every answer is blurred by chance before it leaves a device, so that no single answer "
+        "says what is true of a person. Many answers together say more. The loss of a person "
+        "measures how much all answers together can have told, in nats."
+    )
+    factor = f"{math.exp(limit):.3g}" if limit < 700 else "more than 10^300"
+    if guard.pure:
+        yield paragraph(
+            f"The budget bounds the loss: {guard.limit}. If it is kept, then whoever sees all "
+            "answers of a person, whatever else they know, cannot have changed the odds of "
+            f"anything about that person by more than a factor of {factor}. Odds of one to "
+            f"one become at most {factor} to one. A budget is kept by every single decision: "
+            "before each question it has to be certain that no possible answer exceeds it."
+        )
+    else:
+        yield paragraph(
+            f"The budget is {guard.limit}. If it is kept, then whoever sees all answers of a "
+            "person, whatever else they know, does not change the odds of anything about that "
+            f"person by more than a factor of {factor}, but for a chance of the size of delta. The "
+            "loss that is shown here is what was given away by the answers that were really "
+            "given. It may be larger than the budget where that chance came true."
+        )
+
+
+def _losses(found: Audit) -> str:
+    return _histogram(
+        found,
+        found.histogram(),
+        "loss now (nats)",
+        "The losses of all people after their last answer.",
+    )
+
+
+def _peaks(found: Audit) -> str:
+    return _histogram(
+        found,
+        found.histogram("peak"),
+        "largest loss on the way (nats)",
+        "The largest loss that each person had at any time. A loss can fall again; what was seen "
+        "at its peak was seen.",
+    )
+
+
+def _histogram(found: Audit, spread: Histogram, label: str, caption: str) -> str:
+    limit = found.guard.budget.enclosure.upper
+    edges, counts = spread.edges, spread.counts
+    marks: list[Mark] = [
+        Bars(edges, counts, "realized", "people"),
+        Upright(limit, "ink", f"budget {shown(limit)}", "6 4"),
+    ]
+    top = max(1, *counts)
+    chart = Chart(Axis(label, 0.0, 1.02 * edges[-1]), Axis("people", 0, 1.05 * top), marks)
+    rows = [
+        (f"{shown(low)} to {shown(high)}", f"{count:,}")
+        for low, high, count in zip(edges, edges[1:], counts, strict=False)
+    ]
+    endless = ""
+    if spread.infinite:
+        rows.append(("without any bound", f"{spread.infinite:,}"))
+        endless = f" {people(spread.infinite)} with a loss that nothing bounds are not drawn."
+    largest = max((high for high, n in zip(edges[1:], counts, strict=True) if n), default=0.0)
+    return figure(
+        chart,
+        alt=f"How many people have which {label}: all are at most {shown(largest)}, "
+        f"the budget is {shown(limit)}.{endless}",
+        caption=caption + endless,
+        numbers=table([label, "people"], rows),
+    )
+
+
+def _broken(found: Audit) -> list[str]:
+    if not found.broken:
+        return []
+    refusals = found.refusals()
+    parts = [
+        paragraph(
+            "For these people a question was answered although the filter of the policy refuses "
+            "it, given the answers before. Either their devices used another filter, or none. That "
+            "a loss is small today does not undo it."
+        )
+    ]
+    if refusals:
+        last = refusals[-1][0]
+        edges = [number - 0.5 for number in range(1, last + 2)]
+        by_number = dict(refusals)
+        counts = [by_number.get(number, 0) for number in range(1, last + 1)]
+        across = Axis("number of the question", 0.5, last + 0.5)
+        whole = [(at, text) for at, text in across.labelled if at == int(at)]
+        chart = Chart(
+            Axis(across.label, across.low, across.high, whole),
+            Axis("people", 0, 1.05 * max(counts)),
+            [Bars(edges, counts, "basic", "people")],
+        )
+        rows = [(f"{number:,}", f"{count:,}") for number, count in refusals]
+        parts.append(
+            figure(
+                chart,
+                alt="The first question that had to be refused, and for how many people: "
+                f"from number {refusals[0][0]:,} to number {last:,}.",
+                caption="The first question that had to be refused.",
+                numbers=table(["question", "people"], rows),
+            )
+        )
+    listed = found.frame.filter(~found.frame["budget_kept"]).head(_LISTED)
+    more = found.broken - len(listed)
+    first = f"The first {len(listed):,}; {more:,} more are in the table of losses."
+    caption = first if more else ""
+    those = [_row(each) for each in listed.iter_rows(named=True)]
+    return [section("Budgets that were not kept", *parts, table(_HEAD, those, caption=caption))]
+
+
+_HEAD = ["person", "answers", "loss now", "largest", "basic", "kept", "left"]
+
+
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    kept = {True: "yes", False: "no", None: "undecided"}[row["budget_kept"]]
+    if row["first_refused"] is not None:
+        kept = f"no, from question {row['first_refused']:,}"
+    now = shown(Enclosure(row["lower"], row["upper"]))
+    who, answers = printable(str(row["subject"])), f"{row['exchanges']:,}"
+    return who, answers, now, shown(row["peak"]), shown(row["basic"]), kept, _left(row)
+
+
+def _left(row: dict[str, Any]) -> str:
+    """What is left, rounded down; hardly anything is nothing, and of a broken budget none is."""
+    if row["budget_kept"] is False:
+        return "–"
+    return shown(row["remaining"]) if row["remaining"] > _NOTHING else "0"
+
+
+def _worst(found: Audit) -> str:
+    rows = [_row(row) for row in found.worst()]
+    caption = f"The {len(rows):,} with the largest losses on the way. All amounts are in nats."
+    return table(_HEAD, rows, caption=caption)
+
+
+def _scope(found: Audit) -> str:
+    lines = [
+        "Every answer of the log was decided again by the filter of the policy, given all answers "
+        "of the same person before it. No secret is needed for that, and none was used.",
+        "All numbers are bounds: losses are rounded up, and what is left is rounded down.",
+        "An answer that is not in the log cannot be audited. So it has to be complete.",
+        "The audit takes for granted that devices drew their answers with the probabilities that "
+        "the queries state. Whether a client does so is checked by expost check-client.",
+    ]
+    if found.undecided:
+        lines.append(
+            "Undecided means that the search for the exact limit was stopped: such a budget may "
+            "have been kept or not. More nodes (--nodes) can decide it."
+        )
+    return bullets(lines)

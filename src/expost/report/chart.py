@@ -1,0 +1,298 @@
+"""Charts as SVG whose lettering stays readable at every width.
+
+Marks are placed in per cents of the plot, and text has its own size: a narrow screen gets a narrow
+plot with the same letters. Colours are names of the palette, so that a chart follows the page that
+it is on. A legend is no part of the drawing: it is text, and breaks where the screen ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Protocol
+
+__all__ = ["Across", "Axis", "Bars", "Chart", "Dots", "Line", "Mark", "Range", "Rows", "Upright"]
+
+Point = tuple[float, float]
+
+_MOST_TICKS = 5
+"""As many labels have room on a narrow screen."""
+
+_SHORT = 5
+"""A label of so many characters is short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """From where to where, and in which words; by default ticks are at round numbers."""
+
+    label: str
+    low: float
+    high: float
+    ticks: Sequence[tuple[float, str]] | None = None
+
+    @property
+    def labelled(self) -> Sequence[tuple[float, str]]:
+        return _round_numbers(self.low, self.high) if self.ticks is None else self.ticks
+
+    def share(self, number: float) -> float:
+        """Where a number is between both ends, which are 0 and 1."""
+        return (number - self.low) / (self.high - self.low)
+
+
+class Mark(Protocol):
+    """Something that is drawn, and explained by a line of the legend if it has a label."""
+
+    @property
+    def label(self) -> str: ...
+    def svg(self, x: Axis, y: Axis) -> str: ...
+    def swatch(self) -> str:
+        """The same in a box of 24 by 12."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through points, with ``dashes`` as SVG writes them, such as "6 4"."""
+
+    points: Sequence[Point]
+    colour: str
+    label: str = ""
+    dashes: str = ""
+    width: float = 2
+
+    def svg(self, x: Axis, y: Axis) -> str:
+        if not self.points:
+            return ""
+        return _stretched(f'<path d="M{_path(self.points, x, y)}"{self._look}/>')
+
+    def swatch(self) -> str:
+        return f'<path d="M0 6H24"{self._look}/>'
+
+    @property
+    def _look(self) -> str:
+        dashes = f' stroke-dasharray="{self.dashes}"' if self.dashes else ""
+        return f' class="stroke {self.colour}" stroke-width="{self.width:g}"{dashes}'
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The area between lower and upper ends, which are points in the same order."""
+
+    lower: Sequence[Point]
+    upper: Sequence[Point]
+    colour: str
+    label: str = ""
+
+    def svg(self, x: Axis, y: Axis) -> str:
+        around = [*self.lower, *reversed(self.upper)]
+        return _stretched(f'<path d="M{_path(around, x, y)}Z" class="range {self.colour}"/>')
+
+    def swatch(self) -> str:
+        return f'<rect width="24" height="12" class="range {self.colour}"/>'
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """A mark on each point: full, hollow, a ring around what is there, or a diamond."""
+
+    points: Sequence[Point]
+    colour: str
+    label: str = ""
+    shape: str = "full"
+    size: float = 4
+
+    def svg(self, x: Axis, y: Axis) -> str:
+        return "".join(self._dot(_percent(*point, x, y)) for point in self.points)
+
+    def swatch(self) -> str:
+        return self._dot(("12", "6"))
+
+    def _dot(self, place: tuple[str, str]) -> str:
+        if self.shape == "diamond":
+            # A square that is turned around its middle, wherever that is.
+            half = self.size
+            return (
+                f'<svg x="{place[0]}" y="{place[1]}" overflow="visible"><path '
+                f'd="M0 {-half:g}L{half:g} 0L0 {half:g}L{-half:g} 0Z" class="{self.colour}"/></svg>'
+            )
+        kind = "" if self.shape == "full" else f"{self.shape} stroke "
+        return (
+            f'<circle cx="{place[0]}" cy="{place[1]}" r="{self.size:g}" '
+            f'class="{kind}{self.colour}"/>'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Upright bars from zero, between the edges of each: a histogram."""
+
+    edges: Sequence[float]
+    heights: Sequence[float]
+    colour: str
+    label: str = ""
+
+    def svg(self, x: Axis, y: Axis) -> str:
+        return "".join(
+            _rectangle(start, 0, end, height, self.colour, x, y)
+            for start, end, height in zip(self.edges, self.edges[1:], self.heights, strict=False)
+            if height
+        )
+
+    def swatch(self) -> str:
+        return f'<rect width="24" height="12" class="{self.colour}"/>'
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Bars that lie, around the whole numbers of the upright axis, from some numbers to others."""
+
+    spans: Sequence[tuple[float, float]]
+    colour: str
+    label: str = ""
+    thickness: float = 0.62
+
+    def svg(self, x: Axis, y: Axis) -> str:
+        half = self.thickness / 2
+        return "".join(
+            _rectangle(start, row - half, end, row + half, self.colour, x, y)
+            for row, (start, end) in enumerate(self.spans)
+        )
+
+    def swatch(self) -> str:
+        return f'<rect width="24" height="12" class="{self.colour}"/>'
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A line through all of the plot."""
+
+    at: float
+    colour: str
+    label: str = ""
+    dashes: str = ""
+    width: float = 1.5
+
+    def _line(self, points: Sequence[tuple[float, float]]) -> Line:
+        return Line(points, self.colour, "", self.dashes, self.width)
+
+    def swatch(self) -> str:
+        return self._line([]).swatch()
+
+
+class Across(_Whole):
+    """A line from side to side."""
+
+    __slots__ = ()
+
+    def svg(self, x: Axis, y: Axis) -> str:
+        return self._line([(x.low, self.at), (x.high, self.at)]).svg(x, y)
+
+
+class Upright(_Whole):
+    """A line from the bottom to the top."""
+
+    __slots__ = ()
+
+    def svg(self, x: Axis, y: Axis) -> str:
+        return self._line([(self.at, y.low), (self.at, y.high)]).svg(x, y)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Marks on two axes, drawn one over the other; without labels an axis shows nothing."""
+
+    x: Axis
+    y: Axis
+    marks: Sequence[Mark]
+    height: int = 260
+    """Of the plot, in pixels."""
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """A swatch in a box of 24 by 12, and what it stands for."""
+        return [(mark.swatch(), mark.label) for mark in self.marks if mark.label]
+
+    @property
+    def margin(self) -> str:
+        """How much room the lettering to the left takes, by its name in the style sheet."""
+        longest = max((len(text) for _, text in self.y.labelled), default=0)
+        return "bare" if not longest else "numbers" if longest <= _SHORT else "names"
+
+    def plot(self) -> str:
+        """What is inside of the drawing; its lettering stands outside of the plot."""
+        return "".join(
+            [
+                *(_grid(tick, "x", self.x.share(tick[0])) for tick in self.x.labelled),
+                *(_grid(tick, "y", 1 - self.y.share(tick[0])) for tick in self.y.labelled),
+                *(mark.svg(self.x, self.y) for mark in self.marks),
+                _title(self.x.label, 'x="100%" y="100%" dy="38" text-anchor="end"'),
+                _title(self.y.label, 'dy="-12"'),
+            ]
+        )
+
+
+def _round_numbers(low: float, high: float) -> list[tuple[float, str]]:
+    """At most five round numbers between two, and their text.
+
+    >>> [text for _, text in _round_numbers(0, 1.05)]
+    ['0', '0.25', '0.5', '0.75', '1']
+    """
+    power = 10.0 ** math.floor(math.log10((high - low) / _MOST_TICKS))
+    step = next(
+        step
+        for step in (factor * power for factor in (1, 2, 2.5, 5, 10, 20))
+        if math.floor(high / step) - math.ceil(low / step) < _MOST_TICKS
+    )
+    places = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return [(place * step, _number(round(place * step, 12))) for place in places]
+
+
+def _number(number: float) -> str:
+    return f"{number / 1e6:,g} M" if abs(number) >= 1e6 else f"{number:,g}"
+
+
+def _grid(tick: tuple[float, str], kind: str, share: float) -> str:
+    at, text = f"{100 * share:.6g}%", escape(tick[1])
+    if kind == "x":
+        return (
+            f'<line x1="{at}" x2="{at}" y1="100%" y2="0" class="grid"/>'
+            f'<text x="{at}" y="100%" dy="18" text-anchor="middle">{text}</text>'
+        )
+    return (
+        f'<line x1="0" x2="100%" y1="{at}" y2="{at}" class="grid"/>'
+        f'<text y="{at}" dx="-8" dy="4" text-anchor="end">{text}</text>'
+    )
+
+
+def _title(text: str, place: str) -> str:
+    return f'<text {place} class="title">{escape(text)}</text>' if text else ""
+
+
+def _percent(x: float, y: float, across: Axis, up: Axis) -> tuple[str, str]:
+    return f"{100 * across.share(x):.6g}%", f"{100 - 100 * up.share(y):.6g}%"
+
+
+def _path(points: Sequence[Point], x: Axis, y: Axis) -> str:
+    """Points of a plot that is 1,000 wide and high."""
+    return "L".join(f"{1000 * x.share(a):.5g} {1000 - 1000 * y.share(b):.5g}" for a, b in points)
+
+
+def _stretched(path: str) -> str:
+    """A drawing on 1,000 by 1,000 that fills the plot; its lines keep their widths."""
+    return (
+        '<svg viewBox="0 0 1000 1000" preserveAspectRatio="none" width="100%" height="100%" '
+        f'overflow="visible">{path}</svg>'
+    )
+
+
+def _rectangle(
+    left: float, bottom: float, right: float, top: float, colour: str, x: Axis, y: Axis
+) -> str:
+    first, last = sorted((100 * x.share(left), 100 * x.share(right)))
+    above, below = sorted((100 - 100 * y.share(bottom), 100 - 100 * y.share(top)))
+    return (
+        f'<rect x="{first:.6g}%" y="{above:.6g}%" width="{last - first:.6g}%" '
+        f'height="{below - above:.6g}%" class="{colour}"/>'
+    )

@@ -1,0 +1,88 @@
+"""What a loss and a budget mean for people: odds, a breach, and who has learned how much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+from expost.knowledge.gain import allowed_confidence
+from expost.loss.peak import peak_shown
+from expost.loss.replay import Replay
+from expost.numbers import Enclosure
+from expost.report.scale import percent
+from expost.report.words import basic_text, in_nats, shown
+
+__all__ = ["NOISY", "breach", "factor_text", "in_odds", "viewers"]
+
+NOISY = (
+    "Responses are noisy: each is drawn at random around the truth. "
+    "Do not take one for the person's own answer."
+)
+_UNDECIDED = Fraction(1, 2)
+
+
+def factor_text(nats: float) -> str:
+    """By which factor odds change, for people."""
+    if nats > math.log(1e6):
+        return f"e^{nats:.6g}"
+    factor = math.exp(nats)
+    return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
+
+
+def in_odds(replay: Replay) -> Iterator[str]:
+    """What the loss means, beside what the budget allows; if that was not kept, the peak's."""
+    broken, guard = replay.kept is False, replay.guard
+    loss = replay.peak if broken else replay.loss
+    if loss.upper == math.inf:
+        return
+    was, then = ("was", " then") if broken else ("is", "")
+    sure = f"at most {percent(allowed_confidence(_UNDECIDED, loss).upper)} sure{then}"
+    factor = f"change{'d' * broken} by a factor of at most {factor_text(loss.upper)}"
+    change = f"odds {factor}, e to the number of nats"
+    if loss.negligible:
+        change, sure = "no odds change", "as undecided as before"
+    budget = ""
+    # A budget with a delta bounds no single outcome.
+    if guard is not None and guard.pure and replay.kept is not None:
+        most = allowed_confidence(_UNDECIDED, guard.budget).upper
+        budget = f"; the budget allows {percent(most)}"
+    yield f"That is, {change}: somebody undecided (50 %) {was} {sure}{budget}."
+
+
+def breach(replay: Replay) -> Iterator[str]:
+    """What comes first if a budget was not kept; nothing otherwise."""
+    guard = replay.guard
+    if guard is None or replay.kept is not False:
+        return
+    reason = "on the way the loss was above it"
+    if replay.first_refused is not None:
+        reason = f"the filter refuses exchange {replay.first_refused:,}"
+    yield f"The budget of {guard.limit} ({guard.kind} filter) was not kept: {reason}."
+    peak, loss = peak_shown(replay.peak, replay.loss), shown(replay.loss)
+    now = "" if peak == loss else f"; that it is {loss} now is no excuse"
+    yield f"At its peak the loss was {in_nats(peak)}{now}."
+    yield from in_odds(replay)
+    yield f"For somebody who saw only a part of the responses, {_sum(replay)}."
+
+
+def viewers(replay: Replay) -> Iterator[tuple[str, str]]:
+    """Who has learned at most how much, as docs/explanation/who_sees_what.md says it."""
+    guard = replay.guard
+    yield "all of these responses", shown(replay.loss)
+    yield "only the first ones, however many", _most(replay.peak)
+    part = _sum(replay)
+    if guard is not None and replay.kept is not False:
+        part = f"the budget, {guard.limit}{'' if replay.kept else ', if it was kept'}"
+        if not guard.pure:
+            part += "; with a delta it bounds no single outcome"
+    yield "a part of them, or only that a query was refused", part
+
+
+def _sum(replay: Replay) -> str:
+    basic = basic_text(replay.basic.nearest, replay.odometer.transcript)
+    return f"do not count on less than the sum of the epsilons, {basic}"
+
+
+def _most(peak: Enclosure) -> str:
+    return f"{shown(peak)}, the peak"

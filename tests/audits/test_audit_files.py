@@ -1,0 +1,137 @@
+"""Logs in files: every format, parts within a limit of memory, bad rows, and going on."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import polars
+import pytest
+
+import expost as xp
+from expost.audits.bad_rows import MOST
+from expost.audits.engines import polars as engine
+from support.logs import Logged, some_log
+
+GUARD = xp.BayesianFilter(epsilon="0.6")
+
+
+@pytest.fixture
+def logged() -> Logged:
+    return some_log(random.Random(11), "records", subjects=40)
+
+
+@pytest.fixture
+def queries(logged: Logged, tmp_path: Path) -> Path:
+    return logged.save_queries(tmp_path / "queries.json")
+
+
+def in_files(frame: polars.DataFrame, folder: Path) -> list[Path]:
+    """The same log in every way in which it may be kept."""
+    folder.mkdir()
+    frame.write_csv(folder / "log.csv")
+    frame.write_parquet(folder / "log.parquet")
+    lines = [json.dumps(row) for row in frame.iter_rows(named=True)]
+    (folder / "log.jsonl").write_text("\n".join(lines))
+    several = folder / "several"
+    several.mkdir()
+    frame[::2].write_csv(several / "even.csv")
+    frame[1::2].write_csv(several / "odd.csv")
+    parts = folder / "parts"
+    (parts / "of" / "it").mkdir(parents=True)
+    (parts / "_SUCCESS").write_text("")
+    frame[:50].write_parquet(parts / "first.parquet")
+    frame[50:].write_parquet(parts / "of" / "it" / "rest.parquet")
+    return [folder / "log.csv", folder / "log.parquet", folder / "log.jsonl", several, parts]
+
+
+def test_a_log_is_the_same_in_every_format_and_under_every_limit_of_memory(
+    logged: Logged, queries: Path, tmp_path: Path
+) -> None:
+    frame = logged.frame().sample(fraction=1, shuffle=True, seed=1)
+    whole = xp.audit(frame, queries, filter=GUARD).to_polars()
+    assert len(whole) == 40
+    for path in in_files(frame, tmp_path / "kept"):
+        for memory in (engine.MEMORY, 10_000):
+            assert xp.audit(path, queries, filter=GUARD, memory=memory).to_polars().equals(whole)
+
+
+def test_numbers_name_subjects_and_spell_responses_and_lists_are_responses(tmp_path: Path) -> None:
+    person = xp.Attributes(age=[1, 2], region=["n", "s"])
+    rr = xp.randomized_response(epsilon="0.1")
+    xp.audits.save_queries(
+        person, {"1": rr.about("age"), "2": rr.about("age", "region")}, tmp_path / "q.json"
+    )
+    plain = {"subject": [7, 10**12], "order": [1.0, 1.0], "query": [1, 1], "response": [2, 1]}
+    found = xp.audit(plain, tmp_path / "q.json", filter=GUARD)
+    assert found.to_polars()["subject"].to_list() == [7, 10**12]
+    lines = ['{"subject": "b", "order": 1, "query": "2", "response": [2, "s"]}',
+             '{"subject": "b", "order": 2, "query": 1, "response": 2.0}']  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    assert xp.audit(tmp_path / "log.jsonl", tmp_path / "q.json", filter=GUARD).kept == 1
+
+
+BAD = {
+    "ann,1,smoke,no": "query: there is no query with this id; there are smokes, region, both; "
+    "did you mean 'smokes'?",
+    "ann,1,smokes,maybe": "response: 'maybe' is not a response of smokes; it has 'no', 'yes'",
+    "ann,1,smokes,": "response: is missing",
+    "ann,,smokes,no": "order: must be the number of the exchange, 1, 2, 3 and so on",
+    "ann,1.5,smokes,no": "order: must be the number of the exchange, 1, 2, 3 and so on",
+    "ann,0,smokes,no": "order: must be the number of the exchange, 1, 2, 3 and so on",
+    ",1,smokes,no": "subject: must be a text or an integer, and not empty",
+    "ann,2,smokes,no": "order: is 2, and exchange 1 of this subject is missing",
+    "s3,1,smokes,no": "order: exchange 1 of this subject is there already",
+}
+
+
+@pytest.mark.parametrize("row", BAD)
+@pytest.mark.parametrize("memory", [engine.MEMORY, 10_000])
+def test_a_row_that_cannot_be_used_is_named_and_nobody_is_audited(
+    row: str, memory: int, logged: Logged, queries: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "log"
+    folder.mkdir()
+    frame = logged.frame()
+    frame[:30].write_csv(folder / "a.csv")
+    text = frame[30:].write_csv().splitlines()
+    text.insert(8, row)
+    (folder / "b.csv").write_text("\n".join(text))
+    with pytest.raises(xp.audits.BadRows) as caught:
+        xp.audit(folder, queries, filter=GUARD, memory=memory)
+    (bad,) = caught.value.rows
+    assert (bad.file, bad.row) == (str(folder / "b.csv"), 8)
+    assert bad.reason == BAD[row]
+    assert str(caught.value).startswith("1 row cannot be used, so nobody was audited: ")
+
+
+def test_of_many_bad_rows_the_first_are_listed(queries: Path, tmp_path: Path) -> None:
+    rows = [f"s{number},1,nothing,no" for number in range(100)]
+    (tmp_path / "log.csv").write_text("\n".join(["subject,order,query,response", *rows]))
+    with pytest.raises(xp.audits.BadRows) as caught:
+        xp.audit(tmp_path / "log.csv", queries, filter=GUARD)
+    assert caught.value.number == 100
+    assert [bad.row for bad in caught.value.rows] == list(range(1, MOST + 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("log.csv", "", "is empty"),
+        ("log.csv", "subject,query\na,b\n", "column 'order' is missing; there are subject, query"),
+        ("log.csv", "subject,order,query,response\n", "there are no rows"),
+        ("log.csv", "subject,order,query,response\na,1,b,c,d,e\n", "cannot be read"),
+        ("log.jsonl", "{", "cannot be read: not a table of its format"),
+        ("log.parquet", "PAR1", "cannot be read: not a table of its format"),
+        ("log.txt", "", "the name of a table ends in .csv, .jsonl, .parquet"),
+    ],
+)
+def test_what_is_not_a_log_is_one_line(
+    name: str, text: str, reason: str, queries: Path, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(xp.InvalidInput) as caught:
+        xp.audit(tmp_path / name, queries, filter=GUARD)
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)

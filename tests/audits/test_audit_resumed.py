@@ -1,0 +1,79 @@
+"""An audit that was killed goes on where it was, unless the log has changed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import polars
+
+import expost as xp
+from support.logs import some_log
+
+GUARD = xp.BayesianFilter(epsilon="0.6")
+MEMORY = 12_000
+
+# The process dies when the third part is finished, and before it has its name.
+_KILLED = """
+import os, signal, sys
+import expost as xp
+named = []
+def replace(source, target, rename=os.replace):
+    named.append(target)
+    if len(named) == 4:  # the first is the digest
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(source, target)
+os.replace = replace
+log, queries, folder, memory = sys.argv[1:]
+guard = xp.BayesianFilter(epsilon="0.6")
+xp.audit(log, queries, filter=guard, memory=int(memory), resume=folder)
+"""
+
+
+# A time of change that no part has unless the test gave it: a new file may get an old inode.
+LONG_AGO = 1_000_000_000
+
+
+def parts(folder: Path) -> set[str]:
+    """The names of the parts that are done."""
+    return {file.name for file in folder.glob("*.parquet")}
+
+
+def untouched(folder: Path) -> set[str]:
+    """The parts that nobody has written since their time was set back."""
+    return {name for name in parts(folder) if (folder / name).stat().st_mtime == LONG_AGO}
+
+
+def test_an_audit_that_was_killed_goes_on_with_the_parts_that_are_missing(tmp_path: Path) -> None:
+    logged = some_log(random.Random(2), "set", subjects=80)
+    log, folder = tmp_path / "log.csv", tmp_path / "parts"
+    queries = logged.save_queries(tmp_path / "queries.json")
+    frame = logged.frame().sample(fraction=1, shuffle=True, seed=5)
+    frame.write_csv(log)
+    whole = xp.audit(log, queries, filter=GUARD).to_polars()
+
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", _KILLED, str(log), str(queries), str(folder), str(MEMORY)]
+    killed = subprocess.run(command, env=environment, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    before = parts(folder)
+    assert len(before) == 2
+    for name in before:
+        os.utime(folder / name, (LONG_AGO, LONG_AGO))
+
+    def again() -> polars.DataFrame:
+        return xp.audit(log, queries, filter=GUARD, memory=MEMORY, resume=folder).to_polars()
+
+    assert again().equals(whole)
+    assert len(parts(folder)) > 3
+    assert untouched(folder) == before
+
+    # A log that has changed is audited from the start.
+    shorter = [row for row in logged.rows if row[0] != "s7"]
+    logged.frame(shorter).write_csv(log)
+    assert again().equals(whole.filter(polars.col("subject") != "s7"))
+    assert not untouched(folder)

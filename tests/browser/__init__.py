@@ -1,0 +1,1 @@
+"""Every kind of page in a real browser: ``make test-browser``."""

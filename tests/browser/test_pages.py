@@ -1,0 +1,123 @@
+"""Every kind of page, at every width, on light and dark screens and on paper."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import playwright.sync_api as playwright
+import pypdfium2
+import pytest
+
+from browser.samples import SAMPLES
+
+Open = Callable[..., playwright.Page]
+Pages = Callable[[str], Path]
+
+LOOK = Path(__file__).with_name("look.js").read_text(encoding="utf-8")
+OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true })"
+FOCUSED = """() => {
+  const at = document.activeElement;
+  if (at === document.body) return null;
+  const style = getComputedStyle(at);
+  const all = [...document.querySelectorAll('*')];
+  return [all.indexOf(at), style.outlineStyle, parseFloat(style.outlineWidth)];
+}"""
+CONTROLS = """() => {
+  const all = [...document.querySelectorAll('*')];
+  return all.filter(each => each.matches('summary, a[href], button, input, [tabindex="0"]')
+    && each.checkVisibility()).map(each => all.indexOf(each));
+}"""
+PAPER = 718
+"""The width of a sheet of A4 between margins of a centimetre, in pixels."""
+
+
+def amiss(page: playwright.Page) -> dict[str, Any]:
+    """What is wrong with how a page looks, by kind."""
+    return {kind: each for kind, each in page.evaluate(LOOK).items() if each}
+
+
+def overlaps(page: playwright.Page) -> list[tuple[str, str]]:
+    """Words that are printed over each other on sheets of A4."""
+    edges = dict.fromkeys(("top", "bottom", "left", "right"), "1cm")
+    sheets = pypdfium2.PdfDocument(page.pdf(format="A4", margin=edges))
+    found = []
+    for sheet in sheets:
+        text = sheet.get_textpage()
+        boxes = [text.get_rect(number) for number in range(text.count_rects())]
+        for one, other in itertools.combinations(boxes, 2):
+            # Left, bottom, right and top, in points; a T and its neighbour overlap a little.
+            across = min(one[2], other[2]) - max(one[0], other[0])
+            up = min(one[3], other[3]) - max(one[1], other[1])
+            if across > 3 and up > 2:
+                found.append((text.get_text_bounded(*one), text.get_text_bounded(*other)))
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 800, 1400])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_everything_can_be_read(
+    opened: Open, pages: Pages, name: str, width: int, scheme: str
+) -> None:
+    page = opened(pages(name), width, scheme)
+    assert amiss(page) == {}
+    page.evaluate(OPEN_ALL)
+    assert amiss(page) == {}
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    assert dark == (scheme == "dark")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_paper_is_white_and_has_the_numbers_that_were_opened(
+    opened: Open, pages: Pages, name: str, scheme: str
+) -> None:
+    page = opened(pages(name), PAPER, scheme)
+    page.emulate_media(media="print")
+    hidden = "[...document.querySelectorAll('td')].filter(each => !each.checkVisibility()).length"
+    assert amiss(page) == {}
+    assert (page.evaluate(hidden) > 0) == (page.query_selector("details") is not None)
+    page.evaluate(OPEN_ALL)
+    assert amiss(page) == {}
+    assert page.evaluate(hidden) == 0
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert overlaps(page) == []
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_keyboard_reaches_every_control_and_shows_where_it_is(
+    opened: Open, pages: Pages, name: str
+) -> None:
+    page = opened(pages(name), 400)
+    page.evaluate(OPEN_ALL)
+    expected, reached = page.evaluate(CONTROLS), []
+    for _ in expected:
+        page.keyboard.press("Tab")
+        place, style, width = page.evaluate(FOCUSED)
+        assert style == "solid"
+        assert width >= 2
+        reached.append(place)
+    assert reached == expected
+    for summary in page.query_selector_all("summary"):
+        summary.focus()
+        page.keyboard.press("Enter")
+    assert page.query_selector("details[open]") is None
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_picture_is_told_to_those_who_do_not_see_it(
+    opened: Open, pages: Pages, name: str
+) -> None:
+    page = opened(pages(name))
+    drawings = [each.get_attribute("aria-label") for each in page.query_selector_all("svg.chart")]
+    nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    told = [node for node in nodes if not node["ignored"]]
+    images = [node["name"]["value"] for node in told if node["role"]["value"] == "image"]
+    assert images == drawings
+    assert all(len(name) > 20 for name in images)
+    headings = [node for node in told if node["role"]["value"] == "heading"]
+    levels = [each["value"]["value"] for node in headings for each in node["properties"]]
+    assert levels.count(1) == 1

@@ -1,0 +1,411 @@
+"""Saturating queries against the theorem, by enumeration in fractions."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise, product
+from random import Random
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+import expost as xp
+from corpus.drawing import a_finite_set, kinds_on, transcript
+from expost.designs import equal_caps, saturated, third_of_the_rest
+from expost.designs import likelihoods as likelihoods_of
+from expost.designs.tilted import tilted
+from expost.numbers import scaled_exp
+from expost.queries import About, Channel, Query
+from support.strategies import columns
+
+ROUNDING = Fraction(1, 2**20)
+
+
+def likelihoods(asked: xp.Transcript) -> list[Fraction]:
+    """P of each value, from the public probabilities."""
+    domain = asked.domain
+    assert isinstance(domain, xp.FiniteSet)
+    found = [Fraction(1)] * len(domain)
+    for exchange in asked.exchanges:
+        likelihood = exchange.query.on(domain)
+        column = [
+            likelihood.pmf(place).probability(exchange.position) for place in range(len(domain))
+        ]
+        found = [p * q for p, q in zip(found, column, strict=True)]
+    return found
+
+
+def losses_after(before: list[Fraction], query: Query, domain: xp.FiniteSet) -> list[Fraction]:
+    """e^loss after each response: the largest likelihood over the smallest."""
+    found = []
+    for column in columns(query, domain):
+        after = [p * q for p, q in zip(before, column, strict=True)]
+        found.append(max(after) / min(after))
+    return found
+
+
+def is_at(ratio: Fraction, cap: Fraction) -> bool:
+    """Whether log(ratio) is between cap - 2^-20 and cap; both are irrational, so digits decide."""
+    with mpmath.workdps(80):
+        loss = mpmath.log(ratio.numerator) - mpmath.log(ratio.denominator)
+        low = mpmath.mpf(cap.numerator) / cap.denominator - mpmath.mpf(2) ** -20
+        return bool(low <= loss <= mpmath.mpf(cap.numerator) / cap.denominator)
+
+
+def a_question(random: Random, domain: xp.FiniteSet) -> tuple[Any, str | None]:
+    if random.random() < 0.3:
+        return "value" if domain.names is None else random.choice(["value", domain.names[0]]), "7f"
+    size = random.randint(1, len(domain) - 1)
+    return random.sample(list(domain.values), size), None
+
+
+def random_transcripts(count: int) -> Iterator[tuple[Random, xp.Transcript]]:
+    """On labels, numbers, integers and points: every family, repeated queries, ties."""
+    random = Random(19)
+    shapes = ("labels", "integers", "points", "numbers")
+    for index in range(count):
+        place = a_finite_set(random, shapes[index % 4])
+        kinds = [kind for kind in kinds_on(place) if kind != "gaussian"]
+        chosen = [kinds[index % len(kinds)], random.choice(kinds)]
+        tree = transcript(random, place, chosen, None, random.randint(0, 4))
+        yield random, xp.Transcript.from_json(json.dumps(tree))
+
+
+def a_case(random: Random, asked: xp.Transcript) -> tuple[xp.Odometer, Any, str | None, Fraction]:
+    """A question after a transcript, and a cap above its loss."""
+    odometer, domain = xp.Odometer(asked), asked.domain
+    assert isinstance(domain, xp.FiniteSet)
+    cap = Fraction(math.ceil(odometer.loss.upper * 100) + random.choice([5, 50, 300]), 100)
+    return odometer, *a_question(random, domain), cap
+
+
+def test_after_random_transcripts_every_loss_ends_at_the_cap_and_the_filter_accepts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    responses = rounded = 0
+    for number, (random, asked) in enumerate(random_transcripts(1000)):
+        if number == 600:  # from here on no table is short enough to be exact
+            monkeypatch.setattr(saturated, "_MOST_BITS", 0)
+        odometer, question, seed, cap = a_case(random, asked)
+        domain = asked.domain
+        assert isinstance(domain, xp.FiniteSet)
+        query = xp.saturating(odometer, question, cap=cap, seed=seed)
+        table = columns(query, domain)
+        assert all(sum(row) == 1 for row in zip(*table, strict=True))
+        after = losses_after(likelihoods(asked), query, domain)
+        assert all(is_at(ratio, cap) for ratio in after)
+        assert xp.BayesianFilter(epsilon=cap).accepts(odometer, query)
+        responses += len(after)
+        rounded += len(set(after)) > 1
+    assert responses > 3000
+    assert 200 < rounded < 500  # otherwise the loss is exactly the same after every response
+
+
+def test_a_ratio_that_is_rounded_up_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    exactly = scaled_exp
+    monkeypatch.setattr(saturated, "scaled_exp", lambda x, bits: exactly(x, bits) + 1)
+    start = xp.Odometer(xp.Transcript(xp.FiniteSet(range(5))))
+    query = xp.saturating(start, [1, 2], cap=1)
+    assert not xp.BayesianFilter(epsilon=1).accepts(start, query)
+
+
+def test_chances_that_are_rounded_without_a_margin_are_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(saturated, "_MARGIN", 0)
+    monkeypatch.setattr(saturated, "_MOST_BITS", 0)
+    refused = 0
+    for random, asked in random_transcripts(40):
+        odometer, question, seed, cap = a_case(random, asked)
+        query = xp.saturating(odometer, question, cap=cap, seed=seed)
+        refused += not xp.BayesianFilter(epsilon=cap).accepts(odometer, query)
+    assert refused > 10
+
+
+# What a response tells.
+
+
+def binary_utility(masses: NDArray[np.float64]) -> float:
+    """Σ a log(a/(a+b)) + b log(b/(a+b)), a column for each response."""
+    total = masses.sum(axis=0)
+    return float(np.sum(masses * np.log(np.maximum(masses, 1e-300) / total)))
+
+
+def masses_of(p: list[float], table: Any, yes: list[bool]) -> NDArray[np.float64]:
+    joint = np.array(p)[:, None] * np.array(table, dtype=float)
+    mask = np.array(yes)
+    return np.array([joint[mask].sum(axis=0), joint[~mask].sum(axis=0)])
+
+
+def best_by_linear_program(p: list[float], ratio: float, yes: list[bool]) -> float:
+    """Over all mechanisms whose every response ends within the cap: a weight for each set."""
+    sets = np.array(list(product([1.0, ratio], repeat=len(p)))).T
+    mask = np.array(yes)
+    masses = np.array([sets[mask].sum(axis=0), sets[~mask].sum(axis=0)])
+    worth = (masses * np.log(masses / masses.sum(axis=0))).sum(axis=0)
+    found = linprog(-worth, A_eq=sets, b_eq=p, method="highs")
+    return float(-found.fun)
+
+
+def test_no_mechanism_within_the_cap_tells_more_about_a_yes_or_no_question() -> None:
+    random = Random(3)
+    for _ in range(60):
+        domain = xp.FiniteSet(range(random.randint(2, 6)))
+        odometer = xp.Odometer(xp.Transcript(domain))
+        for _ in range(random.randint(0, 2)):
+            rows = [[random.randint(2, 6), random.randint(2, 6)] for _ in domain.values]
+            earlier = xp.channel([[Fraction(w, sum(row)) for w in row] for row in rows])
+            odometer = odometer.add(earlier, random.randint(0, 1))
+        yes = random.sample(range(len(domain)), random.randint(1, len(domain) - 1))
+        cap = Fraction(math.ceil(odometer.loss.upper * 100) + random.choice([5, 60, 200]), 100)
+        query = xp.saturating(odometer, yes, cap=cap)
+        p = [float(x) for x in likelihoods(odometer.transcript)]
+        table = list(zip(*columns(query, domain), strict=True))
+        answers = [x in yes for x in range(len(domain))]
+        told = binary_utility(masses_of(p, table, answers))
+        best = best_by_linear_program(p, math.exp(cap), answers)
+        scale = abs(told) * 1e-5
+        assert best - scale <= told <= best + scale
+
+
+def test_no_other_level_tells_more_on_a_grid() -> None:
+    random = Random(8)
+    for _ in range(40):
+        size = random.randint(3, 12)
+        p = tuple(Fraction(random.randint(10, 30)) for _ in range(size))
+        answers = (1, 0, *(random.randint(0, 1) for _ in range(size - 2)))
+        query = tilted(p, (1,) * size, answers, Fraction(random.choice([4, 7, 50])))
+        (best,) = query._levels()
+        low, high = float(max(p) / query.ratio / max(p)), float(min(p) / max(p))
+        told = query._told(float(best / max(p)))
+        assert max(query._told(a) for a in np.linspace(low, high, 400)) <= told + 1e-9
+
+
+def ratio_of(odometer: xp.Odometer) -> Fraction:
+    """e^loss, exactly."""
+    ratio = odometer.exact_loss.ratio
+    assert ratio is not None
+    return ratio
+
+
+def chain_of(domain: xp.FiniteSet, questions: list[Any], caps: list[str]) -> list[list[Any]]:
+    """After each question all transcripts, by their likelihoods over the values."""
+    start = xp.Odometer(xp.Transcript(domain))
+    stages, running = [], [start]
+    for number, (question, cap) in enumerate(zip(questions, caps, strict=True)):
+        longer = []
+        for odometer in running:
+            seed = f"{number:02x}" if isinstance(question, str) else None
+            query = xp.saturating(odometer, question, cap=cap, seed=seed)
+            longer += [odometer.add(query, y) for y in query.on(domain).responses]
+        stages.append(longer)
+        running = longer
+    return stages
+
+
+def information(columns: list[list[Fraction]], yes: list[int]) -> tuple[float, float]:
+    """Mutual information and χ² between the answer and what is known, values alike before."""
+    size = len(columns[0])
+    told = chi = 0.0
+    share = len(yes) / size
+    for column in columns:
+        mass = float(sum(column)) / size
+        posterior = float(sum(column[x] for x in yes)) / size / mass
+        told += mass * (
+            posterior * math.log(posterior / share)
+            + (1 - posterior) * math.log((1 - posterior) / (1 - share))
+        )
+        chi += mass * (posterior - share) ** 2 / (share * (1 - share))
+    return told, chi
+
+
+@pytest.mark.parametrize(
+    "questions", [[[0, 1], [1, 2, 3], [4]], [[0], [1, 2], [0]], [[0, 1], "value", [2, 3]]]
+)
+def test_earlier_information_never_shrinks_and_the_last_set_holds_all_of_it(
+    questions: list[Any],
+) -> None:
+    domain = xp.FiniteSet(range(5))
+    stages = chain_of(domain, questions, ["0.5", "1.2", "2"])
+    for about in ([0, 1], [4], [1, 2, 3]):
+        known = []
+        for stage in stages:
+            full = [likelihoods(odometer.transcript) for odometer in stage]
+            by_set: dict[tuple[bool, ...], list[Fraction]] = {}
+            for p in full:
+                assert len(set(p)) == 2  # heavy on a set, and light elsewhere
+                heavy = tuple(x == max(p) for x in p)
+                known_so_far = by_set.setdefault(heavy, [Fraction(0)] * len(p))
+                by_set[heavy] = [a + b for a, b in zip(known_so_far, p, strict=True)]
+            known.append(information(list(by_set.values()), about))
+            assert known[-1] == pytest.approx(information(full, about), rel=1e-12)
+        for (told, chi), (later, later_chi) in pairwise(known):
+            assert later >= told * (1 - 1e-12)
+            assert later_chi >= chi * (1 - 1e-12)
+
+
+def test_a_chain_has_few_classes_and_few_responses() -> None:
+    random = Random(5)
+    domain = xp.FiniteSet(range(64))
+    odometer = xp.Odometer(xp.Transcript(domain))
+    caps = equal_caps(3, questions=8)
+    for cap in caps:
+        query = xp.saturating(odometer, random.sample(range(64), 20), cap=cap)
+        assert isinstance(query, Channel)
+        assert len(query.weights) <= 4
+        assert len(query.responses) <= 5
+        odometer = odometer.add(query, random.choice(query.responses))
+        assert is_at(ratio_of(odometer), cap)
+    assert xp.BayesianFilter(epsilon=3).holds(odometer)
+
+
+def test_a_hundred_thousand_values_take_a_pass_and_then_work_for_each_class(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    multiplied, products = likelihoods_of._multiplied, list[Any]()
+
+    def counted(product: Any) -> Fraction:
+        products.append(product)
+        return multiplied(product)
+
+    monkeypatch.setattr(likelihoods_of, "_multiplied", counted)
+    size = 100_000
+    domain = xp.FiniteSet(range(size))
+    odometer = xp.Odometer(xp.Transcript(domain))
+    odometer = odometer.add(xp.saturating(odometer, "value >= 40000", cap=1), 1)
+    start = time.process_time()
+    query = xp.saturating(odometer, "value < 70000", cap=2)
+    assert time.process_time() - start < 2
+    assert len(products) == 1 + 1 + 3  # one for each class: of the first question, and of this one
+    assert isinstance(query, Channel)
+    assert query.weights.shape == (3, 3)
+    assert xp.BayesianFilter(epsilon=2).accepts(odometer, query)
+
+
+# Questions.
+
+
+PERSON = xp.Attributes(region=["n", "e", "s", "w"], smokes=["no", "yes"], age=xp.integers(1, 90))
+
+
+def about(query: Query) -> tuple[tuple[str, ...], int | None]:
+    assert isinstance(query, About)
+    return query.names, query.step
+
+
+def test_a_record_is_taken_into_account_as_far_as_it_was_asked_about() -> None:
+    odometer = xp.Odometer(xp.Transcript(PERSON))
+    first = xp.saturating(odometer, 'smokes == "yes"', cap="0.5")
+    assert about(first) == (("smokes",), None)
+    second = xp.saturating(odometer.add(first, 1), "age >= 60", cap=1)
+    assert about(second) == (("smokes", "age"), None)
+    odometer = odometer.add(first, 1).add(second, 0)
+    third = xp.saturating(odometer, "region", cap=2, seed="0c")
+    assert about(third) == (("region", "smokes", "age"), None)
+    for query, cap in ((third, 2), (xp.saturating(odometer, "smokes", cap="1.5"), "1.5")):
+        assert xp.BayesianFilter(epsilon=cap).accepts(odometer, query)
+        for response in query.on(PERSON).responses:
+            assert is_at(ratio_of(odometer.add(query, response)), Fraction(cap))
+
+
+def test_a_changing_attribute_is_asked_about_at_a_step() -> None:
+    domain = xp.Attributes(smokes=xp.changing(["no", "yes"]), age=[1, 2, 3])
+    odometer = xp.Odometer(xp.Transcript(domain))
+    query = xp.saturating(odometer, "smokes at 3", cap=1)
+    assert about(query) == (("smokes",), 3)
+    odometer = odometer.add(query, 0)
+    query = xp.saturating(odometer, 'smokes at 3 == "yes" or age > 1', cap=2)
+    assert about(query) == (("smokes", "age"), 3)
+    with pytest.raises(xp.InvalidInput, match="about several steps"):
+        xp.saturating(odometer, "smokes at 4", cap=2)
+
+
+def test_the_order_of_the_sets_is_that_of_the_seed() -> None:
+    start = xp.Odometer(xp.Transcript(xp.FiniteSet(range(10))))
+    first, second = (xp.saturating(start, "value", cap=1, seed=s) for s in ("01", "02"))
+    assert first != second
+    assert first == xp.saturating(start, "value", cap=1, seed="01")
+    # Together they tell all values apart, which one alone need not.
+    tables = [columns(query, xp.FiniteSet(range(10))) for query in (first, second)]
+    both = np.hstack([np.array(table, dtype=float).T for table in tables])
+    assert np.linalg.matrix_rank(both) == 10
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "message"),
+    [
+        (
+            [1],
+            {"cap": "0.5"},
+            r"cap: the loss so far is 1, so nothing can be asked that ends at 0.5",
+        ),
+        ([1], {"cap": 1}, r"cap: the loss so far is 1, so nothing can be asked that ends at 1;"),
+        ([1], {"cap": 3}, r"cap: 3 is above the budget of 2; a cap of at most 2 fits"),
+        ([1], {"cap": "0.00001"}, r"cap: must be at least 0.0001"),
+        ([1], {"cap": 0}, r"cap: must be"),
+        ("value > 5", {"cap": 2}, "question: every value has the same answer"),
+        ([7], {"cap": 2}, r"question\[0\]: is not a value of the domain"),
+        (7, {"cap": 2}, "question: must be a statement, a name, or a collection of values"),
+        ("value", {"cap": 2}, "question: has more than two answers: give a seed"),
+        ("value", {"cap": 2, "seed": "xy"}, "seed: must be 1 to 64 bytes in hexadecimal digits"),
+        ("valeu > 1", {"cap": 2}, "question column 1: unknown name"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(
+    question: Any, options: dict[str, Any], message: str
+) -> None:
+    domain = xp.FiniteSet(range(4))
+    asked = xp.Transcript(domain, filter=xp.BayesianFilter(epsilon=2))
+    odometer = xp.Odometer(asked).add(xp.randomized_response(epsilon=1), 2)
+    with pytest.raises(xp.InvalidInput, match=message):
+        xp.saturating(odometer, question, **options)
+
+
+def test_too_many_classes_and_what_has_none_are_refused() -> None:
+    many = xp.Odometer(xp.Transcript(xp.FiniteSet(range(300))))
+    with pytest.raises(xp.InvalidInput, match=r"tell 300 classes of values apart; .* at most 256"):
+        xp.saturating(many, "value", cap=1, seed="00")
+    box = xp.Transcript(xp.Box(age=(10, 100)))
+    with pytest.raises(xp.InvalidInput, match="on a box a saturating query gains nothing"):
+        xp.saturating(box, "age > 50", cap=1)
+    certain = xp.channel([["1", "0"], ["1/2", "1/2"]])
+    ruled_out = xp.Transcript(xp.FiniteSet([0, 1])).add(certain, 1)
+    with pytest.raises(xp.InvalidInput, match="rule some values out"):
+        xp.saturating(ruled_out, [1], cap=1)
+
+
+def test_a_long_history_is_rounded_and_still_ends_at_the_cap() -> None:
+    domain = xp.FiniteSet(range(6))
+    query = xp.perturbation([0, 1, 3, 4, 7, 10], range=(0, 10), epsilon="0.3")
+    odometer = xp.Odometer(xp.Transcript(domain))
+    for index in range(900):
+        odometer = odometer.add(query, 10 * (index % 2))
+    cap = Fraction(math.ceil(odometer.loss.upper) + 1)
+    for question, seed in (([0, 3], None), ("value", "aa")):
+        after = xp.saturating(odometer, question, cap=cap, seed=seed)
+        ratios = losses_after(likelihoods(odometer.transcript), after, domain)
+        assert len(set(ratios)) > 1
+        assert all(is_at(ratio, cap) for ratio in ratios)
+
+
+# Schedules.
+
+
+def test_schedules_end_at_the_budget_or_below_it() -> None:
+    assert equal_caps("0.9", questions=3) == (Fraction(3, 10), Fraction(6, 10), Fraction(9, 10))
+    caps = third_of_the_rest("0.9")
+    first = [next(caps) for _ in range(50)]
+    rest = [Fraction(9, 10), *(Fraction(9, 10) - cap for cap in first)]
+    assert all(3 * later == 2 * now for now, later in pairwise(rest))
+    with pytest.raises(xp.InvalidInput, match="questions: must be at least 1"):
+        equal_caps(1, questions=0)
+    with pytest.raises(xp.InvalidInput, match="epsilon"):
+        third_of_the_rest(-1)

@@ -1,0 +1,100 @@
+"""The template of all pages, and every kind of page as text; tests/browser looks at them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from browser.samples import SAMPLES
+from expost.report.chart import Axis, Chart, Dots
+from expost.report.page import (
+    Header,
+    beside,
+    bullets,
+    figure,
+    note,
+    page,
+    paragraph,
+    section,
+    table,
+)
+from support.pages import checked, parsed
+
+HEADER = Header(
+    about="What a page is about",
+    summary="In a few sentences.",
+    file="study.json",
+    date="2026-11-17",
+    content_id="0" * 64,
+    budget="2 (bayesian filter)",
+    facts=[("subjects", "12")],
+)
+CHART = Chart(Axis("x", 0, 1), Axis("y", 0, 1), [Dots([(0, 1)], "realized", "a dot")])
+
+
+@pytest.mark.parametrize("name", sorted(set(SAMPLES) - {"paper"}))
+def test_every_page_is_complete_and_needs_nothing_else(name: str, tmp_path: Path) -> None:
+    checked(SAMPLES[name](tmp_path))
+
+
+def test_a_page_starts_with_what_it_is_about() -> None:
+    found = checked(page(HEADER, paragraph("Body.")))
+    assert found.facts == {
+        "file": "study.json",
+        "date": "2026-11-17",
+        "content id": "0" * 64,
+        "budget": "2 (bayesian filter)",
+        "subjects": "12",
+    }
+    assert found.all("header")[0].all("p")[0].text == "In a few sentences."
+    assert found.all("main")[0].text.strip() == "Body."
+
+
+def test_the_policy_allows_the_style_sheet_and_nothing_else() -> None:
+    found = checked(page(HEADER))
+    (style,) = found.all("style")
+    digest = base64.b64encode(hashlib.sha256(style.text.encode()).digest()).decode()
+    (policy,) = (m for m in found.all("meta") if "http-equiv" in m.attributes)
+    assert policy.attributes["content"] == (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_text_is_never_part_of_the_page() -> None:
+    hostile = "<script>alert('&')</script>\"' ε = 1, 5 %"
+    parts = [
+        section(hostile, paragraph(hostile), note(hostile), bullets([hostile])),
+        table([hostile], [[hostile]], caption=hostile),
+        beside(figure(CHART, alt=hostile, caption=hostile, numbers=table(["a"], [[hostile]]))),
+    ]
+    header = Header(hostile, hostile, hostile, hostile, hostile, hostile, [(hostile, hostile)])
+    tree = parsed(page(header, *parts))
+    assert not tree.all("script")
+    shown = hostile.replace("ε = ", "ε\xa0=\xa0").replace(" %", "\xa0%")
+    for tag in ("h1", "h2", "p", "li", "td", "figcaption"):
+        assert shown in [each.text for each in tree.all(tag)]
+    assert tree.all("svg", "chart")[0].attributes["aria-label"] == hostile
+    assert tree.all("title")[0].text == hostile
+
+
+def test_a_figure_has_its_legend_words_and_numbers() -> None:
+    words = "One dot at the top of the left side."
+    numbers = table(["x", "y"], [[0, 1]])
+    found = checked(page(HEADER, figure(CHART, alt=words, caption="A dot.", numbers=numbers)))
+    (drawn,) = found.all("figure", "drawn")
+    assert [each.text for each in drawn.all("li")] == ["a dot"]
+    assert found.alts == [words]
+    assert drawn.all("details")[0].rows == [["x", "y"], ["0", "1"]]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ['<img src="a.png">', '<p style="color: red">a</p>', "<script></script>", "<p>open",
+     '<svg class="chart" role="img" aria-label=""></svg>', "<p>see https://example.org</p>"],
+)  # fmt: skip
+def test_a_page_with_a_fault_is_not_let_through(fault: str) -> None:
+    with pytest.raises(AssertionError):
+        checked(page(HEADER, fault))

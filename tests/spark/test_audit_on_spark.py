@@ -1,0 +1,112 @@
+"""Audits on Spark find what they find in one process, to the bit."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+
+import expost as xp
+from expost.audits.auditing import audit_files_on_spark
+from support.logs import FILTERS, Logged, some_log
+from support.sparks import spark_session
+
+# A session that closes at the end of the process warns about that, and so does pandas 3.
+pytestmark = pytest.mark.filterwarnings("default")
+
+Run = Callable[..., tuple[int, str, str]]
+
+GUARD = xp.BayesianFilter(epsilon="0.6")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    yield from spark_session()
+
+
+def frames(logged: Logged, folder: Path, spark: Any) -> tuple[Path, Any]:
+    """The queries in a file, and the log as a frame of Spark."""
+    path = folder / "log.parquet"
+    logged.frame().sample(fraction=1, shuffle=True, seed=1).write_parquet(path)
+    return logged.save_queries(folder / "queries.json"), spark.read.parquet(str(path))
+
+
+@pytest.mark.parametrize("kind", ["set", "records"])
+def test_an_audit_on_spark_is_that_of_one_process(kind: str, spark: Any, tmp_path: Path) -> None:
+    logged = some_log(random.Random(31), kind, subjects=60)
+    queries, rows = frames(logged, tmp_path, spark)
+    for guard in FILTERS[:1] if kind == "records" else FILTERS:
+        here = xp.audit(logged.frame(), queries, filter=guard).to_polars()
+        for partitions in (1, 7):
+            there = xp.audit_spark(rows.repartition(partitions), queries, filter=guard)
+            assert there.to_polars().equals(here)
+
+
+def test_numbers_name_subjects_on_spark_too(spark: Any, tmp_path: Path) -> None:
+    logged = some_log(random.Random(32), "set", subjects=30)
+    numbered = [(int(who[1:]), order, key, response) for who, order, key, response in logged.rows]
+    queries, rows = frames(Logged(logged.domain, logged.queries, numbered), tmp_path, spark)
+    found = xp.audit_spark(rows, queries, filter=GUARD).to_polars()
+    assert found["subject"].to_list() == list(range(30))
+    alike = xp.audit(logged.frame(), queries, filter=GUARD).to_polars()
+    by_name = found.with_columns(polars.format("s{}", "subject").alias("subject")).sort("subject")
+    assert by_name.equals(alike)
+
+
+def test_files_are_read_alike(spark: Any, tmp_path: Path) -> None:
+    logged = some_log(random.Random(33), "records", subjects=20)
+    queries = logged.save_queries(tmp_path / "queries.json")
+    frame = logged.frame()
+    frame.write_csv(tmp_path / "log.csv")
+    frame.write_parquet(tmp_path / "log.parquet")
+    lines = [json.dumps(row) for row in frame.iter_rows(named=True)]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    here = xp.audit(frame, queries, filter=GUARD).to_polars()
+    for name in ("log.csv", "log.jsonl", "log.parquet"):
+        path = tmp_path / name
+        there = audit_files_on_spark(path, queries, filter=GUARD, effort=xp.Effort())
+        assert there.to_polars().equals(here)
+
+
+def test_the_command_audits_on_spark(spark: Any, run: Run, tmp_path: Path) -> None:
+    logged = some_log(random.Random(35), "set", subjects=20)
+    queries = logged.save_queries(tmp_path / "queries.json")
+    xp.audits.save_policy(GUARD, tmp_path / "policy.json")
+    log = tmp_path / "log.csv"
+    logged.frame().write_csv(log)
+    files = (log, "--queries", queries, "--policy", tmp_path / "policy.json")
+    here = run("audit", *files, "-o", tmp_path / "here")
+    there = run("audit", *files, "--engine", "spark", "-o", tmp_path / "there")
+    assert there == here
+    for name in ("losses.parquet", "summary.json", "audit.html"):
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
+    with log.open("a") as file:
+        file.write("ann,1,nothing,a\n")
+    code, _, err = run("audit", *files, "--engine", "spark")
+    assert code == 2
+    assert f"{log}: row {len(logged.rows) + 1}: query: there is no query with this id" in err
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (("s3", 1, "nothing", "a"), "query: there is no query with this id"),
+        (("ann", 2, "rr", "a"), "order: is 2, and exchange 1 of this subject is missing"),
+        (("s3", 1, "rr", "a"), "order: exchange 1 of this subject is there already"),
+        (("ann", 1, "rr", "e"), "response: 'e' is not a response of rr"),
+    ],
+)
+def test_a_bad_row_is_known_by_its_subject_and_exchange(
+    row: tuple[str, int, str, str], reason: str, spark: Any, tmp_path: Path
+) -> None:
+    logged = some_log(random.Random(34), "set", subjects=20)
+    bad = Logged(logged.domain, logged.queries, [*logged.rows, row])
+    queries, rows = frames(bad, tmp_path, spark)
+    with pytest.raises(xp.audits.BadRows) as caught:
+        xp.audit_spark(rows, queries, filter=GUARD)
+    assert f"subject '{row[0]}', exchange {row[1]}: {reason}" in str(caught.value)
