@@ -8,7 +8,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import expost as xp
@@ -21,7 +21,8 @@ scores = st.lists(st.floats(-3, 5), min_size=1, max_size=6)
 
 
 @given(scores, epsilons)
-def test_probabilities_are_the_formula_to_twelve_digits(
+@example([4.999999999999999], Fraction("10.397238226"))
+def test_probabilities_are_the_formula_up_to_the_rounding_of_a_share(
     values: list[float], epsilon: Fraction
 ) -> None:
     query = xp.perturbation(values, range=(-3, 5), epsilon=epsilon)
@@ -33,7 +34,8 @@ def test_probabilities_are_the_formula_to_twelve_digits(
                 mirrored = score if position else 2 - score
                 expected = oracles.perturbation(mirrored, -3, 5, epsilon)
                 given_ = likelihood.pmf(index).probability(position)
-                assert abs(oracles._mpf(given_) / expected - 1) < 1e-12
+                # A share of the range is a double: where the response is rare, its last bit counts.
+                assert abs(oracles._mpf(given_) - expected) < 1e-12 * expected + 2.0**-52
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=8), epsilons)
