@@ -4,7 +4,7 @@
 response, the realized loss ends at a cap. The caps of several questions follow a schedule.
 
 >>> import expost as xp
->>> from expost.designs import equal_caps
+>>> from expost.saturation import equal_caps
 >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(range(10))))
 >>> first = xp.saturating(start, "value >= 7", cap=equal_caps(2, questions=4)[0])
 >>> after = start.add(first, 1)
@@ -15,7 +15,7 @@ response, the realized loss ends at a cap. The caps of several questions follow 
 
 from __future__ import annotations
 
-from expost.designs.saturated import saturating
-from expost.designs.schedules import equal_caps, third_of_the_rest
+from expost.saturation.saturated import saturating
+from expost.saturation.schedules import equal_caps, third_of_the_rest
 
 __all__ = ["equal_caps", "saturating", "third_of_the_rest"]

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from expost.designs.arcs import Table, bits_of, rounded
-from expost.designs.likelihoods import Classes, classes_of
-from expost.designs.questions import read_question
-from expost.designs.tilted import Tilted, tilted
 from expost.errors import InvalidInput, at, expect
 from expost.filters.account import account_of
 from expost.loss import Odometer
 from expost.numbers import ExactLike, Nats, decimal_text, positive, scaled_exp
 from expost.queries import Query, channel
 from expost.queries.query import LARGEST_EPSILON
+from expost.saturation.arcs import Table, bits_of, rounded
+from expost.saturation.likelihoods import Classes, classes_of
+from expost.saturation.questions import read_question
+from expost.saturation.tilted import Tilted, tilted
 
 __all__ = ["saturating"]
 
@@ -44,7 +44,7 @@ def saturating(odometer: Any, question: Any, *, cap: ExactLike, seed: str | None
     answers needs a ``seed`` in hexadecimal digits, which orders them; give each subject another
     one. Responses are numbers. Of a yes-or-no question, the higher they are, the more they speak
     for yes. At a cap that equals the budget it is the last query, so raise the cap in steps
-    (:mod:`expost.designs`). Estimate from the answers by maximum likelihood. On finite sets and
+    (:mod:`expost.saturation`). Estimate from the answers by maximum likelihood. On finite sets and
     attributes.
 
     >>> import expost as xp

@@ -19,11 +19,11 @@ from scipy.optimize import linprog
 
 import expost as xp
 from corpus.drawing import a_finite_set, kinds_on, transcript
-from expost.designs import equal_caps, saturated, third_of_the_rest
-from expost.designs import likelihoods as likelihoods_of
-from expost.designs.tilted import tilted
 from expost.numbers import scaled_exp
 from expost.queries import About, Channel, Query
+from expost.saturation import equal_caps, saturated, third_of_the_rest
+from expost.saturation import likelihoods as likelihoods_of
+from expost.saturation.tilted import tilted
 from support.strategies import columns
 
 ROUNDING = Fraction(1, 2**20)

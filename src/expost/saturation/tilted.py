@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.designs.arcs import Arcs
+from expost.saturation.arcs import Arcs
 
 __all__ = ["Tilted", "tilted"]
 
