@@ -22,6 +22,7 @@ from expost.panel.places import Chosen
 from expost.panel.question import Codes, Question
 from expost.panel.questions import Questions
 from expost.panel.spent import Spent
+from expost.panel.tallies import Tallies
 from expost.transcript import Exchange
 
 __all__ = ["State"]
@@ -46,6 +47,11 @@ class State(ABC):
         """Which queries each subject was asked how often; kept from its first use on."""
         return Collections.of(self.domain, self.count, self.log)
 
+    @cached_property
+    def tallied(self) -> Tallies:
+        """What each subject answered how often; kept from its first use on."""
+        return Tallies.of(self.count, self.log)
+
     def fold(self, question: Question, positions: NDArray[Any], chosen: Chosen) -> None:
         """Add the responses of some subjects, by their positions; everybody is there once."""
         codes = question.codes(positions)
@@ -55,6 +61,8 @@ class State(ABC):
         self.log.add(question, codes, chosen)
         if "collections" in self.__dict__:
             self.collections.add(question, chosen)
+        if "tallied" in self.__dict__:
+            self.tallied.add(question, codes, chosen)
 
     def exact_exchanges(self, place: int) -> Iterator[Exchange]:
         """What one subject was asked and answered, in order."""
