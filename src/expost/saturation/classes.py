@@ -31,8 +31,10 @@ class Classes:
     answers: tuple[int, ...]
     """For each class, what its values answer to the question."""
     sizes: tuple[int, ...]
-    likelihoods: tuple[Fraction, ...]
-    """Up to a common factor."""
+    lows: tuple[Fraction, ...]
+    """The smallest likelihood of what is seen as a value of each class, up to a common factor."""
+    highs: tuple[Fraction, ...]
+    """The largest, up to the same factor: the same where all that was asked about is seen."""
     exact: bool
     """Otherwise each is within 2^-150 of itself."""
 
@@ -62,12 +64,14 @@ def classes_of(domain: Domain, known: Known, question: Question) -> Classes:
     classes = np.argsort(order)[of].astype(np.intp)
     classes.setflags(write=False)
     places = first[order]
+    likelihoods = tuple(known.likelihoods[number] for number in before[places].tolist())
     return Classes(
         seen,
         classes,
         tuple(answers[places].tolist()),
         tuple(np.bincount(classes).tolist()),
-        tuple(known.likelihoods[number] for number in before[places].tolist()),
+        likelihoods,
+        likelihoods,
         known.exact,
     )
 

@@ -15,9 +15,9 @@ from expost.filters import Filter
 from expost.filters.account import account_of
 from expost.loss import Odometer
 from expost.numbers import ExactLike, Nats, decimal_text, positive, scaled_exp
-from expost.queries import Query, channel
+from expost.queries import Channel, Query
 from expost.queries.query import LARGEST_EPSILON
-from expost.saturation.arcs import Table, bits_of, rounded
+from expost.saturation.arcs import Table
 from expost.saturation.classes import Classes, classes_of
 from expost.saturation.known import Known, known_of
 from expost.saturation.questions import Question, read_question
@@ -93,12 +93,12 @@ def read_cap(cap: ExactLike, guard: Filter | None) -> Fraction:
 def saturated(domain: Domain, known: Known, question: Question, cap: Fraction) -> Query | None:
     """The saturating query after what is known; None if the loss so far leaves no room."""
     classes = classes_of(domain, known, question)
-    rows = _exact_table(classes, cap) or _rounded_table(classes, cap)
-    if rows is None:
+    table = _exact_table(classes, cap) or _rounded_table(classes, cap)
+    if table is None:
         return None
-    in_order = [row[::-1] for row in rows]  # from no to yes
+    in_order = [row[::-1] for row in table.rows]  # from no to yes
     of = None if classes.all_apart else classes.of
-    return classes.asked(channel(in_order, responses=range(len(rows[0])), of=of))
+    return classes.asked(Channel.of_weights(in_order, table.total, of))
 
 
 def _exact_table(classes: Classes, limit: Fraction) -> Table | None:
@@ -107,10 +107,7 @@ def _exact_table(classes: Classes, limit: Fraction) -> Table | None:
         return None
     query = _tilted(classes, limit)
     arcs = query.best_exactly(_MOST_BITS) if query.has_room else None
-    if arcs is None:
-        return None
-    rows = arcs.table(query.ratio)
-    return rows if bits_of(rows, _MOST_BITS) <= _MOST_BITS else None
+    return None if arcs is None else arcs.table(query.ratios, _MOST_BITS)
 
 
 def _rounded_table(classes: Classes, limit: Fraction) -> Table | None:
@@ -119,10 +116,11 @@ def _rounded_table(classes: Classes, limit: Fraction) -> Table | None:
     if not query.has_room:
         return None
     bits = 30 + math.ceil(limit * Fraction("1.4427"))
-    rows = query.best(1 << bits).table(query.ratio)
-    return rounded(rows, 2 * bits + 4)
+    table = query.best(1 << bits).table(query.ratios)
+    assert table is not None, "there is no limit of bits"
+    return table.rounded(2 * bits + 4)
 
 
 def _tilted(classes: Classes, limit: Fraction) -> Tilted:
     ratio = Fraction(scaled_exp(limit, _PRECISION), 1 << _PRECISION)
-    return tilted(classes.likelihoods, classes.sizes, classes.answers, ratio)
+    return tilted(classes.lows, classes.highs, classes.sizes, classes.answers, ratio)
