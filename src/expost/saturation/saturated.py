@@ -59,34 +59,40 @@ def saturating(odometer: Any, question: Any, *, cap: ExactLike, seed: str | None
     account = account_of(odometer)
     expect(account, Odometer, "an odometer, a transcript or a session")
     assert isinstance(account, Odometer)
-    limit = read_cap(cap, account.transcript.filter)
-    domain = account.domain
+    domain, guard = account.domain, account.transcript.filter
+    limit = read_cap(cap, guard, account)
     asked = read_question(domain, question, seed)
     known = known_of(domain, list(account.log_likelihood.tally))
     if known is None:
         raise InvalidInput("the answers so far rule some values out, so the loss has no bound")
     query = saturated(domain, known, asked, limit)
     if query is None:
-        raise InvalidInput(
-            f"the loss so far is {account.loss.shown(10)}, so nothing can be asked that ends at "
-            f"{decimal_text(limit)}; a larger cap leaves room",
-            "cap",
-        )
+        loss = account.loss.shown(10)
+        what = f"the loss so far is {loss}, so nothing can be asked that ends at"
+        fits = "a larger cap leaves room" if guard is None else _fits(guard, account)
+        raise InvalidInput(f"{what} {decimal_text(limit)}; {fits}", "cap")
     return query
 
 
-def read_cap(cap: ExactLike, guard: Filter | None) -> Fraction:
-    """A cap as a person writes it, which is not above the budget."""
+def _fits(guard: Filter, account: Odometer | None) -> str:
+    """Which cap would work, for people."""
+    fits = None if account is None else guard.largest_cap(account)
+    if fits is not None:
+        return f"a cap of {fits} fits"
+    if account is not None and guard.by_loss and guard.remaining(account) < 2 * _MARGIN:
+        return f"nothing is left of the budget of {guard.limit}"
+    return f"a cap is at most {guard.limit}"
+
+
+def read_cap(cap: ExactLike, guard: Filter | None, account: Odometer | None = None) -> Fraction:
+    """A cap as a person writes it, which is not above the budget, for one subject or for many."""
     with at("cap"):
         limit = positive(cap, at_most=LARGEST_EPSILON)
         if limit < _LEAST:
             raise InvalidInput(f"must be at least {decimal_text(_LEAST)}")
         if guard is not None and Nats(limit) > guard.budget:
-            fits = math.floor(Fraction(guard.budget.enclosure.lower) * 10**10)
-            raise InvalidInput(
-                f"{decimal_text(limit)} is above the budget of {guard.limit}; a cap of at most "
-                f"{decimal_text(Fraction(fits, 10**10))} fits"
-            )
+            above = f"{decimal_text(limit)} is above the budget of {guard.limit}"
+            raise InvalidInput(f"{above}; {_fits(guard, account)}")
     return limit
 
 
@@ -98,7 +104,7 @@ def saturated(domain: Domain, known: Known, question: Question, cap: Fraction) -
         return None
     in_order = [row[::-1] for row in table.rows]  # from no to yes
     of = None if classes.all_apart else classes.of
-    return classes.asked(Channel.of_weights(in_order, table.total, of))
+    return classes.asked(Channel.of_weights(in_order, table.total, of, cap=cap))
 
 
 def _exact_table(classes: Classes, limit: Fraction) -> Table | None:
