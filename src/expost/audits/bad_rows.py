@@ -95,7 +95,8 @@ _Problems = tuple[int, list[tuple[Path | None, int, str]]]
 def _by_themselves(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
     import polars
 
-    number, found = 0, []
+    number = 0
+    found: list[tuple[Path | None, int, str]] = []
     reasons: dict[tuple[str, str], str] = {}
     for file, part in parts:
         known = polars.col("query").is_in(list(plan.queries))
