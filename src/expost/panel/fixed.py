@@ -8,6 +8,7 @@ that it nearly equals. Proof: docs/theory/panels.md.
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ def ratio(above: Powers, below: Powers) -> Counter[int]:
     return net
 
 
+@lru_cache(maxsize=1 << 12)  # most responses of a query have the same few weights
 def _scaled(powers: Powers) -> int:
     product: Counter[int] = Counter()
     for base, exponent in powers:

@@ -5,7 +5,6 @@ The tally of a subject is what its rounds hold, whatever their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,10 @@ __all__ = ["Log", "Round"]
 
 # With fewer subjects than one in so many, a round lists them.
 _FEW = 8
+# Up to so many codes, comparing with each of them takes less than counting all at once.
+_COMPARED = 32
+# As many ones as a byte can count.
+_BYTE = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,38 +31,39 @@ class Round:
     codes: NDArray[np.unsignedinteger]
     """Of those who are listed; else of all subjects, where the largest number is for none."""
     places: NDArray[np.unsignedinteger] | None
-    everybody_answered: bool = False
 
     @classmethod
     def of(cls, question: Question, codes: Codes, chosen: Chosen) -> Round:
         """What some subjects answered."""
         least = np.min_scalar_type(len(question.positions))  # one number is free
         if chosen.places is None:
-            return cls(question, codes.astype(least), None, everybody_answered=True)
+            return cls(question, codes.astype(least), None)
         if len(chosen) * _FEW < chosen.total:
             return cls(question, codes.astype(least), chosen.places.astype(np.uint32))
         everybody = np.full(chosen.total, np.iinfo(least).max, dtype=least)
         everybody[chosen.places] = codes
         return cls(question, everybody, None)
 
-    def at(self, places: Places) -> tuple[Places, Codes]:
-        """Which of some subjects answered, by their numbers, and what."""
-        if self.everybody_answered:
-            return np.arange(len(places)), self.codes.take(places).astype(np.intp)
+    @property
+    def none(self) -> int:
+        """What stands for no answer in place of a code."""
+        return int(np.iinfo(self.codes.dtype).max)
+
+    def at(self, places: Places) -> NDArray[np.unsignedinteger]:
+        """What some subjects answered, in their order."""
         if self.places is None:
-            codes = self.codes.take(places)
-            numbers = np.flatnonzero(codes != np.iinfo(codes.dtype).max)
-            return numbers, codes[numbers].astype(np.intp)
+            return self.codes.take(places)
         found = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
-        numbers = np.flatnonzero(self.places[found] == places)
-        return numbers, self.codes[found[numbers]].astype(np.intp)
+        codes = self.codes[found]
+        codes[self.places[found] != places] = self.none
+        return codes
 
     @property
     def everybody(self) -> tuple[Places, Codes]:
         """All who answered, by their places, and what."""
         if self.places is not None:
             return self.places.astype(np.intp), self.codes.astype(np.intp)
-        places = np.flatnonzero(self.codes != np.iinfo(self.codes.dtype).max)
+        places = np.flatnonzero(self.codes != self.none)
         return places, self.codes.take(places).astype(np.intp)
 
 
@@ -74,16 +78,38 @@ class Log:
         if len(chosen):
             self.rounds.append(Round.of(question, codes, chosen))
 
-    def of(self, places: Places) -> Iterator[tuple[Question, Places, Codes]]:
-        """What some subjects answered: the question, which of them by number, and their codes."""
+    def tallies(self, places: Places) -> dict[Question, NDArray[np.int64]]:
+        """How often some subjects gave which response to each question: a row for each code."""
+        by_question: dict[tuple[Question, int], list[NDArray[np.unsignedinteger]]] = {}
         for each in self.rounds:
-            numbers, codes = each.at(places)
-            if len(numbers):
-                yield each.question, numbers, codes
+            by_question.setdefault((each.question, each.none), []).append(each.at(places))
+        found: dict[Question, NDArray[np.int64]] = {}
+        for (question, none), rows in by_question.items():
+            shape = len(question.positions), len(places)
+            counts = found.setdefault(question, np.zeros(shape, dtype=np.int64))
+            # There may be more codes by now than there were.
+            _count(rows, counts[: min(none, len(counts))])
+        return found
 
     def exchanges(self, place: int) -> list[tuple[Question, int]]:
         """The questions that one subject answered, in order, and the positions of responses."""
         return [
-            (question, question.positions[int(codes[0])])
-            for question, _, codes in self.of(np.array([place]))
+            (each.question, each.question.positions[code])
+            for each in self.rounds
+            if (code := int(each.at(np.array([place]))[0])) != each.none
         ]
+
+
+def _count(rows: list[NDArray[np.unsignedinteger]], counts: NDArray[np.int64]) -> None:
+    """Add up how often each code, which has a row of counts, is in each column of some rows."""
+    number, width = counts.shape
+    if number > _COMPARED:
+        cells = np.concatenate([row.astype(np.intp) * width + np.arange(width) for row in rows])
+        # What stands for no answer is above all codes.
+        cells = cells[cells < number * width]
+        counts += np.bincount(cells, minlength=number * width).reshape(number, width)
+        return
+    for start in range(0, len(rows), _BYTE):
+        some = np.array(rows[start : start + _BYTE])
+        for code, own in enumerate(counts):
+            own += np.add.reduce(some == code, axis=0, dtype=np.uint8)
