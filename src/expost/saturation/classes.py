@@ -16,7 +16,10 @@ from expost.queries import Query
 from expost.saturation.known import Known, Listed, Places, ordered, steps_of
 from expost.saturation.questions import Question
 
-__all__ = ["MOST_CLASSES", "Classes", "classes_of"]
+__all__ = ["MOST_CLASSES", "Classes", "Kinds", "classes_of"]
+
+Kinds = tuple[tuple[int, Fraction, Fraction, int], ...]
+"""The answer, the smallest and the largest likelihood, and the size of each class."""
 
 MOST_CLASSES = 256
 """A query has a row for each class, and about as many responses."""
@@ -39,6 +42,30 @@ class Classes:
     """The largest, up to the same factor: the same where all that was asked about is seen."""
     exact: bool
     """Otherwise each is within 2^-150 of itself."""
+
+    @property
+    def sorted(self) -> tuple[Kinds, list[int]]:
+        """What counts of each class, in an order of its own, and where each class is in that.
+
+        Of more than two answers, those come first that are less likely so far; the public order is
+        for those that are equally likely. Then queries with different orders have the same table,
+        but for the order of its rows.
+        """
+        own = list(zip(self.lows, self.highs, self.sizes, strict=True))
+        answers = self.answers
+        if max(answers) > 1:
+            alike: dict[int, list[tuple[Fraction, Fraction, int]]] = {}
+            for answer, kind in zip(answers, own, strict=True):
+                alike.setdefault(answer, []).append(kind)
+            ranked = sorted(sorted(alike), key=lambda answer: sorted(alike[answer]))
+            rank = {answer: place for place, answer in enumerate(ranked)}
+            answers = tuple(rank[answer] for answer in answers)
+        kinds = [(answer, *kind) for answer, kind in zip(answers, own, strict=True)]
+        order = sorted(range(len(kinds)), key=kinds.__getitem__)
+        places = [0] * len(order)
+        for place, number in enumerate(order):
+            places[number] = place
+        return tuple(kinds[number] for number in order), places
 
     @property
     def all_apart(self) -> bool:

@@ -18,12 +18,12 @@ from expost.numbers import ExactLike, Nats, decimal_text, positive, scaled_exp
 from expost.queries import Channel, Query
 from expost.queries.query import LARGEST_EPSILON
 from expost.saturation.arcs import Table
-from expost.saturation.classes import Classes, classes_of
+from expost.saturation.classes import Kinds, classes_of
 from expost.saturation.known import Known, known_of
 from expost.saturation.questions import Question, read_question
 from expost.saturation.tilted import Tilted, tilted
 
-__all__ = ["read_cap", "saturated", "saturating"]
+__all__ = ["Tables", "read_cap", "saturated", "saturating"]
 
 _PRECISION = 40
 # An exact table whose common denominator has more bits is rounded.
@@ -96,29 +96,42 @@ def read_cap(cap: ExactLike, guard: Filter | None, account: Odometer | None = No
     return limit
 
 
-def saturated(domain: Domain, known: Known, question: Question, cap: Fraction) -> Query | None:
-    """The saturating query after what is known; None if the loss so far leaves no room."""
+Tables = dict[tuple[object, ...], Table | None]
+"""Tables by what they depend on: kinds of classes, and the cap. Few subjects differ in that."""
+
+
+def saturated(
+    domain: Domain, known: Known, question: Question, cap: Fraction, tables: Tables | None = None
+) -> Query | None:
+    """The saturating query after what is known; None if the loss so far leaves no room.
+
+    ``tables`` are those that were made so far, for whoever makes many queries.
+    """
     classes = classes_of(domain, known, question)
-    table = _exact_table(classes, cap) or _rounded_table(classes, cap)
+    kinds, order = classes.sorted
+    tables, key = {} if tables is None else tables, (kinds, classes.exact, cap)
+    if key not in tables:
+        tables[key] = _exact_table(kinds, classes.exact, cap) or _rounded_table(kinds, cap)
+    table = tables[key]
     if table is None:
         return None
-    in_order = [row[::-1] for row in table.rows]  # from no to yes
+    in_order = [table.rows[place][::-1] for place in order]  # from no to yes
     of = None if classes.all_apart else classes.of
     return classes.asked(Channel.of_weights(in_order, table.total, of, cap=cap))
 
 
-def _exact_table(classes: Classes, limit: Fraction) -> Table | None:
+def _exact_table(kinds: Kinds, exact: bool, limit: Fraction) -> Table | None:
     """The table with which every loss is exactly log E, E = n/2^40 just below e^cap; if short."""
-    if not classes.exact:
+    if not exact:
         return None
-    query = _tilted(classes, limit)
+    query = _tilted(kinds, limit)
     arcs = query.best_exactly(_MOST_BITS) if query.has_room else None
     return None if arcs is None else arcs.table(query.ratios, _MOST_BITS)
 
 
-def _rounded_table(classes: Classes, limit: Fraction) -> Table | None:
+def _rounded_table(kinds: Kinds, limit: Fraction) -> Table | None:
     """The table after any transcript: every loss is within 2^-28 of cap - 2^-21."""
-    query = _tilted(classes, limit - _MARGIN)
+    query = _tilted(kinds, limit - _MARGIN)
     if not query.has_room:
         return None
     bits = 30 + math.ceil(limit * Fraction("1.4427"))
@@ -127,6 +140,7 @@ def _rounded_table(classes: Classes, limit: Fraction) -> Table | None:
     return table.rounded(2 * bits + 4)
 
 
-def _tilted(classes: Classes, limit: Fraction) -> Tilted:
+def _tilted(kinds: Kinds, limit: Fraction) -> Tilted:
     ratio = Fraction(scaled_exp(limit, _PRECISION), 1 << _PRECISION)
-    return tilted(classes.lows, classes.highs, classes.sizes, classes.answers, ratio)
+    answers, lows, highs, sizes = zip(*kinds, strict=True)
+    return tilted(lows, highs, sizes, answers, ratio)
