@@ -9,6 +9,7 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.durable import followed
 from expost.ledger.backend import Backend
 from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place
+from expost.ledger.connecting import create_database
 from expost.ledger.core import Core
 from expost.ledger.digests import first_root
 from expost.ledger.errors import Behind, Damaged
@@ -34,7 +35,7 @@ def create_backend(place: Path_, policy: StudyPolicy) -> None:
     expect(place, (str, os.PathLike), "the name of a file")
     with at(os.fspath(place), ": "):
         root = first_root(policy.content_id)
-        Sqlite.create(Path(place), policy.to_json(), root)
+        create_database(Path(place), policy.to_json(), root)
 
 
 def open_backend(place: Path_) -> Backend:
