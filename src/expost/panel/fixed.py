@@ -53,8 +53,9 @@ def ratio(above: Powers, below: Powers) -> Counter[int]:
     return net
 
 
-@lru_cache(maxsize=1 << 12)  # most responses of a query have the same few weights
+@lru_cache(maxsize=1 << 12)
 def _scaled(powers: Powers) -> int:
+    """Different queries often have some of their weights in common."""
     product: Counter[int] = Counter()
     for base, exponent in powers:
         product[base] += exponent
