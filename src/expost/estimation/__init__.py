@@ -17,7 +17,7 @@ does depend on them, and only the third is valid.
 """
 
 from expost.estimation.answers import Used
-from expost.estimation.bootstrap import Intervals
+from expost.estimation.around import Intervals
 from expost.estimation.distribution import Distribution, estimate_distribution
 from expost.estimation.frequencies import Frequencies, estimate_frequencies
 from expost.estimation.mean import Mean, estimate_mean

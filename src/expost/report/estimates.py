@@ -23,7 +23,6 @@ from expost.estimation import (
     estimate_frequencies,
     estimate_mean,
 )
-from expost.estimation.bootstrap import REPETITIONS
 from expost.estimation.decoding import INSTEAD
 from expost.estimation.scores import scores_of
 from expost.files.canonical import plain
@@ -182,8 +181,7 @@ def mean_by_likelihood(
     (one,) = rows_of(around)
     one = replace(one, of=f"{key}: {query_in_words(query, values)}")
     what = f"the mean of {key}, by maximum likelihood"
-    fewer = _fewer(around, repetitions)
-    return _by_likelihood(answers, what, (one,), around, (low, high), fewer)
+    return _by_likelihood(answers, what, (one,), around, (low, high))
 
 
 def frequencies(
@@ -236,18 +234,7 @@ def distribution(
     )
     rows = rows_of(around)
     what = f"the distribution{_about(answers)}, by maximum likelihood"
-    fewer = _fewer(around, repetitions)
-    return _by_likelihood(answers, what, rows, around, (0.0, 1.0), fewer)
-
-
-def _fewer(around: Intervals, repetitions: int | None) -> str | None:
-    """What to say of intervals for which subjects were resampled less often than usual."""
-    if repetitions is not None or around.repetitions == REPETITIONS:
-        return None
-    return (
-        f"The intervals are from {around.repetitions:,} repetitions, not {REPETITIONS:,}, which "
-        "would take long (--repetitions sets their number)."
-    )
+    return _by_likelihood(answers, what, rows, around, (0.0, 1.0))
 
 
 def _by_likelihood(
@@ -256,15 +243,13 @@ def _by_likelihood(
     rows: tuple[Estimate, ...],
     around: Intervals,
     ends: tuple[float, float],
-    fewer: str | None,
 ) -> Estimated:
-    doubts = [] if fewer is None else [fewer]
+    doubts = []
     if left_out := _left_out(answers):
         doubts.append(left_out)
     if len(answers) < _FEW:
-        doubts.append(
-            f"Only {count(len(answers), 'subject')}: too few for intervals by resampling them."
-        )
+        few = f"Only {count(len(answers), 'subject')}: too few for intervals"
+        doubts.append(f"{few}{'' if around.repetitions is None else ' by resampling them'}.")
     unknown = sum(not row.identified for row in rows)
     if unknown:
         doubts.append(f"The responses do not determine {unknown:,} of {len(rows):,} numbers.")
