@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
+from expost.estimation.decoding import probabilities
 from expost.queries import FiniteLikelihood, Query
 from expost.queries.lifted import Lifted
 from expost.queries.values.pairwise import Pairwise
@@ -30,6 +31,8 @@ class Seen:
     """How many there are, perhaps astronomically many."""
     logs: Callable[[int], Floats]
     """The log-likelihood of a response at every atom, up to a constant."""
+    chances: Callable[[], Floats]
+    """The probability of every response, a row for each, at every atom."""
     apart: Floats | None = None
     """Rows that tell apart what all responses together do, where that is known."""
 
@@ -67,7 +70,10 @@ def seen_through(likelihood: FiniteLikelihood, where: Any) -> Seen:
         telling = likelihood.epsilon.nearest > _TELLING
         apart = np.eye(len(likelihood.domain))[:, where][: None if telling else 0]
     return Seen(
-        len(likelihood.responses), lambda position: _logs(likelihood, position)[where], apart
+        len(likelihood.responses),
+        lambda position: _logs(likelihood, position)[where],
+        lambda: probabilities(likelihood).T[:, where],
+        apart,
     )
 
 

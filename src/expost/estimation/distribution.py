@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.answers import views_of
 from expost.cards import View, count
 from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at
-from expost.estimation.answers import Used, as_answers
+from expost.estimation.answers import Used, as_answers, filter_of
 from expost.estimation.around import Intervals
 from expost.estimation.bootstrap import FEWEST, resampled
+from expost.estimation.hidden import observations_of_views
 from expost.estimation.likely import by_likelihood
 from expost.estimation.mixture import STEPS, Mixture, likeliest_mixture
 from expost.estimation.observations import observations_of
@@ -178,6 +180,7 @@ def estimate_distribution(
     domain: Domain | None = None,
     about: Any = None,
     at: int | None = None,
+    attempts: Any = None,
     gap: float = GAP,
     steps: int = STEPS,
     progress: Callable[[int, float], None] | None = None,
@@ -197,6 +200,12 @@ def estimate_distribution(
     an attribute whose changes are limited that is the value which devices answer for, which no
     longer changes once the limit is reached. At most 1,500 combinations can be estimated.
 
+    If somebody else's responses are hidden, ``attempts`` is a table of all attempts to ask, in
+    their order, with the columns ``subject``, ``query`` and ``outcome``: *answered*, *hidden* or
+    *refused*. The answers name the filter. Then all that may have been responded in secret is
+    summed over. That takes what was asked not to depend on what is hidden, except through the
+    filter.
+
     The search ends when the log-likelihood is within
     ``gap`` nats of the maximum, or after ``steps`` steps. ``progress`` is called at every step
     with the number of steps taken and the smallest gap so far.
@@ -208,13 +217,20 @@ def estimate_distribution(
     array([0.763, 0.237])
     """
     gap, steps = _limits(gap, steps)
-    answers = as_answers(answers, domain, likeliest=True)
-    scope = scope_of(answers, about, at)
-    observed = observations_of(answers, scope.atoms)
+    if attempts is None:
+        answers = as_answers(answers, domain, likeliest=True)
+        scope = scope_of(answers, about, at)
+        observed = observations_of(answers, scope.atoms)
+        used = Used.of(answers, len(answers), len(answers.codes), None, likeliest=True)
+    else:
+        guard = filter_of(answers)
+        views = views_of(answers, attempts)
+        scope = scope_of(answers, about, at)
+        observed = observations_of_views(answers, views, guard, scope.atoms)
+        used = Used.of_views(answers, views)
     asked = dict.fromkeys(key for key, _ in answers.given)
     seen = [scope.atoms.seen(answers.queries[key]) for key in asked]
     mixture = likeliest_mixture(observed, seen, gap=gap, steps=steps, progress=progress)
-    used = Used.of(answers, len(answers), len(answers.codes), None, likeliest=True)
     return _distribution(scope, mixture, used)
 
 

@@ -11,7 +11,14 @@ from expost.answers import Answers
 from expost.errors import InvalidInput
 from expost.estimation.atoms import Atoms
 
-__all__ = ["MOST_VALUES", "Observations", "observations_of", "ordered_patterns", "response_logs"]
+__all__ = [
+    "MOST_VALUES",
+    "Observations",
+    "alike_columns",
+    "check_values",
+    "observations_of",
+    "scaled",
+]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -43,8 +50,8 @@ class Observations:
 
 def observations_of(answers: Answers, atoms: Atoms) -> Observations:
     """What complete answers say."""
-    counts, patterns = ordered_patterns(answers)
-    logs, alike = response_logs(answers, atoms, len(patterns))
+    counts, patterns = _patterns(answers)
+    logs, alike = alike_columns(_response_logs(answers, atoms, len(patterns)), len(patterns))
     lengths = np.array([len(codes) for codes in patterns])
     ends = np.cumsum(lengths)
     table = np.empty((len(patterns), logs.shape[1]))
@@ -54,25 +61,33 @@ def observations_of(answers: Answers, atoms: Atoms) -> Observations:
         starts = ends[some] - lengths[some]
         terms = logs.take(np.concatenate(patterns[some]), axis=0)
         table[some] = np.add.reduceat(terms, starts - starts[0], axis=0)
-    return Observations(_scaled(table), counts, alike)
+    return Observations(scaled(table), counts, alike)
 
 
-def response_logs(answers: Answers, atoms: Atoms, patterns: int) -> tuple[Floats, Codes]:
-    """The log-likelihood of each response that was given at each group of values, and the groups.
+def _response_logs(answers: Answers, atoms: Atoms, patterns: int) -> Floats:
+    """The log-likelihood of each response that was given, at each value."""
+    check_values(len(atoms))
+    rows = max(patterns, len(answers.given))
+    if rows * len(atoms) > _LARGEST_TABLE:
+        raise InvalidInput(f"{rows:,} kinds of responses for {len(atoms):,} values are too many")
+    seen = {key: atoms.seen(answers.queries[key]) for key in {key for key, _ in answers.given}}
+    return np.array([seen[key].logs(position) for key, position in answers.given])
 
-    It refuses what would take too long for so many ``patterns``.
-    """
-    size = len(atoms)
+
+def check_values(size: int) -> None:
+    """Refuse more values than can be estimated together."""
     if size > MOST_VALUES:
         raise InvalidInput(
             f"there are {size:,} values; at most {MOST_VALUES:,} can be estimated together",
             "domain",
         )
-    rows = max(patterns, len(answers.given))
-    if rows * size > _LARGEST_TABLE:
-        raise InvalidInput(f"{rows:,} kinds of responses for {size:,} values are too many")
-    seen = {key: atoms.seen(answers.queries[key]) for key in {key for key, _ in answers.given}}
-    logs = np.array([seen[key].logs(position) for key, position in answers.given])
+
+
+def alike_columns(logs: Floats, patterns: int) -> tuple[Floats, Codes]:
+    """A column for each group of values that make every response as likely, and the groups.
+
+    It refuses what would take too long for so many ``patterns``.
+    """
     columns: dict[bytes, int] = {}
     alike = np.array([columns.setdefault(each.tobytes(), len(columns)) for each in logs.T + 0.0])
     if patterns * (len(columns) + 20) ** 2 > _MOST_PRODUCTS:
@@ -83,7 +98,7 @@ def response_logs(answers: Answers, atoms: Atoms, patterns: int) -> tuple[Floats
     return logs[:, np.unique(alike, return_index=True)[1]], alike
 
 
-def ordered_patterns(answers: Answers) -> tuple[Floats, list[Codes]]:
+def _patterns(answers: Answers) -> tuple[Floats, list[Codes]]:
     """How many subjects gave each pattern of responses, and the patterns.
 
     They are in an order of their own, by what was asked and answered, so that a seed draws the same
@@ -100,7 +115,7 @@ def ordered_patterns(answers: Answers) -> tuple[Floats, list[Codes]]:
     return counts, [patterns[place] for place in order]
 
 
-def _scaled(logs: Floats) -> Floats:
+def scaled(logs: Floats) -> Floats:
     """Likelihoods from their logarithms, in place, so that the largest of each row is one."""
     highest = logs.max(axis=1)
     if np.isneginf(highest).any():
