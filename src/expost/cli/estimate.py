@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
 
+from expost.answers import Answers
 from expost.cli import part
 from expost.cli.many import read_many
 from expost.cli.options import as_json, path
@@ -19,6 +21,7 @@ from expost.report.estimates import (
     Estimated,
     check_mean,
     distribution,
+    for_likelihood,
     frequencies,
     mean,
     mean_by_likelihood,
@@ -62,9 +65,9 @@ _DUST = 1e-5
 @click.option(
     "--repetitions",
     type=int,
-    help="By likelihood: how often to resample subjects. By default 1000, or as often as is quick.",
+    help="By likelihood: resample subjects so often, for intervals that are narrower at the edge.",
 )
-@click.option("--seed", type=int, default=0, help="By likelihood: which subjects are drawn.")
+@click.option("--seed", type=int, default=0, help="With --repetitions: which subjects are drawn.")
 @click.option(
     "--out",
     "-o",
@@ -91,7 +94,8 @@ def command(
 ) -> None:
     """What the answers of many say about a group: means, frequencies, distributions.
 
-    By default it is how the values are distributed; of a record, those of the attributes --about.
+    By default it is how the values are distributed; of a record, those of the attributes --about,
+    estimated together with all that was asked about if who was asked may depend on it.
     DATA has the answers (CSV, JSONL, Parquet), or is a folder of transcripts.
     """
     if (key is not None and naive) or (likelihood and key is None):
@@ -108,22 +112,20 @@ def command(
         told, answers = _told(line), study.answers
         if key is not None:
             check_mean(answers, key, unnamed=queries is None)
-        if not of_query:
-            answers = part.part_of(answers, about, step, key=key, planned=planned)
-        if key is not None and not likelihood:
-            found = mean(answers, key, confidence=confidence, guard=study.filter)
-        elif key is not None:
-            found = mean_by_likelihood(
-                answers, key, confidence=confidence, repetitions=repetitions, seed=seed,
-                progress=told,
-            )  # fmt: skip
-        elif naive:
-            found = frequencies(answers, confidence=confidence, guard=study.filter)
-        else:
-            found = distribution(
-                answers, confidence=confidence, repetitions=repetitions, seed=seed,
-                progress=told,
-            )  # fmt: skip
+        chosen = None if of_query else part.named(answers, about, step, key=key)
+        with part.options():
+            if key is not None and not likelihood:
+                found = mean(answers, key, confidence=confidence, guard=study.filter)
+            elif naive:
+                answers = answers if chosen is None else _part(answers, chosen, planned=planned)
+                found = frequencies(answers, confidence=confidence, guard=study.filter)
+            else:
+                answers, whole = for_likelihood(answers, chosen, planned=planned)
+                estimate = distribution if key is None else partial(mean_by_likelihood, key=key)
+                found = estimate(
+                    answers, chosen=whole, confidence=confidence, repetitions=repetitions,
+                    seed=seed, progress=told,
+                )  # fmt: skip
     unused = len(study.answers.codes) - len(answers.codes)
     if unused:  # they are about other attributes
         left_out = len(study.answers) - len(answers)
@@ -142,6 +144,13 @@ def command(
     show_lines(_lines(found))
     if out is not None:
         click.echo(where(out))
+
+
+def _part(
+    answers: Answers, chosen: tuple[tuple[str, ...], int | None], *, planned: bool
+) -> Answers:
+    names, step = chosen
+    return answers.about(*names, at=step, planned=planned)
 
 
 def _told(line: Line) -> Callable[[int, int], None]:
