@@ -17,6 +17,7 @@ from expost.cli.pictures import check_picture, where
 from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, printable
+from expost.knowledge import Samples, load_prior
 from expost.report.estimates import (
     Estimated,
     check_mean,
@@ -25,6 +26,7 @@ from expost.report.estimates import (
     frequencies,
     mean,
     mean_by_likelihood,
+    mean_on_support,
     of_a_part,
 )
 
@@ -57,6 +59,12 @@ _DUST = 1e-5
     help="With --mean: valid under a filter too, if no response is missing.",
 )
 @click.option(
+    "--support",
+    type=path,
+    metavar="POINTS",
+    help="On a box, with --likelihood: points (CSV) over which values are distributed.",
+)
+@click.option(
     "--incomplete",
     is_flag=True,
     help="The subjects gave responses that are not in DATA: warn that this may be biased.",
@@ -85,6 +93,7 @@ def command(
     step: int | None,
     planned: bool,
     likelihood: bool,
+    support: Path | None,
     incomplete: bool,
     confidence: str,
     repetitions: int | None,
@@ -100,6 +109,8 @@ def command(
     """
     if (key is not None and naive) or (likelihood and key is None):
         raise InvalidInput("give --mean ID, perhaps with --likelihood, or --frequencies, or none")
+    if support is not None and not likelihood:
+        raise InvalidInput("leave it out: it is for --mean ID --likelihood on a box", "--support")
     if planned and incomplete:
         raise InvalidInput("leave it out: what was planned does not depend on it", "--incomplete")
     of_query = key is not None and not likelihood
@@ -119,6 +130,11 @@ def command(
             elif naive:
                 answers = answers if chosen is None else _part(answers, chosen, planned=planned)
                 found = frequencies(answers, confidence=confidence, guard=study.filter)
+            elif key is not None and support is not None:
+                found = mean_on_support(
+                    answers, key, _support(support, answers), confidence=confidence,
+                    repetitions=repetitions, seed=seed, progress=told,
+                )  # fmt: skip
             else:
                 answers, whole = for_likelihood(answers, chosen, planned=planned)
                 estimate = distribution if key is None else partial(mean_by_likelihood, key=key)
@@ -151,6 +167,13 @@ def _part(
 ) -> Answers:
     names, step = chosen
     return answers.about(*names, at=step, planned=planned)
+
+
+def _support(path: Path, answers: Answers) -> Samples:
+    points = load_prior(path, answers.domain)
+    if not isinstance(points, Samples):
+        raise InvalidInput("leave it out: only a box needs one", "--support")
+    return points
 
 
 def _told(line: Line) -> Callable[[int, int], None]:

@@ -180,6 +180,7 @@ def estimate_distribution(
     domain: Domain | None = None,
     about: Any = None,
     at: int | None = None,
+    support: Any = None,
     attempts: Any = None,
     gap: float = GAP,
     steps: int = STEPS,
@@ -200,6 +201,10 @@ def estimate_distribution(
     an attribute whose changes are limited that is the value which devices answer for, which no
     longer changes once the limit is reached. At most 1,500 combinations can be estimated.
 
+    On a :class:`Box` it is the likeliest mixture of the points of a ``support``: rows, or
+    :class:`~expost.knowledge.Samples`, given or drawn; :func:`beyond_support` says what other
+    points would change.
+
     If somebody else's responses are hidden, ``attempts`` is a table of all attempts to ask, in
     their order, with the columns ``subject``, ``query`` and ``outcome``: *answered*, *hidden* or
     *refused*. The answers name the filter. Then all that may have been responded in secret is
@@ -219,13 +224,13 @@ def estimate_distribution(
     gap, steps = _limits(gap, steps)
     if attempts is None:
         answers = as_answers(answers, domain, likeliest=True)
-        scope = scope_of(answers, about, at)
+        scope = scope_of(answers, about, at, support)
         observed = observations_of(answers, scope.atoms)
         used = Used.of(answers, len(answers), len(answers.codes), None, likeliest=True)
     else:
         guard = filter_of(answers)
         views = views_of(answers, attempts)
-        scope = scope_of(answers, about, at)
+        scope = scope_of(answers, about, at, support)
         observed = observations_of_views(answers, views, guard, scope.atoms)
         used = Used.of_views(answers, views)
     asked = dict.fromkeys(key for key, _ in answers.given)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Likeliest", "curvature", "likeliest", "positive_solver", "reach", "slopes_of"]
+__all__ = ["Likeliest", "curvature", "likeliest", "log_up", "positive_solver", "reach", "slopes_of"]
 
 Floats = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ def likeliest(
         mixed = table @ weights
         slopes = slopes_of(table, shares / mixed)
         sum_ = float(weights.sum())
-        missed = total * _log_up(float(slopes.max()) * sum_, table.shape)
+        missed = total * log_up(float(slopes.max()) * sum_, table.shape)
         if missed < best.gap:
             height = float(counts @ np.log(mixed / sum_))
             best, found_at = Likeliest(weights / sum_, height, missed, step), step
@@ -116,7 +116,7 @@ def slopes_of(table: Floats, factors: Floats) -> Floats:
     return result
 
 
-def _log_up(slope: float, shape: tuple[int, ...]) -> float:
+def log_up(slope: float, shape: tuple[int, ...]) -> float:
     """An upper bound on the logarithm of the largest slope, given its rounding error."""
     rows, columns = shape
     roundings = columns + min(rows, _SUMMED) + rows // _SUMMED + 16

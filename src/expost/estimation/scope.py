@@ -14,6 +14,7 @@ from expost.domains import Attributes, Box, FiniteSet, Part, Variable, some
 from expost.errors import InvalidInput, at
 from expost.estimation.atoms import Atoms, SetAtoms
 from expost.estimation.records import record_atoms
+from expost.estimation.support import PointAtoms, Points, read_support
 from expost.queries.about import read_about
 
 __all__ = ["Scope", "scope_of"]
@@ -41,14 +42,16 @@ class Scope:
         return np.array([numbers.setdefault(tuple(sorted(own)), len(numbers)) for own in made])
 
 
-def scope_of(answers: Answers, about: Any, step: Any) -> Scope:
-    """What an estimate from answers is on: all values, or the attributes that are named."""
+def scope_of(answers: Answers, about: Any, step: Any, support: Any = None) -> Scope:
+    """What an estimate from answers is on: all values, the attributes that are named, or points."""
     names: tuple[str, ...] | None = None
     if about is not None:
         names, step = read_about([about] if isinstance(about, str) else about, step)
     elif step is not None:
         raise InvalidInput("say about= which attribute, too", "at")
-    scope: Scope = answers.domain.asked(_Scope(answers, names, step))
+    if support is not None and not isinstance(answers.domain, Box):
+        raise InvalidInput("only a distribution on a box needs one; leave it out", "support")
+    scope: Scope = answers.domain.asked(_Scope(answers, names, step, support))
     return scope
 
 
@@ -59,6 +62,7 @@ class _Scope:
     answers: Answers
     names: tuple[str, ...] | None
     step: int | None
+    support: Any
 
     def on_set(self, domain: FiniteSet) -> Scope:
         atoms = SetAtoms(domain)
@@ -93,7 +97,18 @@ class _Scope:
         return Scope(part, atoms, atoms.where(wanted), atoms.in_words())
 
     def on_box(self, domain: Box) -> Scope:
-        raise InvalidInput("must be a finite set: the values of a box cannot be listed", "domain")
+        if self.names is not None:
+            raise InvalidInput("take answers.about(…) of a coordinate with categories", "about")
+        if self.support is None:
+            raise InvalidInput(
+                "must be a finite set: the values of a box cannot be listed; or give a support, "
+                "points of which the distribution is to be a mixture",
+                "domain",
+            )
+        with at("support"):
+            samples = read_support(self.support, domain)
+        where = np.arange(len(samples))
+        return Scope(Points(samples), PointAtoms(samples), where, f"{len(samples):,} points")
 
     def _asked(self, domain: Attributes) -> Sequence[Variable]:
         queries = [self.answers.queries[key] for key, _ in self.answers.given]

@@ -20,15 +20,19 @@ from expost.estimation import (
     Frequencies,
     Intervals,
     Mean,
+    beyond_support,
     estimate_distribution,
     estimate_frequencies,
     estimate_mean,
+    point_scores,
 )
 from expost.estimation.decoding import INSTEAD
 from expost.estimation.scope import scope_of
 from expost.estimation.scores import scores_of
+from expost.estimation.support import Points
 from expost.files.canonical import plain
 from expost.filters import Filter
+from expost.knowledge import Samples
 from expost.loss.odometer import Odometer
 from expost.numbers import ExactLike
 from expost.queries import About
@@ -44,6 +48,7 @@ __all__ = [
     "frequencies",
     "mean",
     "mean_by_likelihood",
+    "mean_on_support",
     "of_a_part",
 ]
 
@@ -64,6 +69,7 @@ _MISSING = (
 )
 # Of so few, resampling shows little; coverage was measured from 100 on (docs/how-to/estimates.md).
 _FEW = 30
+_MOST_FRESH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +226,51 @@ def mean_by_likelihood(
     return _by_likelihood(answers, what, (one,), around, (low, high))
 
 
+def mean_on_support(
+    answers: Answers,
+    key: str,
+    support: Samples,
+    *,
+    confidence: ExactLike = "0.95",
+    repetitions: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Estimated:
+    """The mean on a box, from the likeliest mixture of some points, and what others would add."""
+    with at("query"):
+        query = answers.queries[key]
+        scores = point_scores(query, support)
+    found = _quietly(partial(estimate_distribution, answers, support=support))
+    fresh = Samples.uniform(support.box, max(2, min(len(support), _MOST_FRESH)), seed=seed)
+    beyond = _quietly(partial(beyond_support, answers, found, fresh))
+    around = _quietly(
+        partial(
+            found.intervals,
+            scores,
+            confidence=confidence,
+            repetitions=repetitions,
+            seed=seed,
+            progress=progress,
+        )
+    )
+    (one,) = rows_of(around)
+    one = replace(one, of=f"{key}: {query_in_words(query, answers.domain)}")
+    other = beyond.wider.mean(point_scores(query, _points(beyond.wider)))
+    ends = (float(scores.min()), float(scores.max()))
+    result = _by_likelihood(answers, f"the mean of {key}, {_how(found)}", (one,), around, ends)
+    assumed = (
+        f"values are distributed over these points; with {len(fresh):,} more, drawn from all of "
+        f"the box, the mean is {other:.4g} and the log-likelihood higher by at most "
+        f"{beyond.gain:.2g} nats"
+    )
+    return replace(result, assumes=(*result.assumes, assumed))
+
+
+def _points(found: Distribution) -> Samples:
+    assert isinstance(found.domain, Points)
+    return found.domain.samples
+
+
 def frequencies(
     answers: Answers, *, confidence: ExactLike = "0.95", guard: Filter | None = None
 ) -> Estimated:
@@ -344,7 +395,8 @@ def _finite(answers: Answers) -> FiniteSet:
     return finite(
         answers.domain,
         f"the domain is a box, which has means only: --mean ID, one of {keys}; or --about one of "
-        "its coordinates that has categories and was asked about",
+        "its coordinates that has categories and was asked about; --support POINTS for a mean by "
+        "likelihood",
     )
 
 
