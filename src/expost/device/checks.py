@@ -87,7 +87,7 @@ def _value(given: Any) -> Any:
 def _frozen(given: Any, domain: Any) -> dict[str, Any]:
     past, kinds = device.Past(domain), domain.attributes.items()
     for record in given["records"]:
-        past.add(past.located(record))
+        past.add(tuple(past.places(record)))
     kept = [zip(kinds, places, strict=True) for places in past.kept]
     return {"records": [{name: kind.values[k] for (name, kind), k in each} for each in kept]}
 
@@ -100,7 +100,7 @@ def _weights(given: Any, likelihood: Any) -> dict[str, Any]:
 
 def _draw(given: Any, domain: Any, asked: Any) -> dict[str, Any]:
     past, stream = device.Past(domain), io.BytesIO(bytes.fromhex(given["bytes"]))
-    past.add(past.located(given["value"]))
+    past.add(tuple(past.places(given["value"])))
     response = past.draw(asked, stream.read)
     return {"response": device.plain(device.value_tree(response)), "used": stream.tell()}
 

@@ -441,8 +441,7 @@ class Likelihood(NamedTuple):
     """
     worst: Callable[[list[int], list[int]], Pair]
     """The widest pair after this question, from the largest and smallest likelihoods before it."""
-    longest: int = 24
-    """How many characters a response can have."""
+    longest: int = 24  # characters of a response, at most
 
 
 def one_of(known: Any) -> Callable[[Any], Any]:
@@ -850,8 +849,8 @@ class Query(dict[str, Any]):
             need(isinstance(self["clip"], bool), "clip must be true or false")
             need("range" in self or not self["clip"], "a clipped score needs a range")
         if kind == "local_hashing":
-            good = re.fullmatch("([0-9a-f]{2}){1,64}", self["seed"])
-            need(good is not None, "seed must be 1 to 64 bytes in hexadecimal digits")
+            hexadecimal = re.fullmatch("([0-9a-f]{2}){1,64}", self["seed"])
+            need(hexadecimal is not None, "seed must be 1 to 64 bytes in hexadecimal digits")
         if kind == "hadamard_response":
             need(int(self["order"]).bit_count() == 1, "order must be a power of 2")
         if kind == "geometric":
@@ -874,8 +873,8 @@ class Query(dict[str, Any]):
             parts = [part for row in rows for x in row for part in x.as_integer_ratio()]
             need(max(part.bit_length() for part in parts) <= 128, "a utility has too many digits")
             wide = max(max(column) - min(column) for column in zip(*rows, strict=True))
-            far = max(max(row) - min(row) for row in rows)
-            need(wide <= bound and far <= 20 * bound, "utilities differ by more than they may")
+            good = wide <= bound and all(max(row) - min(row) <= 20 * bound for row in rows)
+            need(good, "utilities differ by more than they may")
 
     @cached_property
     def id(self) -> str:
@@ -1086,12 +1085,10 @@ Source = Callable[[int], bytes]
 
 def below(limit: int, source: Source) -> int:
     """A uniform integer in [0, limit): the first bits of some bytes, until they are below."""
-    bits = limit.bit_length()
-    count = (bits + 7) // 8
-    while True:
-        uniform = int.from_bytes(source(count), "big") >> (8 * count - bits)
-        if uniform < limit:
-            return uniform
+    count, uniform = (limit.bit_length() + 7) // 8, limit
+    while uniform >= limit:
+        uniform = int.from_bytes(source(count), "big") >> (8 * count - limit.bit_length())
+    return uniform
 
 
 class Past:
@@ -1100,30 +1097,27 @@ class Past:
     __slots__ = ("_domain", "_true", "_used", "kept")
 
     def __init__(self, domain: Domain) -> None:
-        self._domain = domain
+        self._domain, self.kept = domain, list[tuple[int, ...]]()
         self._true: tuple[int, ...] = ()
         self._used: list[int] = []
-        self.kept: list[tuple[int, ...]] = []
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a secret is not copied")
 
-    def located(self, given: Any) -> tuple[int, ...]:
+    def located(self, value: str) -> tuple[int, ...]:
         """Where a value is, attribute by attribute; after the first step, where what changed is."""
-        found: tuple[int, ...] | None = None
+        found: tuple[int, ...] = ()
         try:
-            found = tuple(self._located(given))
+            found = tuple(self.places(parse(value)))
         except Exception:
-            del given  # whatever is wrong with a value, an error could show it
-        if found is None:
-            raise Refused("the value is outside the domain (and is not shown here)")
+            del value  # whatever is wrong with a value, an error could show it
+        need(found != (), "the value is outside the domain (and is not shown here)")
         return found
 
-    def _located(self, given: Any) -> Iterator[int]:
+    def places(self, given: Any) -> Iterator[int]:
         whole, attributes = self._domain.whole, self._domain.attributes
         if whole is not None:
-            named = isinstance(given, dict)
-            need(not named or given.keys() == set(whole.names), "other names")
+            named = isinstance(given, dict) and given.keys() == set(whole.names)
             yield whole.places[
                 whole.read([given[name] for name in whole.names] if named else given)
             ]
@@ -1178,9 +1172,10 @@ class Policy:
 
 
 def read_subject(given: Any) -> Subject:
-    name = scalar(given)
-    need(not isinstance(name, float) and name != "", "a subject has a name: a text or an integer")
-    return name if isinstance(name, str) else int(name)
+    whole = isinstance(given, Written)
+    good = re.fullmatch(r"-?\d{1,19}", given) is not None if whole else text(given) != ""
+    need(good, "a subject has a name: a text or an integer")
+    return int(given) if whole else text(given)
 
 
 def first_head(policy_id: str, subject: Subject) -> str:
@@ -1249,16 +1244,14 @@ class Store:
     def _digest(self, packed: bytes) -> str:
         return hashlib.sha256(self.digest.encode() + packed).hexdigest()[:16]
 
-    def add(self, *trees: Any) -> None:
-        """Some more lines, durably. After an error nothing is added until it is opened again."""
+    def add(self, tree: Any) -> None:
+        """One more line, durably. After an error nothing is added until it is opened again."""
         need(not self.broken, "the store failed before; start again")
-        self.broken, lines = True, b""
-        for tree in trees:
-            packed = json.dumps(tree, separators=(",", ":")).encode()
-            self.digest = self._digest(packed)
-            lines += packed + b" " + self.digest.encode() + b"\n"
-        self._write(lines, self.size)
-        self.size, self.broken = self.size + len(lines), False
+        self.broken, packed = True, json.dumps(tree, separators=(",", ":")).encode()
+        self.digest = self._digest(packed)
+        line = packed + b" " + self.digest.encode() + b"\n"
+        self._write(line, self.size)
+        self.size, self.broken = self.size + len(line), False
 
     def _write(self, data: bytes, start: int) -> None:
         """Put data at a place, which is the end of the file from then on, and sync it."""
@@ -1278,7 +1271,7 @@ class Store:
 def check_private(file: int, what: str) -> None:
     """Refuse a file that others may read or write, or that has another name."""
     status = os.fstat(file)
-    need(stat.S_ISREG(status.st_mode), f"{what} is not a regular file")
+    need(stat.S_ISREG(status.st_mode), f"{what} is no regular file")
     need(not status.st_mode & 0o077, f"others may read or write {what}; give it mode 600")
     need(status.st_nlink == 1, f"{what} has several names (hard links); remove all but one")
 
@@ -1307,20 +1300,22 @@ class Device:
     def create(cls, path: str, policy: str, subject: Subject, value: str) -> None:
         """A new store with a policy and a value, both of them JSON texts."""
         checked, name = Policy(parse(policy)), read_subject(parse(json.dumps(subject)))
-        places = Past(checked.domain).located(parse(value))
-        del value  # so that no traceback that prints local variables can show it
+        try:
+            places = Past(checked.domain).located(value)
+        finally:
+            del value  # so that no traceback that prints local variables can show it
         store, header = Store(path, new=True), {"device": 1, "policy": plain(checked.tree)}
-        store.add({**header, "subject": name}, {"value": places})
+        store.add({**header, "subject": name, "value": places})
         store.close()
 
     def _start(self, lines: list[Any]) -> None:
-        complete = len(lines) > 1 and isinstance(lines[0], dict) and lines[0].get("device") == "1"
-        need(complete, "the store was not finished when it was created; remove it")
-        self.policy, self.subject = Policy(lines[0]["policy"]), read_subject(lines[0]["subject"])
+        need(lines != [], "the store was not finished when it was created; remove it")
+        need(lines[0].pop("device") == "1", "the store is of another version")
+        self.policy = Policy(lines[0].pop("policy"))
+        self.subject = read_subject(lines[0].pop("subject"))
         self.heads = [first_head(self.policy.id, self.subject)]
         self.account, self._past = Account(self.policy.domain), Past(self.policy.domain)
-        for line in lines[1:]:
-            ((kind, entry),) = line.items()
+        for kind, entry in [item for line in lines for item in line.items()]:
             if kind == "value":
                 self._past.add(tuple(map(int, entry)))
             elif kind == "query":
@@ -1349,8 +1344,10 @@ class Device:
         """
         changing = any(x.changes for x in self.policy.domain.attributes.values())
         need(changing, "nothing changes on this domain, so there is no next step")
-        places = self._past.located(parse(changes))
-        del changes
+        try:
+            places = self._past.located(changes)
+        finally:
+            del changes
         self._store.add({"value": places})
         self._past.add(places)
 
@@ -1413,8 +1410,8 @@ class Device:
         response, query = self._past.draw(asked, self._source), asked.query
         head = next_head(self.heads[-1], len(self.heads), query.id, response)
         sent = json.dumps({**message, "response": plain(value_tree(response)), "head": head})
-        new = [] if query.id in self._queries else [{"query": plain(query)}]
-        self._store.add(*new, {"sent": sent})
+        new = {} if query.id in self._queries else {"query": plain(query)}
+        self._store.add({**new, "sent": sent})
         self._queries[query.id] = query
         self._take(asked, response, sent)
         return sent
@@ -1476,7 +1473,9 @@ def main(command: str = "", path: str = "", *given: str) -> int:
         if command == "create":
             with open(options["--policy"], encoding="utf-8") as file:
                 policy = file.read()
-            Device.create(path, policy, options["--subject"], read_private(options["--value"]))
+            name = options["--subject"]
+            subject = json.loads(name) if re.fullmatch(r'-?\d+|".+"', name) else name
+            Device.create(path, policy, subject, read_private(options["--value"]))
         device = Device(path)
         if command == "answer":
             return answered(device)
