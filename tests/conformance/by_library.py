@@ -138,7 +138,10 @@ def frozen(given: Tree) -> Tree:
 def refused(given: Tree) -> Tree:
     try:
         domain = domain_from_json(read(given["domain"]))
-        query_from_json(read(given["query"])).on(domain)
+        asked = query_from_json(read(given["query"]))
+        asked.on(domain)
+        if "response" in given:
+            xp.Transcript(domain).add(asked, given["response"])
     except ExpostError:
         return {"refused": True}
     return {"refused": False}

@@ -16,13 +16,28 @@ from conformance.drawing import (
     a_subject,
     a_value,
     an_attribute_domain,
+    of_pairs,
 )
 from expost.domains import domain_from_json
 from expost.files.canonical import readable, value_tree
 from expost.queries import query_from_json
 from expost.sampling import InsecureSource, draw
 
-__all__ = ["chains", "decisions", "draws", "frozen", "ids", "weights", "with_answers"]
+__all__ = [
+    "chains",
+    "decisions",
+    "decisions_about_changes",
+    "decisions_about_distances",
+    "decisions_in_one_place",
+    "decisions_with_noise",
+    "draws",
+    "frozen",
+    "ids",
+    "policies",
+    "weights",
+    "weights_of_scores",
+    "with_answers",
+]
 
 FILTERS = ("basic", "simplified", "bayesian")
 
@@ -33,10 +48,10 @@ def with_answers(check: str, given: Tree) -> Tree:
     return {**case, "expected": answer(case)}
 
 
-def exchanges_on(rng: Random, domain: Tree, count: int) -> list[Tree]:
+def exchanges_on(rng: Random, domain: Tree, count: int, query: Tree | None = None) -> list[Tree]:
     """Some queries, and responses of a subject to them."""
     on, value = domain_from_json(read(domain)), a_value(rng, domain)
-    menu = [a_query(rng, domain) for _ in range(rng.randint(1, 3))]
+    menu = [query] if query else [a_query(rng, domain) for _ in range(rng.randint(1, 3))]
     found = []
     for _ in range(count):
         tree = rng.choice(menu)
@@ -59,14 +74,66 @@ def decisions_about_changes(rng: Random) -> Tree:
     return _decision(rng, domain, longest=8)
 
 
-def _decision(rng: Random, domain: Tree, longest: int) -> Tree:
+def decisions_about_distances(rng: Random) -> Tree:
+    """The same where a number may change by so much from step to step, about steps far apart."""
+    values = rng.sample([0, 1, 2, 3, 0.5], rng.randint(3, 4))
+    changing = {"changing": values, "step": rng.choice(["1", "0.5"])}
+    domain: Tree = {"attributes": {"x": changing, "region": ["n", "s"]}}
+    menu = [{**of_pairs(rng, len(values)), "about": ["x"], "at": step} for step in (1, 4, 4)]
+    given: Tree = {
+        "domain": domain,
+        "filter": {"kind": "bayesian", "epsilon": "1"},
+        "exchanges": [each for tree in menu for each in exchanges_on(rng, domain, 1, tree)],
+        "query": rng.choice(menu),
+    }
+    return {**given, "filter": _budget(rng, given)}
+
+
+def decisions_with_noise(rng: Random) -> Tree:
+    """The same about integers with noise: either end of the range may be the worst response."""
+    domain: Tree = {"values": list(range(rng.randint(2, 4)))}
+    width = len(domain["values"])
+    query = {
+        "kind": "geometric",
+        "range": [rng.randint(-1, 0), width - rng.randint(0, 1)],
+        "sensitivity": width,
+        "epsilon": rng.choice(["0.5", "1"]),
+    }
+    return _decision(rng, domain, 3, query)
+
+
+def decisions_in_one_place(rng: Random) -> Tree:
+    """Those in which what was said is most and least likely in one place that the question sees.
+
+    Then the loss and the epsilon do not simply add up, and the question may add nothing.
+    """
+    first = rng.sample(["a", "b", "c"], rng.randint(2, 3))
+    domain: Tree = {"attributes": {"x": first, "y": ["no", "yes"]}}
+    rows = [["0.8", "0.2"], ["0.1", "0.9"]]
+    rows += [[f"0.{p}", f"0.{10 - p}"] for p in (rng.randint(2, 7) for _ in range(2 * len(first)))]
+    said: Tree = {
+        "kind": "channel",
+        "responses": ["yes", "no"],
+        "probabilities": rows[: 2 * len(first)],
+        "about": ["x", "y"],
+    }
+    given: Tree = {
+        "domain": domain,
+        "filter": {"kind": "bayesian", "epsilon": "1"},
+        "exchanges": [{"query": said, "response": "yes"}] * rng.randint(1, 2),
+        "query": {**of_pairs(rng, len(first)), "about": ["x"]},
+    }
+    return {**given, "filter": _budget(rng, given)}
+
+
+def _decision(rng: Random, domain: Tree, longest: int, query: Tree | None = None) -> Tree:
     given: Tree = {
         "domain": domain,
         "filter": {"kind": rng.choice(FILTERS), "epsilon": "1"},
-        "exchanges": exchanges_on(rng, domain, rng.randint(0, longest)),
+        "exchanges": exchanges_on(rng, domain, rng.randint(0, longest), query),
     }
     again = given["exchanges"] and rng.random() < 0.5
-    given["query"] = given["exchanges"][-1]["query"] if again else a_query(rng, domain)
+    given["query"] = given["exchanges"][-1]["query"] if again else query or a_query(rng, domain)
     given["filter"] = _budget(rng, given)
     return given
 
@@ -95,6 +162,23 @@ def _budget(rng: Random, given: Tree) -> Tree:
     near = Context(prec=60).subtract(Context(prec=60).ln(top), Context(prec=60).ln(bottom))
     epsilon = rng.choice([up.plus(near), down.plus(near), Context(prec=8).plus(near)])
     return {"kind": kind, "epsilon": f"{epsilon:f}" if epsilon > 0 else "0.1"}
+
+
+def weights_of_scores(rng: Random) -> Tree:
+    """The same where it matters in which order doubles are added."""
+    names = rng.sample(["age", "sex", "größe", "b"], 3)
+    rows = [[rng.choice([1, 0.1, 0.7, -3]) for _ in names] for _ in range(3)]
+    rows = [row for k, row in enumerate(rows) if row not in rows[:k]]
+    query = {
+        "kind": rng.choice(["linear", "logistic"]),
+        "weights": {name: rng.choice([0.1, 0.2, 0.3, -0.7]) for name in names},
+        "intercept": 0.1,
+        "epsilon": "30.5",
+    }
+    more = {"range": [-3, 3], "clip": True} if query["kind"] == "linear" else {}
+    responses = [-3, 3] if more else [0, 1]
+    domain = {"points": {"names": names, "rows": rows}}
+    return {"domain": domain, "query": {**query, **more}, "responses": responses}
 
 
 def weights(rng: Random) -> Tree:

@@ -7,10 +7,19 @@ from itertools import product
 from random import Random
 from typing import Any
 
-__all__ = ["Tree", "a_domain", "a_query", "a_subject", "a_value", "an_attribute_domain", "rows_of"]
+__all__ = [
+    "Tree",
+    "a_domain",
+    "a_query",
+    "a_subject",
+    "a_value",
+    "an_attribute_domain",
+    "of_pairs",
+    "rows_of",
+]
 
 Tree = dict[str, Any]
-EPSILONS = ("0.1", "0.05", "1/3", "0.5", "1", "1.25", "2.5", "1e-9", "7/1000")
+EPSILONS = ("0.1", "0.05", "1/3", "0.5", "1", "1.25", "2.5", "1e-9", "7/1000", "30.5")
 LABELS = ("no", "yes", "now and then", "größer", "0x1p+0", "'quoted'", "1", "-0x", "")
 NUMBERS = (0, 1, -2, 3, 7, 0.5, 1.5, -0.25, 12.75, 9007199254740992, 1e300)
 
@@ -104,6 +113,13 @@ def a_query(rng: Random, domain: Tree, steps: int = 3) -> Tree:
     return {**_on_rows(rng, rows, names), **extra}
 
 
+def of_pairs(rng: Random, size: int) -> Tree:
+    """A query that tells values apart fully or not at all."""
+    kinds = ["randomized_response", "local_hashing", "unary_encoding", "hadamard_response"]
+    kind = rng.choice([*kinds, "subset_selection"])
+    return _of_kind(rng, kind, list(range(size)), []) | {"epsilon": rng.choice(["0.1", "1", "2.5"])}
+
+
 def _on_rows(rng: Random, rows: list[Any], names: list[str]) -> Tree:
     size = len(rows)
     flat = [x for row in rows for x in (row if isinstance(row, list) else [row])]
@@ -125,11 +141,14 @@ def _of_kind(rng: Random, kind: str, rows: list[Any], names: list[str]) -> Tree:
     if kind in ("channel", "of"):
         width = rng.randint(1, 3)
         count = size if kind == "channel" else rng.randint(1, size)
-        query = {
+        query: Tree = {
             "kind": "channel",
             "responses": rng.sample(["a", "b", 1, 0.5, "0x"], width),
             "probabilities": [_row(rng, width) for _ in range(count)],
         }
+        if rng.random() < 0.1:  # a response that no value gives
+            query["responses"].append("never")
+            query["probabilities"] = [[*row, "0"] for row in query["probabilities"]]
         if kind == "channel":
             return query
         classes = [*range(count), *(rng.randrange(count) for _ in range(size - count))]

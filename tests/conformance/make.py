@@ -24,12 +24,17 @@ FILES: dict[str, list[tuple[str, Callable[[Random], Tree], int]]] = {
         ("policy", cases.policies, 20),
         ("chain", cases.chains, 20),
     ],
-    "weights": [("weights", cases.weights, 80)],
+    "weights": [("weights", cases.weights, 80), ("weights", cases.weights_of_scores, 10)],
     "draws": [("draw", cases.draws, 160)],
-    "decisions": [("decision", cases.decisions, 160)],
+    "decisions": [
+        ("decision", cases.decisions, 130),
+        ("decision", cases.decisions_with_noise, 20),
+        ("decision", cases.decisions_in_one_place, 30),
+    ],
     "changing": [
         ("frozen", cases.frozen, 30),
         ("decision", cases.decisions_about_changes, 40),
+        ("decision", cases.decisions_about_distances, 20),
     ],
 }
 

@@ -115,3 +115,34 @@ REFUSALS: list[Tree] = [
         (NUMBERS, {"kind": "logistic", "weights": {"value": 1e308}, "epsilon": "1"}),
     ]
 ]
+REFUSALS += [
+    {"domain": domain, "query": query, "response": response}
+    for domain, query, response in [
+        (LABELS, _rr(), "maybe"),
+        (LABELS, _rr(), 1),
+        (LABELS, _rr(), ["no"]),
+        (LABELS, _rr(), None),
+        (LABELS, _rr(), True),
+        (RECORDS, _rr(about=["region", "smokes"], at=1), "n"),
+        (RECORDS, _rr(about=["region", "smokes"], at=1), ["no", "n"]),
+        (LABELS, _channel(), "0"),
+        (LABELS, _channel(), 2),
+        (LABELS, _channel(probabilities=[["1", "0"], ["1", "0"]]), 1),
+        (LABELS, {"kind": "unary_encoding", "variant": "optimized", "epsilon": "1"}, "012"),
+        (LABELS, {"kind": "unary_encoding", "variant": "optimized", "epsilon": "1"}, "0"),
+        (LABELS, {"kind": "unary_encoding", "variant": "optimized", "epsilon": "1"}, 10),
+        (NUMBERS, {"kind": "subset_selection", "size": 2, "epsilon": "1"}, [1, 0]),
+        (NUMBERS, {"kind": "subset_selection", "size": 2, "epsilon": "1"}, [1, 1]),
+        (NUMBERS, {"kind": "subset_selection", "size": 2, "epsilon": "1"}, [1, 3]),
+        (NUMBERS, {"kind": "subset_selection", "size": 2, "epsilon": "1"}, [-1, 0]),
+        (NUMBERS, {"kind": "subset_selection", "size": 2, "epsilon": "1"}, [1]),
+        (LABELS, _hashing(), 2),
+        (LABELS, _hashing(), -1),
+        (LABELS, _hashing(), 0.5),
+        (LABELS, {"kind": "hadamard_response", "order": 4, "epsilon": "1"}, 4),
+        (NUMBERS, _geometric(), 3),
+        (NUMBERS, _geometric(), "1"),
+        (LABELS, _perturbation(), 0.5),
+        (NUMBERS, _linear(), 1),
+    ]
+]

@@ -56,6 +56,8 @@ def conform(check: str, given: Any) -> dict[str, Any]:
     account = device.Account(domain)
     try:
         asked = account.asked(device.Query.read(given["query"]))
+        if "response" in given:
+            asked.likelihood.read(given["response"])
     except device.Refused:
         return {"refused": True}
     if check == "weights":

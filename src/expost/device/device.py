@@ -249,7 +249,7 @@ def is_within(top: int, bottom: int, limit: Fraction) -> bool:
     always decide.
     """
     if not limit or not bottom:
-        return bool(bottom) and top <= bottom
+        return top <= bottom
     digits = 30
     while True:
         low, high = log_around(top, bottom, digits)
