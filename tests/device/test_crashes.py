@@ -138,6 +138,27 @@ def test_nothing_is_returned_before_the_disk_has_it(
     assert json.dumps(declined).encode() in synced[-1]
 
 
+def test_interrupted_after_it_stored_it_draws_no_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = a_device(tmp_path)
+    asked = reservation(ann)
+
+    def interrupted(*given: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ann, "_take", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ann.answer(asked)
+    monkeypatch.undo()
+    with pytest.raises(Refused, match="start again"):
+        ann.answer(asked)
+    ann.close()
+    again = Device(str(tmp_path / "store"))
+    assert again.answer(asked) == again._sent[0]
+    assert (tmp_path / "store").read_bytes().count(b'"sent"') == 1
+
+
 @pytest.mark.parametrize("step", ["pwrite", "ftruncate", "fsync"])
 def test_a_full_or_failing_disk_sends_nothing_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str

@@ -24,12 +24,14 @@ BY_VECTORS = [
     ("bits = 40 + (math.ceil(1 / epsilon) - 1)", "bits = 39 + (math.ceil(1 / epsilon) - 1)"),
     ("        return top <= bottom\n", "        return top < bottom\n"),
     ("        if high <= least or low > most:\n", "        if True:\n"),
-    ("filter.epsilon - added)", "filter.epsilon)"),
-    ("low * ratio.numerator", "low"),
+    ("low * more, limit - added)", "low * more, limit)"),
+    ("low * more, limit - added)", "low, limit - added)"),
+    ("if 7 * (top.bit_length()", "if 6 * (top.bit_length()"),
+    ("bottom.bit_length() + 1) <= 10 * limit", "bottom.bit_length()) <= 10 * limit"),
     # families
     ("if classes[high] != classes[low]:", "if True:"),
     ("highest, lowest = max(highs[x] for x in others)", "highest, lowest = max(highs)"),
-    ("return widest([(highs[high], lows[low]), *apart])", "return widest(apart)"),
+    ("return [(highs[high], lows[low]), *apart]", "return [*apart]"),
     ("% len(buckets) for x in firsts", "% 7 % len(buckets) for x in firsts"),
     ("two_weights(query[\"epsilon\"] / parts)", "two_weights(query[\"epsilon\"])"),
     ("start = count - place - 1", "start = count - place"),
@@ -48,7 +50,7 @@ BY_VECTORS = [
     ("attribute.step or 0) * (two - one)", "attribute.step or 0)"),
     ("n + (a != b)) for (a, b), n", "n + 1) for (a, b), n"),
     ("if not attribute.limited or len(steps) < 2:", "if True:"),
-    ("if kind in (\"basic\", \"simplified\") or not low:", "if kind == \"basic\" or not low:"),
+    ("if kind != \"bayesian\" or not min(lows):", "if kind == \"basic\" or not min(lows):"),
     ("self.spent += asked.query[\"epsilon\"]", "self.spent = asked.query[\"epsilon\"]"),
     # freezing and drawing
     ("used >= self.times", "used > self.times"),
@@ -78,6 +80,7 @@ BY_USE = [
     ("if decide(self.policy.filter, self.account, asked) else None", "if True else None"),
     ("need(step <= now, ", "need(True, "),
     ("self.broken, packed = True, ", "self.broken, packed = False, "),
+    ("        self._store.broken = False\n        return sent", "        return sent"),
     ("flags, 0o600)", "flags, 0o666)"),
 ]  # fmt: skip
 

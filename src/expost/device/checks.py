@@ -113,7 +113,8 @@ def _decision(given: Any, account: Any, asked: Any) -> dict[str, Any]:
         before = account.asked(device.Query.read(exchange["query"]))
         account.add(before, before.likelihood.read(exchange["response"]))
     accepted = device.decide(guard, account, asked)
-    rational, (top, bottom) = device.worst_case(guard.kind, account, asked)
+    rational, pairs = device.worst_case(guard.kind, account, asked)
+    top, bottom = device.widest(pairs)
     if not bottom:
         return {"accepted": accepted, "rational": None, "ratio": None}
     common = math.gcd(top, bottom)

@@ -28,7 +28,6 @@ import os
 import re
 import stat
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -57,6 +56,9 @@ def need(condition: bool, what: str) -> None:
 
 class Written(str):
     """A number of a JSON text, as it was written: 0.3 is 3/10 in one field, a double in another."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def parse(text: str | bytes) -> Any:
@@ -228,18 +230,25 @@ def two_weights(epsilon: Fraction) -> tuple[int, int]:
     return scaled_exp(epsilon, bits), 1 << bits
 
 
+@lru_cache(maxsize=64)
+def log_of_two(digits: int) -> Decimal:
+    return context(digits).ln(Decimal(2))
+
+
 def log_around(top: int, bottom: int, digits: int) -> tuple[Decimal, Decimal]:
     """Decimals on both sides of log(top/bottom), of two positive integers of any length."""
     down, up = context(digits), context(digits, ROUND_CEILING)
     shift = 4 * digits - top.bit_length() + bottom.bit_length()
     # near <= 2^shift · top/bottom < near + 1
     near = (top << shift) // bottom if shift >= 0 else top // (bottom << -shift)
-    below, above = down.next_minus(down.ln(Decimal(2))), up.next_plus(up.ln(Decimal(2)))
+    two, log = log_of_two(digits), down.ln(Decimal(near))
+    below, above = down.next_minus(two), up.next_plus(two)
     if shift < 0:
         below, above = above, below
-    low = down.fma(Decimal(-shift), above, down.next_minus(down.ln(Decimal(near))))
-    high = up.fma(Decimal(-shift), below, up.next_plus(up.ln(Decimal(near + 1))))
-    return low, high
+    low = down.fma(Decimal(-shift), above, down.next_minus(log))
+    # log(near + 1) is above log(near) by less than 1/near, which is below 10^-digits.
+    higher = up.add(up.next_plus(log), Decimal(1).scaleb(-digits))
+    return low, up.fma(Decimal(-shift), below, higher)
 
 
 def is_within(top: int, bottom: int, limit: Fraction) -> bool:
@@ -250,6 +259,8 @@ def is_within(top: int, bottom: int, limit: Fraction) -> bool:
     """
     if not limit or not bottom:
         return top <= bottom
+    if 7 * (top.bit_length() - bottom.bit_length() + 1) <= 10 * limit:  # log 2 is below 7/10
+        return True
     digits = 30
     while True:
         low, high = log_around(top, bottom, digits)
@@ -279,10 +290,6 @@ class Values:
         value = scalar(given) if alone else tuple(scalar(x) for x in listed(given))
         need(value in self.places, "no such value")
         return value
-
-    @cached_property
-    def longest(self) -> int:
-        return max(len(json.dumps(row)) for row in self.rows)
 
     @cached_property
     def points(self) -> list[tuple[float, ...]]:
@@ -430,17 +437,15 @@ class Likelihood(NamedTuple):
     """How likely each response is for each value: integer weights over one total."""
 
     total: int
-    read: Callable[[Any], Value]
-    """A response as JSON has it; one that the question does not have is refused."""
-    column: Callable[[Any], list[int]]
-    """The weights of a response for all values, up to a common factor."""
+    read: Callable[[Any], Value]  # a response as JSON has it
+    column: Callable[[Any], list[int]]  # its weights for all values, up to a common factor
     draw: Callable[[int, int], Value]
     """The response for the value at a place and a uniform integer below the total.
 
     Candidates are selected without branches: how long it takes should not depend on the value.
     """
-    worst: Callable[[list[int], list[int]], Pair]
-    """The widest pair after this question, from the largest and smallest likelihoods before it."""
+    worst: Callable[[list[int], list[int]], list[Pair]]
+    """Pairs after this question, one of them the widest, from the likelihoods before it."""
     longest: int = 24  # characters of a response, at most
 
 
@@ -456,25 +461,23 @@ def one_of(known: Any) -> Callable[[Any], Any]:
 
 def telling_apart(
     weights: Pair, classes: Sequence[int], speaks: Callable[[Any], Iterable[bool]]
-) -> tuple[Callable[[Any], list[int]], Callable[[list[int], list[int]], Pair]]:
-    """``column`` and ``worst`` where every response speaks for some values, equally against others.
-
-    Values of one class are told apart by no response, and any others by some.
-    """
+) -> tuple[Callable[[Any], list[int]], Callable[[list[int], list[int]], list[Pair]]]:
+    """``column`` and ``worst`` of responses that speak for some values, equally against others."""
     heavy, light = weights
 
-    def worst(highs: list[int], lows: list[int]) -> Pair:
-        # The extremes; and if no response tells them apart, each with the best of other classes.
+    def worst(highs: list[int], lows: list[int]) -> list[Pair]:
+        # The extremes; and if these are of one class, which no response tells apart, each of them
+        # with the best of other classes.
         places = range(len(highs))
         high, low = max(places, key=highs.__getitem__), min(places, key=lows.__getitem__)
         if classes[high] != classes[low]:
-            return highs[high] * heavy, lows[low] * light
+            return [(highs[high] * heavy, lows[low] * light)]
         others = [place for place in places if classes[place] != classes[high]]
         if not others:
-            return highs[high], lows[low]
+            return [(highs[high], lows[low])]
         highest, lowest = max(highs[x] for x in others), min(lows[x] for x in others)
         apart = (highs[high] * heavy, lowest * light), (highest * heavy, lows[low] * light)
-        return widest([(highs[high], lows[low]), *apart])
+        return [(highs[high], lows[low]), *apart]
 
     return lambda response: [heavy if own else light for own in speaks(response)], worst
 
@@ -497,7 +500,8 @@ def spiked(
 
 
 def randomized_response(query: Query, values: Values) -> Likelihood:
-    return spiked(query, range(len(values)), values.rows, values.read, values.longest)
+    longest = max(len(json.dumps(row)) for row in values.rows)
+    return spiked(query, range(len(values)), values.rows, values.read, longest)
 
 
 def local_hashing(query: Query, values: Values) -> Likelihood:
@@ -591,12 +595,12 @@ def hadamard_response(query: Query, values: Values) -> Likelihood:
     return Likelihood(order // 2 * (heavy + light), one_of(range(order)), column, draw, worst)
 
 
-def by_columns(columns: Iterable[list[int]]) -> Callable[[list[int], list[int]], Pair]:
+def by_columns(columns: Iterable[list[int]]) -> Callable[[list[int], list[int]], list[Pair]]:
     """``worst`` of responses that tell any two values apart as well as any other."""
     known = list(columns)
-    return lambda highs, lows: widest(
+    return lambda highs, lows: [
         (max(map(mul, highs, column)), min(map(mul, lows, column))) for column in known
-    )
+    ]
 
 
 def tabled(labels: Sequence[Scalar], columns: Sequence[list[int]]) -> Likelihood:
@@ -897,8 +901,7 @@ class Asked(NamedTuple):
     query: Query
     scope: Scope
     likelihood: Likelihood
-    alone: Pair
-    """How far apart it can take two values that nothing was said about."""
+    alone: Pair  # how far apart it takes two values that nothing was said about
 
 
 class Account:
@@ -906,12 +909,9 @@ class Account:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self.tables: dict[Scope, list[int]] = {}
-        """For every combination of what was asked about: the product of the weights."""
-        self.spent = Fraction(0)
-        """The sum of the epsilons, but for questions that name none."""
-        self.unnamed: Pair = (1, 1)
-        """The product of what those can do alone."""
+        self.tables: dict[Scope, list[int]] = {}  # products of weights, by what was asked about
+        self.spent = Fraction(0)  # the sum of the epsilons, but for questions that name none
+        self.unnamed: Pair = (1, 1)  # the product of what those can do alone
         self._asked: dict[str, Asked] = {}
 
     def asked(self, query: Query) -> Asked:
@@ -920,7 +920,8 @@ class Account:
             scope = self.domain.scope(query)
             values = self.domain.seen(scope)
             likelihood, ones = FAMILIES[query["kind"]][0](query, values), [1] * len(values)
-            self._asked[query.id] = Asked(query, scope, likelihood, likelihood.worst(ones, ones))
+            alone = widest(likelihood.worst(ones, ones))
+            self._asked[query.id] = Asked(query, scope, likelihood, alone)
         return self._asked[query.id]
 
     def add(self, asked: Asked, response: Value) -> None:
@@ -934,13 +935,8 @@ class Account:
         if "epsilon" in asked.query:
             self.spent += asked.query["epsilon"]
         else:
-            self.unnamed = (self.unnamed[0] * asked.alone[0], self.unnamed[1] * asked.alone[1])
-
-    @property
-    def loss(self) -> Pair:
-        """The largest and the smallest likelihood of all values."""
-        highs, lows = self.seen(WHOLE if self.domain.whole else ())
-        return max(highs), min(lows)
+            high, low = self.unnamed
+            self.unnamed = high * asked.alone[0], low * asked.alone[1]
 
     def seen(self, target: Scope) -> tuple[list[int], list[int]]:
         """The largest and the smallest likelihood for every combination that a question sees."""
@@ -985,33 +981,38 @@ class Account:
 
 
 def eliminated(factors: list[Factor], target: Scope, choose: Any) -> list[Factor]:
-    """Factors of the target alone, with the largest or smallest product over all the rest.
+    """Factors of the target alone, with the best product over all the rest.
 
     One variable after the other goes: all factors that have it become one, with its best.
     """
-    while True:
-        uses = Counter(variable for scope, _ in factors for variable in scope)
-        shared = {v for v, count in uses.items() if count > 1 or v in target}
-        factors = [projected(factor, shared, choose) for factor in factors]
-        sizes = {v: len({key[k] for key in found}) for s, found in factors for k, v in enumerate(s)}
-        scopes = {v: {w for s, _ in factors if v in s for w in s} for v in shared - set(target)}
-        if not scopes:
-            return factors
-        narrow = min(scopes, key=lambda v: (math.prod(sizes[w] for w in scopes[v]), repr(v)))
-        touching = [factor for factor in factors if narrow in factor[0]]
-        factors = [factor for factor in factors if narrow not in factor[0]] + [joined(touching)]
+    left, last, sizes = dict(enumerate(factors)), len(factors), dict[Variable, int]()
+    holding: dict[Variable, set[int]] = {}
+    for number, (scope, found) in left.items():
+        for k, variable in enumerate(scope):
+            sizes[variable] = len({key[k] for key in found})
+            holding.setdefault(variable, set()).add(number)
+    widths = dict.fromkeys((v for v in holding if v not in target), 0)
+    changed = list(widths)
+    while widths:
+        for v in changed:
+            widths[v] = math.prod(sizes[w] for w in {w for n in holding[v] for w in left[n][0]})
+        narrow = min(widths, key=widths.__getitem__)
+        del widths[narrow]
+        gone, last = holding.pop(narrow), last + 1
+        left[last] = projected(joined([left.pop(number) for number in gone]), narrow, choose)
+        for variable in left[last][0]:
+            holding[variable] = holding[variable] - gone | {last}
+        changed = [variable for variable in left[last][0] if variable in widths]
+    return list(left.values())
 
 
-def projected(factor: Factor, kept: set[Variable], choose: Any) -> Factor:
-    scope, found = factor
-    places = [k for k, variable in enumerate(scope) if variable in kept]
-    if len(places) == len(scope):
-        return factor
+def projected(factor: Factor, variable: Variable, choose: Any) -> Factor:
+    (scope, found), k = factor, factor[0].index(variable)
     best: dict[tuple[int, ...], int] = {}
     for key, weight in found.items():
-        rest = tuple([key[k] for k in places])
-        best[rest] = choose(best.get(rest, weight), weight)
-    return tuple(scope[k] for k in places), best
+        rest = key[:k] + key[k + 1 :]
+        best[rest] = choose(best[rest], weight) if rest in best else weight
+    return scope[:k] + scope[k + 1 :], best
 
 
 def joined(factors: list[Factor]) -> Factor:
@@ -1059,28 +1060,27 @@ class Filter(NamedTuple):
         return {"kind": self.kind, **budget}
 
 
-def worst_case(kind: str, account: Account, asked: Asked) -> tuple[Fraction, Pair]:
-    """What would count against a budget after a question, at worst: a rational plus log(p/q)."""
+def worst_case(kind: str, account: Account, asked: Asked) -> tuple[Fraction, list[Pair]]:
+    """What would count against a budget after a question: a rational plus the worst of log(p/q)."""
+    added = account.spent if kind == "basic" else Fraction(0)
     if kind == "basic" and "epsilon" in asked.query:
-        return account.spent + asked.query["epsilon"], account.unnamed
-    high, low = account.unnamed if kind == "basic" else account.loss
-    if kind in ("basic", "simplified") or not low:
-        added = account.spent if kind == "basic" else Fraction(0)
-        return added, (high * asked.alone[0], low * asked.alone[1])
-    return Fraction(0), asked.likelihood.worst(*account.seen(asked.scope))
+        return added + asked.query["epsilon"], [account.unnamed]
+    highs, lows = ([x] for x in account.unnamed) if kind == "basic" else account.seen(asked.scope)
+    if kind != "bayesian" or not min(lows):
+        return added, [(max(highs) * asked.alone[0], min(lows) * asked.alone[1])]
+    return added, asked.likelihood.worst(highs, lows)
 
 
 def decide(filter: Filter, account: Account, asked: Asked) -> bool:
     """Whether a question is accepted: a function of what was answered, and of nothing else."""
-    added, (high, low) = worst_case(filter.kind, account, asked)
-    ratio = filter.ratio
-    return is_within(high * ratio.denominator, low * ratio.numerator, filter.epsilon - added)
+    (added, pairs), limit = worst_case(filter.kind, account, asked), filter.epsilon
+    more, less = filter.ratio.as_integer_ratio()
+    return all(is_within(high * less, low * more, limit - added) for high, low in pairs)
 
 
 # -- the value and the draw ------------------------------------------------------------------------
 
-Source = Callable[[int], bytes]
-"""Gives so many uniform bytes: the operating system's generator, or given ones in tests."""
+Source = Callable[[int], bytes]  # gives so many uniform bytes
 
 
 def below(limit: int, source: Source) -> int:
@@ -1245,13 +1245,13 @@ class Store:
         return hashlib.sha256(self.digest.encode() + packed).hexdigest()[:16]
 
     def add(self, tree: Any) -> None:
-        """One more line, durably. After an error nothing is added until it is opened again."""
+        """One more line, durably. None follows before who adds it has taken it up: ``broken``."""
         need(not self.broken, "the store failed before; start again")
         self.broken, packed = True, json.dumps(tree, separators=(",", ":")).encode()
         self.digest = self._digest(packed)
         line = packed + b" " + self.digest.encode() + b"\n"
         self._write(line, self.size)
-        self.size, self.broken = self.size + len(line), False
+        self.size += len(line)
 
     def _write(self, data: bytes, start: int) -> None:
         """Put data at a place, which is the end of the file from then on, and sync it."""
@@ -1290,6 +1290,7 @@ class Device:
         self._sent: list[str] = []
         self._declined: dict[tuple[str, str], str] = {}
         self._queries: dict[str, Query] = {}
+        self._ids: dict[str, str] = {}
         try:
             self._start(self._store.lines())
         except BaseException:
@@ -1350,6 +1351,7 @@ class Device:
             del changes
         self._store.add({"value": places})
         self._past.add(places)
+        self._store.broken = False
 
     def answer(self, reservation: str) -> str:
         """The message for a reservation, which the disk has before it is returned.
@@ -1368,7 +1370,9 @@ class Device:
         follows = fields["previous"] == self.heads[sequence - 1]
         need(follows, f"number {sequence} would not follow what this device has; it draws nothing")
         message = {"ledger": self.policy.id, "subject": self.subject, "sequence": sequence}
-        message |= {"key": key, "query": content_id(fields["query"])}
+        shown = repr(fields["query"])  # reading a long one takes longer than anything else
+        self._ids[shown] = self._ids.get(shown) or content_id(fields["query"])
+        message |= {"key": key, "query": self._ids[shown]}
         kept = self._declined.get((fields["previous"], key))
         kept = self._sent[sequence - 1] if sequence <= own else kept
         if kept is not None:
@@ -1380,6 +1384,7 @@ class Device:
             kept = json.dumps({**message, "declined": True})
             self._store.add({"declined": kept})
             self._declined[fields["previous"], key] = kept
+            self._store.broken = False
             return kept
         step, now = asked.query.at or 1, len(self._past.kept)
         need(step <= now, f"step {step} has not come; it is step {now} now")
@@ -1396,7 +1401,7 @@ class Device:
         All of this is public: neither value nor response has a part in it.
         """
         try:
-            asked = self.account.asked(Query.read(query))
+            asked = self.account.asked(self._queries.get(message["query"]) or Query.read(query))
             need(asked.query.id == message["query"], "its fields are not what they seem")
             need(asked.query.at is None or asked.query.at >= 1, "steps are numbered from 1")
             size = asked.likelihood.longest + len(json.dumps(message)) + 100
@@ -1414,6 +1419,7 @@ class Device:
         self._store.add({**new, "sent": sent})
         self._queries[query.id] = query
         self._take(asked, response, sent)
+        self._store.broken = False
         return sent
 
 
@@ -1451,16 +1457,14 @@ def read_private(path: str) -> str:
         return file.read()
 
 
-def answered(device: Device) -> int:
-    """Reservations from the standard input, a line each; messages to the standard output."""
-    refused = 0
-    for line in sys.stdin:
-        try:
-            print(device.answer(line), flush=True)
-        except Refused as problem:
-            refused = 1
-            print(f"device: {problem}", file=sys.stderr, flush=True)
-    return refused
+def answered(device: Device, line: str) -> int:
+    """Print the message for a reservation; 1 if there is none."""
+    try:
+        print(device.answer(line), flush=True)
+        return 0
+    except Refused as problem:
+        print(f"device: {problem}", file=sys.stderr, flush=True)
+        return 1
 
 
 def main(command: str = "", path: str = "", *given: str) -> int:
@@ -1478,7 +1482,7 @@ def main(command: str = "", path: str = "", *given: str) -> int:
             Device.create(path, policy, subject, read_private(options["--value"]))
         device = Device(path)
         if command == "answer":
-            return answered(device)
+            return max([answered(device, line) for line in sys.stdin], default=0)
         if command == "next":
             device.next(read_private(options["--value"]))
         told = {"subject": device.subject, "ledger": device.policy.id, "head": device.heads[-1]}
