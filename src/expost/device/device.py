@@ -950,8 +950,8 @@ class Account:
         ]
         factors += self._links({v for scope in [*self.tables, target] for v in scope})
         free: Factor = (target, dict.fromkeys(product(*map(range, sizes(target))), 1))
-        sides = [joined([free, *eliminated(factors, target, choose)])[1] for choose in (max, min)]
-        highs, lows = (list(side.values()) for side in sides)
+        sides = [joined([free, eliminated([free, *factors], choose)]) for choose in (max, min)]
+        highs, lows = (list(found.values()) for _, found in sides)
         return highs, lows
 
     def _links(self, variables: set[Variable]) -> Iterator[Factor]:
@@ -980,8 +980,8 @@ class Account:
                 yield ((name, one), (name, two), *counters), dict.fromkeys(allowed, 1)
 
 
-def eliminated(factors: list[Factor], target: Scope, choose: Any) -> list[Factor]:
-    """Factors of the target alone, with the best product over all the rest.
+def eliminated(factors: list[Factor], choose: Any) -> Factor:
+    """A factor of what the first one is about, with the best product over all the rest.
 
     One variable after the other goes: all factors that have it become one, with its best.
     """
@@ -991,7 +991,7 @@ def eliminated(factors: list[Factor], target: Scope, choose: Any) -> list[Factor
         for k, variable in enumerate(scope):
             sizes[variable] = len({key[k] for key in found})
             holding.setdefault(variable, set()).add(number)
-    widths = dict.fromkeys((v for v in holding if v not in target), 0)
+    widths = dict.fromkeys((v for v in holding if v not in factors[0][0]), 0)
     changed = list(widths)
     while widths:
         for v in changed:
@@ -1003,7 +1003,7 @@ def eliminated(factors: list[Factor], target: Scope, choose: Any) -> list[Factor
         for variable in left[last][0]:
             holding[variable] = holding[variable] - gone | {last}
         changed = [variable for variable in left[last][0] if variable in widths]
-    return list(left.values())
+    return joined(sorted(left.values(), key=lambda factor: len(factor[0])))
 
 
 def projected(factor: Factor, variable: Variable, choose: Any) -> Factor:
