@@ -985,17 +985,15 @@ def eliminated(factors: list[Factor], choose: Any) -> Factor:
 
     One variable after the other goes: all factors that have it become one, with its best.
     """
-    left, last, sizes = dict(enumerate(factors)), len(factors), dict[Variable, int]()
-    holding: dict[Variable, set[int]] = {}
-    for number, (scope, found) in left.items():
-        for k, variable in enumerate(scope):
-            sizes[variable] = len({key[k] for key in found})
+    left, last, holding = dict(enumerate(factors)), len(factors), dict[Variable, set[int]]()
+    for number, (scope, _) in left.items():
+        for variable in scope:
             holding.setdefault(variable, set()).add(number)
     widths = dict.fromkeys((v for v in holding if v not in factors[0][0]), 0)
     changed = list(widths)
     while widths:
         for v in changed:
-            widths[v] = math.prod(sizes[w] for w in {w for n in holding[v] for w in left[n][0]})
+            widths[v] = len({w for number in holding[v] for w in left[number][0]})
         narrow = min(widths, key=widths.__getitem__)
         del widths[narrow]
         gone, last = holding.pop(narrow), last + 1
