@@ -36,7 +36,7 @@ from expost.queries import Query
 from expost.sampling import Source, SystemSource
 from expost.transcript import Transcript
 
-__all__ = ["Book"]
+__all__ = ["Book", "check_options"]
 
 Progress = Callable[[int, int], None]
 
@@ -56,14 +56,7 @@ class Book:
         search: Search | None,
         step: Callable[[str], None] = lambda name: None,
     ) -> None:
-        with at("every"):
-            expect(every, int, "a number of commits")
-            if every < 1:
-                raise InvalidInput("must be at least 1")
-        with at("source"):
-            expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
-        with at("search"):
-            expect(search, Search | None, "a Search, such as Search(processes=2)")
+        check_options(every, source, search)
         policy = policy_of(backend)
         checkpoint = Checkpoint(kept, policy.content_id, every)
         self._core = Core(backend, policy, checkpoint, source or SystemSource(), search, step)
@@ -96,7 +89,7 @@ class Book:
     def queries(self) -> dict[str, Query]:
         """The queries that are known, by their names."""
         with self._reading() as core:
-            core.words.read(core.backend)
+            core.learn()
             return dict(core.words.queries)
 
     @property
@@ -185,7 +178,7 @@ class Book:
     def answers(self) -> Answers:
         """What everybody answered, and who was refused what, for estimates and losses."""
         with self._reading() as core, core.backend.snapshot():
-            history = History.read(core.backend, core.words)
+            history = History.read(core)
             names = core.people.names(core.backend)
             return history.answers(self.domain, self.filter, core.words, names)
 
@@ -237,12 +230,16 @@ class Book:
     @contextmanager
     def _reading(self) -> Iterator[Core]:
         """The core, while no other thread uses it."""
+        self._check_usable()
+        with self._turns.lock:
+            self._check_usable()
+            yield self._core
+
+    def _check_usable(self) -> None:
         if os.getpid() != self._process:
             raise InvalidInput("this ledger was opened in another process; open it in this one")
-        with self._turns.lock:
-            if self._closed:
-                raise InvalidInput("the ledger was closed; open it again")
-            yield self._core
+        if self._closed:
+            raise InvalidInput("the ledger was closed; open it again")
 
     def _remaining(self, state: Any, heads: Any) -> NDArray[np.float64]:
         upper = self._core.kernel.losses(state).upper
@@ -251,3 +248,15 @@ class Book:
         left = np.where(upper == 0, budget, left)
         left[np.array([head.closed for head in heads], dtype=np.bool_)] = 0.0
         return np.asarray(left)
+
+
+def check_options(every: int, source: Source | None, search: Search | None) -> None:
+    """Refuse what cannot be used, before anything is made."""
+    with at("every"):
+        expect(every, int, "a number of commits")
+        if every < 1:
+            raise InvalidInput("must be at least 1")
+    with at("source"):
+        expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
+    with at("search"):
+        expect(search, Search | None, "a Search, such as Search(processes=2)")

@@ -10,14 +10,22 @@ from expost.files.durable import followed
 from expost.ledger.backend import Backend
 from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place
 from expost.ledger.connecting import create_database
-from expost.ledger.core import Core
+from expost.ledger.core import HEAD, Core, reached
 from expost.ledger.digests import first_root
 from expost.ledger.errors import Behind, Damaged
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.records import Change, Head, Move
 from expost.ledger.sqlite import Sqlite
 
-__all__ = ["check", "checkpoint_place", "create_backend", "open_backend", "policy_of", "quarantine"]
+__all__ = [
+    "check",
+    "checkpoint_place",
+    "cover",
+    "create_backend",
+    "open_backend",
+    "policy_of",
+    "quarantine",
+]
 
 Path_ = str | os.PathLike[str]
 
@@ -77,6 +85,22 @@ def check(backend: Backend, checkpoint: Checkpoint) -> None:
         )
 
 
+def cover(core: Core) -> None:
+    """After a crash, write the checkpoint that was not written any more."""
+    last, tip = core.checkpoint.last(), core.backend.tip()
+    if last is None or last.commits == tip.commits:
+        return
+    moved = core.backend.moved_since(last.commits)
+    core.checkpoint.note(
+        (
+            (number, reached(head, head.closed or bool(head.reserved)))
+            for number, head in zip(moved, core.backend.heads(moved), strict=True)
+        ),
+        tip,
+    )
+    core.checkpoint.flush(lambda: tip)
+
+
 def quarantine(core: Core) -> list[int]:
     """Close all subjects of whom the checkpoint knows more than the database.
 
@@ -100,4 +124,4 @@ def quarantine(core: Core) -> list[int]:
 def _lost(core: Core, number: int, head: Head, sequence: int, digest: str) -> bool:
     if head.sequence < sequence:
         return not (head.reserved and head.sequence == sequence - 1 and not digest)
-    return bool(digest) and core.head_after(number, sequence).hex() != digest
+    return bool(digest) and core.head_after(number, sequence).hex()[:HEAD] != digest

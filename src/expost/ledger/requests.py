@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -49,6 +50,8 @@ class Request(ABC):
 
     decides: ClassVar[bool] = True
     """Whether the filter is asked."""
+    reserves: ClassVar[bool] = False
+    """Whether a reservation is what is wanted."""
 
     def __init__(self, key: str, subjects: Ints, asked: Sequence[Query], which: Ints) -> None:
         self.key = key
@@ -83,6 +86,8 @@ class Request(ABC):
                 continue
             if outcome.query != self.queries[row]:
                 raise InvalidInput("was used for another query", f"key {self.key!r}: row {row + 1}")
+            if outcome.reserved and not self.reserves:
+                raise _reserved(row, self.key)
             self.outcomes[row] = outcome
 
     @property
@@ -95,11 +100,7 @@ class Request(ABC):
         """Refuse to go on while somebody has a reservation."""
         for row, head in zip(rows.tolist(), heads, strict=True):
             if head.reserved:
-                raise InvalidInput(
-                    f"has an open reservation, with the key {head.reserved!r}, that its device has "
-                    "to answer first",
-                    f"subjects: row {row + 1}",
-                )
+                raise _reserved(row, head.reserved)
 
     @abstractmethod
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
@@ -136,13 +137,19 @@ class Request(ABC):
             self.outcomes[rows[place]] = Outcome(queries[place], sequence, response)
 
 
-def _numbered(positions: NDArray[Any], query: int, words: Words) -> list[int]:
+def _reserved(row: int, key: str) -> InvalidInput:
+    return InvalidInput(
+        f"has an open reservation, with the key {key!r}, that its device has to answer first",
+        f"subjects: row {row + 1}",
+    )
+
+
+def _numbered(positions: Sequence[int], query: int, words: Words) -> list[int]:
     """The numbers of responses by their positions."""
     known = {
-        position: words.propose_response(query, position)
-        for position in dict.fromkeys(positions.tolist())
+        position: words.propose_response(query, position) for position in dict.fromkeys(positions)
     }
-    return [known[position] for position in positions.tolist()]
+    return [known[position] for position in positions]
 
 
 class Asked(Request):
@@ -160,6 +167,8 @@ class Asked(Request):
         super().__init__(key, subjects, asked, which)
         self._rows = rows
         self._held = held
+        self._drawn: dict[int, tuple[bytes, int]] = {}
+        """For a row the head that it was drawn after, and the position of the response."""
 
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
         change = Change(self.key)
@@ -169,11 +178,31 @@ class Asked(Request):
             numbers = accepted[own]
             rows = found.rows[numbers]
             query = int(self.queries[rows[0]])
-            drawn = draw(query, self._held[which].some(self._rows[rows]))
+            heads = [found.heads[number].digest for number in numbers.tolist()]
+            drawn = self._draw_once(rows, heads, self._held[which], partial(draw, query))
             responses[numbers] = _numbered(drawn, query, words)
         self._answer(change, found, accepted, responses[accepted], words)
         self._refuse(change, found)
         return change
+
+    def _draw_once(
+        self, rows: Places, heads: Sequence[bytes], held: Values, draw: Callable[[Any], Any]
+    ) -> list[int]:
+        """Positions of responses, one draw for each row and head.
+
+        A commit may fail because of what was drawn: two processes that give numbers to new
+        responses get in each other's way. Were that drawn again, rare responses would be rarer.
+        """
+        own = list(zip(rows.tolist(), heads, strict=True))
+        new = [place for place, (row, head) in enumerate(own) if self._last(row) != head]
+        fresh = draw(held.some(self._rows[rows[new]])).tolist() if new else []
+        for place, position in zip(new, fresh, strict=True):
+            row, head = own[place]
+            self._drawn[row] = head, position
+        return [self._drawn[row][1] for row, _ in own]
+
+    def _last(self, row: int) -> bytes:
+        return self._drawn[row][0] if row in self._drawn else b""
 
 
 class Recorded(Request):
@@ -204,7 +233,7 @@ class Recorded(Request):
         responses = np.empty(len(found.rows), dtype=np.int64)
         for query, own in groups(self.queries[found.rows]):
             rows = found.rows[own]
-            responses[own] = _numbered(self._positions[rows], query, words)
+            responses[own] = _numbered(self._positions[rows].tolist(), query, words)
         self._answer(change, found, np.arange(len(found.rows)), responses, words)
         self.accepted[found.rows] = found.accepted
         return change
@@ -212,6 +241,8 @@ class Recorded(Request):
 
 class Reserved(Request):
     """Devices will draw: the next exchange is theirs."""
+
+    reserves = True
 
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
         change = Change(self.key)
