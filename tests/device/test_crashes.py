@@ -159,6 +159,10 @@ def test_interrupted_after_it_stored_it_draws_no_second_time(
     assert (tmp_path / "store").read_bytes().count(b'"sent"') == 1
 
 
+def failing(*given: Any) -> Any:
+    raise OSError(28, "No space left on device")
+
+
 @pytest.mark.parametrize("step", ["pwrite", "ftruncate", "fsync"])
 def test_a_full_or_failing_disk_sends_nothing_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
@@ -166,9 +170,6 @@ def test_a_full_or_failing_disk_sends_nothing_and_loses_nothing(
     ann = a_device(tmp_path)
     first = ann.answer(reservation(ann))
     asked = reservation(ann)
-
-    def failing(*given: Any) -> Any:
-        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, step, failing)
     with pytest.raises(Refused, match="No space left"):

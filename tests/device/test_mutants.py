@@ -14,7 +14,7 @@ import pytest
 from conformance.make import VECTORS
 from expost.device import checks, device
 from support.killing_devices import killed
-from support.one_device import POLICY, QUERY
+from support.one_device import POLICY, QUERY, reservation
 
 SOURCE = Path(device.__file__).read_text()
 
@@ -139,18 +139,6 @@ def start(module: Any, folder: Path, policy: Any = POLICY, value: str = '"no"') 
     return module.Device(store), store
 
 
-def asked(ann: Any, query: Any = QUERY, **other: Any) -> str:
-    fields = {
-        "ledger": ann.policy.id,
-        "subject": "ann",
-        "sequence": len(ann.heads),
-        "previous": ann.heads[-1],
-        "key": f"k{len(ann.heads)}",
-        "query": query,
-    }
-    return json.dumps({**fields, **other})
-
-
 def refuses(module: Any, call: Callable[[], Any]) -> bool:
     try:
         call()
@@ -164,14 +152,14 @@ def stays_the_same(module: Any, folder: Path) -> None:
     queries = [{"kind": "randomized_response", "epsilon": "0.01"}] * 8
     given = []
     for query in queries:
-        given.append((asked(ann, query), ann.answer(asked(ann, query))))
+        given.append((reservation(ann, query), ann.answer(reservation(ann, query))))
         assert "response" in given[-1][1]
-    big = asked(ann, {"kind": "randomized_response", "epsilon": "3"}, key="big")
+    big = reservation(ann, {"kind": "randomized_response", "epsilon": "3"}, key="big")
     declined = ann.answer(big)
     assert "declined" in declined
     ann.close()
     again = module.Device(store)
-    assert [again.answer(reservation) for reservation, _ in given] == [said for _, said in given]
+    assert [again.answer(each) for each, _ in given] == [said for _, said in given]
     content = Path(store).read_bytes()
     assert json.dumps(declined).encode() in content
     assert again.answer(big) == declined
@@ -182,8 +170,8 @@ def stays_the_same(module: Any, folder: Path) -> None:
 def refuses_what_does_not_follow(module: Any, folder: Path) -> None:
     ann, _ = start(module, folder)
     for other in ({"sequence": 2}, {"sequence": 5}, {"previous": "0" * 64}):
-        assert refuses(module, lambda other=other: ann.answer(asked(ann, **other)))  # type: ignore[misc]
-    first = asked(ann)
+        assert refuses(module, lambda other=other: ann.answer(reservation(ann, **other)))  # type: ignore[misc]
+    first = reservation(ann)
     ann.answer(first)
     assert refuses(module, lambda: ann.answer(json.dumps({**json.loads(first), "key": "x"})))
     ann.close()
@@ -192,7 +180,7 @@ def refuses_what_does_not_follow(module: Any, folder: Path) -> None:
 def waits_for_steps(module: Any, folder: Path) -> None:
     domain = {"attributes": {"smokes": {"changing": ["no", "yes"]}}}
     ann, _ = start(module, folder, {**POLICY, "domain": domain}, '{"smokes": "no"}')
-    later = asked(ann, {**QUERY, "about": ["smokes"], "at": 2})
+    later = reservation(ann, {**QUERY, "about": ["smokes"], "at": 2})
     assert refuses(module, lambda: ann.answer(later))
     ann.close()
 
@@ -201,7 +189,7 @@ def keeps_a_private_sound_store(module: Any, folder: Path) -> None:
     ann, store = start(module, folder)
     assert Path(store).stat().st_mode & 0o777 == 0o600
     assert refuses(module, lambda: module.Device(store))
-    ann.answer(asked(ann))
+    ann.answer(reservation(ann))
     ann.close()
     content = Path(store).read_bytes()
     assert b'"value":[1]' in content
@@ -209,11 +197,11 @@ def keeps_a_private_sound_store(module: Any, folder: Path) -> None:
     assert refuses(module, lambda: module.Device(store))
     Path(store).write_bytes(content + b"x" * 3000)
     again = module.Device(store)
-    reservation = asked(again)
-    said = again.answer(reservation)
+    following = reservation(again)
+    said = again.answer(following)
     again.close()
     third = module.Device(store)
-    assert third.answer(reservation) == said
+    assert third.answer(following) == said
     third.close()
     assert b"x" * 100 not in Path(store).read_bytes()
     Path(store).chmod(0o644)
@@ -230,26 +218,26 @@ def syncs_and_stops_after_a_failure(module: Any, folder: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(os, "fsync", failing)
-        assert refuses(module, lambda: ann.answer(asked(ann)))
+        assert refuses(module, lambda: ann.answer(reservation(ann)))
     assert calls
-    assert refuses(module, lambda: ann.answer(asked(ann)))
+    assert refuses(module, lambda: ann.answer(reservation(ann)))
     ann.close()
 
 
 def survives_being_killed(module: Any, folder: Path) -> None:
     ann, store = start(module, folder)
-    reservation = asked(ann)
+    following = reservation(ann)
     ann.close()
     for at in range(1, 30):
 
         def answer() -> None:
             own = module.Device(store, lambda count: os.urandom(count))
-            os.write(1, own.answer(reservation).encode())
+            os.write(1, own.answer(following).encode())
             own.close()
 
         was_killed, released = killed(answer, at, torn=True)
         own = module.Device(store)
-        said = own.answer(reservation)
+        said = own.answer(following)
         assert released in (b"", said.encode())
         own.close()
         if not was_killed:
