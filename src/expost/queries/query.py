@@ -72,6 +72,11 @@ class Query(ABC):
         return self.asks
 
     @property
+    def cap(self) -> Fraction | None:
+        """Of a query that :func:`saturating` has made: where its losses end. It is not saved."""
+        return None
+
+    @property
     def steepness(self) -> Fraction | None:
         """How fast D(x, x') can change with epsilon, at most; None if it never falls."""
         return None
