@@ -1,0 +1,134 @@
+"""Go through all ways of asking for a study, and say how accurate each of them is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from expost.designs.accuracy import accuracy
+from expost.designs.policies import Policy, Simulation, policies_for
+from expost.designs.result import Design, Point, Prediction
+from expost.designs.study import Study
+from expost.domains import Domain
+from expost.errors import at, expect
+from expost.files.reading import whole
+
+__all__ = ["design", "designed"]
+
+REPETITIONS = 40
+
+Progress = Callable[[int, int, str], None]
+
+
+def design(
+    domain: Domain,
+    *,
+    subjects: int,
+    epsilon: Any,
+    goals: Sequence[Any],
+    population: Any = None,
+    delta: Any = None,
+    arrival: str = "in turn",
+    rounds: int = 1,
+    repetitions: int = REPETITIONS,
+    seed: int = 0,
+    budgets: Sequence[Any] = (),
+    progress: Progress | None = None,
+) -> Design:
+    """How accurate each way of asking will be, before anybody is asked, and which one to take.
+
+    A study has so many ``subjects``, each with a budget of ``epsilon``, and ``goals``: a statement
+    is the share for which it is true, ``{"distribution": "region"}`` or ``{"distribution":
+    "value"}`` the shares of all values, ``{"mean": "age"}`` or a one-bit query the mean of a score.
+    See :class:`expost.designs.Study` for ``population``, ``delta``, ``arrival`` and ``rounds``.
+
+    Predictions are standard errors of estimates by maximum likelihood. What each subject shows is
+    worked out exactly where its kinds are few, and otherwise simulated; ``repetitions`` groups are
+    then drawn and estimated, from the ``seed``. At ``budgets`` the best of each family is worked
+    out as well. ``progress`` is called with how much is done, of how much, and what is next.
+
+    >>> import expost as xp
+    >>> found = xp.design(
+    ...     xp.FiniteSet(range(10)), subjects=2000, epsilon=1, arrival="open",
+    ...     goals=["value >= 7", "value < 2", "value == 5"],
+    ... )
+    >>> found.recommended.name
+    'the value once, subset selection'
+    """
+    study = Study(
+        domain,
+        subjects=subjects,
+        epsilon=epsilon,
+        goals=goals,
+        population=population,
+        delta=delta,
+        arrival=arrival,
+        rounds=rounds,
+    )
+    return designed(study, repetitions=repetitions, seed=seed, budgets=budgets, progress=progress)
+
+
+def designed(
+    study: Study,
+    *,
+    repetitions: int = REPETITIONS,
+    seed: int = 0,
+    budgets: Sequence[Any] = (),
+    progress: Progress | None = None,
+) -> Design:
+    """The same of a study that is put together already."""
+    expect(study, Study, "a Study")
+    with at("repetitions"):
+        repetitions = whole(repetitions, at_least=8)
+    with at("seed"):
+        seed = whole(seed, at_least=0)
+    others = [study.at(each) for each in budgets]
+    studies = [study, *others]
+    plans = [(each, policy) for each in studies for policy in policies_for(each)]
+    predictions: dict[int, list[Prediction]] = {id(each): [] for each in studies}
+    for number, (each, policy) in enumerate(plans):
+        if progress is not None:
+            progress(number, len(plans), policy.name)
+        # The seed goes by the policy, so that it does not matter which others there are.
+        own = [seed, *policy.name.encode()]
+        often = repetitions if each is study else max(8, repetitions // 3)
+        simulation = Simulation(often, int(np.random.default_rng(own).integers(1 << 32)))
+        predictions[id(each)].append(_predicted(each, policy, simulation))
+    found = Design(study, _sorted(predictions[id(study)]))
+    if not budgets:
+        return found
+    designs = [found, *(Design(each, _sorted(predictions[id(each)])) for each in others)]
+    return replace(found, curve=tuple(_curve(designs)))
+
+
+def _predicted(study: Study, policy: Policy, simulation: Simulation) -> Prediction:
+    model = study.model
+    outcomes = policy.outcomes(model, study.epsilon, simulation)
+    found = accuracy(
+        outcomes,
+        model.targets,
+        study.subjects,
+        repetitions=simulation.repetitions,
+        generator=np.random.default_rng(simulation.seed),
+    )
+    possible = study.arrival.late <= policy.latest.late
+    return Prediction(policy, possible, found, outcomes.answers, outcomes.answering)
+
+
+def _sorted(predictions: list[Prediction]) -> tuple[Prediction, ...]:
+    return tuple(sorted(predictions, key=lambda each: each.error))
+
+
+def _curve(designs: Sequence[Design]) -> list[Point]:
+    points = []
+    for found in sorted(designs, key=lambda each: each.study.epsilon):
+        families = dict.fromkeys(each.policy.family for each in found.predictions)
+        for family in families:
+            best = found.best_of(family)
+            error = math.inf if best is None else best.error
+            points.append(Point(float(found.study.epsilon), family, error))
+    return points
