@@ -22,8 +22,10 @@ from corpus.drawing import a_finite_set, kinds_on, transcript
 from expost.numbers import scaled_exp
 from expost.queries import About, Channel, Query
 from expost.saturation import equal_caps, saturated, third_of_the_rest
-from expost.saturation import likelihoods as likelihoods_of
-from expost.saturation.tilted import tilted
+from expost.saturation import known as known_module
+from expost.saturation import tilted as tilted_module
+from expost.saturation.tilted import Tilted, tilted
+from expost.saturation.told import Told
 from support.strategies import columns
 
 ROUNDING = Fraction(1, 2**20)
@@ -176,17 +178,64 @@ def test_no_mechanism_within_the_cap_tells_more_about_a_yes_or_no_question() -> 
         assert best - scale <= told <= best + scale
 
 
+def told(query: Tilted, level: Fraction) -> float:
+    """Mutual information, by definition."""
+    sets, chances = query._on_grid(query.shares(level), 1 << 60).sets
+    yes = np.array(query.answers) == 1
+    total = 0.0
+    for inside, chance in zip(sets, chances, strict=True):
+        weights = np.where(inside, float(query.ratio), 1.0)
+        masses = np.array([weights[yes].sum(), weights[~yes].sum()])
+        before = np.array([yes.sum(), (~yes).sum()]) / len(yes)
+        said = masses * np.log(masses / masses.sum() / before)
+        total += float(level) * chance / 2**60 * float(said.sum())
+    return round(total, 9)
+
+
 def test_no_other_level_tells_more_on_a_grid() -> None:
     random = Random(8)
     for _ in range(40):
         size = random.randint(3, 12)
         p = tuple(Fraction(random.randint(10, 30)) for _ in range(size))
         answers = (1, 0, *(random.randint(0, 1) for _ in range(size - 2)))
-        query = tilted(p, (1,) * size, answers, Fraction(random.choice([4, 7, 50])))
+        query = tilted(p, p, (1,) * size, answers, Fraction(random.choice([4, 7, 50])))
         (best,) = query._levels()
-        low, high = float(max(p) / query.ratio / max(p)), float(min(p) / max(p))
-        told = query._told(float(best / max(p)))
-        assert max(query._told(a) for a in np.linspace(low, high, 400)) <= told + 1e-9
+        low, high = max(p) / query.ratio, min(p)
+        others = [low + (high - low) * Fraction(step, 100) for step in range(101)]
+        assert all(told(query, best) >= told(query, level) for level in others)
+
+
+def test_doubles_do_not_decide_which_query_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another machine may round logarithms otherwise; the query is the same."""
+    cases = [a_case(random, asked) for random, asked in random_transcripts(150)]
+    for size in (6, 9):  # after saturating answers, many numbers A tell equally much
+        odometer = xp.Odometer(xp.Transcript(xp.FiniteSet(range(size))))
+        for number in range(1, 5):
+            question = list(range(number % 3, size, 1 + number % 2))
+            cases.append((odometer, question, None, Fraction(number, 2)))
+            query = xp.saturating(odometer, question, cap=Fraction(number, 2))
+            odometer = odometer.add(query, number % 2)
+
+    def made() -> list[Query]:
+        return [xp.saturating(o, question, cap=cap, seed=seed) for o, question, seed, cap in cases]
+
+    queries, nearly, random = made(), Told.nearly, Random(2)
+    compared = []
+
+    def noisy(self: Told, *arguments: Any) -> float:
+        return nearly(self, *arguments) * (1 + random.uniform(-1e-11, 1e-11))
+
+    def counted(self: Told, *arguments: Any) -> Any:
+        compared.append(self)
+        return closely(self, *arguments)
+
+    closely = Told.closely
+    monkeypatch.setattr(Told, "nearly", noisy)
+    monkeypatch.setattr(Told, "closely", counted)
+    assert made() == queries
+    assert len(compared) > 20
+    monkeypatch.setattr(tilted_module, "_CLOSE", 0.0)  # with doubles alone it is not
+    assert made() != queries
 
 
 def ratio_of(odometer: xp.Odometer) -> Fraction:
@@ -270,13 +319,13 @@ def test_a_chain_has_few_classes_and_few_responses() -> None:
 def test_a_hundred_thousand_values_take_a_pass_and_then_work_for_each_class(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    multiplied, products = likelihoods_of._multiplied, list[Any]()
+    multiplied, products = known_module._multiplied, list[Any]()
 
     def counted(product: Any) -> Fraction:
         products.append(product)
         return multiplied(product)
 
-    monkeypatch.setattr(likelihoods_of, "_multiplied", counted)
+    monkeypatch.setattr(known_module, "_multiplied", counted)
     size = 100_000
     domain = xp.FiniteSet(range(size))
     odometer = xp.Odometer(xp.Transcript(domain))
@@ -284,7 +333,7 @@ def test_a_hundred_thousand_values_take_a_pass_and_then_work_for_each_class(
     start = time.process_time()
     query = xp.saturating(odometer, "value < 70000", cap=2)
     assert time.process_time() - start < 2
-    assert len(products) == 1 + 1 + 3  # one for each class: of the first question, and of this one
+    assert len(products) == 1 + 2  # one for each class that the answers so far tell apart
     assert isinstance(query, Channel)
     assert query.weights.shape == (3, 3)
     assert xp.BayesianFilter(epsilon=2).accepts(odometer, query)

@@ -18,10 +18,11 @@ from expost.domains import Domain
 from expost.filters.many import Accounts
 from expost.panel.asked import Collections
 from expost.panel.log import Log
-from expost.panel.places import Chosen
+from expost.panel.places import Chosen, Places
 from expost.panel.question import Codes, Question
 from expost.panel.questions import Questions
 from expost.panel.spent import Spent
+from expost.panel.tallies import Tallies
 from expost.transcript import Exchange
 
 __all__ = ["State"]
@@ -46,6 +47,23 @@ class State(ABC):
         """Which queries each subject was asked how often; kept from its first use on."""
         return Collections.of(self.domain, self.count, self.log)
 
+    @cached_property
+    def tallied(self) -> Tallies:
+        """What each subject answered how often; kept from its first use on."""
+        return Tallies.of(self.count, self.log)
+
+    def different(self, places: Places) -> tuple[Places, Places]:
+        """Some of these subjects, with all of their tallies, and for each which of them is like it.
+
+        It is known who is alike once tallies are kept; before that everybody counts as different.
+        """
+        if "tallied" not in self.__dict__:
+            return places, np.arange(len(places))
+        _, first, each = np.unique(
+            self.tallied.of_subject[places], return_index=True, return_inverse=True
+        )
+        return places[first], each
+
     def fold(self, question: Question, positions: NDArray[Any], chosen: Chosen) -> None:
         """Add the responses of some subjects, by their positions; everybody is there once."""
         codes = question.codes(positions)
@@ -55,6 +73,8 @@ class State(ABC):
         self.log.add(question, codes, chosen)
         if "collections" in self.__dict__:
             self.collections.add(question, chosen)
+        if "tallied" in self.__dict__:
+            self.tallied.add(question, codes, chosen)
 
     def exact_exchanges(self, place: int) -> Iterator[Exchange]:
         """What one subject was asked and answered, in order."""

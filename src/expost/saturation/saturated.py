@@ -9,20 +9,21 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
+from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
+from expost.filters import Filter
 from expost.filters.account import account_of
 from expost.loss import Odometer
 from expost.numbers import ExactLike, Nats, decimal_text, positive, scaled_exp
-from expost.queries import Query, channel
+from expost.queries import Channel, Query
 from expost.queries.query import LARGEST_EPSILON
-from expost.saturation.arcs import Table, bits_of, rounded
-from expost.saturation.likelihoods import Classes, classes_of
-from expost.saturation.questions import read_question
+from expost.saturation.arcs import Table
+from expost.saturation.classes import Classes, classes_of
+from expost.saturation.known import Known, known_of
+from expost.saturation.questions import Question, read_question
 from expost.saturation.tilted import Tilted, tilted
 
-__all__ = ["saturating"]
+__all__ = ["read_cap", "saturated", "saturating"]
 
 _PRECISION = 40
 # An exact table whose common denominator has more bits is rounded.
@@ -58,30 +59,28 @@ def saturating(odometer: Any, question: Any, *, cap: ExactLike, seed: str | None
     account = account_of(odometer)
     expect(account, Odometer, "an odometer, a transcript or a session")
     assert isinstance(account, Odometer)
-    limit = _read_cap(account, cap)
-    summands = list(account.log_likelihood.tally)
-    asked = read_question(account.domain, question, summands, seed)
-    classes = classes_of(asked.seen, summands, asked.answers)
-    rows = _exact_table(classes, limit) or _rounded_table(classes, limit)
-    if rows is None:
+    limit = read_cap(cap, account.transcript.filter)
+    domain = account.domain
+    asked = read_question(domain, question, seed)
+    known = known_of(domain, list(account.log_likelihood.tally))
+    if known is None:
+        raise InvalidInput("the answers so far rule some values out, so the loss has no bound")
+    query = saturated(domain, known, asked, limit)
+    if query is None:
         raise InvalidInput(
             f"the loss so far is {account.loss.shown(10)}, so nothing can be asked that ends at "
             f"{decimal_text(limit)}; a larger cap leaves room",
             "cap",
         )
-    # From no to yes.
-    columns = range(len(rows[0]))
-    in_order = [row[::-1] for row in rows]
-    of = None if len(rows) == len(classes.of) and _is_counting(classes) else classes.of
-    return asked.asked(channel(in_order, responses=columns, of=of))
+    return query
 
 
-def _read_cap(account: Odometer, cap: ExactLike) -> Fraction:
+def read_cap(cap: ExactLike, guard: Filter | None) -> Fraction:
+    """A cap as a person writes it, which is not above the budget."""
     with at("cap"):
         limit = positive(cap, at_most=LARGEST_EPSILON)
         if limit < _LEAST:
             raise InvalidInput(f"must be at least {decimal_text(_LEAST)}")
-        guard = account.transcript.filter
         if guard is not None and Nats(limit) > guard.budget:
             fits = math.floor(Fraction(guard.budget.enclosure.lower) * 10**10)
             raise InvalidInput(
@@ -91,16 +90,24 @@ def _read_cap(account: Odometer, cap: ExactLike) -> Fraction:
     return limit
 
 
+def saturated(domain: Domain, known: Known, question: Question, cap: Fraction) -> Query | None:
+    """The saturating query after what is known; None if the loss so far leaves no room."""
+    classes = classes_of(domain, known, question)
+    table = _exact_table(classes, cap) or _rounded_table(classes, cap)
+    if table is None:
+        return None
+    in_order = [row[::-1] for row in table.rows]  # from no to yes
+    of = None if classes.all_apart else classes.of
+    return classes.asked(Channel.of_weights(in_order, table.total, of))
+
+
 def _exact_table(classes: Classes, limit: Fraction) -> Table | None:
     """The table with which every loss is exactly log E, E = n/2^40 just below e^cap; if short."""
     if not classes.exact:
         return None
     query = _tilted(classes, limit)
     arcs = query.best_exactly(_MOST_BITS) if query.has_room else None
-    if arcs is None:
-        return None
-    rows = arcs.table(query.ratio)
-    return rows if bits_of(rows, _MOST_BITS) <= _MOST_BITS else None
+    return None if arcs is None else arcs.table(query.ratios, _MOST_BITS)
 
 
 def _rounded_table(classes: Classes, limit: Fraction) -> Table | None:
@@ -109,14 +116,11 @@ def _rounded_table(classes: Classes, limit: Fraction) -> Table | None:
     if not query.has_room:
         return None
     bits = 30 + math.ceil(limit * Fraction("1.4427"))
-    rows = query.best(1 << bits).table(query.ratio)
-    return rounded(rows, 2 * bits + 4)
+    table = query.best(1 << bits).table(query.ratios)
+    assert table is not None, "there is no limit of bits"
+    return table.rounded(2 * bits + 4)
 
 
 def _tilted(classes: Classes, limit: Fraction) -> Tilted:
     ratio = Fraction(scaled_exp(limit, _PRECISION), 1 << _PRECISION)
-    return tilted(classes.likelihoods, classes.sizes, classes.groups, ratio)
-
-
-def _is_counting(classes: Classes) -> bool:
-    return bool((classes.of == np.arange(len(classes.of))).all())
+    return tilted(classes.lows, classes.highs, classes.sizes, classes.answers, ratio)
