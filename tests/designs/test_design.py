@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.designs import Design, Prediction, Study
+from expost.designs import Arrival, Design, Prediction, Study
 from expost.designs.accuracy import accuracy
 from expost.designs.outcomes import Kinds, Subsets
 from expost.designs.policies import Basic, Filtered, Simulation, Tilted, ValueOnce
@@ -162,7 +162,9 @@ def test_errors_that_are_predicted_are_those_that_come_out() -> None:
 
 def test_the_filter_answers_as_long_as_it_accepts() -> None:
     study = Study(TEN, subjects=500, epsilon=1, goals=SIX[:2])
-    outcomes = Filtered(Fraction(1), 1).outcomes(study.model, study.epsilon, Simulation(8, 0))
+    outcomes = Filtered(Fraction(1), 1, Arrival.IN_TURN).outcomes(
+        study.model, study.epsilon, Simulation(8, 0)
+    )
     # The whole budget for the first question leaves room only for what it does not touch.
     assert outcomes.answering[0] == 1
     assert outcomes.answering[1] < 0.5

@@ -78,7 +78,7 @@ def _show(found: Design) -> None:
     cells = [("", "standard error", "answers", "possible")]
     for each in found.predictions:
         noise = each.accuracy.simulation_error
-        spread = f" ± {noise:.1g}" if noise else ""
+        spread = f" ± {100 * noise / each.error:.1f} %" if noise else ""
         verdict = "recommended" if each is best else "yes" if each.possible else "no"
         cells.append(
             (each.name, f"{error_text(each.error)}{spread}", f"{each.answers:.3g}", verdict)

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from expost.designs.designing import design, designed
+from expost.designs.forecasting import Forecast, forecast
 from expost.designs.goals import Goal
 from expost.designs.result import Design, Prediction
 from expost.designs.study import Arrival, Study
@@ -18,11 +19,13 @@ from expost.designs.study_file import load_study, study_from_json
 __all__ = [
     "Arrival",
     "Design",
+    "Forecast",
     "Goal",
     "Prediction",
     "Study",
     "design",
     "designed",
+    "forecast",
     "load_study",
     "study_from_json",
 ]

@@ -53,7 +53,7 @@ def design(
 
     >>> import expost as xp
     >>> found = xp.design(
-    ...     xp.FiniteSet(range(10)), subjects=2000, epsilon=1, arrival="open",
+    ...     xp.FiniteSet(range(10)), subjects=2000, epsilon=2, arrival="open",
     ...     goals=["value >= 7", "value < 2", "value == 5"],
     ... )
     >>> found.recommended.name

@@ -111,7 +111,7 @@ def _table(found: Design) -> str:
     rows = []
     for number, each in enumerate(found.predictions, start=1):
         noise = each.accuracy.simulation_error
-        spread = f" ± {noise:.1g}" if noise else ""
+        spread = f" ± {100 * noise / each.error:.1f} %" if noise else ""
         verdict = "recommended" if each is best else "yes" if each.possible else "no"
         rows.append(
             (

@@ -12,7 +12,7 @@ from expost.designs.policies.policy import Policy, Simulation
 from expost.designs.policies.staged import Staged
 from expost.designs.policies.tilted import Tilted
 from expost.designs.policies.value_once import AnswersOnce, ValueOnce
-from expost.designs.study import Study
+from expost.designs.study import Arrival, Study
 
 __all__ = [
     "AnswersOnce",
@@ -27,8 +27,12 @@ __all__ = [
     "policies_for",
 ]
 
-_MULTIPLES = (Fraction(1), Fraction(2), Fraction(4))
-_ROUNDS = 40
+_MULTIPLES = (Fraction(3, 2), Fraction(2), Fraction(3))
+"""Of an equal share of the budget, at which a filter refuses nothing."""
+_SHARES = (Fraction(1, 20), Fraction(1, 6), Fraction(1, 3))
+"""Of the budget, for many rounds."""
+_WHATEVER_COMES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4))
+"""Of the budget, where nobody knows how many questions there will be."""
 
 
 def policies_for(study: Study) -> list[Policy]:
@@ -43,7 +47,7 @@ def _all(study: Study, count: int) -> Iterator[Policy]:
     yield AnswersOnce()
     yield ValueOnce(0)
     yield ValueOnce(1)
-    yield from (Filtered(part, study.rounds) for part in _parts(study.rounds, count))
+    yield from _filtered(study, count)
     yield Staged(count)
     if count > 1:
         yield Tilted(count, count)
@@ -60,8 +64,12 @@ def _between(epsilon: float, count: int) -> set[int]:
     return {number for number in (int(best), int(best) + 1) if 1 < number < count}
 
 
-def _parts(rounds: int, count: int) -> list[Fraction]:
-    """Parts of the budget for each question: with one round from an equal share upwards."""
-    if rounds == 1:
-        return sorted({min(Fraction(1), each / count) for each in _MULTIPLES})
-    return [Fraction(1, 20), Fraction(1, 6)]
+def _filtered(study: Study, count: int) -> Iterator[Filtered]:
+    """Parts of the budget for each question: with one round above an equal share."""
+    if study.rounds > 1:
+        yield from (Filtered(part, study.rounds, Arrival.TOGETHER) for part in _SHARES)
+    elif study.arrival is Arrival.OPEN:
+        yield from (Filtered(part, 1, Arrival.OPEN) for part in _WHATEVER_COMES)
+    else:
+        parts = sorted({each / count for each in _MULTIPLES if each <= count})
+        yield from (Filtered(part, 1, Arrival.IN_TURN) for part in parts)

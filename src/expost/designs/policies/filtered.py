@@ -34,11 +34,9 @@ class Filtered:
     part: Fraction
     """Of the budget, for each question."""
     rounds: int
+    latest: Arrival
+    """Whether the part is one for the number of questions, or for whatever comes."""
     family: ClassVar[str] = "the Bayesian filter"
-
-    @property
-    def latest(self) -> Arrival:
-        return Arrival.OPEN if self.rounds == 1 else Arrival.TOGETHER
 
     @property
     def name(self) -> str:
@@ -58,7 +56,7 @@ class Filtered:
 
     def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         support = model.support
-        size = simulated(model.subjects, self.rounds * len(model.questions), simulation)
+        size = simulated(model, self.rounds * len(model.questions), simulation)
         generator = np.random.default_rng(simulation.seed)
         values = generator.choice(len(support), size=size, p=model.weights)
         panel = Panel(

@@ -15,9 +15,10 @@ from expost.designs.study import Model
 __all__ = ["fixed_plan", "simulated", "tallied"]
 
 _MOST_KINDS = 4_096
-# Of subjects who are simulated one by one, with all that they are asked.
-_MOST_ANSWERS = 4_000_000
-_FEWEST_SUBJECTS = 20_000
+# Of subjects who are simulated one by one, with all that they are asked: on a box, where each
+# decision is a search, and elsewhere.
+_MOST_ANSWERS = {True: 150_000, False: 1_500_000}
+_FEWEST_SUBJECTS = {True: 4_000, False: 20_000}
 
 
 def fixed_plan(
@@ -56,7 +57,7 @@ def _drawn(
     answering: tuple[float, ...],
 ) -> Outcomes:
     generator = np.random.default_rng(simulation.seed)
-    size = simulated(model.subjects, asked, simulation)
+    size = simulated(model, asked, simulation)
     values = generator.choice(len(model.weights), size=size, p=model.weights)
     order = generator.random((size, len(tables)))
     whom = order <= np.partition(order, asked - 1, axis=1)[:, asked - 1 : asked]
@@ -71,11 +72,13 @@ def _drawn(
     return tallied(tally, logs, model, answering)
 
 
-def simulated(subjects: int, questions: int, simulation: Simulation) -> int:
+def simulated(model: Model, questions: int, simulation: Simulation) -> int:
     """How many subjects are simulated one by one: whole groups, or enough for asymptotics."""
-    most = max(_FEWEST_SUBJECTS, _MOST_ANSWERS // questions)
-    groups = min(simulation.repetitions, most // subjects)
-    return max(groups * subjects, _FEWEST_SUBJECTS)
+    searched = bool(model.support.domain.sides)
+    fewest = _FEWEST_SUBJECTS[searched]
+    most = max(fewest, _MOST_ANSWERS[searched] // questions)
+    groups = min(simulation.repetitions, most // model.subjects)
+    return max(groups * model.subjects, fewest)
 
 
 def tallied(tally: Places, logs: Floats, model: Model, answering: tuple[float, ...]) -> Seen:
