@@ -48,9 +48,9 @@ def command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """How many who have answered before will answer a query now, and each time it is asked again.
+    """How many will answer a query now, and each time that it is asked again.
 
-    DATA has all answers so far (CSV, JSONL, Parquet), or is a folder of transcripts.
+    DATA has all answers that they gave (CSV, JSONL, Parquet), or is a folder of transcripts.
     """
     with progress_line() as line:
         study = read_many(data, queries, line)

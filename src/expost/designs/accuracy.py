@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.designs.outcomes import Floats, Outcomes
 from expost.estimation.likeliest import likeliest
@@ -65,7 +64,8 @@ def accuracy(
     tick: Callable[[], None] = lambda: None,
 ) -> Accuracy:
     """What estimates by maximum likelihood from so many subjects will be off, as a rule."""
-    there = [_determined(outcomes, target) for target in targets]
+    inverse = _Inverse.of(outcomes.information)
+    there = [_determined(outcomes, target, inverse) for target in targets]
     if not all(there):
         some = [target for target, known in zip(targets, there, strict=True) if known]
         if not some:
@@ -76,7 +76,7 @@ def accuracy(
         return _without(known, there)
     rows = np.concatenate([_on_cells(target, outcomes) for target in targets])
     weights = outcomes.weights
-    pulled, _ = _pulled(outcomes.information, rows)
+    pulled = inverse.times(rows)
     parts = np.repeat(np.arange(len(targets)), [len(target.rows) for target in targets])
     scales = np.array([target.scale for target in targets])
     truth = rows @ weights
@@ -124,23 +124,35 @@ def _on_cells(target: Target, outcomes: Outcomes) -> Floats:
     return np.array([np.bincount(outcomes.cells, row) / sizes for row in target.rows])
 
 
-def _determined(outcomes: Outcomes, target: Target) -> bool:
+def _determined(outcomes: Outcomes, target: Target, inverse: _Inverse) -> bool:
     """Whether what is seen determines a goal at all."""
     rows = _on_cells(target, outcomes)
     missed = np.linalg.norm(rows[:, outcomes.cells] - target.rows, axis=1)
     if (missed > _MISSED * np.linalg.norm(target.rows, axis=1)).any():
         return False
-    return bool(_pulled(outcomes.information, rows)[1].all())
+    outside = np.linalg.norm(rows - inverse.seen(rows), axis=1)
+    return bool((outside <= _MISSED * np.linalg.norm(rows, axis=1)).all())
 
 
-def _pulled(information: Floats, rows: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """The rows times the pseudo-inverse, and which of them the outcomes determine at all."""
-    sizes, directions = np.linalg.eigh(information)
-    kept = sizes > _FLAT * sizes[-1]
-    seen = rows @ directions[:, kept]
-    missed = np.linalg.norm(rows - seen @ directions[:, kept].T, axis=1)
-    pulled = (seen / sizes[kept]) @ directions[:, kept].T
-    return np.asarray(pulled), missed <= _MISSED * np.linalg.norm(rows, axis=1)
+@dataclass(frozen=True, eq=False)
+class _Inverse:
+    """The pseudo-inverse of an information."""
+
+    sizes: Floats
+    directions: Floats
+
+    @classmethod
+    def of(cls, information: Floats) -> _Inverse:
+        sizes, directions = np.linalg.eigh(information)
+        kept = sizes > _FLAT * sizes[-1]
+        return cls(sizes[kept], directions[:, kept])
+
+    def seen(self, rows: Floats) -> Floats:
+        """What of the rows the outcomes determine."""
+        return np.asarray(rows @ self.directions @ self.directions.T)
+
+    def times(self, rows: Floats) -> Floats:
+        return np.asarray((rows @ self.directions / self.sizes) @ self.directions.T)
 
 
 def _without(found: Accuracy, there: Sequence[bool]) -> Accuracy:

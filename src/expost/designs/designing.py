@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from expost.designs.accuracy import accuracy
+from expost.designs.accuracy import Accuracy, accuracy
+from expost.designs.outcomes import Outcomes
 from expost.designs.policies import Policy, Simulation, policies_for
 from expost.designs.result import Design, Point, Prediction
 from expost.designs.study import Study
@@ -20,6 +21,9 @@ from expost.files.reading import whole
 __all__ = ["design", "designed"]
 
 REPETITIONS = 40
+_MORE = 5
+_NEAR = 1.25
+_SURE = 0.01
 
 Progress = Callable[[int, int, str], None]
 
@@ -87,36 +91,71 @@ def designed(
     with at("seed"):
         seed = whole(seed, at_least=0)
     others = [study.at(each) for each in budgets]
-    studies = [study, *others]
-    plans = [(each, policy) for each in studies for policy in policies_for(each)]
-    predictions: dict[int, list[Prediction]] = {id(each): [] for each in studies}
-    for number, (each, policy) in enumerate(plans):
-        if progress is not None:
-            progress(number, len(plans), policy.name)
-        # The seed goes by the policy, so that it does not matter which others there are.
-        own = [seed, *policy.name.encode()]
-        often = repetitions if each is study else max(8, repetitions // 3)
-        simulation = Simulation(often, int(np.random.default_rng(own).integers(1 << 32)))
-        predictions[id(each)].append(_predicted(each, policy, simulation))
-    found = Design(study, _sorted(predictions[id(study)]))
-    if not budgets:
-        return found
-    designs = [found, *(Design(each, _sorted(predictions[id(each)])) for each in others)]
-    return replace(found, curve=tuple(_curve(designs)))
+    total, done = sum(len(policies_for(each)) for each in (study, *others)), 0
+    designs = []
+    for each in (study, *others):
+        trials = []
+        for policy in policies_for(each):
+            if progress is not None:
+                progress(done, total, policy.name)
+            # The seed goes by the policy, so that it does not matter which others there are.
+            own = np.random.default_rng([seed, *policy.name.encode()])
+            often = repetitions if each is study else max(8, repetitions // 3)
+            simulation = Simulation(often, int(own.integers(1 << 32)))
+            trials.append(_Trial.of(each, policy, simulation))
+            done += 1
+        designs.append(Design(each, _sorted(_told_apart(trials))))
+    return replace(designs[0], curve=tuple(_curve(designs)) if budgets else ())
 
 
-def _predicted(study: Study, policy: Policy, simulation: Simulation) -> Prediction:
-    model = study.model
-    outcomes = policy.outcomes(model, study.epsilon, simulation)
-    found = accuracy(
+@dataclass(frozen=True)
+class _Trial:
+    """What a way of asking shows, and what was predicted from that."""
+
+    study: Study
+    simulation: Simulation
+    outcomes: Outcomes
+    prediction: Prediction
+
+    @classmethod
+    def of(cls, study: Study, policy: Policy, simulation: Simulation) -> _Trial:
+        outcomes = policy.outcomes(study.model, study.epsilon, simulation)
+        possible = study.arrival.late <= policy.latest.late
+        found = _accuracy(study, outcomes, simulation, simulation.repetitions)
+        told = Prediction(policy, possible, found, outcomes.answers, outcomes.answering)
+        return cls(study, simulation, outcomes, told)
+
+    def again(self, times: int) -> Prediction:
+        """The prediction from so many times as many groups."""
+        often = times * self.simulation.repetitions
+        found = _accuracy(self.study, self.outcomes, self.simulation, often)
+        return replace(self.prediction, accuracy=found)
+
+
+def _accuracy(
+    study: Study, outcomes: Outcomes, simulation: Simulation, repetitions: int
+) -> Accuracy:
+    return accuracy(
         outcomes,
-        model.targets,
+        study.model.targets,
         study.subjects,
-        repetitions=simulation.repetitions,
+        repetitions=repetitions,
         generator=np.random.default_rng(simulation.seed),
     )
-    possible = study.arrival.late <= policy.latest.late
-    return Prediction(policy, possible, found, outcomes.answers, outcomes.answering)
+
+
+def _told_apart(trials: Sequence[_Trial]) -> list[Prediction]:
+    """The predictions; those near the best one from more groups, where that is not sure."""
+    first = [trial.prediction for trial in trials]
+    best = min((each.error for each in first if each.possible), default=math.inf)
+    return [
+        trial.again(_MORE)
+        if told.possible
+        and told.error <= _NEAR * best < math.inf
+        and told.accuracy.simulation_error > _SURE * told.error
+        else told
+        for trial, told in zip(trials, first, strict=True)
+    ]
 
 
 def _sorted(predictions: list[Prediction]) -> tuple[Prediction, ...]:

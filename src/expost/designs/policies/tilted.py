@@ -26,7 +26,7 @@ from expost.transcript import Transcript
 __all__ = ["Tilted"]
 
 _MOST_PLANS = 24
-_MOST_VALUES = 512
+_MOST_VALUES = 1_500
 
 
 @dataclass(frozen=True)
