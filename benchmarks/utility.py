@@ -63,10 +63,7 @@ TABLE = {
 
 def study_of(survey: Survey, arrival: str, rounds: int) -> Study:
     """The same survey, before it is carried out."""
-    goals = [
-        " or ".join(f"value == {value}" for value in np.flatnonzero(row).tolist())
-        for row in survey.questions
-    ]
+    goals = [{"share": np.flatnonzero(row).tolist()} for row in survey.questions]
     return Study(
         survey.domain,
         subjects=survey.subjects,

@@ -93,7 +93,7 @@ def test_subsets_are_drawn_as_the_query_draws_them() -> None:
 
 
 def test_saturating_questions_are_one_exact_channel() -> None:
-    """Sessions that really ask them end in its states, as often as it says."""
+    """Subjects of a panel that asks them end in its states, as often as it says."""
     study = Study(TEN, subjects=100, epsilon=2, goals=SIX[:3], population={"probabilities": SKEWED})
     outcomes = Tilted(3, 3).outcomes(study.model, Fraction(2), Simulation(8, 0))
     assert isinstance(outcomes, Kinds)
@@ -102,23 +102,28 @@ def test_saturating_questions_are_one_exact_channel() -> None:
     # Every state speaks for a set of values by the full budget, and against the others.
     assert np.allclose(table.max(axis=1) / table.min(axis=1), math.exp(2), rtol=1e-5)
     sets = {tuple((row > row.mean()).tolist()): number for number, row in enumerate(table)}
-    source = xp.sampling.InsecureSource(3)
-    caps = xp.saturation.equal_caps(2, questions=3)
-    for value in (0, 4):
-        ended = np.zeros(len(table))
-        for _ in range(300):
-            odometer = xp.Odometer(xp.Transcript(TEN))
-            for question, cap in zip(SIX, caps, strict=False):
-                query = xp.saturating(odometer, question, cap=cap)
-                likelihood = query.on(TEN)
-                position = xp.sampling.draw(likelihood.pmf(value), source)
-                odometer = odometer.add(query, likelihood.responses[position])
-            logs = np.zeros(10)
-            for part in odometer.transcript.tally:
-                logs += part.times * part.query.on(TEN).term(part.position).logs
-            ended[sets[tuple((logs > logs.mean()).tolist())]] += 1
-        expected = 300 * table[:, value]
-        assert (np.abs(ended - expected) < 5 * np.sqrt(expected) + 3).all()
+    panel = xp.Panel(
+        TEN,
+        filter=xp.BayesianFilter(epsilon=2),
+        subjects=range(4000),
+        source=xp.sampling.InsecureSource(3),
+    )
+    values = [0, 4] * 2000
+    for question, cap in zip(SIX, xp.saturation.equal_caps(2, questions=3), strict=False):
+        panel.ask(panel.saturating(question, cap=cap), values)
+    answers = panel.answers()
+    of_subject, patterns = answers.patterns()
+    states = []
+    for codes in patterns:
+        logs = np.zeros(10)
+        for part in answers.transcript_of(codes).tally:
+            logs += part.times * part.query.on(TEN).term(part.position).logs
+        states.append(sets[tuple((logs > logs.mean()).tolist())])
+    ended = np.array(states)[of_subject]
+    for start, value in enumerate((0, 4)):
+        seen = np.bincount(ended[start::2], minlength=len(table))
+        expected = 2000 * table[:, value]
+        assert (np.abs(seen - expected) < 5 * np.sqrt(expected) + 3).all()
 
 
 def test_errors_that_are_predicted_are_those_that_come_out() -> None:
@@ -172,7 +177,9 @@ def test_the_filter_answers_as_long_as_it_accepts() -> None:
 
 def test_what_is_recommended_depends_on_what_is_known_beforehand() -> None:
     def name(arrival: str, epsilon: object) -> str:
-        found = xp.design(TEN, subjects=2000, epsilon=epsilon, goals=SIX, arrival=arrival)
+        found = xp.design(
+            TEN, subjects=2000, epsilon=epsilon, goals=SIX, arrival=arrival, repetitions=8
+        )
         assert found.recommended is not None
         return found.recommended.policy.family
 
@@ -182,7 +189,7 @@ def test_what_is_recommended_depends_on_what_is_known_beforehand() -> None:
 
 
 def test_a_policy_that_needs_the_number_is_not_possible_where_it_is_open() -> None:
-    found = xp.design(TEN, subjects=1000, epsilon=1, goals=SIX[:2], arrival="open")
+    found = xp.design(TEN, subjects=500, epsilon=1, goals=SIX[:2], arrival="open", repetitions=8)
     assert not of(found, "one random question each").possible
     assert of(found, "saturating, a third of the rest").possible
 
@@ -190,7 +197,7 @@ def test_a_policy_that_needs_the_number_is_not_possible_where_it_is_open() -> No
 def test_the_same_seed_gives_the_same_design_and_other_budgets_do_not_change_it() -> None:
     def tree(budgets: list[int]) -> object:
         found = xp.design(
-            TEN, subjects=500, epsilon=1, goals=SIX[:2], repetitions=8, budgets=budgets
+            TEN, subjects=200, epsilon=1, goals=SIX[:2], repetitions=8, budgets=budgets
         )
         return found.tree()["policies"]
 

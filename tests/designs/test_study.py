@@ -32,6 +32,9 @@ def test_a_study_file_is_read(tmp_path: Path) -> None:
     file.write_text(json.dumps(WHOLE), encoding="utf-8")
     study = load_study(file)
     assert [goal.kind for goal in study.goals] == ["share", "mean", "distribution"]
+    assert np.array_equal(
+        read(goals=[{"share": [2, 3]}]).model.targets[0].rows, study.model.targets[0].rows
+    )
     assert [len(target.rows) for target in study.model.targets] == [1, 1, 4]
     assert np.allclose(study.model.targets[1].rows, [[0, 1, 2, 3]])
     assert study.model.targets[1].scale == 3
@@ -46,6 +49,7 @@ def test_a_study_file_is_read(tmp_path: Path) -> None:
         ({"goals": ["value > 9"]}, r"goals\[0\].*same answer"),
         ({"goals": ["valeu > 1"]}, r"goals\[0\].*unknown name"),
         ({"goals": [{"share": "value > 1", "mean": "value"}]}, r"goals\[0\]: must have one of"),
+        ({"goals": [{"share": [1, 9]}]}, r"goals\[0\].share\[1\]: is not a value"),
         ({"goals": [{"median": "value"}]}, r"goals\[0\].median: unknown field"),
         ({"subjects": 3}, "subjects: must be at least 10"),
         ({"epsilon": "0"}, "epsilon"),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from expost.designs.accuracy import Target
-from expost.designs.outcomes import Floats
+from expost.designs.outcomes import Floats, Places
 from expost.designs.questions import Group, Question, Score, YesNo, table_on
 from expost.designs.support import Support
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
@@ -34,14 +34,16 @@ class Goal:
     """
 
     kind: str
-    of: str | Query
-    """A statement, a name, or a query, whose epsilon does not matter."""
+    of: str | tuple[Any, ...] | Query
+    """A statement, some values, a name, or a query, whose epsilon does not matter."""
 
     @property
     def name(self) -> str:
         """What reports call it."""
         if isinstance(self.of, str):
             return printable(f"{self.kind} of {self.of}" if self.kind != "share" else self.of)
+        if isinstance(self.of, tuple):
+            return f"share of {len(self.of):,} value{'s' if len(self.of) > 1 else ''}"
         return printable(f"mean of {self.of.asks}")
 
     def variables(self, domain: Domain) -> tuple[Variable, ...]:
@@ -58,6 +60,8 @@ class Goal:
         """The goal as it is in a study file."""
         if isinstance(self.of, str):
             return {self.kind: self.of}
+        if isinstance(self.of, tuple):
+            return {self.kind: list(self.of)}
         return {self.kind: {"kind": self.of.kind, **self.of.tree()}}
 
 
@@ -80,6 +84,8 @@ def read_goal(given: Any) -> Goal:
             return Goal(kind, of)
         if kind == "mean" and isinstance(of, dict):
             return Goal(kind, query_from_json({"epsilon": "1", **of}))
+        if kind == "share" and isinstance(of, (list, tuple)):
+            return Goal(kind, tuple(of))
         return Goal(kind, text(of))
 
 
@@ -97,6 +103,8 @@ class _Variables:
 
     def on_attributes(self, domain: Attributes) -> tuple[Variable, ...]:
         of = self.goal.of
+        if isinstance(of, tuple):
+            raise InvalidInput("the share of some values is for sets; give a statement")
         if not isinstance(of, str):
             raise InvalidInput("a mean of a score is for boxes and sets; name an attribute")
         if self.goal.kind == "share":
@@ -113,6 +121,8 @@ class _InNumbers:
 
     def on_set(self, domain: FiniteSet) -> tuple[Target, Question]:
         of = self.goal.of
+        if isinstance(of, tuple):
+            return self._members(domain, of)
         if not isinstance(of, str):
             ends, scores = _scores(of.with_epsilon(_ANY), domain, domain.values)
             return self._mean(perturbation(scores.tolist(), range=ends, epsilon=_ANY))
@@ -138,12 +148,24 @@ class _InNumbers:
         of = self.goal.of
         if self.goal.kind != "mean":
             raise InvalidInput("on a box goals are means, also of coordinates that are 0 or 1")
+        assert not isinstance(of, tuple)
         query = linear({of: 1}, epsilon=_ANY) if isinstance(of, str) else of.with_epsilon(_ANY)
         return self._mean(query)
 
     def _share(self, domain: Domain, statement: str) -> tuple[Target, Question]:
         holds = predicate(statement, domain)
-        says = np.array([holds(row) for row in self.support.rows], dtype=np.intp)
+        return self._yes_or_no(np.array([holds(row) for row in self.support.rows], dtype=np.intp))
+
+    def _members(self, domain: FiniteSet, values: tuple[Any, ...]) -> tuple[Target, Question]:
+        says = np.zeros(len(domain), dtype=np.intp)
+        for index, value in enumerate(values):
+            place = domain.locate(value)
+            if place is None:
+                raise InvalidInput("is not a value of the domain", f"share[{index}]")
+            says[place] = 1
+        return self._yes_or_no(says)
+
+    def _yes_or_no(self, says: Places) -> tuple[Target, Question]:
         if says.min() == says.max():
             raise InvalidInput("every value has the same answer, so there is nothing to ask")
         return Target(says[None].astype(np.float64), 1.0), YesNo(says)
