@@ -62,8 +62,6 @@ def main() -> None:
         at = [place + 0.2 * number - 0.3 for place in range(len(BUDGETS))]
         bars(answers, at, [each.answers for each in chosen], colour, label, "{:.3g}")
         bars(errors, at, [100 * each.error for each in chosen], colour, label, "{:.1f}")
-    answers.set_yscale("log")
-    answers.set_ylim(0.7, 400)
     answers.set_title("answers of a person", fontsize=10)
     errors.set_title("standard error of a share, in per cent", fontsize=10)
     for axes in (answers, errors):
