@@ -22,6 +22,7 @@ from benchmarks import (
     scaling,
     solvers,
     start_up,
+    utility,
     weekly,
 )
 
@@ -43,6 +44,7 @@ if __name__ == "__main__":
             records,
             weekly,
             saturating,
+            utility,
             scaling,
             refusals,
             solvers,
