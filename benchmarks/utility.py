@@ -181,17 +181,11 @@ def unknown(folder: Path, sizes: list[int], budgets: list[str], repetitions: int
         for budget in budgets:
             for way in UNKNOWN:
                 if fitting(way, size) and size > 2:
-                    found = [
-                        root(
-                            [
-                                came
-                                for came, _ in measured(
-                                    folder, size, budget, number, way, repetitions
-                                )
-                            ]
-                        )
+                    cells = [
+                        measured(folder, size, budget, number, way, repetitions)
                         for number in NUMBERS
                     ]
+                    found = [root([came for came, _ in pairs]) for pairs in cells]
                     shown = " / ".join(f"{rmse:.1f} ± {error:.1f}" for rmse, error in found)
                     print(f"  k = {size}, budget {budget}, {way:<34} {shown}", flush=True)
 
