@@ -43,6 +43,8 @@ REGRET = 0.05
 
 # Tables of 1,000 columns take seconds for each estimate.
 _MOST_BY_SETS = 256
+# Of what takes hundreds of questions.
+_FEW = 8
 
 POLICIES: dict[str, Callable[[int], Policy]] = {
     "basic composition, all": lambda count: Basic(count, count),
@@ -111,6 +113,8 @@ def measured(
     """Mean squares of one cell as they came out and as predicted, from the folder if there."""
     file = folder / f"{size}_{budget.replace('/', 'of')}_{questions}_{way.replace('/', 'of')}.json"
     pairs: list[list[float]] = json.loads(file.read_text()) if file.exists() else []
+    if "1/20" in way:
+        repetitions = min(repetitions, _FEW)
     for seed in range(len(pairs), repetitions):
         survey = Survey.random(size, questions, Fraction(budget), SUBJECTS, seed)
         pairs.append([survey.mean_square(way, seed), predicted(survey, way, seed)])
