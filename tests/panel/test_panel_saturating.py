@@ -151,7 +151,7 @@ def test_devices_draw_themselves_what_they_are_asked() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cap": 3}, "cap: 3 is above the budget of 2; a cap of at most 2 fits"),
+        ({"cap": 3}, "cap: 3 is above the budget of 2; a cap is at most 2"),
         ({"cap": [1, 3]}, "row 2: cap: 3 is above the budget of 2"),
         ({"cap": [1]}, "cap: there are 1 for 2 subjects"),
         ({"cap": 1, "subjects": ["x"]}, "subjects: row 1: nobody in the panel"),

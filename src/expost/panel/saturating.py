@@ -23,7 +23,7 @@ from expost.panel.tallies import Tallies
 from expost.queries import Query
 from expost.saturation.known import Known, known_of
 from expost.saturation.questions import Question, read_question
-from expost.saturation.saturated import read_cap, saturated
+from expost.saturation.saturated import Tables, read_cap, saturated
 
 __all__ = ["Saturating", "Wanted"]
 
@@ -73,6 +73,7 @@ class Saturating:
         self._states: dict[tuple[object, ...], Known] = {}
         self._of_tally: dict[int, Known | None] = {}
         self._ids: dict[tuple[object, ...], str | None] = {}
+        self._tables: Tables = {}
 
     def ids(self, wanted: Wanted, numbers: Places, tallies: Tallies) -> NDArray[np.object_]:
         """The id of the query for subjects with these tallies; None if none ends at the cap."""
@@ -103,6 +104,6 @@ class Saturating:
             return None
         key = (id(known), question.key, cap)  # states are kept, so identities are not used twice
         if key not in self._ids:
-            query = saturated(self._questions.domain, known, question, cap)
+            query = saturated(self._questions.domain, known, question, cap, self._tables)
             self._ids[key] = None if query is None else self._name(query)
         return self._ids[key]

@@ -18,7 +18,7 @@ from expost.knowledge import Statement
 from expost.knowledge.grammar import predicate, rows_of
 from expost.saturation.known import Places
 
-__all__ = ["Question", "read_question"]
+__all__ = ["Question", "read_question", "read_seed"]
 
 _STEP = re.compile(r"(.*\S)\s+at\s+(-?[0-9]{1,9})")
 
@@ -94,19 +94,20 @@ def _numbered(values: Sequence[Any], seed: str | None) -> Places:
     different = dict.fromkeys(values)
     ordered = list(different)
     if len(ordered) > 2:
-        key = _read_seed(seed)
+        if seed is None:
+            raise InvalidInput(
+                "has more than two answers: give a seed for their public order, another one for "
+                'each subject, such as seed="4f1c"'
+            )
+        key = read_seed(seed)
         texts = {value: canonical(value_tree(value)) for value in ordered}
         ordered.sort(key=lambda value: hashlib.sha256(key + texts[value]).digest())
     numbers = {value: number for number, value in enumerate(ordered)}
     return np.array([numbers[value] for value in values], dtype=np.intp)
 
 
-def _read_seed(seed: str | None) -> bytes:
-    if seed is None:
-        raise InvalidInput(
-            "has more than two answers: give a seed for their public order, another one for each "
-            'subject, such as seed="4f1c"'
-        )
+def read_seed(seed: str) -> bytes:
+    """A public seed, as a person writes it."""
     with at("seed"):
         if not re.fullmatch("([0-9a-fA-F]{2}){1,64}", text(seed)):
             raise InvalidInput("must be 1 to 64 bytes in hexadecimal digits, two for each")

@@ -18,12 +18,12 @@ from expost.numbers import ExactLike, Nats, decimal_text, positive, scaled_exp
 from expost.queries import Channel, Query
 from expost.queries.query import LARGEST_EPSILON
 from expost.saturation.arcs import Table
-from expost.saturation.classes import Classes, classes_of
+from expost.saturation.classes import Kinds, classes_of
 from expost.saturation.known import Known, known_of
 from expost.saturation.questions import Question, read_question
 from expost.saturation.tilted import Tilted, tilted
 
-__all__ = ["read_cap", "saturated", "saturating"]
+__all__ = ["Tables", "read_cap", "saturated", "saturating"]
 
 _PRECISION = 40
 # An exact table whose common denominator has more bits is rounded.
@@ -59,60 +59,79 @@ def saturating(odometer: Any, question: Any, *, cap: ExactLike, seed: str | None
     account = account_of(odometer)
     expect(account, Odometer, "an odometer, a transcript or a session")
     assert isinstance(account, Odometer)
-    limit = read_cap(cap, account.transcript.filter)
-    domain = account.domain
+    domain, guard = account.domain, account.transcript.filter
+    limit = read_cap(cap, guard, account)
     asked = read_question(domain, question, seed)
     known = known_of(domain, list(account.log_likelihood.tally))
     if known is None:
         raise InvalidInput("the answers so far rule some values out, so the loss has no bound")
     query = saturated(domain, known, asked, limit)
     if query is None:
-        raise InvalidInput(
-            f"the loss so far is {account.loss.shown(10)}, so nothing can be asked that ends at "
-            f"{decimal_text(limit)}; a larger cap leaves room",
-            "cap",
-        )
+        loss = account.loss.shown(10)
+        what = f"the loss so far is {loss}, so nothing can be asked that ends at"
+        fits = "a larger cap leaves room" if guard is None else _fits(guard, account)
+        raise InvalidInput(f"{what} {decimal_text(limit)}; {fits}", "cap")
     return query
 
 
-def read_cap(cap: ExactLike, guard: Filter | None) -> Fraction:
-    """A cap as a person writes it, which is not above the budget."""
+def _fits(guard: Filter, account: Odometer | None) -> str:
+    """Which cap would work, for people."""
+    fits = None if account is None else guard.largest_cap(account)
+    if fits is not None:
+        return f"a cap of {fits} fits"
+    if account is not None and guard.by_loss and guard.remaining(account) < 2 * _MARGIN:
+        return f"nothing is left of the budget of {guard.limit}"
+    return f"a cap is at most {guard.limit}"
+
+
+def read_cap(cap: ExactLike, guard: Filter | None, account: Odometer | None = None) -> Fraction:
+    """A cap as a person writes it, which is not above the budget, for one subject or for many."""
     with at("cap"):
         limit = positive(cap, at_most=LARGEST_EPSILON)
         if limit < _LEAST:
             raise InvalidInput(f"must be at least {decimal_text(_LEAST)}")
         if guard is not None and Nats(limit) > guard.budget:
-            fits = math.floor(Fraction(guard.budget.enclosure.lower) * 10**10)
-            raise InvalidInput(
-                f"{decimal_text(limit)} is above the budget of {guard.limit}; a cap of at most "
-                f"{decimal_text(Fraction(fits, 10**10))} fits"
-            )
+            above = f"{decimal_text(limit)} is above the budget of {guard.limit}"
+            raise InvalidInput(f"{above}; {_fits(guard, account)}")
     return limit
 
 
-def saturated(domain: Domain, known: Known, question: Question, cap: Fraction) -> Query | None:
-    """The saturating query after what is known; None if the loss so far leaves no room."""
+Tables = dict[tuple[object, ...], Table | None]
+"""Tables by what they depend on: kinds of classes, and the cap. Few subjects differ in that."""
+
+
+def saturated(
+    domain: Domain, known: Known, question: Question, cap: Fraction, tables: Tables | None = None
+) -> Query | None:
+    """The saturating query after what is known; None if the loss so far leaves no room.
+
+    ``tables`` are those that were made so far, for whoever makes many queries.
+    """
     classes = classes_of(domain, known, question)
-    table = _exact_table(classes, cap) or _rounded_table(classes, cap)
+    kinds, order = classes.sorted
+    tables, key = {} if tables is None else tables, (kinds, classes.exact, cap)
+    if key not in tables:
+        tables[key] = _exact_table(kinds, classes.exact, cap) or _rounded_table(kinds, cap)
+    table = tables[key]
     if table is None:
         return None
-    in_order = [row[::-1] for row in table.rows]  # from no to yes
+    in_order = [table.rows[place][::-1] for place in order]  # from no to yes
     of = None if classes.all_apart else classes.of
-    return classes.asked(Channel.of_weights(in_order, table.total, of))
+    return classes.asked(Channel.of_weights(in_order, table.total, of, cap=cap))
 
 
-def _exact_table(classes: Classes, limit: Fraction) -> Table | None:
+def _exact_table(kinds: Kinds, exact: bool, limit: Fraction) -> Table | None:
     """The table with which every loss is exactly log E, E = n/2^40 just below e^cap; if short."""
-    if not classes.exact:
+    if not exact:
         return None
-    query = _tilted(classes, limit)
+    query = _tilted(kinds, limit)
     arcs = query.best_exactly(_MOST_BITS) if query.has_room else None
     return None if arcs is None else arcs.table(query.ratios, _MOST_BITS)
 
 
-def _rounded_table(classes: Classes, limit: Fraction) -> Table | None:
+def _rounded_table(kinds: Kinds, limit: Fraction) -> Table | None:
     """The table after any transcript: every loss is within 2^-28 of cap - 2^-21."""
-    query = _tilted(classes, limit - _MARGIN)
+    query = _tilted(kinds, limit - _MARGIN)
     if not query.has_room:
         return None
     bits = 30 + math.ceil(limit * Fraction("1.4427"))
@@ -121,6 +140,7 @@ def _rounded_table(classes: Classes, limit: Fraction) -> Table | None:
     return table.rounded(2 * bits + 4)
 
 
-def _tilted(classes: Classes, limit: Fraction) -> Tilted:
+def _tilted(kinds: Kinds, limit: Fraction) -> Tilted:
     ratio = Fraction(scaled_exp(limit, _PRECISION), 1 << _PRECISION)
-    return tilted(classes.lows, classes.highs, classes.sizes, classes.answers, ratio)
+    answers, lows, highs, sizes = zip(*kinds, strict=True)
+    return tilted(lows, highs, sizes, answers, ratio)

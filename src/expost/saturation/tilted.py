@@ -34,7 +34,7 @@ Places = NDArray[np.intp]
 # What differs by less in doubles is compared in decimals, and there by less is equal.
 _CLOSE = 1e-9
 _EQUAL = Decimal("1e-40")
-_FINE = 1 << 256
+_FINE = 256
 _HALF = Fraction(1, 2)
 
 
@@ -73,19 +73,11 @@ class Tilted(ABC):
 
     def best(self, circle: int) -> Arcs:
         """The arcs that tell most, on a circle of so many parts."""
-        first = None
-        for level in self._levels():
-            arcs = self._on_grid(self.shares(level), circle)
-            if arcs.saturates:
-                return arcs
-            first = first or arcs
-        assert first is not None
-        assert not self._alike, "there is a level at which all sets saturate"
-        return first
+        made = (self._on_grid(self.shares(level), circle) for level in self._levels())
+        return next(arcs for arcs in made if arcs.saturates)
 
     def best_exactly(self, most_bits: int) -> Arcs | None:
         """The same on a circle of which every chance is a whole part, if that is not too long."""
-        first = None
         for level in self._levels():
             shares, circle = self.shares(level), 1
             for share in shares:
@@ -95,8 +87,7 @@ class Tilted(ABC):
             arcs = self._on_grid(shares, circle)
             if arcs.saturates:
                 return arcs
-            first = first or arcs
-        return first
+        return None
 
     def shares(self, level: Fraction) -> list[Fraction]:
         """The chances q at A = level."""
@@ -109,11 +100,6 @@ class Tilted(ABC):
     def _ends(self) -> tuple[Fraction, Fraction]:
         """Between which A has to be."""
         return max(self.highs) / self.ratio, min(self.lows)
-
-    @cached_property
-    def _alike(self) -> bool:
-        """Whether all ratios are equal. Then sets of all values or of none tell nothing."""
-        return len(set(self.ratios)) == 1
 
     @abstractmethod
     def _on_grid(self, shares: Sequence[Fraction], circle: int) -> Arcs:
@@ -163,7 +149,8 @@ class Tilted(ABC):
         def close(number: int) -> Decimal:
             if number not in closely:
                 level = exact(number)
-                arcs = self._on_grid(self.shares(level), _FINE)
+                fine = 1 << _FINE + 2 * int(self.ratio).bit_length()
+                arcs = self._on_grid(self.shares(level), fine)
                 closely[number] = self._told.closely(level / self._scale, arcs)
             return closely[number]
 
@@ -172,7 +159,7 @@ class Tilted(ABC):
             middle = (low + high) // 2
             first, second = near(middle), near(middle + 1)
             rises = second > first
-            if abs(second - first) <= _CLOSE * abs(first):
+            if abs(second - first) <= _CLOSE * abs(first) + self._told.noise:
                 rises = close(middle + 1) - close(middle) > _EQUAL * abs(close(middle))
             low, high = (middle + 1, high) if rises else (low, middle)
         return low
@@ -191,50 +178,68 @@ class _YesOrNo(Tilted):
     def _levels(self) -> Iterator[Fraction]:
         low, high = self._within
         ends = np.array([self._in_doubles(low), self._in_doubles(high)])
-        bends, first, second = self._bends(ends)
+        levels, first, second = self._bends
+        inside = np.flatnonzero((levels > ends[0]) & (levels < ends[1]))
+        inside = inside[np.argsort(levels[inside], kind="stable")]
+        # Those that nearly coincide tell as much.
+        inside = inside[np.diff(levels[inside], prepend=0.0) > _CLOSE * levels[inside]]
 
         def exact(number: int) -> Fraction:
-            if 0 < number <= len(bends):
-                bend = self._bend(int(first[number - 1]), int(second[number - 1]))
-                return min(max(bend, low), high)
+            if 0 < number <= len(inside):
+                bend = inside[number - 1]
+                return min(max(self._bend(int(first[bend]), int(second[bend])), low), high)
             return high if number else low
 
-        levels = np.concatenate([ends[:1], bends, ends[1:]])
-        yield exact(self._best_of(levels, exact))
+        numbers = np.concatenate([ends[:1], levels[inside], ends[1:]])
+        yield exact(self._best_of(numbers, exact))
 
     @property
     def _within(self) -> tuple[Fraction, Fraction]:
-        """Where to look for the best A.
+        """Where the best A is.
 
-        If all ratios are equal, sets of all values or of none tell nothing, and beyond these bends
-        there are such sets.
+        Before the first bend of two classes with different answers some set has all values, and
+        beyond the last one some set has none. Neither tells more than others can.
         """
-        low, high = self._ends
-        if self._alike:
-            pairs = list(zip(self.lows, self.answers, strict=True))
-            no, yes = ([low for low, own in pairs if own == side] for side in (0, 1))
-            low = max(low, (min(no) + min(yes)) / (self.ratios[0] + 1))
-            high = min(high, (max(no) + max(yes)) / (self.ratios[0] + 1))
-        return low, high
+        levels, first, second = self._bends
+        answers = np.array(self.answers)
+        opposite = answers[first] != answers[second]
+        levels, first, second = levels[opposite], first[opposite], second[opposite]
 
-    def _bends(self, ends: Floats) -> tuple[Floats, Places, Places]:
-        """Numbers A between two others where arcs of two classes end together, and which do."""
-        lows, gains = self._doubles
-        slopes, answers = 1 / gains, np.array(self.answers)
+        def bends(near: NDArray[np.bool_]) -> list[Fraction]:
+            pairs = zip(first[near].tolist(), second[near].tolist(), strict=True)
+            return [self._bend(i, j) for i, j in pairs]
+
+        low, high = self._ends
+        low = max(low, min(bends(levels <= levels.min() * (1 + _CLOSE))))
+        return low, min(high, max(bends(levels >= levels.max() * (1 - _CLOSE))))
+
+    @cached_property
+    def _bends(self) -> tuple[Floats, Places, Places]:
+        """Where arcs of two classes end together, in doubles, and which classes these are.
+
+        If all ratios are equal, arcs of one answer never change places.
+        """
+        (lows, gains), answers = self._doubles, np.array(self.answers)
         first, second = np.triu_indices(len(lows), 1)
         opposite = answers[first] != answers[second]
-        if self._alike:  # arcs of one answer never change places
-            first, second = first[opposite], second[opposite]
-            opposite = opposite[opposite]
-        sign = np.where(opposite, 1.0, -1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            levels = lows[first] * slopes[first] + sign * lows[second] * slopes[second]
-            levels /= opposite + slopes[first] + sign * slopes[second]
-        within = np.flatnonzero((levels > ends[0]) & (levels < ends[1]))
-        order = within[np.argsort(levels[within], kind="stable")]
-        # Those that nearly coincide tell as much.
-        order = order[np.diff(levels[order], prepend=0.0) > _CLOSE * levels[order]]
-        return levels[order], first[order], second[order]
+        own = np.flatnonzero(opposite | (self._different[first] != self._different[second]))
+        first, second, opposite = first[own], second[own], opposite[own]
+        sign, one, two = np.where(opposite, 1.0, -1.0), 1 / gains[first], 1 / gains[second]
+        below = opposite + one + sign * two
+        # Digits cancel where arcs of one answer have nearly the same ratio.
+        close = np.flatnonzero(np.abs(below) < 1e-3 * one)
+        below[close] = 1.0
+        levels = (lows[first] * one + sign * lows[second] * two) / below
+        for pair in close.tolist():
+            bend = self._bend(int(first[pair]), int(second[pair]))
+            levels[pair] = self._in_doubles(min(max(bend, Fraction(0)), 2 * self._scale))
+        return levels, first, second
+
+    @cached_property
+    def _different(self) -> Places:
+        """Numbers that are equal for classes with equal ratios."""
+        numbers: dict[Fraction, int] = {}
+        return np.array([numbers.setdefault(ratio, len(numbers)) for ratio in self.ratios])
 
     def _bend(self, first: int, second: int) -> Fraction:
         """The same exactly."""
@@ -242,8 +247,7 @@ class _YesOrNo(Tilted):
         opposite = self.answers[first] != self.answers[second]
         sign = 1 if opposite else -1
         above = self.lows[first] * slopes[0] + sign * self.lows[second] * slopes[1]
-        below = opposite + slopes[0] + sign * slopes[1]
-        return above / below if below else self._ends[0]
+        return above / (opposite + slopes[0] + sign * slopes[1])
 
     def _on_grid(self, shares: Sequence[Fraction], circle: int) -> Arcs:
         starts, lengths = [], []

@@ -46,6 +46,11 @@ class Told:
         more = np.array([float(count * (ratio - 1)) for count, ratio in pairs])
         return np.asarray(more[:, None] * self._answer_of)
 
+    @cached_property
+    def noise(self) -> float:
+        """Far more than what doubles are off where little is told, or where R is large."""
+        return 1e-13 * float(self._more.sum())
+
     def nearly(self, level: float, starts: Floats, shares: Floats) -> float:
         """With A = level and these arcs, in doubles."""
         starts = starts % 1.0

@@ -43,6 +43,7 @@ class Channel(Query):
     delta: Fraction = Fraction(0)
     of: NDArray[np.intp] | None = None
     """The class of each value, if there is a row per class and not one per value."""
+    cap: Fraction | None = None
 
     def __repr__(self) -> str:
         delta = f", delta={decimal_text(self.delta)}" if self.delta else ""
@@ -58,13 +59,18 @@ class Channel(Query):
 
     @classmethod
     def of_weights(
-        cls, rows: Sequence[Sequence[int]], denominator: int, of: NDArray[np.intp] | None = None
+        cls,
+        rows: Sequence[Sequence[int]],
+        denominator: int,
+        of: NDArray[np.intp] | None = None,
+        *,
+        cap: Fraction | None = None,
     ) -> Channel:
         """A channel with responses 0, 1, … from integers, of which each row has this sum."""
         assert all(sum(row) == denominator for row in rows), "rows are probabilities"
         weights, denominator = in_lowest_terms(as_weights(rows, denominator), denominator)
         responses = tuple(range(weights.shape[1]))
-        return cls(None, responses, weights, denominator, Fraction(0), of)
+        return cls(None, responses, weights, denominator, of=of, cap=cap)
 
     def tree(self) -> dict[str, Any]:
         entries = {
