@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     audit,
     consecutive_decisions,
+    device,
     estimation,
     information,
     many,
@@ -36,6 +37,7 @@ if __name__ == "__main__":
             many,
             audit,
             panel,
+            device,
             estimation,
             information,
             reading,
