@@ -194,10 +194,12 @@ class Panel:
         with self._turn():
             asking = self._naming.asking(query, subjects, repeated=True)
             positions = self._naming.positions(asking, responses)
+            self._check(asking)
             accepted = np.empty(len(asking), dtype=np.bool_)
-            for own, wave in asking.waves():
-                accepted[own] = self._verdicts(wave).accepted
-                with self._recording():
+            # All of it has been seen, so an interruption between two decisions counts too.
+            with self._recording():
+                for own, wave in asking.waves():
+                    accepted[own] = self._verdicts(wave).accepted
                     for number, entries in wave.groups(np.arange(len(wave))):
                         self._fold(number, wave.at(entries), positions[own[entries]])
                     self._closed[wave.at(np.flatnonzero(~accepted[own]))] = True
@@ -339,16 +341,20 @@ class Panel:
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
-        """What fails half-way must not go on: something may have been drawn and not counted."""
+        """What fails half-way must not go on: something may have been seen and not counted."""
         self._broken = True
         yield
         self._broken = False
 
-    def _verdicts(self, asking: Asking) -> Verdicts:
+    def _check(self, asking: Asking) -> None:
+        """Whether the filter has a say about all that is asked."""
         for number in asking.distinct:
             if self.filter.pure and self._kernel.questions[number].query.approximate:
                 message = "needs a filter with a delta, such as ApproximateFilter"
                 raise InvalidInput(message, "query")
+
+    def _verdicts(self, asking: Asking) -> Verdicts:
+        self._check(asking)
         found = self._kernel.decide(self._state, asking.numbers, asking.places)
         shut = self._closed if asking.places is None else self._closed[asking.places]
         if shut.any():

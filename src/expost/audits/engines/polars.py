@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import expost
 from expost.audits.bad_rows import bad_rows
 from expost.audits.buckets import Buckets, bucket
 from expost.audits.kernel import audited
@@ -63,7 +64,8 @@ def audited_log(log: Log, plan: Plan, folder: Path, memory: int, tell: Tell) -> 
     fewest = _BUCKETS_OF_A_BOX if plan.domain.values is None else 1
     buckets = max(1 + size * _ROW // memory, fewest)
     parts = Parts(folder)
-    parts.begin(f"{log.digest} {plan.digest} {buckets} {polars.__version__}")
+    made_by = f"{expost.__version__} {polars.__version__}"
+    parts.begin(f"{log.digest} {plan.digest} {buckets} {made_by}")
     missing = [number for number in range(buckets) if not parts.has(number)]
     try:
         with _split(log, buckets, missing, memory // _ROW >= size) as rows_of:
