@@ -23,6 +23,7 @@ from benchmarks import (
     scaling,
     solvers,
     start_up,
+    utility,
     weekly,
 )
 
@@ -45,6 +46,7 @@ if __name__ == "__main__":
             records,
             weekly,
             saturating,
+            utility,
             scaling,
             refusals,
             solvers,

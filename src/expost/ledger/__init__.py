@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from expost.ledger.auditing import KeptMessage, StudyAudit
 from expost.ledger.backend import Backend
 from expost.ledger.checkpoint import CheckpointFile, Place
 from expost.ledger.devices import Receipt, Reservation
@@ -10,6 +11,7 @@ from expost.ledger.ledger import Ledger
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.records import Tip
 from expost.ledger.status import Status
+from expost.ledger.verifying import Verification
 
 __all__ = [
     "Backend",
@@ -17,12 +19,15 @@ __all__ = [
     "Broken",
     "CheckpointFile",
     "Damaged",
+    "KeptMessage",
     "Ledger",
     "LedgerStopped",
     "Place",
     "Receipt",
     "Reservation",
     "Status",
+    "StudyAudit",
     "StudyPolicy",
     "Tip",
+    "Verification",
 ]
