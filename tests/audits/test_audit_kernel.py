@@ -18,7 +18,7 @@ from support.logs import some_log
 
 GUARD = xp.BayesianFilter(epsilon="0.6")
 LOGGED = some_log(random.Random(21), "set", subjects=30)
-PLAN = Plan(LOGGED.domain, LOGGED.queries, GUARD, xp.Effort())
+PLAN = Plan(LOGGED.domain, LOGGED.queries, GUARD, xp.solver.Effort())
 # Small integers, as others write them.
 ROWS = LOGGED.frame().with_columns(polars.col("order").cast(polars.Int8))
 
@@ -89,5 +89,6 @@ def test_a_plan_travels_as_text() -> None:
     again = Plan.from_texts(*PLAN.texts())
     assert again.digest == PLAN.digest
     assert polars.concat(audited_batches([ROWS], again)).sort("subject").equals(rows())
-    other = Plan(LOGGED.domain, LOGGED.queries, xp.BayesianFilter(epsilon="0.7"), xp.Effort())
+    guard, effort = xp.BayesianFilter(epsilon="0.7"), xp.solver.Effort()
+    other = Plan(LOGGED.domain, LOGGED.queries, guard, effort)
     assert other.digest != PLAN.digest

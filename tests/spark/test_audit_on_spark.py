@@ -70,7 +70,7 @@ def test_files_are_read_alike(spark: Any, tmp_path: Path) -> None:
     here = xp.audit(frame, queries, filter=GUARD).to_polars()
     for name in ("log.csv", "log.jsonl", "log.parquet"):
         path = tmp_path / name
-        there = audit_files_on_spark(path, queries, filter=GUARD, effort=xp.Effort())
+        there = audit_files_on_spark(path, queries, filter=GUARD, effort=xp.solver.Effort())
         assert there.to_polars().equals(here)
 
 
@@ -103,7 +103,7 @@ def test_odd_files_are_read_or_refused_alike(name: str, spark: Any, tmp_path: Pa
         except xp.InvalidInput as error:
             return str(error)
 
-    assert told(audit_files_on_spark, effort=xp.Effort()) == told(xp.audit)
+    assert told(audit_files_on_spark, effort=xp.solver.Effort()) == told(xp.audit)
 
 
 def test_columns_go_by_their_names_in_every_file(spark: Any, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_columns_go_by_their_names_in_every_file(spark: Any, tmp_path: Path) -> 
     frame[:50].write_csv(folder / "a.csv")
     frame[50:].select("response", "query", "order", "subject").write_csv(folder / "b.csv")
     here = xp.audit(folder, queries, filter=GUARD).to_polars()
-    there = audit_files_on_spark(folder, queries, filter=GUARD, effort=xp.Effort())
+    there = audit_files_on_spark(folder, queries, filter=GUARD, effort=xp.solver.Effort())
     assert there.to_polars().equals(here)
 
 

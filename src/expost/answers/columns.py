@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,11 +21,11 @@ Codes = NDArray[np.intp]
 T = TypeVar("T", bound=Hashable)
 
 
-def columns_of(table: Any) -> list[Any]:
-    """The three columns of a table: integer arrays, or else lists."""
+def columns_of(table: Any, wanted: Sequence[str] = COLUMNS) -> list[Any]:
+    """The columns of a table, by default of answers: integer arrays, or else lists."""
     names = column_names(table)
     columns: list[Any] = []
-    for name in COLUMNS:
+    for name in wanted:
         if names.count(name) != 1:
             problem = "is there twice" if name in names else "is missing"
             known = ", ".join(repr(str(each)) for each in names)

@@ -5,6 +5,7 @@ The tally of a subject is what its rounds hold, whatever their order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from expost.panel.places import Chosen, Places
 from expost.panel.question import Codes, Question
 
-__all__ = ["Log", "Round"]
+__all__ = ["Counted", "Log", "Round"]
 
 # With fewer subjects than one in so many, a round lists them.
 _FEW = 8
@@ -67,11 +68,45 @@ class Round:
         return places, self.codes.take(places).astype(np.intp)
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How often everybody gave each of some responses to one question, in no order."""
+
+    question: Question
+    codes: Codes
+    counts: NDArray[np.int64]
+    """A row for each code, a column for each subject."""
+
+    @property
+    def turns(self) -> Iterator[tuple[Places, Codes]]:
+        """One response of everybody after the other: who gave one, and which."""
+        rows, whose = np.nonzero(self.counts)
+        order = np.argsort(whose, kind="stable")
+        rows, whose = rows[order], whose[order]
+        times = self.counts[rows, whose]
+        whose, given = np.repeat(whose, times), np.repeat(self.codes[rows], times)
+        turn = np.arange(len(whose)) - np.searchsorted(whose, whose)
+        for each in range(int(turn.max(initial=-1)) + 1):
+            own = np.flatnonzero(turn == each)
+            yield whose[own], given[own]
+
+
 class Log:
-    """All rounds so far."""
+    """All rounds so far, perhaps after what was counted before them."""
 
     def __init__(self) -> None:
+        self.counted: list[Counted] = []
+        """What was answered before, of which the order is not known."""
         self.rounds: list[Round] = []
+
+    @property
+    def turns(self) -> Iterator[tuple[Question, Places, Codes]]:
+        """One response of some subjects after the other: to what, who gave one, and which."""
+        for loaded in self.counted:
+            for places, codes in loaded.turns:
+                yield loaded.question, places, codes
+        for each in self.rounds:
+            yield each.question, *each.everybody
 
     def add(self, question: Question, codes: Codes, chosen: Chosen) -> None:
         """One more round."""
@@ -84,20 +119,33 @@ class Log:
         for each in self.rounds:
             by_question.setdefault((each.question, each.none), []).append(each.at(places))
         found: dict[Question, NDArray[np.int64]] = {}
+        for loaded in self.counted:
+            counts = found.setdefault(loaded.question, _nothing(loaded.question, places))
+            counts[loaded.codes] += loaded.counts[:, places]
         for (question, none), rows in by_question.items():
-            shape = len(question.positions), len(places)
-            counts = found.setdefault(question, np.zeros(shape, dtype=np.int64))
+            counts = found.setdefault(question, _nothing(question, places))
             # There may be more codes by now than there were.
             _count(rows, counts[: min(none, len(counts))])
         return found
 
     def exchanges(self, place: int) -> list[tuple[Question, int]]:
         """The questions that one subject answered, in order, and the positions of responses."""
-        return [
-            (each.question, each.question.positions[code])
-            for each in self.rounds
-            if (code := int(each.at(np.array([place]))[0])) != each.none
+        here = np.array([place])
+        given = [
+            (loaded.question, code)
+            for loaded in self.counted
+            for code in np.repeat(loaded.codes, loaded.counts[:, place]).tolist()
         ]
+        given += [
+            (each.question, code)
+            for each in self.rounds
+            if (code := int(each.at(here)[0])) != each.none
+        ]
+        return [(question, question.positions[code]) for question, code in given]
+
+
+def _nothing(question: Question, places: Places) -> NDArray[np.int64]:
+    return np.zeros((len(question.positions), len(places)), dtype=np.int64)
 
 
 def _count(rows: list[NDArray[np.unsignedinteger]], counts: NDArray[np.int64]) -> None:

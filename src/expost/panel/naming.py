@@ -18,7 +18,7 @@ from expost.panel.places import Places
 from expost.panel.storing import Events
 from expost.queries import Query
 
-__all__ = ["Naming"]
+__all__ = ["Naming", "listed", "subjects_of"]
 
 
 class Naming:
@@ -26,7 +26,7 @@ class Naming:
 
     def __init__(self, subjects: Any, queries: Mapping[str, Query], kernel: Kernel) -> None:
         self._kernel = kernel
-        self.subjects = _subjects(subjects)
+        self.subjects = subjects_of(subjects)
         self._places = {subject: place for place, subject in enumerate(self.subjects)}
         if len(self._places) < len(self.subjects):
             raise InvalidInput("somebody is there twice", "subjects")
@@ -64,7 +64,7 @@ class Naming:
 
     def asking(self, query: Any, subjects: Any, *, repeated: bool = False) -> Asking:
         """Who is asked what; ``repeated`` if somebody may be there more than once."""
-        names = self.subjects if subjects is None else _subjects(subjects)
+        names = self.subjects if subjects is None else subjects_of(subjects)
         numbers = self._numbers(query, len(names))
         if subjects is None:
             return Asking(names, None, None, numbers)
@@ -81,7 +81,7 @@ class Naming:
 
     def places(self, subjects: Any) -> Places:
         """Where some subjects are, in their order."""
-        names = _subjects(subjects)
+        names = subjects_of(subjects)
         found = [self._places.get(name, -1) for name in names]
         if -1 in found:
             raise InvalidInput(
@@ -203,7 +203,8 @@ def _joined(columns: list[NDArray[Any]]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, dtype=np.int64), *columns])
 
 
-def _subjects(given: Any) -> tuple[Subject, ...]:
+def subjects_of(given: Any) -> tuple[Subject, ...]:
+    """The names of subjects, which are texts or integers."""
     with at("subjects"):
         names: Sequence[Any] = given if isinstance(given, range) else listed(given)
         kinds = set(map(type, names))

@@ -32,9 +32,8 @@ class Tallies:
     def of(cls, count: int, log: Log) -> Tallies:
         """Those of a log."""
         tallies = cls(count)
-        for each in log.rounds:
-            places, codes = each.everybody
-            tallies.add(each.question, codes, Chosen(count, places))
+        for question, places, codes in log.turns:
+            tallies.add(question, codes, Chosen(count, places))
         return tallies
 
     def add(self, question: Question, codes: Codes, chosen: Chosen) -> None:
