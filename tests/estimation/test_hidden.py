@@ -144,12 +144,12 @@ def asked_twice(
     left = np.arange(subjects)
     for turn in range(20):
         fits = np.abs(balance[left]) < 2  # one more of epsilon 1 is within the budget of 2
-        rows += [(subject, "refused") for subject in left[~fits]]
+        rows += [(int(subject), "refused") for subject in left[~fits]]
         left = left[fits]
         said = yes[left] ^ (generator.random(len(left)) < 1 / (1 + math.e))
         balance[left] += np.where(said, 1, -1)
-        rows += [(subject, "answered" if turn else "hidden") for subject in left]
-        given += zip(left, said, strict=True) if turn else []
+        rows += [(int(subject), "answered" if turn else "hidden") for subject in left]
+        given += zip(left.tolist(), said.tolist(), strict=True) if turn else []
     table = {
         "subject": [subject for subject, _ in given],
         "query": ["q"] * len(given),
