@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     audit,
     consecutive_decisions,
+    device,
     estimation,
     information,
     many,
@@ -22,6 +23,7 @@ from benchmarks import (
     scaling,
     solvers,
     start_up,
+    utility,
     weekly,
 )
 
@@ -36,6 +38,7 @@ if __name__ == "__main__":
             many,
             audit,
             panel,
+            device,
             estimation,
             information,
             reading,
@@ -43,6 +46,7 @@ if __name__ == "__main__":
             records,
             weekly,
             saturating,
+            utility,
             scaling,
             refusals,
             solvers,

@@ -3,12 +3,14 @@
 from expost import answers as answers
 from expost import audits as audits
 from expost import clients as clients
+from expost import designs as designs
 from expost import domains as domains
 from expost import errors as errors
 from expost import estimation as estimation
 from expost import filters as filters
 from expost import knowledge as knowledge
 from expost import leakage as leakage
+from expost import ledger as ledger
 from expost import loss as loss
 from expost import numbers as numbers
 from expost import panel as panel
@@ -25,6 +27,7 @@ from expost.audits import audit as audit
 from expost.audits import audit_spark as audit_spark
 from expost.audits import load_answers as load_answers
 from expost.audits import realized_losses as realized_losses
+from expost.designs import design as design
 from expost.domains import Attributes as Attributes
 from expost.domains import Box as Box
 from expost.domains import FiniteSet as FiniteSet
@@ -37,6 +40,7 @@ from expost.filters import ApproximateFilter as ApproximateFilter
 from expost.filters import BasicFilter as BasicFilter
 from expost.filters import BayesianFilter as BayesianFilter
 from expost.filters import SimplifiedFilter as SimplifiedFilter
+from expost.ledger import Ledger as Ledger
 from expost.loss import Odometer as Odometer
 from expost.loss import realized_loss as realized_loss
 from expost.loss.replay import replay as replay
@@ -57,12 +61,10 @@ from expost.queries import randomized_response as randomized_response
 from expost.queries import subset_selection as subset_selection
 from expost.queries import unary_encoding as unary_encoding
 from expost.queries.models.from_sklearn import from_sklearn as from_sklearn
-from expost.queries.models.from_statsmodels import from_statsmodels as from_statsmodels
 from expost.report.plotting import plot as plot
 from expost.saturation import saturating as saturating
 from expost.session import FileSession as FileSession
 from expost.session import Session as Session
-from expost.solver import Effort as Effort
 from expost.transcript import Transcript as Transcript
 from expost.transcript import load_transcript as load_transcript
 

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import expost as xp
+from expost.designs import Study, designed
 from expost.knowledge.learned import learned
 from expost.knowledge.priors import load_prior
 from expost.report.audit_page import audit_page
+from expost.report.design_page import design_page
 from expost.report.explanation import explain
 from expost.report.learned_page import learned_page
 from expost.report.transcript_page import transcript_page
@@ -103,6 +105,14 @@ def audit(folder: Path) -> str:
     return audit_page(found, name=f"{'a_long_name_' * 9}.csv", date=DATE, content_id="0" * 64)
 
 
+def plan(folder: Path) -> str:
+    """Many ways of asking, some of which are not possible."""
+    goals = ["value < 3", "value == 5 or value > 8", {"mean": "value"}]
+    study = Study(xp.FiniteSet(range(12)), subjects=500, epsilon="1", goals=goals, arrival="open")
+    found = designed(study, repetitions=8, budgets=["0.5", "2"])
+    return design_page(found, name=f"{'a_long_name_' * 9}.json", date=DATE, content_id="0" * 64)
+
+
 class _Silent:
     def runs(self, done: int, total: int, share: float) -> None: ...
 
@@ -111,6 +121,6 @@ class _Silent:
 
 SAMPLES: dict[str, Callable[[Path], str]] = {
     sample.__name__: sample
-    for sample in (few, many, nothing, infinite, tiny, surer, hardly, surely, paper, audit)
+    for sample in (few, many, nothing, infinite, tiny, surer, hardly, surely, paper, audit, plan)
 }
 """What makes each, given a folder to work in."""

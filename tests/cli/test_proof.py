@@ -90,7 +90,7 @@ def test_programs_get_json(run: Run, file: Path, tmp_path: Path) -> None:
         (xp.BayesianFilter(epsilon="1.5"), 3, False),
         (xp.SimplifiedFilter(epsilon=2), 0, True),
         (xp.BasicFilter(ratio=2), 3, False),
-        (xp.ApproximateFilter(epsilon="0.1", delta="1e-6", inner=xp.filters.Rogers()), 0, None),
+        (xp.ApproximateFilter(epsilon="4", delta="1e-6", inner=xp.filters.Rogers()), 0, None),
         (None, 0, None),
     ],
 )
@@ -153,6 +153,20 @@ def test_a_good_end_is_no_excuse_for_a_budget_that_was_not_kept(run: Run, tmp_pa
     assert alone.returncode == 0
     said = "whether the budget was kept on the way is not checked here"
     assert alone.stdout.splitlines()[-1] == said
+
+
+def test_a_budget_with_a_delta_that_was_not_kept_is_exit_code_one(run: Run, tmp_path: Path) -> None:
+    rule = xp.filters.Renyi(order="12.5")
+    guard = xp.ApproximateFilter(epsilon="1", delta="1e-6", inner=rule)
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), guard)
+    for response in ("yes", "yes", "no", "no"):
+        transcript = transcript.add(xp.randomized_response(epsilon=1), response)
+    file, proof = tmp_path / "transcript.json", tmp_path / "proof.json"
+    transcript.save(file)
+    assert run("certify", file, "-o", proof)[0] == 0
+    code, out, _ = run("verify", file, proof)
+    assert "no: the filter refuses exchange 2" in out
+    assert code == 1
 
 
 def test_files_in_the_wrong_order_are_asked_about(run: Run, file: Path, tmp_path: Path) -> None:

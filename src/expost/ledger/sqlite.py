@@ -1,0 +1,406 @@
+"""A ledger in one file, by SQLite: the embedded backend, which needs no server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from expost.errors import InvalidInput
+from expost.ledger.backend import DECLINED, Backend, Row, Stale
+from expost.ledger.connecting import connect, library, reading
+from expost.ledger.digests import next_root
+from expost.ledger.errors import Broken, Damaged
+from expost.ledger.records import (
+    Change,
+    Head,
+    Kept,
+    Move,
+    Outcome,
+    QueryWord,
+    ResponseWord,
+    Tip,
+)  # fmt: skip
+from expost.ledger.seals import checked_name, head_seal, seal_of
+
+if TYPE_CHECKING:
+    import apsw
+
+__all__ = ["Sqlite"]
+
+_UPDATE = """
+UPDATE heads SET sequence = ?, digest = ?, tally = ?, closed = ?, reserved = ?, last = ?, seal = ?
+WHERE subject = ? AND sequence = ? AND closed = ? AND reserved = ?
+"""
+_HEADS = "SELECT sequence, digest, tally, closed, reserved, last, seal FROM heads WHERE subject"
+_REQUESTED = "SELECT subject, query, sequence, response, made FROM requests WHERE key = ?"
+_RESERVED = "SELECT subject, query, sequence, 0, made FROM reservations WHERE key = ?"
+_REQUEST = "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+class Sqlite(Backend):
+    """One connection to a database file."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor()
+        self._broken = False
+
+    @classmethod
+    def open(cls, path: Path, *, vfs: str | None = None) -> Sqlite:
+        """Open a database that is there, if all of its settings will do.
+
+        With a ``vfs`` of your own, as for tests, it is the only one who has it open.
+        """
+        return cls(connect(path, vfs))
+
+    def policy(self) -> str:
+        return str(self._one("SELECT document FROM policy")[0])
+
+    def tip(self) -> Tip:
+        found = self._one("SELECT number, root FROM commits ORDER BY number DESC LIMIT 1")
+        if not found:
+            raise Damaged("there are no commits")
+        return Tip(*found)
+
+    def root(self, commit: int) -> bytes | None:
+        found = self._one("SELECT root FROM commits WHERE number = ?", (commit,))
+        return found[0] if found else None
+
+    def queries(self, after: int = 0) -> list[QueryWord]:
+        return [
+            QueryWord(*row)
+            for row in self._all(
+                "SELECT number, content_id, name, document FROM queries"
+                " WHERE number > ? ORDER BY number",
+                (after,),
+            )
+        ]
+
+    def responses(self, after: int = 0) -> list[ResponseWord]:
+        words = []
+        for *word, seal in self._all(
+            "SELECT number, query, response, seal FROM responses WHERE number > ? ORDER BY number",
+            (after,),
+        ):
+            if seal != seal_of(word):
+                raise Damaged(f"response {word[0]} is not what was recorded")
+            words.append(ResponseWord(*word))
+        return words
+
+    def subjects(self, after: int = 0) -> list[tuple[int, str]]:
+        found = self._all(
+            "SELECT number, name, seal FROM subjects WHERE number > ? ORDER BY number", (after,)
+        )
+        return [(number, checked_name(number, name, seal)) for number, name, seal in found]
+
+    def numbers(self, names: Sequence[str]) -> list[int]:
+        result = []
+        for name in names:
+            # By its row, and not by the index alone: a damaged index would name somebody else.
+            found = self._one("SELECT number, seal, made FROM subjects WHERE name = ?", (name,))
+            if found:
+                checked_name(found[0], name, found[1])
+            result.append(found[0] if found else 0)
+        return result
+
+    def size(self) -> int:
+        found = self._one("SELECT max(number) FROM subjects")
+        return (found and found[0]) or 0
+
+    def heads(self, subjects: Sequence[int]) -> list[Head]:
+        with reading():
+            found = self._heads(subjects)
+        if len(found) != len(subjects):
+            raise Damaged("the head of somebody is missing")
+        for subject, row in zip(subjects, found, strict=True):
+            if row[6] != head_seal(subject, *row[:6]):
+                raise Damaged(f"the head of subject number {subject} is not what was recorded")
+        return [Head(*row[:6]) for row in found]
+
+    def _heads(self, subjects: Sequence[int]) -> list[Any]:
+        first, count = (subjects[0] if subjects else 0), len(subjects)
+        if count > 1 and list(subjects) == list(range(first, first + count)):
+            # Neighbours, as in a round over all, are found together.
+            statement = f"{_HEADS} BETWEEN ? AND ? ORDER BY subject"
+            return self._cursor.execute(statement, (first, first + count - 1)).fetchall()
+        return self._cursor.executemany(f"{_HEADS} = ?", zip(subjects)).fetchall()
+
+    def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
+        number = self._key(key)
+        if number is None:
+            return {}
+        found: list[Any] = []
+        with reading():
+            if self._cursor.execute(f"{_RESERVED} LIMIT 1", (number,)).fetchall():
+                found += self._of_key(_RESERVED, number, subjects)
+            found += self._of_key(_REQUESTED, number, subjects)
+        return {subject: Outcome(*outcome) for subject, *outcome in found}
+
+    def _of_key(self, statement: str, key: int, subjects: Sequence[int]) -> list[Any]:
+        """The rows of a key for some subjects."""
+        first, last = min(subjects, default=0), max(subjects, default=0)
+        if last - first < 2 * len(subjects):  # nearly neighbours, as in a round over all
+            rows = self._cursor.execute(
+                f"{statement} AND subject BETWEEN ? AND ?", (key, first, last)
+            ).fetchall()
+            own = set(subjects)
+            return [row for row in rows if row[0] in own]
+        return self._cursor.executemany(
+            f"{statement} AND subject = ?", ((key, subject) for subject in subjects)
+        ).fetchall()
+
+    def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
+        if self._broken:
+            raise Broken("an earlier write failed; open the ledger again")
+        apsw = library()
+        try:
+            self._cursor.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            raise InvalidInput("another process holds the ledger and does not let go") from None
+        except apsw.Error as error:
+            raise self._failed(error) from None
+        try:
+            tip = self._write(changes, lines)
+        except (apsw.ConstraintError, Stale):
+            self._cursor.execute("ROLLBACK")
+            raise Stale from None
+        except apsw.Error as error:
+            raise self._failed(error) from None
+        try:
+            self._cursor.execute("COMMIT")
+        except apsw.Error as error:
+            raise self._failed(error) from None
+        return tip
+
+    def _failed(self, error: Exception) -> Broken:
+        """After a failed write nothing is known of the disk, so there are no more writes."""
+        self._broken = True
+        return Broken(
+            f"the ledger could not be written ({error}); open it again when that is mended"
+        )
+
+    def _write(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
+        before = self.tip()
+        tip = Tip(before.commits + 1, next_root(before.root, lines))
+        made = tip.commits
+        run = self._cursor.executemany
+        self._cursor.execute("INSERT INTO commits VALUES (?, ?)", tip)
+        for change in changes:
+            run("INSERT INTO queries VALUES (?, ?, ?, ?)", change.queries)
+            run(
+                "INSERT INTO responses VALUES (?, ?, ?, ?)",
+                [(*word, seal_of(word)) for word in change.responses],
+            )
+            run(
+                "INSERT INTO subjects VALUES (?, ?, ?, ?)",
+                [
+                    (number, name, made, seal_of((number, name)))
+                    for number, name, _ in change.subjects
+                ],
+            )
+            heads = [(number, _new(digest)) for number, _, digest in change.subjects]
+            run(
+                "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [(number, *head, head_seal(number, *head)) for number, head in heads],
+            )
+            self._stayed(change.refused)
+            if change.answers or change.refused or change.reserved or change.declined:
+                self._requests(change, self._interned(change.key), made)
+            self._move(
+                [
+                    (each.subject, each.before, each.after)
+                    for each in (*change.declined, *change.reserved, *change.closed)
+                ]
+            )
+            run(
+                "INSERT INTO closures VALUES (?, ?)",
+                [
+                    *((each.subject, made) for each in change.closed),
+                    *((each.subject, made) for each in change.answers
+                      if each.after.closed and not each.before.closed),
+                ],
+            )  # fmt: skip
+            run(
+                "INSERT INTO kept(subject, digest, reason, message, made) VALUES (?, ?, ?, ?, ?)",
+                [(*each, made) for each in change.kept],
+            )
+            if change.end:
+                self._cursor.execute("INSERT INTO ends VALUES (1, ?)", (made,))
+        return tip
+
+    def _requests(self, change: Change, key: int, made: int) -> None:
+        """What becomes of the request of a change, for each of its subjects."""
+        run = self._cursor.executemany
+        run(
+            _REQUEST,
+            [
+                (key, subject, query, after.sequence, response, before.last, made)
+                for subject, query, response, before, after in change.answers
+            ],
+        )
+        run(_REQUEST, [(key, each.subject, each.query, 0, 0, 0, made) for each in change.refused])
+        run(
+            _REQUEST,
+            [(key, each.subject, each.query, 0, DECLINED, 0, made) for each in change.declined],
+        )
+        run(
+            "INSERT INTO reservations VALUES (?, ?, ?, ?, ?)",
+            [
+                (key, each.subject, each.query, each.before.sequence + 1, made)
+                for each in change.reserved
+            ],
+        )
+        self._move(
+            [(subject, before, after) for subject, _, _, before, after in change.answers], key
+        )
+
+    def _move(self, moves: Sequence[tuple[int, Head, Head]], key: int | None = None) -> None:
+        """Move heads, if each is still where it was: compare and swap.
+
+        With a key, the last exchange of each is the one of that key.
+        """
+        if not moves:
+            return
+        rows = []
+        for subject, before, (sequence, digest, tally, closed, reserved, last) in moves:
+            at = last if key is None else key
+            seal = head_seal(subject, sequence, digest, tally, closed, reserved, at)
+            rows.append(
+                (sequence, digest, tally, closed, reserved, at, seal,
+                 subject, before[0], before[3], before[4])
+            )  # fmt: skip
+        count = self._connection.total_changes()
+        self._cursor.executemany(_UPDATE, rows)
+        if self._connection.total_changes() - count != len(moves):
+            raise Stale
+
+    def _stayed(self, moves: Sequence[Move]) -> None:
+        """Refusals change no head, but are right only on the one that they were decided on."""
+        for subject, _, before, _ in moves:
+            found = self._one("SELECT sequence, closed FROM heads WHERE subject = ?", (subject,))
+            if found != (before.sequence, before.closed):
+                raise Stale
+
+    def _interned(self, key: str) -> int:
+        found = self._key(key)
+        if found is not None:
+            return found
+        (number,) = self._one("SELECT coalesce(max(number), 0) + 1 FROM keys")
+        self._cursor.execute(
+            "INSERT INTO keys VALUES (?, ?, ?)", (number, key, seal_of((number, key)))
+        )
+        return int(number)
+
+    def _key(self, key: str) -> int | None:
+        found = self._one("SELECT number, seal FROM keys WHERE key = ?", (key,))
+        if not found:
+            return None
+        number, seal = found
+        if seal != seal_of((number, key)):
+            raise Damaged("a key is not what was recorded")
+        return int(number)
+
+    def exchanges(self, subject: int) -> list[tuple[int, int]]:
+        (head,) = self.heads([subject])
+        result, last = [], head.last
+        for sequence in range(head.sequence, 0, -1):
+            found = self._one(
+                "SELECT query, response, previous, sequence FROM requests"
+                " WHERE key = ? AND subject = ?",
+                (last, subject),
+            )
+            if not found or found[3] != sequence:
+                raise Damaged(f"an exchange of subject number {subject} is missing")
+            result.append((found[0], found[1]))
+            last = found[2]
+        return result[::-1]
+
+    def rows(self) -> Iterator[Row]:
+        return self._rows(
+            "SELECT k.key, subject, query, sequence, response, made"
+            " FROM requests r LEFT JOIN keys k ON k.number = r.key"
+        )
+
+    def reservations(self) -> Iterator[Row]:
+        return self._rows(
+            "SELECT k.key, subject, query, sequence, 0, made"
+            " FROM reservations r LEFT JOIN keys k ON k.number = r.key"
+        )
+
+    def _rows(self, statement: str) -> Iterator[Row]:
+        for number, key, seal in self._stream("SELECT number, key, seal FROM keys"):
+            if seal != seal_of((number, key)):
+                raise Damaged("a key is not what was recorded")
+        for row in self._stream(statement):
+            if row[0] is None:
+                raise Damaged("a request has no key")
+            yield Row(*row)
+
+    def registered(self) -> Iterator[tuple[int, str, int]]:
+        for number, name, made, seal in self._stream(
+            "SELECT number, name, made, seal FROM subjects"
+        ):
+            yield number, checked_name(number, name, seal), made
+
+    def closures(self) -> list[tuple[int, int]]:
+        return self._all("SELECT subject, made FROM closures")
+
+    def moved_since(self, commit: int) -> list[int]:
+        found = self._all(
+            "SELECT subject FROM requests WHERE made > ?1 AND sequence > 0 UNION "
+            "SELECT subject FROM reservations WHERE made > ?1 UNION "
+            "SELECT subject FROM closures WHERE made > ?1",
+            (commit,),
+        )
+        return [subject for (subject,) in found]
+
+    def reason_kept(self, subject: int, digest: str) -> str | None:
+        found = self._one(
+            "SELECT reason FROM kept WHERE subject = ? AND digest = ?", (subject, digest)
+        )
+        return found[0] if found else None
+
+    def kept(self) -> list[tuple[Kept, int]]:
+        found = self._all("SELECT subject, digest, reason, message, made FROM kept ORDER BY number")
+        return [(Kept(*row[:4]), row[4]) for row in found]
+
+    def ended(self) -> int:
+        found = self._one("SELECT made FROM ends")
+        return found[0] if found else 0
+
+    def roots(self) -> Iterator[bytes]:
+        commits = self._stream("SELECT number, root FROM commits ORDER BY number")
+        for place, (number, root) in enumerate(commits):
+            if number != place:
+                raise Damaged(f"commit {place} is missing")
+            yield root
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with reading():
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _one(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
+        with reading():
+            return self._cursor.execute(statement, values).fetchone()
+
+    def _all(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        with reading():
+            return self._cursor.execute(statement, values).fetchall()
+
+    def _stream(self, statement: str) -> Iterator[Any]:
+        with reading():
+            yield from self._connection.execute(statement)
+
+
+def _new(digest: bytes) -> Head:
+    return Head(0, digest, b"", False, "", 0)
