@@ -103,6 +103,10 @@ def test_answers_about_others_that_decided_who_was_asked_are_taken_into_account(
     assert found.used.doubts == ()
 
 
+def changes(history: tuple[int, ...]) -> int:
+    return sum(a != b for a, b in itertools.pairwise(history))
+
+
 def histories(values: int, steps: list[int], allowed: Any) -> set[tuple[int, ...]]:
     each = itertools.product(range(values), repeat=len(steps))
     return {history for history in each if allowed(history)}
@@ -114,7 +118,6 @@ def test_histories_are_those_with_so_many_changes(times: int) -> None:
     steps = [1, 4, 5, 9]
     atoms = record_atoms(domain, [("app", step) for step in steps])
     found = list(zip(*(atoms.places[("app", step)].tolist() for step in steps), strict=True))
-    changes = lambda h: sum(a != b for a, b in itertools.pairwise(h))  # noqa: E731
     assert len(found) == len(set(found))
     assert set(found) == histories(3, steps, lambda h: changes(h) <= times)
 
