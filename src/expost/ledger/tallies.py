@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.ledger.words import Words
-from expost.panel.kernel import Kernel
+from expost.panel.kernel import Kernel, groups
 from expost.panel.state import State
 
 __all__ = ["Tallies", "pairs_of"]
@@ -21,6 +21,8 @@ Ints = NDArray[np.int64]
 
 _PAIR = 8
 _SHIFT = 32
+# Up to so many subjects, each by itself takes less than all together.
+_FEW = 3
 # The most counts that are written out as a table, over all subjects of a state.
 _LARGEST_TABLE = 1 << 22
 
@@ -44,6 +46,10 @@ class Tallies:
 
     def plus(self, whose: NDArray[np.intp], which: Ints) -> list[bytes]:
         """The tallies of these subjects with one more response each, in bytes."""
+        if len(whose) <= _FEW:
+            return [
+                self._one(place, response) for place, response in zip(whose, which, strict=True)
+            ]
         own = np.isin(self.whose, whose) if len(whose) < self.count else slice(None)
         places = np.concatenate([self.whose[own], whose]) << _SHIFT
         keys = places | np.concatenate([self.which[own], which])
@@ -60,14 +66,18 @@ class Tallies:
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
         ]
 
+    def _one(self, place: int, response: int) -> bytes:
+        own = self.whose == place
+        times = dict(zip(self.which[own].tolist(), self.times[own].tolist(), strict=True))
+        times[int(response)] = times.get(int(response), 0) + 1
+        return np.array(sorted(times.items()), dtype="<u4").tobytes()
+
     def state(self, kernel: Kernel, words: Words) -> State:
         """What these subjects answered so far, as the kernel decides on it."""
         state = kernel.start(self.count)
         if not len(self.which):
             return state
-        numbers = words.question_of(self.which)
-        for number in np.unique(numbers).tolist():
-            own = np.flatnonzero(numbers == number)
+        for number, own in groups(words.question_of(self.which)):
             which, place = np.unique(self.which[own], return_inverse=True)
             if len(which) * self.count > _LARGEST_TABLE:
                 return self._by_turns(kernel, words)
