@@ -24,7 +24,8 @@ class Turns:
     def __init__(self, serve: Callable[[Sequence[Request]], None]) -> None:
         self._serve = serve
         self._waiting: deque[Request] = deque()
-        self._guard = threading.Lock()
+        self._guard = threading.Condition()
+        self._busy = False
         self.lock = threading.RLock()
         """Held by whoever reads or writes."""
 
@@ -32,12 +33,30 @@ class Turns:
         """Return when requests have been served; raise what went wrong with the first of them."""
         with self._guard:
             self._waiting.extend(requests)
-        with self.lock:
-            while not all(request.served for request in requests):
-                self._serve_some()
+        while self._is_next(requests):
+            try:
+                with self.lock:
+                    self._serve_some()
+            finally:
+                with self._guard:
+                    self._busy = False
+                    self._guard.notify_all()
         for request in requests:
             if request.error is not None:
                 raise request.error
+
+    def _is_next(self, requests: Sequence[Request]) -> bool:
+        """Wait until requests are served, or until it is one's turn to serve.
+
+        Whoever was served does not wait for who serves next, and so can be with those after that.
+        """
+        with self._guard:
+            while not all(request.served for request in requests):
+                if not self._busy:
+                    self._busy = True
+                    return True
+                self._guard.wait()
+        return False
 
     def _serve_some(self) -> None:
         group = self._next()
