@@ -59,7 +59,7 @@ def test_a_whole_installation_has_nothing_wrong(doctor: Doctor, run: Run) -> Non
     assert Path(told["kernels"]["file"]).parent in places()
     code, out, _ = run("doctor")
     assert code == 0
-    assert "kernels        compiled for this computer\n" in out
+    assert "kernels         compiled for this computer\n" in out
     assert out.endswith("wrong          nothing\n")
 
 

@@ -74,6 +74,13 @@ def plot() -> None:
         assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def postgres() -> None:
+    """The driver of a PostgreSQL, with its own library."""
+    import psycopg
+
+    assert psycopg.pq.__impl__ == "binary"
+
+
 def sklearn() -> None:
     """A fitted model as a query."""
     from sklearn.linear_model import LinearRegression
@@ -85,7 +92,7 @@ def sklearn() -> None:
 
 
 PROGRAMS: dict[str, Callable[[], None]] = {
-    program.__name__: program for program in (finite, box, frames, plot, sklearn)
+    program.__name__: program for program in (finite, box, frames, plot, postgres, sklearn)
 }
 
 if __name__ == "__main__":
