@@ -11,7 +11,10 @@ from expost.knowledge.priors import load_prior
 from expost.report.audit_page import audit_page
 from expost.report.explanation import explain
 from expost.report.learned_page import learned_page
+from expost.report.ledger_page import OneSubject, ledger_page
+from expost.report.study import Kept, Round, Study
 from expost.report.transcript_page import transcript_page
+from expost.report.words import query_in_words
 from expost.reproduce import reproduce
 from expost.reproduce.runner import Plan
 
@@ -103,6 +106,50 @@ def audit(folder: Path) -> str:
     return audit_page(found, name=f"{'a_long_name_' * 9}.csv", date=DATE, content_id="0" * 64)
 
 
+def study(folder: Path) -> str:
+    """A study with refusals, open reservations, messages that did not fit, and somebody's odometer.
+
+    The rounds have keys of all lengths.
+    """
+    guard, query = xp.BayesianFilter(epsilon="1"), xp.randomized_response(epsilon="0.25")
+    panel = xp.Panel(WORDS, filter=guard, subjects=range(300), source=xp.sampling.InsecureSource(3))
+    rounds, asked = [], query_in_words(query, WORDS)
+    for number in range(12):
+        replies = panel.ask(query, ["never", "sometimes", "often"] * 80, subjects=range(240))
+        refused = len(replies.refused)
+        key = f"{'a_long_key_' * 9}{number}" if number == 3 else f"week {number}"
+        rounds.append(Round(key, query.content_id, asked, 240 - refused, refused, 0, number * 2))
+    return _study(panel, rounds, closed=frozenset({5, 7}), of=11)
+
+
+def new_study(folder: Path) -> str:
+    """Nobody, or nothing, so far."""
+    panel = xp.Panel(WORDS, filter=xp.BayesianFilter(epsilon="1"), subjects=["a"])
+    return _study(panel, [], of="a")
+
+
+def broken_study(folder: Path) -> str:
+    """One round by keys of the ledger, and a budget that was not kept."""
+    panel = xp.Panel(WORDS, filter=xp.BayesianFilter(epsilon="1"), subjects=range(3))
+    panel.record(HALF, ["never"] * 9, subjects=[1] * 9)
+    rounds = [Round(None, HALF.content_id, query_in_words(HALF, WORDS), 9, 0, 0, 0)]
+    return _study(panel, rounds, closed=frozenset({1}), of=1)
+
+
+def _study(
+    panel: xp.Panel, rounds: list[Round], closed: frozenset[int] = frozenset(), *, of: int | str
+) -> str:
+    kept = [Kept("another response to exchange 3, which is recorded", 2)] if len(closed) > 1 else []
+    found = xp.audit(panel.answers(), filter=panel.filter) if rounds else None
+    told = Study(
+        "Habits in the north", "1" * 64, 17, "2" * 64, False,
+        panel.filter, len(panel), found, closed, rounds, kept,
+    )  # fmt: skip
+    its = explain(panel.transcript(of))
+    one = OneSubject(str(of), its, list(its.replay.odometer.history))
+    return ledger_page(told, name="study.db", date=DATE, subject=one)
+
+
 class _Silent:
     def runs(self, done: int, total: int, share: float) -> None: ...
 
@@ -111,6 +158,20 @@ class _Silent:
 
 SAMPLES: dict[str, Callable[[Path], str]] = {
     sample.__name__: sample
-    for sample in (few, many, nothing, infinite, tiny, surer, hardly, surely, paper, audit)
+    for sample in (
+        few,
+        many,
+        nothing,
+        infinite,
+        tiny,
+        surer,
+        hardly,
+        surely,
+        paper,
+        audit,
+        study,
+        new_study,
+        broken_study,
+    )
 }
 """What makes each, given a folder to work in."""

@@ -107,13 +107,20 @@ class Audit(Table):
         worst = self.frame.sort(order, descending=[True, True, False], maintain_order=True)
         return worst.head(most).to_dicts()
 
-    def histogram(self, column: str = "upper") -> Histogram:
-        """How the losses now are spread, or the peaks: from nothing to the largest of all."""
+    def histogram(self, column: str = "upper", *beside: str) -> Histogram:
+        """How the losses now are spread, or the peaks: from nothing to the largest of all.
+
+        Histograms of columns that are shown ``beside`` each other have the same edges.
+        """
         amounts = self.frame[column].to_numpy()
         finite = amounts[np.isfinite(amounts)]
-        most = max(float(finite.max(initial=0.0)), self.guard.budget.nearest)
+        most = max(self.guard.budget.nearest, *map(self._largest_finite, (column, *beside)))
         counts, edges = np.histogram(finite, bins=_BINS, range=(0.0, most))
         return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), len(amounts) - len(finite))
+
+    def _largest_finite(self, column: str) -> float:
+        amounts = self.frame[column].to_numpy()
+        return float(amounts[np.isfinite(amounts)].max(initial=0.0))
 
     def refusals(self) -> list[tuple[int, int]]:
         """By the number of the first exchange that the filter refuses: how many subjects."""
