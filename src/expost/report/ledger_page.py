@@ -82,6 +82,8 @@ def _summary(study: Study) -> str:
     if study.found is None:
         return f"Nobody has answered anything so far. {over}"
     told = "" if study.found.broken else f"{verdict(study.found)} "
+    if len(study.found) < study.people:
+        told = f"{len(study.found):,} of {people(study.people)} have answered something. {told}"
     left = leftover(study)
     used = f"{people(left.used_up)} {'has' if left.used_up == 1 else 'have'} used theirs up."
     return f"{told}{used if left.used_up else 'Nobody has used theirs up.'} {over}"

@@ -16,6 +16,9 @@ __all__ = ["rounds_figure", "strip"]
 _DRAWN = 60
 """As many rounds are drawn; more bars than that are no wider than lines."""
 
+_LONGEST = 24
+"""As much of a key is shown: a table of them has to fit on paper."""
+
 _COLOURS = ("realized", "ochre", "grey")
 
 
@@ -66,18 +69,18 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
     edges = [first - 0.5 + place for place in range(len(drawn) + 1)]
     together = totals(drawn)
     marks: list[Mark] = []
-    for place in reversed(range(len(OUTCOMES))):
-        # The longest bar first: what is drawn over it leaves the end of it to be seen.
-        heights = [sum(each.outcomes[: place + 1]) for each in drawn]
-        if together[place]:
-            marks.append(Bars(edges, heights, _COLOURS[place], OUTCOMES[place]))
+    floors = [0] * len(drawn)
+    for place, (outcome, colour) in enumerate(zip(OUTCOMES, _COLOURS, strict=True)):
+        heights = [each.outcomes[place] for each in drawn]
+        if any(heights):
+            marks.append(Bars(edges, heights, colour, outcome, floors))
+        floors = [floor + height for floor, height in zip(floors, heights, strict=True)]
     across = Axis("round", edges[0], edges[-1])
     whole = [(at, text) for at, text in across.labelled if at == int(at)]
-    most = max(sum(each.outcomes) for each in drawn)
     rows = [
         (
             f"{first + place:,}",
-            "keys of the ledger" if each.key is None else printable(each.key),
+            _key_text(each.key),
             each.query[:12],
             *(f"{count:,}" for count in each.outcomes),
         )
@@ -90,7 +93,7 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
     return figure(
         Chart(
             Axis(across.label, across.low, across.high, whole),
-            Axis("people", 0, 1.05 * most),
+            Axis("people", 0, 1.05 * max(1, *floors)),
             marks,
         ),
         alt=f"{len(drawn):,} round{'s' * (len(drawn) != 1)}, over all of them: {told}.{earlier}",
@@ -98,3 +101,9 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
         f"Refusals are decided from earlier answers alone.{earlier}",
         numbers=table(["round", "key", "query", *OUTCOMES], rows),
     )
+
+
+def _key_text(key: str | None) -> str:
+    if key is None:
+        return "keys of the ledger"
+    return printable(key if len(key) <= _LONGEST else f"{key[:_LONGEST]}…")
