@@ -118,7 +118,7 @@ def weeks() -> tuple[float, float]:
 
 def spread_of(transcript: xp.Transcript) -> xp.numbers.Enclosure:
     """The loss in doubles, as decisions have it."""
-    return log_likelihood(transcript.domain, transcript.exchanges).loss(xp.Effort())
+    return log_likelihood(transcript.domain, transcript.exchanges).loss(xp.solver.Effort())
 
 
 def swept(tables: list[Floats], sign: int, changes: int) -> float:

@@ -195,7 +195,7 @@ def test_many_responses_over_many_values_are_limited_by_the_size_of_their_files(
     rows = "".join(f"{i},q,{i}\n" for i in range(35_000))
     data.write_text(f"subject,query,response\n{rows}")
     with quickly(), pytest.raises(xp.InvalidInput, match="35,000 responses over 75,000 values are"):
-        show_losses(data, queries, None, None, None, xp.Effort(), as_json=True)
+        show_losses(data, queries, None, None, None, xp.solver.Effort(), as_json=True)
 
 
 def test_all_patterns_of_a_table_on_a_box_share_one_allowance_of_work(
@@ -207,9 +207,9 @@ def test_all_patterns_of_a_table_on_a_box_share_one_allowance_of_work(
     queries.write_text(json.dumps({"version": 1, "domain": {"box": [[0, 1]]}, "queries": asked}))
     rows = [f"{i},{1 + bit},{i >> bit & 1}\n" for i in range(256) for bit in range(8)]
     data.write_text(f"subject,query,response\n{''.join(rows)}")
-    show_losses(data, queries, "2", None, None, xp.Effort(), as_json=True)
+    show_losses(data, queries, "2", None, None, xp.solver.Effort(), as_json=True)
     shared = json.loads(capsys.readouterr().out)["losses"]
-    show_losses(data, queries, "2", None, None, xp.Effort(nodes=1000), as_json=True)
+    show_losses(data, queries, "2", None, None, xp.solver.Effort(nodes=1000), as_json=True)
     alone = json.loads(capsys.readouterr().out)["losses"]
     assert shared[0]["upper"] == alone[0]["upper"] < 8
     assert (shared[-1]["lower"], shared[-1]["upper"], shared[-1]["over"]) == (0, 8, None)

@@ -82,7 +82,7 @@ def run(case: Case, number: int) -> Run:
     source = xp.sampling.InsecureSource(int(generator.integers(2**62)))
     value, following = _secret(case.domain, generator), case.analyst(generator)
     # As many nodes as it takes: the question is what fits, not how soon that is known.
-    odometer = xp.Odometer(xp.Transcript(case.domain), effort=xp.Effort(nodes=NODES))
+    odometer = xp.Odometer(xp.Transcript(case.domain), effort=xp.solver.Effort(nodes=NODES))
     stopped: dict[str, int] = {}
     undecided = 0
     for asked in range(case.most):

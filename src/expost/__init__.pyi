@@ -9,6 +9,7 @@ from expost import estimation as estimation
 from expost import filters as filters
 from expost import knowledge as knowledge
 from expost import leakage as leakage
+from expost import ledger as ledger
 from expost import loss as loss
 from expost import numbers as numbers
 from expost import panel as panel
@@ -37,6 +38,7 @@ from expost.filters import ApproximateFilter as ApproximateFilter
 from expost.filters import BasicFilter as BasicFilter
 from expost.filters import BayesianFilter as BayesianFilter
 from expost.filters import SimplifiedFilter as SimplifiedFilter
+from expost.ledger import Ledger as Ledger
 from expost.loss import Odometer as Odometer
 from expost.loss import realized_loss as realized_loss
 from expost.loss.replay import replay as replay
@@ -62,7 +64,6 @@ from expost.report.plotting import plot as plot
 from expost.saturation import saturating as saturating
 from expost.session import FileSession as FileSession
 from expost.session import Session as Session
-from expost.solver import Effort as Effort
 from expost.transcript import Transcript as Transcript
 from expost.transcript import load_transcript as load_transcript
 

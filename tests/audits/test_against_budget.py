@@ -75,7 +75,7 @@ def test_on_a_box_what_a_search_cannot_tell_is_undecided() -> None:
     weights = {"p": [1, -2, 3, 1], "q": [-3, 1, 2, 2], "r": [2, 2, -1, -3]}
     queries = {key: xp.logistic(weight, epsilon=2) for key, weight in weights.items()}
     table = {"subject": [1] * 3, "query": list("pqr"), "response": [0, 1, 1]}
-    answers, few = xp.Answers(xp.Box([(-1, 1)] * 4), queries, table), xp.Effort(nodes=1)
+    answers, few = xp.Answers(xp.Box([(-1, 1)] * 4), queries, table), xp.solver.Effort(nodes=1)
     losses = xp.realized_losses(answers, nodes=1)
     for budget, over in [("100", False), ("4", True), ("5", None)]:
         guard = xp.BayesianFilter(epsilon=budget)

@@ -16,7 +16,7 @@ from support.logs import some_log
 
 GUARD = xp.BayesianFilter(epsilon="0.6")
 LOGGED = some_log(random.Random(21), "set", subjects=30)
-PLAN = Plan(LOGGED.domain, LOGGED.queries, GUARD, xp.Effort())
+PLAN = Plan(LOGGED.domain, LOGGED.queries, GUARD, xp.solver.Effort())
 # Small integers, as others write them.
 SORTED = LOGGED.frame().sort("subject", "order").with_columns(polars.col("order").cast(polars.Int8))
 
@@ -66,5 +66,5 @@ def test_a_plan_travels_as_text() -> None:
     again = Plan.from_texts(*PLAN.texts())
     assert again.digest == PLAN.digest
     assert polars.concat(audited_batches([SORTED], again)).equals(rows())
-    other = Plan(LOGGED.domain, LOGGED.queries, xp.BayesianFilter(epsilon="0.7"), xp.Effort())
+    other = Plan(LOGGED.domain, LOGGED.queries, xp.BayesianFilter(epsilon="0.7"), xp.solver.Effort())
     assert other.digest != PLAN.digest

@@ -177,14 +177,14 @@ def test_over_a_box_a_search_without_an_end_counts_as_a_refusal() -> None:
     generator = random.Random(3)
     names = [f"x{index}" for index in range(6)]
     box = xp.Box(**dict.fromkeys(names, (-1, 1)))
-    odometer = xp.Odometer(xp.Transcript(box), effort=xp.Effort(nodes=1))
+    odometer = xp.Odometer(xp.Transcript(box), effort=xp.solver.Effort(nodes=1))
     for _ in range(12):
         weights = {name: generator.uniform(-4, 4) for name in names}
         query = xp.logistic(weights, epsilon="0.5")
         odometer = odometer.add(query, generator.randrange(2))
     found = xp.BayesianFilter(epsilon="6.2").more(odometer, query)
     assert found.undecided
-    more = xp.Odometer(odometer.transcript, effort=xp.Effort(nodes=2000))
+    more = xp.Odometer(odometer.transcript, effort=xp.solver.Effort(nodes=2000))
     assert xp.BayesianFilter(epsilon="6.2").more(more, query).count >= found.count
 
 

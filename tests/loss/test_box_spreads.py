@@ -49,7 +49,7 @@ def test_groups_are_left_out_only_where_they_do_not_help() -> None:
     for _ in range(20):
         case = some_case(generator, coordinates=6, queries=60, epsilon="0.1", noise=False)
         total = BoxLogLikelihood.of(case.box, case.transcript.exchanges)
-        effort = xp.Effort(gap=0.001, nodes=generator.choice([1, 4]))
+        effort = xp.solver.Effort(gap=0.001, nodes=generator.choice([1, 4]))
         limit = xp.realized_loss(case.transcript).upper * generator.choice([0.8, 1.0, 1.1])
         with mock.patch.object(
             box_spreads, "_together", side_effect=box_spreads._together
@@ -74,12 +74,12 @@ def test_what_is_above_a_limit_is_found_before_much_is_spent_on_what_is_within_i
         transcript = transcript.add(query, i % 2)
     close = BoxLogLikelihood.of(box, transcript.exchanges)
     limit = xp.realized_loss(transcript, gap=1e-4).upper + 1e-4
-    alone = xp.Effort().within(100_000)
+    alone = xp.solver.Effort().within(100_000)
     assert close.loss_against(limit, alone).upper <= limit
     assert alone.allowance is not None
     loud = transcript.add(xp.logistic([10] * 6, epsilon=5), 1)
     above = BoxLogLikelihood.of(box, loud.exchanges)
-    both = xp.Effort().within(100_000)
+    both = xp.solver.Effort().within(100_000)
     found = all_compared([close.terms, above.terms], box, limit, both)
     assert max(loss.lower for loss in found) > limit
     assert both.allowance is not None
@@ -98,7 +98,7 @@ def smooth(queries: int) -> BoxLogLikelihood:
 
 
 def test_searches_that_share_nodes_stop_when_these_are_used_up() -> None:
-    total, shared = smooth(60), xp.Effort().within(100)
+    total, shared = smooth(60), xp.solver.Effort().within(100)
     loss = total.loss_against(1.2, shared)
     assert loss.lower < 1.2 < loss.upper
     assert shared.allowance is not None
@@ -108,9 +108,9 @@ def test_searches_that_share_nodes_stop_when_these_are_used_up() -> None:
 def test_a_search_that_goes_on_does_not_begin_anew() -> None:
     total = smooth(60)
     at_once, in_stages = (BoxSpread(total.terms, total.domain) for _ in range(2))
-    at_once.compare(1.15, xp.Effort(nodes=200))
+    at_once.compare(1.15, xp.solver.Effort(nodes=200))
     for nodes in (16, 128, 200):
-        in_stages.compare(1.15, xp.Effort(nodes=nodes))
+        in_stages.compare(1.15, xp.solver.Effort(nodes=nodes))
     assert in_stages.enclosure.upper <= at_once.enclosure.upper + 0.001
 
 
@@ -118,21 +118,21 @@ def test_a_glance_at_a_budget_that_is_far_away_is_at_all_terms_together() -> Non
     total = smooth(60)
     with mock.patch.object(box_spreads, "_start", side_effect=box_spreads._start) as begun:
         query = xp.logistic([0.1] * 9, epsilon="0.1")
-        worst = total.worst_after(query, 1, Nats(Fraction(3, 2)), xp.Effort())
+        worst = total.worst_after(query, 1, Nats(Fraction(3, 2)), xp.solver.Effort())
     assert worst.within(Nats(Fraction(3, 2)))
     assert begun.call_count == 3  # as it is, and after each response; no groups
 
 
 def test_all_searches_of_a_decision_share_some_nodes_unless_a_limit_is_given() -> None:
-    assert xp.Effort().deciding().limit(10, 1.0) == 410
-    assert xp.Effort(nodes=7).deciding().limit(0, 1.0) == 7
-    assert xp.Effort().within(5).deciding().limit(0, 1.0) == 5
+    assert xp.solver.Effort().deciding().limit(10, 1.0) == 410
+    assert xp.solver.Effort(nodes=7).deciding().limit(0, 1.0) == 7
+    assert xp.solver.Effort().within(5).deciding().limit(0, 1.0) == 5
 
 
 def test_all_that_a_call_does_shares_some_work_unless_a_limit_is_given() -> None:
-    bounded = xp.Effort().bounded()
+    bounded = xp.solver.Effort().bounded()
     assert bounded.bounded() is bounded
-    assert xp.Effort(nodes=7).bounded().work is None
+    assert xp.solver.Effort(nodes=7).bounded().work is None
     assert bounded.limit(0, of_node(5, 3)) == 100_000
     assert bounded.limit(10, of_node(10_000, 1)) < 50
     bounded.part(0.5).set_up(WORK)
@@ -145,8 +145,8 @@ def test_all_that_a_call_does_shares_some_work_unless_a_limit_is_given() -> None
 def test_where_no_work_is_left_a_large_search_for_two_points_is_not_begun() -> None:
     wide = xp.Box([(-1, 1)] * 300)
     total = BoxLogLikelihood.flat(wide).add(xp.logistic([1] * 300, epsilon=1), 0)
-    assert total.most_apart(xp.Effort().bounded()) is not None
-    assert total.most_apart(replace(xp.Effort(), work=Allowance(0))) is None
+    assert total.most_apart(xp.solver.Effort().bounded()) is not None
+    assert total.most_apart(replace(xp.solver.Effort(), work=Allowance(0))) is None
 
 
 def test_the_first_node_of_a_search_is_counted_as_several() -> None:
@@ -162,7 +162,7 @@ def test_two_threads_find_the_same_where_the_work_is_used_up() -> None:
     total = smooth(60)
     losses, left = [], []
     for threads in (1, 2):
-        effort = replace(xp.Effort(gap=1e-6, threads=threads), work=Allowance(1_500))
+        effort = replace(xp.solver.Effort(gap=1e-6, threads=threads), work=Allowance(1_500))
         losses.append(total.loss(effort))
         left.append(effort.work.left if effort.work else None)
     assert losses[0] == losses[1]
@@ -174,9 +174,9 @@ def test_groups_of_equal_answers_are_searched_once() -> None:
     box = xp.Box([(-1, 1)] * 2)
     query = xp.logistic([3, -2], epsilon=1)
     terms = BoxLogLikelihood.flat(box).add(query, 1, 400).terms
-    groups = box_spreads._in_groups(terms, box, 10, xp.Effort())
+    groups = box_spreads._in_groups(terms, box, 10, xp.solver.Effort())
     assert [times for _, times in groups] == [40]
     single = BoxSpread({query.on(box).term(1): 1}, box)
-    single.narrow(xp.Effort(gap=1e-6))
+    single.narrow(xp.solver.Effort(gap=1e-6))
     found = box_spreads._together([groups])
     assert 400 * single.enclosure.lower <= found.upper <= 400 * single.enclosure.upper + 0.01

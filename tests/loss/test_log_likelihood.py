@@ -95,7 +95,7 @@ def test_what_is_known_of_a_box_does_not_depend_on_the_path() -> None:
     def query(weights: tuple[float, float]) -> xp.queries.Query:
         return xp.logistic({"age": weights[0], "weight": weights[1]}, epsilon="0.1")
 
-    effort, more, found = xp.Effort(nodes=3), query((0.5, -0.3)), set()
+    effort, more, found = xp.solver.Effort(nodes=3), query((0.5, -0.3)), set()
     for _ in range(4):
         generator.shuffle(asked)
         transcript, stepped = xp.Transcript(box), BoxLogLikelihood.flat(box)

@@ -110,7 +110,7 @@ def near_the_limit() -> xp.Transcript:
 def test_an_honest_transcript_is_never_above_its_budget(run: Run, tmp_path: Path) -> None:
     transcript = near_the_limit()
     # What a report finds at its own gap is above the budget, or this shows nothing.
-    effort = xp.Effort(gap=0.05)
+    effort = xp.solver.Effort(gap=0.05)
     assert xp.realized_loss(transcript, gap=0.05).upper > 0.5
     again = xp.Session.resume(transcript, POINT, effort=effort)
     assert again.loss.upper <= 0.5
@@ -148,7 +148,7 @@ def test_the_peak_on_a_box_is_that_of_the_history(seed: int) -> None:
     for _ in range(15):
         query = xp.logistic(generator.uniform(-3, 3, 2).tolist(), epsilon="0.5")
         transcript = transcript.add(query, int(generator.integers(2)))
-    odometer = xp.Odometer(transcript, effort=xp.Effort(gap=1e-3))
+    odometer = xp.Odometer(transcript, effort=xp.solver.Effort(gap=1e-3))
     lower = max(loss.lower for loss in odometer.history)
     upper = max(loss.upper for loss in odometer.history)
     assert odometer.peak.lower <= upper
@@ -222,7 +222,7 @@ def test_a_refusal_works_out_nothing_that_nobody_asked_for() -> None:
 
 def test_what_fits_is_found_within_one_limit_of_nodes() -> None:
     seen: list[int] = []
-    effort = xp.Effort(progress=lambda progress: seen.append(progress.nodes))
+    effort = xp.solver.Effort(progress=lambda progress: seen.append(progress.nodes))
     generator = np.random.default_rng(0)
     transcript = xp.Transcript(xp.Box([(-1, 1)] * 9))
     for _ in range(25):

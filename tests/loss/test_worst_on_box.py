@@ -71,11 +71,11 @@ def test_a_decision_that_is_not_reached_within_the_nodes_is_refused_and_says_so(
     transcript, query = steep(25), xp.logistic([1] * 6, epsilon="0.1")
     loss = xp.realized_loss(transcript, gap=0.05)
     guard = xp.BayesianFilter(epsilon=repr(loss.upper + 0.1))
-    hurried = xp.Odometer(transcript, effort=xp.Effort(nodes=1))
+    hurried = xp.Odometer(transcript, effort=xp.solver.Effort(nodes=1))
     decision = guard.decide(hurried, query)
     assert (decision.accepted, decision.undecided) == (False, True)
     assert decision.loss_at_worst.lower < loss.upper + 0.1 < decision.loss_at_worst.upper
-    patient = xp.Odometer(transcript, effort=xp.Effort(nodes=10_000))
+    patient = xp.Odometer(transcript, effort=xp.solver.Effort(nodes=10_000))
     assert guard.decide(patient, query).accepted
 
 

@@ -273,7 +273,7 @@ def test_an_effort_is_what_its_odometer_searches_with(tmp_path: Path) -> None:
     path = tmp_path / "box.json"
     box, guard = xp.Box([(0, 1)]), xp.BayesianFilter(epsilon=2)
     xp.Transcript(box, guard).save(path)
-    effort = xp.Effort(gap=0.5, nodes=7)
+    effort = xp.solver.Effort(gap=0.5, nodes=7)
     query = xp.linear([1], epsilon="0.5")
     for subject in (
         xp.FileSession(path, [0.5], effort=effort),

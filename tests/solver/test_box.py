@@ -325,7 +325,7 @@ def test_a_spread_only_narrows_when_more_is_spent_on_it() -> None:
         spread = BoxSpread(case.terms, case.box)
         known = spread.enclosure
         for nodes in (1, 4, 30):
-            spread.narrow(xp.Effort(gap=1e-4, nodes=nodes))
+            spread.narrow(xp.solver.Effort(gap=1e-4, nodes=nodes))
             assert spread.enclosure.lower >= known.lower
             known = spread.enclosure
 
@@ -358,7 +358,7 @@ def test_a_search_ends_where_rounding_hides_all_that_splits_could_show(steepness
         asks.append(Ask("logistic", weights, intercept, "1", generator.random() < 0.5))
     case = Case((Side(least, least + width),) * 2, tuple(asks))
     spread = BoxSpread(case.terms, case.box)
-    spread.narrow(xp.Effort(gap=0.01, nodes=20_000))
+    spread.narrow(xp.solver.Effort(gap=0.01, nodes=20_000))
     assert spread.unsettled > 0.01
     assert spread.nodes < 5000
     assert not complaints(case, spread.enclosure, 1)
@@ -375,7 +375,7 @@ def test_a_search_that_moves_is_not_ended() -> None:
             asks += [ask, replace(ask, high=not ask.high)] if step % 2 else [ask]
         case = Case((Side(-1.0, 1.0),) * 6, tuple(asks))
         one, other = BoxSpread(case.terms, case.box), BoxSpread(case.terms, case.box)
-        effort = xp.Effort(gap=1e-3, nodes=1500)
+        effort = xp.solver.Effort(gap=1e-3, nodes=1500)
         one.narrow(effort)
         with mock.patch.object(branch_and_bound, "_PATIENCE", 10**9):
             other.narrow(effort)
@@ -390,7 +390,7 @@ def test_the_points_that_are_found_are_in_the_box_and_prove_the_lower_end(seed: 
     total = xp.Odometer(case.transcript).log_likelihood
     assert isinstance(total, BoxLogLikelihood)
     spread = BoxSpread(total.terms, case.box)
-    spread.narrow(xp.Effort(gap=1e-4, nodes=60))
+    spread.narrow(xp.solver.Effort(gap=1e-4, nodes=60))
     above, below = spread.highest_at, spread.lowest_at
     for point in (above, below):
         assert case.box.locate(case.box.value(point)) == point

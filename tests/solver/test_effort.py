@@ -10,7 +10,7 @@ import pytest
 import expost as xp
 from expost.solver.effort import NODES, Allowance
 
-GIVEN = xp.Effort(0.5, threads=2, group=7, progress=print, work=Allowance(80.0))
+GIVEN = xp.solver.Effort(0.5, threads=2, group=7, progress=print, work=Allowance(80.0))
 CHANGED = {
     "shared": (GIVEN.shared(5), {"gap": 0.1}),
     "glance": (GIVEN.glance(16), {"nodes": 16}),
@@ -22,18 +22,18 @@ CHANGED = {
 
 @pytest.mark.parametrize(("made", "changes"), CHANGED.values(), ids=CHANGED)
 def test_an_effort_made_of_another_is_the_same_but_for_what_is_meant(
-    made: xp.Effort, changes: dict[str, Any]
+    made: xp.solver.Effort, changes: dict[str, Any]
 ) -> None:
     expected = replace(GIVEN, **changes)
-    for field in fields(xp.Effort):
+    for field in fields(xp.solver.Effort):
         assert getattr(made, field.name) == getattr(expected, field.name), field.name
 
 
 def test_a_glance_is_never_longer_than_the_search_may_be() -> None:
-    assert xp.Effort(nodes=3).glance(16).nodes == 3
-    assert xp.Effort().glance(2 * NODES).nodes == NODES
+    assert xp.solver.Effort(nodes=3).glance(16).nodes == 3
+    assert xp.solver.Effort().glance(2 * NODES).nodes == NODES
 
 
 def test_the_gap_of_a_part_is_one_that_a_person_may_give() -> None:
-    shared = xp.Effort(gap=1e-6).shared(1000)
-    assert xp.Effort(gap=shared.gap) == shared
+    shared = xp.solver.Effort(gap=1e-6).shared(1000)
+    assert xp.solver.Effort(gap=shared.gap) == shared

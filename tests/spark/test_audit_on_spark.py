@@ -69,7 +69,7 @@ def test_files_are_read_alike(spark: Any, tmp_path: Path) -> None:
     here = xp.audit(frame, queries, filter=GUARD).to_polars()
     for name in ("log.csv", "log.jsonl", "log.parquet"):
         path = tmp_path / name
-        there = audit_files_on_spark(path, queries, filter=GUARD, effort=xp.Effort())
+        there = audit_files_on_spark(path, queries, filter=GUARD, effort=xp.solver.Effort())
         assert there.to_polars().equals(here)
 
 

@@ -215,7 +215,7 @@ def some_guarded(generator: random.Random) -> Guarded:
 
 def complaints(case: Guarded) -> Iterator[str]:
     """What the box says for certain and the set contradicts."""
-    effort = xp.Effort(nodes=case.nodes, gap=0.01)
+    effort = xp.solver.Effort(nodes=case.nodes, gap=0.01)
     box = xp.Odometer(case.transcript(case.box), effort=effort)
     points = xp.Odometer(case.transcript(case.points))
     said = case.guard.decide(box, case.query)

@@ -59,6 +59,19 @@ def frames() -> None:
         assert polars.read_parquet(file)["subject"].to_list() == ["a", "b"]
 
 
+def ledger() -> None:
+    """A study on SQLite: nobody is asked twice by one key."""
+    with tempfile.TemporaryDirectory() as folder:
+        place, guard = Path(folder) / "study.db", xp.BayesianFilter(epsilon=1)
+        with xp.Ledger.create(place, xp.FiniteSet(["no", "yes"]), filter=guard) as study:
+            study.register(["ann", "bob"])
+            query = xp.randomized_response(epsilon=1)
+            first = study.ask(query, ["no", "yes"], key="first")
+        with xp.Ledger(place) as study:
+            assert study.ask(query, ["no", "yes"], key="first").responses == first.responses
+            assert not study.decide(query).accepted.any()
+
+
 def plot() -> None:
     """A picture of an odometer."""
     from click.testing import CliRunner
@@ -92,7 +105,7 @@ def sklearn() -> None:
 
 
 PROGRAMS: dict[str, Callable[[], None]] = {
-    program.__name__: program for program in (finite, box, frames, plot, postgres, sklearn)
+    program.__name__: program for program in (finite, box, frames, ledger, plot, postgres, sklearn)
 }
 
 if __name__ == "__main__":

@@ -197,7 +197,7 @@ def complaints(case: Records) -> list[str]:
     loss = Fraction(max(weights), min(weights))
     found = _differs("loss", odometer.exact_loss, odometer.loss, loss)
     at_once = log_likelihood(domain, case.transcript.exchanges)
-    found += _differs("loss at once", at_once.exact_loss, at_once.loss(xp.Effort()), loss)
+    found += _differs("loss at once", at_once.exact_loss, at_once.loss(xp.solver.Effort()), loss)
     responses = len(query.on(domain).responses)
     if responses > 70:
         return found

@@ -31,6 +31,7 @@ __all__ = [
 
 EXTRAS = {
     "frames": "Parquet files",
+    "ledger": "ledgers on SQLite",
     "plot": "pictures",
     "postgres": "ledgers on PostgreSQL",
     "sklearn": "models of scikit-learn as queries",

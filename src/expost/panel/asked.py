@@ -135,8 +135,8 @@ class Collections:
         """Those of a log."""
         collections = cls(domain, count)
         for each in log.rounds:
-            places, _ = each.everybody
-            collections.add(each.question, Chosen(count, places))
+            for places in each.turns:
+                collections.add(each.question, Chosen(count, places))
         return collections
 
     def add(self, question: Question, chosen: Chosen) -> None:

@@ -89,6 +89,7 @@ class FiniteState(State):
 
     def peaks(self, chosen: Chosen) -> tuple[Floats, Floats]:
         """Bounds of the largest realized losses on the way."""
+        assert self.ordered, "a tally has no order"
         return self._capped(self.peak[chosen.index], chosen)
 
     def _capped(self, amounts: Floats, chosen: Chosen) -> tuple[Floats, Floats]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from expost.panel.places import Chosen, Places
 from expost.panel.question import Codes, Question
 
-__all__ = ["Log", "Round"]
+__all__ = ["Counted", "Log", "Round"]
 
 # With fewer subjects than one in so many, a round lists them.
 _FEW = 8
@@ -62,12 +62,48 @@ class Round:
         places = np.flatnonzero(self.codes != np.iinfo(self.codes.dtype).max)
         return places, self.codes.take(places).astype(np.intp)
 
+    @property
+    def turns(self) -> Iterator[Places]:
+        """Who answered, nobody twice at a time."""
+        yield self.everybody[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How often everybody gave each of some responses to one question, in no order."""
+
+    question: Question
+    codes: Codes
+    counts: NDArray[np.int64]
+    """A row for each code, a column for each subject."""
+
+    def at(self, places: Places) -> tuple[Places, Codes]:
+        """As of a round, with those who answered more than once there as often."""
+        counts = self.counts[:, places]
+        rows, numbers = np.nonzero(counts)
+        times = counts[rows, numbers]
+        return np.repeat(numbers, times), np.repeat(self.codes[rows], times)
+
+    @property
+    def everybody(self) -> tuple[Places, Codes]:
+        return self.at(np.arange(self.counts.shape[1]))
+
+    @property
+    def turns(self) -> Iterator[Places]:
+        totals = self.counts.sum(axis=0)
+        for turn in range(int(totals.max(initial=0))):
+            yield np.flatnonzero(totals > turn)
+
 
 class Log:
     """All rounds so far."""
 
     def __init__(self) -> None:
-        self.rounds: list[Round] = []
+        self.rounds: list[Round | Counted] = []
+
+    def load(self, question: Question, codes: Codes, counts: NDArray[np.int64]) -> None:
+        """What was answered before, of which the order is not known."""
+        self.rounds.append(Counted(question, codes, counts))
 
     def add(self, question: Question, codes: Codes, chosen: Chosen) -> None:
         """One more round."""
@@ -84,6 +120,7 @@ class Log:
     def exchanges(self, place: int) -> list[tuple[Question, int]]:
         """The questions that one subject answered, in order, and the positions of responses."""
         return [
-            (question, question.positions[int(codes[0])])
+            (question, question.positions[code])
             for question, _, codes in self.of(np.array([place]))
+            for code in codes.tolist()
         ]

@@ -20,7 +20,7 @@ from expost.panel.places import Places
 from expost.panel.storing import Events
 from expost.queries import Query
 
-__all__ = ["Naming"]
+__all__ = ["Naming", "listed", "subjects_of"]
 
 
 class Naming:
@@ -28,7 +28,7 @@ class Naming:
 
     def __init__(self, subjects: Any, queries: Mapping[str, Query], kernel: Kernel) -> None:
         self._kernel = kernel
-        self.subjects = _subjects(subjects)
+        self.subjects = subjects_of(subjects)
         self._places = {subject: place for place, subject in enumerate(self.subjects)}
         if len(self._places) < len(self.subjects):
             raise InvalidInput("somebody is there twice", "subjects")
@@ -62,7 +62,7 @@ class Naming:
 
     def asking(self, query: Any, subjects: Any, *, repeated: bool = False) -> Asking:
         """Who is asked what; ``repeated`` if somebody may be there more than once."""
-        names = self.subjects if subjects is None else _subjects(subjects)
+        names = self.subjects if subjects is None else subjects_of(subjects)
         numbers = self._numbers(query, len(names))
         if subjects is None:
             return Asking(names, None, None, numbers)
@@ -92,7 +92,7 @@ class Naming:
                 return self._number(query)
         with at("query"):
             try:
-                column = _listed(query)
+                column = listed(query)
             except InvalidInput:
                 raise InvalidInput("must be a query, the id of one, or a column of ids") from None
             if len(column) != count:
@@ -108,7 +108,7 @@ class Naming:
 
     def positions(self, asking: Asking, responses: Any) -> NDArray[Any]:
         """The positions of responses, which are in the order of rows; the result is in that too."""
-        column = _listed(responses)
+        column = listed(responses)
         if len(column) != len(asking):
             message = f"{len(column):,} responses for {len(asking):,} subjects"
             raise InvalidInput(message, "responses")
@@ -187,14 +187,16 @@ def _joined(columns: list[NDArray[Any]]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, dtype=np.int64), *columns])
 
 
-def _listed(column: Any) -> list[Any]:
+def listed(column: Any) -> list[Any]:
+    """The entries of a column."""
     values = as_array(column)
     return values.tolist() if isinstance(values, np.ndarray) else items(values)
 
 
-def _subjects(given: Any) -> tuple[Subject, ...]:
+def subjects_of(given: Any) -> tuple[Subject, ...]:
+    """The names of subjects, which are texts or integers."""
     with at("subjects"):
-        names: Sequence[Any] = given if isinstance(given, range) else _listed(given)
+        names: Sequence[Any] = given if isinstance(given, range) else listed(given)
         kinds = set(map(type, names))
         if not kinds <= {str, int} or "" in names:
             raise InvalidInput("must be texts or integers, and none of them empty")

@@ -13,7 +13,7 @@ from expost.numbers import UNIT, Nats
 from expost.panel.finite import FiniteState
 from expost.panel.fixed import FIXED_BITS, wrapped
 from expost.panel.places import Chosen, Places
-from expost.panel.question import Codes, FiniteQuestion
+from expost.panel.question import Codes, FiniteQuestion, Question
 from expost.panel.questions import Questions
 from expost.panel.ties import Apart, Compared, compare
 
@@ -53,6 +53,14 @@ class SetState(FiniteState):
             if chosen.places is not None:
                 self.values[:, index] = block
             self.spread[index] = block.max(axis=0) - block.min(axis=0)
+
+    def _absorb_counts(self, question: Question, codes: Codes, counts: NDArray[np.int64]) -> None:
+        # At most as many roundings as responses: a product for each different one, and a sum.
+        assert isinstance(question, FiniteQuestion)
+        self.values += question.logs[:, codes] @ counts.astype(np.float64)
+        self._size += question.size * counts.sum(axis=0)
+        self.impossible |= counts[question.impossible[codes]].any(axis=0)
+        self.spread = self.values.max(axis=0) - self.values.min(axis=0)
 
     def worst(self, question: FiniteQuestion, chosen: Chosen) -> Floats:
         spread = self.spread[chosen.index]

@@ -69,6 +69,15 @@ class Spent:
         self._steps = np.zeros(count, dtype=np.int64)
         self._beside: Floats | None = None
 
+    def load(self, charge: Charge, times: NDArray[np.int64]) -> None:
+        """Charge everybody for a query so many times."""
+        if charge.on_grid:
+            self._refine()
+            self._steps += self._grid.steps(charge.amount.rational) * times
+            return
+        for turn in range(int(times.max(initial=0))):
+            self.add(charge, Chosen(len(times), np.flatnonzero(times > turn)))
+
     def add(self, charge: Charge, chosen: Chosen) -> None:
         """Charge some subjects for a query."""
         self._refine()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from expost.domains import Domain
 from expost.filters.many import Accounts
 from expost.panel.asked import Collections
-from expost.panel.log import Log
+from expost.panel.log import Counted, Log
 from expost.panel.places import Chosen
 from expost.panel.question import Codes, Question
 from expost.panel.questions import Questions
@@ -40,6 +40,8 @@ class State(ABC):
         """How many responses each subject gave."""
         self.spent = Spent(count, questions.grid)
         self.log = Log()
+        self.ordered = True
+        """Whether the order of all answers is known, without which there are no peaks."""
 
     @cached_property
     def collections(self) -> Collections:
@@ -55,6 +57,29 @@ class State(ABC):
         self.log.add(question, codes, chosen)
         if "collections" in self.__dict__:
             self.collections.add(question, chosen)
+
+    def load(self, question: Question, positions: NDArray[Any], counts: NDArray[np.int64]) -> None:
+        """Add how often everybody gave each of some responses, in no order, from a tally.
+
+        ``counts`` has a row for each position, and a column for each subject.
+        """
+        assert "collections" not in self.__dict__, "tallies come before anything else"
+        codes, times = question.codes(positions), counts.sum(axis=0)
+        self._absorb_counts(question, codes, counts)
+        self.exchanges += times.astype(np.int32)
+        self.spent.load(self.questions.charge(question), times)
+        self.log.load(question, codes, counts)
+        self.ordered = False
+
+    def _absorb_counts(self, question: Question, codes: Codes, counts: NDArray[np.int64]) -> None:
+        """Add them to what is known of ℓ, one response of everybody after the other."""
+        whose, given = Counted(question, codes, counts).everybody
+        order = np.argsort(whose, kind="stable")
+        whose, given = whose[order], given[order]
+        turn = np.arange(len(whose)) - np.searchsorted(whose, whose)
+        for each in range(int(turn.max(initial=-1)) + 1):
+            own = np.flatnonzero(turn == each)
+            self._absorb(question, given[own], Chosen(self.count, whose[own]))
 
     def exact_exchanges(self, place: int) -> Iterator[Exchange]:
         """What one subject was asked and answered, in order."""

@@ -58,7 +58,7 @@ class Effort:
     >>> import expost as xp
     >>> person = xp.Box(age=(0, 100))
     >>> session = xp.Session(
-    ...     person, [34], filter=xp.BayesianFilter(epsilon=1), effort=xp.Effort(nodes=10_000)
+    ...     person, [34], filter=xp.BayesianFilter(epsilon=1), effort=xp.solver.Effort(nodes=10_000)
     ... )
     """
 

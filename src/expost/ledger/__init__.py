@@ -1,0 +1,28 @@
+"""Many subjects, durably: budgets that outlive crashes, retries, two workers and a full disk."""
+
+from __future__ import annotations
+
+from expost.ledger.backend import Backend
+from expost.ledger.checkpoint import CheckpointFile, Place
+from expost.ledger.devices import Receipt, Reservation
+from expost.ledger.errors import Behind, Broken, Damaged, LedgerStopped
+from expost.ledger.ledger import Ledger
+from expost.ledger.policy import StudyPolicy
+from expost.ledger.records import Tip
+from expost.ledger.status import Status
+
+__all__ = [
+    "Backend",
+    "Behind",
+    "Broken",
+    "CheckpointFile",
+    "Damaged",
+    "Ledger",
+    "LedgerStopped",
+    "Place",
+    "Receipt",
+    "Reservation",
+    "Status",
+    "StudyPolicy",
+    "Tip",
+]

@@ -1,0 +1,185 @@
+"""How far a ledger had come, kept outside of its database, so that a rollback is noticed.
+
+Lines are only added, and are on the disk before anything that they cover is released. The format
+is in docs/reference/ledger.md.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from expost.errors import InvalidInput
+from expost.files.durable import save, sync_directory
+from expost.ledger.errors import Broken
+from expost.ledger.records import Tip
+
+__all__ = ["Checkpoint", "CheckpointFile", "Place"]
+
+_DIGITS = 16
+# A file is replaced by a shorter one when it is so much longer than it was after the last time.
+_GROWTH = 4 << 20
+
+
+class Place(Protocol):
+    """Where checkpoints are kept."""
+
+    @abstractmethod
+    def read(self) -> bytes | None:
+        """All lines; None if there is nothing at all."""
+
+    @abstractmethod
+    def append(self, lines: bytes) -> int:
+        """Add lines durably, and say how long it is now."""
+
+    @abstractmethod
+    def replace(self, text: bytes) -> None:
+        """Put other lines in the place of all, durably; a crash leaves the old or the new ones."""
+
+
+class CheckpointFile(Place):
+    """A file. Several processes may add to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> bytes | None:
+        try:
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InvalidInput(f"cannot be read: {error.strerror}", str(self.path)) from None
+
+    def append(self, lines: bytes) -> int:
+        try:
+            with self._locked() as descriptor:
+                size = os.fstat(descriptor).st_size
+                # What a crash cut off must not run into what follows.
+                if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                    lines = b"\n" + lines
+                written = os.write(descriptor, lines)
+                if written != len(lines):
+                    raise OSError(28, "No space left on device")
+                os.fdatasync(descriptor)
+                return size + written
+        except OSError as error:
+            raise Broken(
+                f"the checkpoint {self.path} could not be written ({error.strerror}); open the "
+                "ledger again when that is mended"
+            ) from None
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """The file, while no other process has it; not one that was replaced meanwhile."""
+        while True:
+            fresh = not self.path.exists()
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                if self._is_at(descriptor):
+                    if fresh:
+                        sync_directory(self.path.parent)
+                    yield descriptor
+                    return
+            finally:
+                os.close(descriptor)
+
+    def _is_at(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    def replace(self, text: bytes) -> None:
+        save(self.path, lambda: text)
+
+
+class Checkpoint:
+    """Writes a checkpoint at every so many commits, and knows the last one."""
+
+    def __init__(self, place: Place, policy_id: str, every: int) -> None:
+        self.place = place
+        self.policy_id = policy_id
+        self.every = every
+        self._since: dict[int, tuple[int, str]] = {}
+        self._commits = 0
+        self._shortest = 0
+
+    def note(self, moved: Iterable[tuple[int, tuple[int, str]]], tip: Tip) -> None:
+        """Something was recorded for these subjects, up to these sequence numbers and heads."""
+        self._since.update(moved)
+        self._commits += 1
+        if self._commits >= self.every:
+            self.write(tip)
+
+    def write(self, tip: Tip) -> None:
+        """Write one now."""
+        size = self.place.append(_lines(self.policy_id, self._since, tip))
+        self._since, self._commits = {}, 0
+        if size > self._shortest + _GROWTH:
+            self.shorten()
+
+    def flush(self, tip: Callable[[], Tip]) -> None:
+        """Write one if there are commits that none covers."""
+        if self._commits:
+            self.write(tip())
+
+    def shorten(self) -> None:
+        """Say the same in fewer lines."""
+        last = self.last()
+        if last is None:
+            return
+        text = _lines(self.policy_id, self.heads(), last)
+        self.place.replace(text)
+        self._shortest = len(text)
+
+    def last(self) -> Tip | None:
+        """The last one that was written; None if there is none of this ledger."""
+        last: Tip | None = None
+        for tree in self._trees(b'{"commits"'):
+            if tree["ledger"] != self.policy_id:
+                raise InvalidInput("is the checkpoint of another ledger", self._name)
+            if last is None or tree["commits"] >= last.commits:
+                last = Tip(tree["commits"], bytes.fromhex(tree["root"]))
+        return last
+
+    def heads(self) -> dict[int, tuple[int, str]]:
+        """How far every subject had come, as far as something was recorded for it."""
+        heads: dict[int, tuple[int, str]] = {}
+        for tree in self._trees(b'{"heads"'):
+            for number, sequence, head in tree["heads"]:
+                # With several processes a line may come after one that knows more.
+                heads[number] = max((sequence, head), heads.get(number, (0, "")))
+        return heads
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self.place, "path", "checkpoint"))
+
+    def _trees(self, start: bytes) -> Iterator[Any]:
+        """The lines of one kind. What is cut off is left out: nothing relied on it."""
+        for line in (self.place.read() or b"").split(b"\n"):
+            if line.startswith(start):
+                text, _, digest = line.rpartition(b" ")
+                if digest == _digest(text):
+                    yield json.loads(text)
+
+
+def _lines(policy_id: str, heads: dict[int, tuple[int, str]], tip: Tip) -> bytes:
+    entries = [(number, *heads[number]) for number in sorted(heads)]
+    trees: list[dict[str, Any]] = [{"heads": entries}] if entries else []
+    trees.append({"commits": tip.commits, "ledger": policy_id, "root": tip.root.hex()})
+    texts = [json.dumps(tree).encode() for tree in trees]
+    return b"".join(text + b" " + _digest(text) + b"\n" for text in texts)
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest()[:_DIGITS].encode()

@@ -1,0 +1,228 @@
+"""Check, sample, record durably, release: for all requests that wait, in one commit.
+
+Everything here is done by one thread at a time. What it is given is only what decides: a backend,
+a source of randomness, a checkpoint, and perhaps ``step``, which is told where it is and may end
+it there, as a simulation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.errors import ExpostError, InvalidInput
+from expost.ledger.backend import Backend, Stale
+from expost.ledger.checkpoint import Checkpoint
+from expost.ledger.digests import first_head, next_head
+from expost.ledger.errors import Broken
+from expost.ledger.people import People
+from expost.ledger.policy import StudyPolicy
+from expost.ledger.records import Change, Head
+from expost.ledger.requests import Request, Situation
+from expost.ledger.tallies import Tallies
+from expost.ledger.words import Words
+from expost.panel.kernel import Kernel, Verdicts
+from expost.panel.searching import Search
+from expost.panel.state import State
+from expost.queries import Query
+from expost.sampling import Source
+from expost.session.secret import without_frames
+
+__all__ = ["Core"]
+
+Ints = NDArray[np.int64]
+Step = Callable[[str], None]
+
+
+class Core:
+    """A ledger at work."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        policy: StudyPolicy,
+        checkpoint: Checkpoint,
+        source: Source,
+        search: Search | None = None,
+        step: Step = lambda name: None,
+    ) -> None:
+        self.backend = backend
+        self.policy = policy
+        self.checkpoint = checkpoint
+        self.kernel = Kernel(policy.domain, policy.filter, search)
+        self.words = Words(self.kernel)
+        self.words.read(backend)
+        self.people = People()
+        self._source = source
+        self._step = step
+        self._stopped = False
+
+    def serve(self, requests: Sequence[Request]) -> None:
+        """Decide about all open rows of some requests, and record what becomes of them.
+
+        No subject is in two of them. Outcomes, or an error, are set in each. They are durable when
+        this returns.
+        """
+        if self._stopped:
+            raise Broken("an earlier write failed; open the ledger again")
+        while True:
+            for request in requests:
+                request.start(self.words)
+            found = self._situations(requests)
+            changes = [self._guarded(request, situation) for request, situation in found]
+            changes = [change for change in changes if not change.empty]
+            self._step("drawn")
+            if not changes or self.append(changes):
+                return
+
+    def _guarded(self, request: Request, found: Situation) -> Change:
+        """What draws has values and unreleased responses in its frames."""
+        try:
+            return request.change(found, self.words, self._draw)
+        except BaseException as error:
+            raise without_frames(error) from None
+
+    def append(self, changes: Sequence[Change]) -> bool:
+        """Record changes in one commit, and perhaps a checkpoint; False if heads have moved."""
+        changes[0].queries, changes[0].responses = self.words.tentative()
+        lines = [line for change in changes for line in change.lines(self.words.content_ids)]
+        self._stopped = True
+        try:
+            tip = self.backend.append(changes, lines)
+            self.words.settle()
+            self._step("committed")
+            self.checkpoint.note(_moved(changes), tip)
+            self._step("checkpointed")
+        except (Stale, InvalidInput) as error:  # nothing was written
+            self._stopped = False
+            self.refresh()
+            if isinstance(error, InvalidInput):
+                raise
+            return False
+        except BaseException as error:
+            # The frames hold responses that are perhaps not recorded, and not released.
+            raise without_frames(error) from None
+        self._stopped = False
+        return True
+
+    def refresh(self) -> None:
+        """Forget what is not recorded, and learn what others recorded."""
+        self.words = self.words.forget()
+        self.words.read(self.backend)
+
+    def _situations(self, requests: Sequence[Request]) -> list[tuple[Request, Situation]]:
+        """Where the subjects of open rows are, and what the filter says; errors are set."""
+        waiting: list[tuple[Request, NDArray[np.intp], list[Head]]] = []
+        for request in requests:
+            try:
+                outcomes = self.backend.outcomes(request.key, request.subjects.tolist())
+                if any(found.response > self.words.last_response for found in outcomes.values()):
+                    self.words.read(self.backend)
+                request.repeat(outcomes, self.words)
+                rows = request.open
+                heads = self.backend.heads(request.subjects[rows].tolist())
+                request.check(rows, heads)
+                request.propose(self.words)
+            except ExpostError as error:
+                request.error = error
+                continue
+            if len(rows):
+                waiting.append((request, rows, heads))
+        if not waiting:
+            return []
+        everybody = [head for _, _, heads in waiting for head in heads]
+        tallies = self.tallies(everybody)
+        accepted = np.ones(len(everybody), dtype=np.bool_)
+        deciding = np.repeat([request.decides for request, _, _ in waiting],
+                             [len(rows) for _, rows, _ in waiting])  # fmt: skip
+        if deciding.any():
+            queries = np.concatenate([request.queries[rows] for request, rows, _ in waiting])
+            places = np.flatnonzero(deciding)
+            verdicts = self.decide(self.state(tallies), queries[places], everybody, places)
+            accepted[places] = verdicts.accepted
+        self._step("decided")
+        found, start = [], 0
+        for request, rows, heads in waiting:
+            own = np.arange(start, start + len(rows))
+            found.append((request, Situation(rows, heads, tallies, own, accepted[own])))
+            start += len(rows)
+        return found
+
+    def tallies(self, heads: Sequence[Head]) -> Tallies:
+        """The tallies of some heads, all of whose responses are known."""
+        tallies = Tallies([head.tally for head in heads])
+        if tallies.which.max(initial=0) > self.words.last_response:
+            self.words.read(self.backend)
+        return tallies
+
+    def state(self, tallies: Tallies) -> State:
+        return tallies.state(self.kernel, self.words)
+
+    def decide(
+        self, state: State, queries: Ints, heads: Sequence[Head], places: NDArray[np.intp] | None
+    ) -> Verdicts:
+        """What the filter says at some places; whoever is closed is refused."""
+        questions = np.array([self.words.question(number) for number in queries.tolist()])
+        return self._decided(state, questions, heads, places)
+
+    def _decided(
+        self,
+        state: State,
+        questions: Ints,
+        heads: Sequence[Head],
+        places: NDArray[np.intp] | None = None,
+    ) -> Verdicts:
+        same = len(questions) and (questions == questions[0]).all()
+        numbers: Any = int(questions[0]) if same else questions
+        everybody = places is None or len(places) == state.count
+        found = self.kernel.decide(state, numbers, None if everybody else places)
+        shut = np.array([head.closed for head in heads], dtype=np.bool_)
+        shut = shut if everybody else shut[places]
+        return Verdicts(found.accepted & ~shut, found.undecided & ~shut, found.lower, found.upper)
+
+    def decide_queries(
+        self, state: State, asked: Sequence[Query], which: Ints, heads: Sequence[Head]
+    ) -> Verdicts:
+        """The same for everybody and queries that may have no number yet, as in a dry run."""
+        numbers = np.array([self.kernel.number(query) for query in asked])
+        return self._decided(state, numbers[which], heads)
+
+    def check_query(self, query: Query) -> None:
+        """Refuse what cannot be asked here."""
+        if self.policy.filter.pure and query.approximate:
+            raise InvalidInput("needs a filter with a delta, such as ApproximateFilter")
+        self.kernel.number(query)
+
+    def finish(self) -> None:
+        """Write a last checkpoint, if anything is not covered by one."""
+        if not self._stopped:
+            self.checkpoint.flush(self.backend.tip)
+
+    def _draw(self, query: int, places: Any) -> NDArray[Any]:
+        return self.kernel.questions[self.words.question(query)].draw(places, self._source)
+
+    def head_after(self, subject: int, sequence: int) -> bytes:
+        """The head of a subject after some exchange."""
+        name = self.people.names(self.backend)[subject - 1]
+        head = first_head(self.policy.content_id, name)
+        exchanges = self.backend.exchanges(subject)[:sequence]
+        for number, (_, response) in enumerate(exchanges, 1):
+            head = next_head(head, self.words.link(response), number)
+        return head
+
+
+def _moved(changes: Iterable[Change]) -> Iterable[tuple[int, tuple[int, str]]]:
+    """For whom something is recorded, and how far they are then, with the head if it is known.
+
+    Whoever was reserved or closed is one farther: a database that has lost that must not go on.
+    """
+    for change in changes:
+        for answer in change.answers:
+            farther = answer.after.closed and not answer.before.closed
+            head = "" if farther else answer.after.digest.hex()
+            yield answer.subject, (answer.after.sequence + farther, head)
+        for move in (*change.reserved, *change.closed):
+            yield move.subject, (move.after.sequence + 1, "")

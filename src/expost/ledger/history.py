@@ -1,0 +1,114 @@
+"""All that a ledger recorded, in arrays: exchanges in order, and what was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Answers, Subject
+from expost.domains import Domain
+from expost.filters import Filter
+from expost.ledger.backend import Backend, Row
+from expost.ledger.errors import Damaged
+from expost.ledger.words import Words
+
+__all__ = ["History", "Rows"]
+
+Ints = NDArray[np.int64]
+
+_TOGETHER = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Requests in columns."""
+
+    keys: tuple[str, ...]
+    """The different keys."""
+    key: Ints
+    subject: Ints
+    query: Ints
+    sequence: Ints
+    response: Ints
+    commit: Ints
+
+    @classmethod
+    def of(cls, rows: Iterator[Row]) -> Rows:
+        """All of some rows, a part at a time."""
+        keys: dict[str, int] = {}
+        parts = [np.empty((0, 6), dtype=np.int64)]
+        while part := list(islice(rows, _TOGETHER)):
+            numbered = [(keys.setdefault(row[0], len(keys)), *row[1:]) for row in part]
+            parts.append(np.array(numbered, dtype=np.int64))
+        table = np.ascontiguousarray(np.concatenate(parts).T)
+        return cls(tuple(keys), *table)
+
+    def some(self, own: NDArray[np.intp] | NDArray[np.bool_]) -> Rows:
+        """Some of them."""
+        columns = (self.key, self.subject, self.query, self.sequence, self.response, self.commit)
+        return Rows(self.keys, *(column[own] for column in columns))
+
+    def __len__(self) -> int:
+        return len(self.subject)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """The exchanges of everybody, in the order of numbers and sequence; and other requests."""
+
+    size: int
+    """How many subjects there are."""
+    exchanges: Rows
+    starts: Ints
+    """Where the exchanges of each subject start; the last entry is where they end."""
+    others: Rows
+    """Refused or declined."""
+
+    @classmethod
+    def read(cls, backend: Backend, words: Words) -> History:
+        """Everything; an exchange that is missing or there twice is an error."""
+        rows, size = Rows.of(iter(backend.rows())), backend.size()
+        words.read(backend)
+        answered = rows.sequence > 0
+        exchanges = rows.some(answered)
+        exchanges = exchanges.some(np.lexsort((exchanges.sequence, exchanges.subject)))
+        if len(exchanges) and not (1 <= exchanges.subject[0] <= exchanges.subject[-1] <= size):
+            raise Damaged("an exchange is nobody's")
+        starts = np.searchsorted(exchanges.subject, np.arange(1, size + 2))
+        expected = np.arange(len(exchanges)) - np.repeat(starts[:-1], np.diff(starts)) + 1
+        wrong = np.flatnonzero(exchanges.sequence != expected)
+        if len(wrong):
+            number = int(exchanges.subject[wrong[0]])
+            raise Damaged(f"an exchange of subject number {number} is missing, or there twice")
+        if len(exchanges):
+            least, most = exchanges.response.min(), exchanges.response.max()
+            known = least >= 1 and most <= words.last_response
+            if not known or (words.query_of(exchanges.response) != exchanges.query).any():
+                raise Damaged("an exchange has a response that its query does not have")
+        return cls(size, exchanges, starts, rows.some(~answered))
+
+    def answers(
+        self, domain: Domain, filter: Filter, words: Words, names: list[Subject]
+    ) -> Answers:
+        """What everybody answered, and who was refused what, as estimates and audits take it."""
+        given, place = np.unique(self.exchanges.response, return_inverse=True)
+        pairs = [(words.response(number).query, words.position(number)) for number in given]
+        order = sorted(range(len(pairs)), key=lambda code: pairs[code])
+        rank = np.empty(len(order), dtype=np.intp)
+        rank[order] = np.arange(len(order))
+        asked = np.flatnonzero(np.diff(self.starts))
+        others = zip(self.others.subject.tolist(), self.others.query.tolist(), strict=True)
+        return Answers.of_codes(
+            domain,
+            words.queries,
+            tuple(names[number] for number in asked.tolist()),
+            [(words.names[pairs[code][0]], pairs[code][1]) for code in order],
+            rank[place],
+            np.append(self.starts[asked], len(self.exchanges)),
+            filter=filter,
+            refused={(names[subject - 1], words.names[query]) for subject, query in others},
+        )

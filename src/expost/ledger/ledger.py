@@ -1,0 +1,620 @@
+"""A durable panel: many subjects under one policy, whose budgets outlive crashes and retries."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Answers, Subject
+from expost.domains import Domain
+from expost.errors import InvalidInput, at, expect
+from expost.filters import Filter
+from expost.ledger.backend import Backend
+from expost.ledger.checkpoint import Checkpoint, Place
+from expost.ledger.core import Core
+from expost.ledger.devices import Receipt, Reservation, read_message
+from expost.ledger.digests import first_head
+from expost.ledger.errors import Damaged
+from expost.ledger.history import History
+from expost.ledger.meaning import asked_in, positions_of, whom
+from expost.ledger.opening import (
+    check,
+    checkpoint_place,
+    create_backend,
+    open_backend,
+    policy_of,
+    quarantine,
+)
+from expost.ledger.people import written_name
+from expost.ledger.policy import StudyPolicy
+from expost.ledger.receiving import Received, kept_for_nobody
+from expost.ledger.records import Change, Tip
+from expost.ledger.requests import Asked, Recorded, Request, Reserved
+from expost.ledger.status import Status
+from expost.ledger.turns import Turns
+from expost.panel.kernel import groups
+from expost.panel.naming import subjects_of
+from expost.panel.places import Chosen
+from expost.panel.results import Bounds, Decisions, Replies
+from expost.panel.searching import Search
+from expost.panel.values import values_of
+from expost.queries import Query
+from expost.sampling import Source, SystemSource, uniform_bytes
+from expost.session.secret import Secret
+from expost.transcript import Transcript
+
+__all__ = ["Ledger"]
+
+Path_ = str | os.PathLike[str]
+Ints = NDArray[np.int64]
+
+EVERY = 64
+"""A checkpoint is written at every so many commits, if nothing else is said."""
+
+_LONGEST_KEY = 200
+# Rows of one commit, of a request that has more.
+_TOGETHER = 1 << 13
+# Subjects whose losses are worked out together.
+_BLOCK = 1 << 15
+
+
+class Ledger:
+    """Opens a ledger that is there; :meth:`create` makes a new one.
+
+    The verbs are those of a :class:`Panel`, and everything that is answered, refused or reserved is
+    on the disk before it is returned. A request has a ``key``: the same key again returns what
+    became of it the first time, whatever happened in between.
+
+    ``checkpoint`` is the file that says, outside of the database, how far it had come; by default
+    it is beside it. It is written at ``every`` so many commits. A rollback past the last one is
+    noticed when the ledger is opened. With ``every=1`` nothing is released before it.
+
+    Several threads may use one ledger, and several processes may open it; a forked process has to
+    open its own.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import expost as xp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = Path(folder) / "study.db"
+    ...     smokes = xp.FiniteSet(["no", "yes"])
+    ...     with xp.Ledger.create(place, smokes, filter=xp.BayesianFilter(epsilon=1)) as ledger:
+    ...         _ = ledger.register(["ann", "bob"])
+    ...         query = xp.randomized_response(epsilon=1)
+    ...         first = ledger.ask(query, ["no", "yes"], key="week 1")
+    ...     with xp.Ledger(place) as ledger:
+    ...         again = ledger.ask(query, ["no", "yes"], key="week 1")
+    ...         first.responses == again.responses, ledger.decide(query).accepted.tolist()
+    (True, [False, False])
+    """
+
+    def __init__(
+        self,
+        place: Path_,
+        *,
+        checkpoint: Path_ | None = None,
+        every: int = EVERY,
+        source: Source | None = None,
+        search: Search | None = None,
+    ) -> None:
+        kept = checkpoint_place(place, checkpoint)
+        backend = open_backend(place)
+        try:
+            self._start(backend, kept, every, source, search)
+            check(backend, self._core.checkpoint)
+        except BaseException:
+            backend.close()
+            raise
+
+    @classmethod
+    def create(
+        cls,
+        place: Path_,
+        domain: Domain,
+        *,
+        filter: Filter,
+        study: str = "",
+        queries: Mapping[str, Query] | None = None,
+        checkpoint: Path_ | None = None,
+        every: int = EVERY,
+        source: Source | None = None,
+        search: Search | None = None,
+    ) -> Ledger:
+        """Make a new ledger and open it. Domain and filter never change after that.
+
+        ``study`` is a text for people, ``queries`` gives queries their names; others go by their
+        content ids.
+        """
+        nonce = uniform_bytes(source or SystemSource(), 16).hex()
+        policy = StudyPolicy(domain, filter, study, nonce)
+        kept = checkpoint_place(place, checkpoint)
+        if kept.read() is not None:
+            raise InvalidInput("a checkpoint is there already", str(getattr(kept, "path", "")))
+        create_backend(place, policy)
+        ledger = object.__new__(cls)
+        ledger._start(open_backend(place), kept, every, source, search)
+        ledger._core.checkpoint.write(ledger.tip)
+        ledger.name_queries(queries or {})
+        return ledger
+
+    @classmethod
+    def on(
+        cls,
+        backend: Backend,
+        checkpoint: Place,
+        *,
+        every: int = EVERY,
+        source: Source | None = None,
+        search: Search | None = None,
+        step: Callable[[str], None] = lambda name: None,
+    ) -> Ledger:
+        """Open the ledger of a backend of your own, which was created and is checked as any."""
+        ledger = object.__new__(cls)
+        ledger._start(backend, checkpoint, every, source, search, step)
+        check(backend, ledger._core.checkpoint)
+        return ledger
+
+    @classmethod
+    def recover(cls, place: Path_, *, checkpoint: Path_ | None = None) -> list[Subject]:
+        """Make a ledger usable that is behind its checkpoint, and say who is closed by that.
+
+        Those are the subjects of whom the checkpoint knows more than the database: they may have
+        spent more than is recorded, so they are asked nothing any more. Without a checkpoint nobody
+        knows who they are, and nobody is closed.
+        """
+        kept = checkpoint_place(place, checkpoint)
+        ledger = object.__new__(cls)
+        ledger._start(open_backend(place), kept, 1, None, None)
+        with ledger:
+            closed = quarantine(ledger._core)
+            names = ledger.subjects
+            return [names[number - 1] for number in closed]
+
+    def _start(
+        self,
+        backend: Backend,
+        kept: Place,
+        every: int,
+        source: Source | None,
+        search: Search | None,
+        step: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        with at("every"):
+            expect(every, int, "a number of commits")
+            if every < 1:
+                raise InvalidInput("must be at least 1")
+        with at("source"):
+            expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
+        with at("search"):
+            expect(search, Search | None, "a Search, such as Search(processes=2)")
+        policy = policy_of(backend)
+        checkpoint = Checkpoint(kept, policy.content_id, every)
+        self._core = Core(backend, policy, checkpoint, source or SystemSource(), search, step)
+        self._turns = Turns(self._core.serve)
+        self._process = os.getpid()
+        self._closed = False
+
+    @property
+    def policy(self) -> StudyPolicy:
+        """What was fixed when the ledger was created."""
+        return self._core.policy
+
+    @property
+    def domain(self) -> Domain:
+        """What a subject's value can be."""
+        return self.policy.domain
+
+    @property
+    def filter(self) -> Filter:
+        """What decides who answers what."""
+        return self.policy.filter
+
+    @property
+    def subjects(self) -> tuple[Subject, ...]:
+        """The names of all subjects, in the order in which they were registered."""
+        with self._reading() as core:
+            return tuple(core.people.names(core.backend))
+
+    @property
+    def queries(self) -> dict[str, Query]:
+        """The queries that are known, by their names."""
+        with self._reading() as core:
+            core.words.read(core.backend)
+            return dict(core.words.queries)
+
+    @property
+    def tip(self) -> Tip:
+        """How many commits there are, and the root after them."""
+        with self._reading() as core:
+            return core.backend.tip()
+
+    def __len__(self) -> int:
+        with self._reading() as core:
+            return core.backend.size()
+
+    def register(self, subjects: Any) -> int:
+        """Add subjects, durably, and say how many are new.
+
+        Whoever is there already stays as they are: no budget is ever reset.
+        """
+        names = subjects_of(subjects)
+        for name in names:
+            if isinstance(name, str) and not name.isprintable():
+                raise InvalidInput("a name has characters that cannot be printed", "subjects")
+            if isinstance(name, int) and abs(name) >= 1 << 63:
+                raise InvalidInput("a number is too large", "subjects")
+        total = 0
+        for start in range(0, len(names), _TOGETHER * 8):
+            total += self._register(names[start : start + _TOGETHER * 8])
+        return total
+
+    def _register(self, names: tuple[Subject, ...]) -> int:
+        policy_id = self.policy.content_id
+        with self._reading() as core:
+            while True:
+                self._check_open()
+                numbers = core.people.numbers(core.backend, names)
+                new = list(dict.fromkeys(names[row] for row in np.flatnonzero(numbers == 0)))
+                if not new:
+                    return 0
+                first = core.backend.size() + 1
+                change = Change(
+                    subjects=[
+                        (number, written_name(name), first_head(policy_id, name))
+                        for number, name in enumerate(new, first)
+                    ]
+                )
+                if core.append([change]):
+                    return len(new)
+
+    def name_queries(self, queries: Mapping[str, Query]) -> None:
+        """Give queries their names, durably. A name is never given to another query."""
+        with self._reading() as core, at("queries"):
+            expect(queries, Mapping, "queries by their ids")
+            for name, query in queries.items():
+                expect(name, str, "known by texts")
+                with at(name):
+                    expect(query, Query, "a query")
+                    known = core.words.queries.get(name)
+                    if known is not None and known != query:
+                        raise InvalidInput("is the name of another query")
+                    core.words.propose_query(query, name)
+            while core.words.tentative()[0] and not core.append([Change()]):
+                for name, query in queries.items():
+                    core.words.propose_query(query, name)
+
+    def decide(self, query: Any, subjects: Any = None) -> Decisions:
+        """A dry run: who would answer, and the numbers. It changes nothing.
+
+        ``query`` is a query, the name of one, or a column of names with an entry for each subject.
+        ``subjects`` are by default all of them.
+        """
+        with self._reading() as core:
+            names, numbers = whom(core, subjects)
+            asked, which = asked_in(core, query, len(names))
+            parts = []
+            for start in range(0, len(numbers), _BLOCK):
+                own = slice(start, start + _BLOCK)
+                heads = core.backend.heads(numbers[own].tolist())
+                state = core.state(core.tallies(heads))
+                found = core.decide_queries(state, asked, which[own], heads)
+                left = self._remaining(state, heads)
+                parts.append((found.accepted, found.undecided, found.lower, found.upper, left))
+        if not parts:
+            parts.append((np.zeros(0, bool), np.zeros(0, bool), *np.zeros((3, 0))))
+        accepted, undecided, lower, upper, left = (
+            np.concatenate(column) for column in zip(*parts, strict=True)
+        )
+        return Decisions(names, accepted, undecided, Bounds(lower, upper), left)
+
+    def ask(
+        self, query: Any, values: Any, subjects: Any = None, *, key: str | None = None
+    ) -> Replies:
+        """Answer a query with its noise for everybody whose filter accepts it.
+
+        ``values`` has the value of every subject that is asked, as for :meth:`Panel.ask`. All of it
+        is recorded durably before anything is returned. Who is refused has spent nothing.
+        """
+        secret = Secret(values)
+        del values  # so that no traceback that prints local variables can show it
+        key = _key(key)
+        with self._reading() as core:
+            self._check_open()
+            names, numbers = whom(core, subjects)
+            asked, which = asked_in(core, query, len(names))
+            held = values_of(self.domain, secret, len(names), asked)
+        requests = [
+            Asked(key, numbers[own], asked, which[own], own, held) for own in _parts(len(numbers))
+        ]
+        self._take(requests)
+        return self._replies(names, requests)
+
+    def record(
+        self, query: Any, responses: Any, subjects: Any = None, *, key: str | None = None
+    ) -> NDArray[np.bool_]:
+        """Take in responses that devices drew and sent themselves, without a reservation.
+
+        As for :meth:`Panel.record`, whatever arrived was seen, so all of it is kept and counts, and
+        who answered what the filter refuses is closed. A subject may be named more than once, for
+        one response after the other.
+        """
+        key = _key(key)
+        with self._reading() as core:
+            self._check_open()
+            names, numbers = whom(core, subjects, repeated=True)
+            asked, which = asked_in(core, query, len(names))
+            positions = positions_of(core, asked, which, responses)
+        accepted = np.ones(len(names), dtype=np.bool_)
+        for turn, own in enumerate(_waves(numbers), 1):
+            name = key if turn == 1 else f"{key}#{turn}"
+            requests = [
+                Recorded(name, numbers[own[part]], asked, which[own[part]], positions[own[part]])
+                for part in _parts(len(own))
+            ]
+            self._take(requests)
+            accepted[own] = np.concatenate([self._accepted(request) for request in requests])
+        return accepted
+
+    def reserve(
+        self, query: Any, subjects: Any = None, *, key: str | None = None
+    ) -> tuple[Reservation | None, ...]:
+        """Reserve the next exchange of every subject for its device; None for who is refused.
+
+        Each reservation is durable, and the subject is asked nothing else until its device has
+        answered: send it :meth:`Reservation.to_json`, and give what comes back to :meth:`receive`.
+        The same key again returns the same reservation.
+        """
+        key = _key(key)
+        with self._reading() as core:
+            self._check_open()
+            names, numbers = whom(core, subjects)
+            asked, which = asked_in(core, query, len(names))
+        requests = [Reserved(key, numbers[own], asked, which[own]) for own in _parts(len(numbers))]
+        self._take(requests)
+        with self._reading() as core:
+            outcomes = [outcome for request in requests for outcome in request.outcomes]
+            result: list[Reservation | None] = []
+            for name, number, outcome in zip(names, numbers.tolist(), outcomes, strict=True):
+                assert outcome is not None
+                if not outcome.sequence:
+                    result.append(None)
+                    continue
+                (head,) = core.backend.heads([number])
+                digest = head.digest
+                if head.sequence != outcome.sequence - 1:
+                    digest = core.head_after(number, outcome.sequence - 1)
+                query_of = core.words.query(outcome.query)
+                result.append(
+                    Reservation(
+                        self.policy.content_id, name, outcome.sequence, digest.hex(), key, query_of
+                    )
+                )
+        return tuple(result)
+
+    def receive(self, messages: Iterable[bytes | str]) -> tuple[Receipt, ...]:
+        """Take in what devices sent, whatever it is, and say what became of each message.
+
+        All of it is durable when this returns. What does not fit is kept, and its subject closed.
+        """
+        contents = [each.encode() if isinstance(each, str) else each for each in messages]
+        found: list[Received | Receipt] = []
+        with self._reading() as core:
+            core.words.read(core.backend)
+            for content in contents:
+                found.append(self._incoming(content))
+        requests = [each for each in found if isinstance(each, Received)]
+        for own in _apart(requests):
+            self._take(own)
+        return tuple(each.receipt if isinstance(each, Received) else each for each in found)
+
+    def _incoming(self, content: bytes) -> Received | Receipt:
+        """A message about somebody who is known; or the receipt of anything else."""
+        core = self._core
+        expect(content, bytes, "messages as bytes")
+        try:
+            message = read_message(content)
+        except InvalidInput as error:
+            return self._keep(content, f"not a message: {error}")
+        if message.ledger != self.policy.content_id:
+            return self._keep(content, "of another ledger")
+        (number,) = core.people.numbers(core.backend, [message.subject]).tolist()
+        if not number:
+            return self._keep(content, "about nobody who is known")
+        return Received(number, message, content, core.backend.reason_kept, core.head_after)
+
+    def _keep(self, content: bytes, reason: str) -> Receipt:
+        kept = kept_for_nobody(content, reason[:200])
+        while self._core.backend.reason_kept(0, kept.digest) is None:
+            self._core.append([Change(kept=[kept])])
+        return Receipt("kept", reason=kept.reason)
+
+    def end(self) -> None:
+        """Close the study, for good: nobody is asked, registered or reserved any more."""
+        with self._reading() as core:
+            while not core.backend.ended():
+                core.append([Change(end=True)])
+
+    def status(self, subjects: Any = None) -> Status:
+        """Where everybody is: losses, what remains, who is closed."""
+        with self._reading() as core:
+            names, numbers = whom(core, subjects)
+            columns: list[tuple[Any, ...]] = [(*np.zeros((6, 0)), *np.zeros((2, 0), dtype=bool))]
+            for start in range(0, len(numbers), _BLOCK):
+                heads = core.backend.heads(numbers[start : start + _BLOCK].tolist())
+                state = core.state(core.tallies(heads))
+                everyone = Chosen(len(heads))
+                columns.append(
+                    (
+                        np.array([head.sequence for head in heads]),
+                        *state.losses(everyone),
+                        *state.spent.around(everyone, None),
+                        self._remaining(state, heads),
+                        np.array([head.closed for head in heads], dtype=np.bool_),
+                        np.array([bool(head.reserved) for head in heads]),
+                    )
+                )
+            ended = bool(core.backend.ended())
+        exchanges, lower, upper, least, most, left, closed, reserved = (
+            np.concatenate(column) for column in zip(*columns, strict=True)
+        )
+        return Status(
+            names,
+            exchanges.astype(np.int64),
+            Bounds(lower, upper),
+            Bounds(least, most),
+            left,
+            closed.astype(np.bool_),
+            reserved.astype(np.bool_),
+            ended,
+        )
+
+    def transcript(self, subject: Subject) -> Transcript:
+        """What one subject was asked and answered, in order; its chain is checked."""
+        with self._reading() as core:
+            _, (number,) = whom(core, [subject])
+            exchanges = core.backend.exchanges(int(number))
+            (head,) = core.backend.heads([int(number)])
+            if core.head_after(int(number), len(exchanges)) != head.digest:
+                raise Damaged(f"the chain of subject number {number} is broken")
+            transcript = Transcript(self.domain, self.filter)
+            for query, response in exchanges:
+                transcript = transcript.answered(
+                    core.words.query(query), core.words.position(response)
+                )
+        return transcript
+
+    def answers(self) -> Answers:
+        """What everybody answered, and who was refused what, for estimates and losses."""
+        with self._reading() as core, core.backend.snapshot():
+            history = History.read(core.backend, core.words)
+            names = core.people.names(core.backend)
+            return history.answers(self.domain, self.filter, core.words, names)
+
+    def close(self) -> None:
+        """Write a checkpoint and let go of the database."""
+        if os.getpid() != self._process or self._closed:
+            return
+        with self._turns.lock:
+            self._closed = True
+            try:
+                self._core.finish()
+            finally:
+                self._core.backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return "Ledger(closed)"
+        commits = f"{self.tip.commits:,} commits"
+        return f"Ledger({len(self):,} subjects, {commits}, budget {self.filter.limit})"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a ledger is not copied; open it again")
+
+    @contextmanager
+    def _reading(self) -> Iterator[Core]:
+        """The core, while no other thread uses it."""
+        if os.getpid() != self._process:
+            raise InvalidInput("this ledger was opened in another process; open it in this one")
+        with self._turns.lock:
+            if self._closed:
+                raise InvalidInput("the ledger was closed; open it again")
+            yield self._core
+
+    def _take(self, requests: list[Any]) -> None:
+        with self._reading():
+            pass  # a fork, or a closed ledger, is noticed before anything is queued
+        self._turns.take(requests)
+
+    def _check_open(self) -> None:
+        if self._core.backend.ended():
+            raise InvalidInput("the study is closed")
+
+    def _accepted(self, request: Recorded) -> NDArray[np.bool_]:
+        """What the filter said, also when a response was first recorded."""
+        repeated = [row for row, found in enumerate(request.outcomes) if found and found.commit]
+        if repeated:
+            with self._reading() as core:
+                closures = dict(core.backend.closures())
+            for row in repeated:
+                outcome = request.outcomes[row]
+                assert outcome is not None
+                commit = closures.get(int(request.subjects[row]))
+                request.accepted[row] = commit is None or commit > outcome.commit
+        return request.accepted
+
+    def _remaining(self, state: Any, heads: Any) -> NDArray[np.float64]:
+        upper = self._core.kernel.losses(state).upper
+        budget = self.filter.budget.enclosure.lower
+        left = np.maximum(0.0, np.nextafter(budget - upper, -np.inf))
+        left = np.where(upper == 0, budget, left)
+        left[np.array([head.closed for head in heads], dtype=np.bool_)] = 0.0
+        return np.asarray(left)
+
+    def _replies(self, names: tuple[Subject, ...], requests: list[Asked]) -> Replies:
+        with self._reading() as core:
+            words = core.words
+            asked = np.concatenate([np.zeros(0, np.int64), *(each.queries for each in requests)])
+            responses = np.array(
+                [found.response for request in requests for found in request.outcomes if found],
+                dtype=np.int64,
+            )
+            answered = responses > 0
+            given = []
+            for query, own in groups(asked[answered]):
+                rows = np.flatnonzero(answered)[own]
+                positions = words.positions_of(responses[rows])
+                given.append((rows, words.likelihood(query).responses, positions))
+            ids = tuple(words.names[number] for number in asked.tolist())
+        return Replies(names, ids, answered, tuple(given))
+
+
+def _key(key: str | None) -> str:
+    if key is None:
+        return uuid.uuid4().hex
+    with at("key"):
+        expect(key, str, "a text")
+        if not 1 <= len(key) <= _LONGEST_KEY or not key.isprintable():
+            raise InvalidInput(f"must have 1 to {_LONGEST_KEY} printable characters")
+    return key
+
+
+def _parts(count: int) -> list[NDArray[np.intp]]:
+    """So many rows in parts, each of which is recorded at once."""
+    rows = np.arange(count)
+    return [rows[start : start + _TOGETHER] for start in range(0, count, _TOGETHER)]
+
+
+def _waves(numbers: Ints) -> Iterator[NDArray[np.intp]]:
+    """Rows such that nobody is there twice, one such collection after the other."""
+    order = np.argsort(numbers, kind="stable")
+    turn = np.empty(len(numbers), dtype=np.intp)
+    own = numbers[order]
+    turn[order] = np.arange(len(own)) - np.searchsorted(own, own)
+    for each in range(int(turn.max(initial=-1)) + 1):
+        yield np.flatnonzero(turn == each)
+
+
+def _apart(requests: list[Received]) -> list[list[Request]]:
+    """Messages in groups such that nobody is in one of them twice, in their order."""
+    result: list[list[Request]] = []
+    latest: dict[int, int] = {}
+    for request in requests:
+        number = int(request.subjects[0])
+        group = latest.get(number, -1) + 1
+        latest[number] = group
+        if group == len(result):
+            result.append([])
+        result[group].append(request)
+    return result

@@ -1,0 +1,73 @@
+"""Which subjects, queries and responses are meant by what a caller gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Subject, response_position
+from expost.answers.columns import distinct, read_each
+from expost.errors import InvalidInput, at
+from expost.ledger.core import Core
+from expost.panel.kernel import groups
+from expost.panel.naming import listed, subjects_of
+from expost.queries import Query
+
+__all__ = ["asked_in", "positions_of", "whom"]
+
+Ints = NDArray[np.int64]
+
+
+def whom(core: Core, subjects: Any, *, repeated: bool = False) -> tuple[tuple[Subject, ...], Ints]:
+    """The names and the numbers of who is meant."""
+    if subjects is None:
+        everybody = tuple(core.people.names(core.backend))
+        return everybody, np.arange(1, len(everybody) + 1)
+    names = subjects_of(subjects)
+    numbers = core.people.numbers(core.backend, names)
+    core.people.check(numbers)
+    if not repeated and len(np.unique(numbers)) < len(numbers):
+        raise InvalidInput("somebody is there twice", "subjects")
+    return names, numbers
+
+
+def asked_in(core: Core, query: Any, count: int) -> tuple[list[Query], Ints]:
+    """The different queries that are meant, and for each row which of them."""
+    if not isinstance(query, Query):
+        core.words.read(core.backend)
+    with at("query"):
+        if isinstance(query, (Query, str)):
+            one = query if isinstance(query, Query) else core.words.named(query)
+            core.check_query(one)
+            return [one], np.zeros(count, dtype=np.int64)
+        try:
+            column = listed(query)
+        except InvalidInput:
+            raise InvalidInput("must be a query, the name of one, or a column of names") from None
+        if len(column) != count:
+            raise InvalidInput(f"{len(column):,} names for {count:,} subjects")
+    which, asked = read_each(column, core.words.named, "query")
+    for each in asked:
+        core.check_query(each)
+    return asked, which.astype(np.int64)
+
+
+def positions_of(core: Core, asked: list[Query], which: Ints, responses: Any) -> NDArray[Any]:
+    """The positions of responses among those of their queries."""
+    column = listed(responses)
+    if len(column) != len(which):
+        message = f"{len(column):,} responses for {len(which):,} subjects"
+        raise InvalidInput(message, "responses")
+    found = np.empty(len(which), dtype=object)
+    for number, rows in groups(which):
+        likelihood = asked[number].on(core.policy.domain)
+        codes, known = distinct([column[row] for row in rows.tolist()], "response")
+        positions = []
+        for code, response in enumerate(known):
+            row = int(rows[np.argmax(codes == code)])
+            with at(f"row {row + 1}: response"):
+                positions.append(response_position(likelihood, response, asked[number].kind))
+        found[rows] = np.array(positions, dtype=object)[codes]
+    return found

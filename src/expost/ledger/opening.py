@@ -1,0 +1,102 @@
+"""Opening a ledger: only one that is as far as its checkpoint says, unless it is recovered."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from expost.errors import InvalidInput, at, expect
+from expost.files.durable import followed
+from expost.ledger.backend import Backend
+from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place
+from expost.ledger.core import Core
+from expost.ledger.digests import first_root
+from expost.ledger.errors import Behind, Damaged
+from expost.ledger.policy import StudyPolicy
+from expost.ledger.records import Change, Head, Move
+from expost.ledger.sqlite import Sqlite
+
+__all__ = ["check", "checkpoint_place", "create_backend", "open_backend", "policy_of", "quarantine"]
+
+Path_ = str | os.PathLike[str]
+
+
+def checkpoint_place(place: Path_, given: Path_ | None) -> Place:
+    """Where checkpoints are kept: beside the database, if nothing else is said."""
+    expect(given, (str, os.PathLike, type(None)), "the name of a file")
+    if given is None:
+        return CheckpointFile(Path(f"{followed(place, strict=False)}.checkpoint"))
+    return CheckpointFile(Path(given))
+
+
+def create_backend(place: Path_, policy: StudyPolicy) -> None:
+    """Make a new database."""
+    expect(place, (str, os.PathLike), "the name of a file")
+    with at(os.fspath(place), ": "):
+        root = first_root(policy.content_id)
+        Sqlite.create(Path(place), policy.to_json(), root)
+
+
+def open_backend(place: Path_) -> Backend:
+    """Open the database that is there."""
+    expect(place, (str, os.PathLike), "the name of a file")
+    with at(os.fspath(place), ": "):
+        return Sqlite.open(followed(place))
+
+
+def policy_of(backend: Backend) -> StudyPolicy:
+    """The policy that a ledger was created with."""
+    try:
+        policy = StudyPolicy.from_json(backend.policy())
+    except InvalidInput as error:
+        raise Damaged(f"the policy cannot be read ({error})") from None
+    if backend.root(0) != first_root(policy.content_id):
+        raise Damaged("the policy is not the one that the ledger was created with")
+    return policy
+
+
+def check(backend: Backend, checkpoint: Checkpoint) -> None:
+    """Refuse a database that is not as far as its checkpoint."""
+    last, tip = checkpoint.last(), backend.tip()
+    if last is None:
+        raise Behind(
+            "the checkpoint of the ledger is missing, so nobody knows whether the database is "
+            "complete; recover it if the checkpoint was lost"
+        )
+    if last.commits > tip.commits:
+        raise Behind(
+            f"the database has {tip.commits:,} commits, and there were {last.commits:,}: it is an "
+            "older copy; bring the newer one back, or recover it, which closes whoever has "
+            "answered since"
+        )
+    if backend.root(last.commits) != last.root:
+        raise Behind(
+            f"the database is another one since commit {last.commits:,} or before; bring the right "
+            "one back, or recover it, which closes whoever is concerned"
+        )
+
+
+def quarantine(core: Core) -> list[int]:
+    """Close all subjects of whom the checkpoint knows more than the database.
+
+    Then the checkpoint starts again from what there is.
+    """
+    concerned = []
+    heads = core.checkpoint.heads()
+    size = core.backend.size()
+    for number, (sequence, digest) in sorted(heads.items()):
+        if number > size:
+            continue  # who is not even registered has to be registered anew, by another name
+        (head,) = core.backend.heads([number])
+        if not head.closed and _lost(core, number, head, sequence, digest):
+            concerned.append(Move(number, 0, head, head._replace(closed=True)))
+    core.checkpoint.place.replace(b"")
+    if not concerned or not core.append([Change(closed=concerned)]):
+        core.checkpoint.write(core.backend.tip())
+    return [move.subject for move in concerned]
+
+
+def _lost(core: Core, number: int, head: Head, sequence: int, digest: str) -> bool:
+    if head.sequence < sequence:
+        return not (head.reserved and head.sequence == sequence - 1 and not digest)
+    return bool(digest) and core.head_after(number, sequence).hex() != digest

@@ -1,0 +1,64 @@
+"""The subjects of a ledger by their names. Numbers never change, so what is known stays right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Subject
+from expost.errors import InvalidInput
+from expost.ledger.backend import Backend
+
+__all__ = ["People", "written_name"]
+
+Ints = NDArray[np.int64]
+
+# With more names than this, all are read at once.
+_MANY = 512
+
+
+def written_name(subject: Subject) -> str:
+    """A name as rows have it: its JSON."""
+    return json.dumps(subject)
+
+
+class People:
+    """Names and numbers, as far as they were needed."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Subject, int] = {}
+        self._names: list[Subject] = []
+        """Of all up to some number, once they were read."""
+
+    def numbers(self, backend: Backend, names: Sequence[Subject]) -> Ints:
+        """The numbers of subjects; 0 for nobody."""
+        known = self._numbers
+        found = [known.get(name, 0) for name in names]
+        missing = [place for place, number in enumerate(found) if not number]
+        if len(missing) > _MANY:
+            self.names(backend)
+            found = [known.get(name, 0) for name in names]
+        elif missing:
+            looked_up = backend.numbers([written_name(names[place]) for place in missing])
+            for place, number in zip(missing, looked_up, strict=True):
+                found[place] = number
+                if number:
+                    known[names[place]] = number
+        return np.array(found, dtype=np.int64)
+
+    def names(self, backend: Backend) -> list[Subject]:
+        """The names of all, in the order of their numbers."""
+        for number, name in backend.subjects(len(self._names)):
+            subject = json.loads(name)
+            self._numbers[subject] = number
+            self._names.append(subject)
+        return self._names
+
+    def check(self, numbers: Ints) -> None:
+        """Refuse names that nobody has."""
+        if len(numbers) and not numbers.min():
+            row = int(np.argmin(numbers)) + 1
+            raise InvalidInput("nobody in the ledger is called so", f"subjects: row {row}")

@@ -1,0 +1,75 @@
+"""What is fixed before the first response: a domain, a filter, and what tells ledgers apart."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from expost.domains import Domain, domain_from_json
+from expost.errors import InvalidInput, at, expect
+from expost.files.canonical import canonical, json_text, readable
+from expost.files.reading import members, parse, text
+from expost.filters import Filter, filter_from_json
+from expost.transcript import VERSION, check_version
+
+__all__ = ["StudyPolicy"]
+
+_NONCE = re.compile(r"[0-9a-f]{32}")
+_LONGEST = 200
+
+
+@dataclass(frozen=True)
+class StudyPolicy:
+    """The policy of a ledger, which never changes."""
+
+    domain: Domain
+    filter: Filter
+    study: str
+    nonce: str
+    """Random, so that no two ledgers have the same policy."""
+
+    def __post_init__(self) -> None:
+        with at("domain"):
+            expect(self.domain, Domain, "a FiniteSet, Attributes or a Box")
+        with at("filter"):
+            expect(self.filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
+        with at("study"):
+            expect(self.study, str, "a text")
+            if len(self.study) > _LONGEST:
+                raise InvalidInput(f"has more than {_LONGEST} characters")
+        if not _NONCE.fullmatch(self.nonce):
+            raise InvalidInput("must be 32 hexadecimal digits", "nonce")
+
+    def _tree(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "study": self.study,
+            "nonce": self.nonce,
+            "domain": self.domain.tree(),
+            "filter": {"kind": self.filter.kind, **self.filter.tree()},
+        }
+
+    @cached_property
+    def content_id(self) -> str:
+        """Its digest, which is the name of the ledger in messages."""
+        return hashlib.sha256(canonical(self._tree())).hexdigest()
+
+    def to_json(self) -> str:
+        """The document."""
+        return json_text(readable(self._tree()))
+
+    @classmethod
+    def from_json(cls, document: str) -> StudyPolicy:
+        """Read the document, strictly."""
+        fields = members(
+            parse(document), required=("version", "study", "nonce", "domain", "filter")
+        )
+        check_version(fields["version"])
+        with at("domain"):
+            domain = domain_from_json(fields["domain"])
+        with at("filter"):
+            guard = filter_from_json(fields["filter"])
+        return cls(domain, guard, text(fields["study"]), text(fields["nonce"]))

@@ -1,0 +1,127 @@
+"""A message of a device on its way into the ledger: it fits its reservation, or it is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from expost.ledger.devices import Message, Receipt
+from expost.ledger.digests import next_head
+from expost.ledger.records import Change, Head, Kept, Move, Outcome
+from expost.ledger.requests import Draw, Places, Request, Situation
+from expost.ledger.words import Words
+
+__all__ = ["Received", "kept_for_nobody"]
+
+
+class Received(Request):
+    """One message about somebody who is known. The filter decided when it was reserved."""
+
+    decides = False
+
+    def __init__(
+        self,
+        number: int,
+        message: Message,
+        content: bytes,
+        reason_kept: Callable[[int, str], str | None],
+        head_after: Callable[[int, int], bytes],
+    ) -> None:
+        super().__init__(message.key, np.array([number]), (), np.zeros(1, dtype=np.int64))
+        self._message = message
+        self._content = content
+        self._reason_kept = reason_kept
+        self._head_after = head_after
+        self._outcome: Outcome | None = None
+        self.receipt = Receipt("kept")
+
+    def start(self, words: Words) -> None:
+        self.outcomes = [None]
+        self.error = None
+        self.queries = np.array([words.by_content(self._message.query)])
+
+    def propose(self, words: Words) -> None:
+        pass  # a device asks nothing
+
+    def repeat(self, found: Mapping[int, Outcome], words: Words) -> None:
+        number, message = int(self.subjects[0]), self._message
+        self._outcome = outcome = found.get(number)
+        if outcome is None or outcome.reserved or outcome.query != self.queries[0]:
+            return
+        if message.declined and not outcome.answered and outcome.response:
+            self._done(outcome, "declined", "")
+        elif outcome.answered and outcome.sequence == message.sequence and not message.declined:
+            likelihood = words.likelihood(outcome.query)
+            if likelihood.position(message.response) == words.position(outcome.response):
+                head = self._head_after(number, message.sequence).hex()
+                if head == message.head:
+                    self._done(outcome, "recorded", head)
+
+    def _done(self, outcome: Outcome, what: str, head: str) -> None:
+        self.outcomes[0] = outcome
+        said = self._message
+        self.receipt = Receipt(what, said.subject, said.sequence, said.key, head)
+
+    def check(self, rows: Places, heads: list[Head]) -> None:  # type: ignore[override]
+        pass  # whatever arrives is kept
+
+    def change(self, found: Situation, words: Words, draw: Draw) -> Change:
+        (head,), message, reserved = found.heads, self._message, self._outcome
+        number, query = int(self.subjects[0]), int(self.queries[0])
+        change = Change(self.key)
+        reason = self._misfit(head, reserved, words)
+        if reason:
+            return self._kept(change, number, head, reason)
+        if message.declined:
+            change.declined.append(Move(number, query, head, head._replace(reserved="")))
+            self._done(Outcome(query, 0, 0), "declined", "")
+            return change
+        position = words.likelihood(query).position(message.response)
+        assert position is not None
+        response = words.propose_response(query, position)
+        self._answer(change, found, np.arange(1), np.array([response]), words)
+        outcome = self.outcomes[0]
+        assert outcome is not None
+        self._done(outcome, "recorded", change.answers[0].after.digest.hex())
+        return change
+
+    def _misfit(self, head: Head, reserved: Outcome | None, words: Words) -> str:
+        """Why it does not fit; nothing if it does."""
+        message = self._message
+        if not head.reserved:
+            return "no reservation is open"
+        if reserved is None or not reserved.reserved or head.reserved != message.key:
+            return "another reservation is open"
+        if message.sequence != reserved.sequence:
+            return f"exchange {reserved.sequence} is reserved, not {message.sequence}"
+        if reserved.query != self.queries[0]:
+            return "another query is reserved"
+        if message.declined:
+            return ""
+        query = int(self.queries[0])
+        position = words.likelihood(query).position(message.response)
+        if position is None:
+            return "not a response of the query"
+        response = words.propose_response(query, position)
+        after = next_head(head.digest, words.link(response), message.sequence)
+        return "" if after.hex() == message.head else "the head does not follow"
+
+    def _kept(self, change: Change, number: int, head: Head, reason: str) -> Change:
+        digest = hashlib.sha256(self._content).hexdigest()
+        known = self._reason_kept(number, digest)
+        if known is None:
+            change.kept.append(Kept(number, digest, reason, self._content))
+            if not head.closed:
+                change.closed.append(Move(number, 0, head, head._replace(closed=True)))
+        said = self._message
+        self.receipt = Receipt(
+            "kept", said.subject, said.sequence, said.key, reason=known or reason
+        )
+        return change
+
+
+def kept_for_nobody(content: bytes, reason: str) -> Kept:
+    """What is no message, or about nobody who is known."""
+    return Kept(0, hashlib.sha256(content).hexdigest(), reason, content)

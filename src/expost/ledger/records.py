@@ -1,0 +1,168 @@
+"""What a ledger keeps, as the core hands it to a backend and gets it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = [
+    "NOBODY",
+    "Answer",
+    "Change",
+    "Head",
+    "Kept",
+    "Move",
+    "Outcome",
+    "QueryWord",
+    "ResponseWord",
+    "Tip",
+]
+
+NOBODY = 0
+"""The number of no subject."""
+
+
+class Tip(NamedTuple):
+    """How far a ledger has come: so many commits, and the root after them."""
+
+    commits: int
+    root: bytes
+
+
+class Head(NamedTuple):
+    """Where one subject is."""
+
+    sequence: int
+    """How many exchanges there are."""
+    digest: bytes
+    """The head of the chain."""
+    tally: bytes
+    """How often which response was given, as :mod:`expost.ledger.tallies` packs it."""
+    closed: bool
+    reserved: str
+    """The key of the open reservation; empty if there is none."""
+    last: int
+    """Where the last exchange is; a matter of the backend alone."""
+
+
+class QueryWord(NamedTuple):
+    """A query that may be asked, by its number."""
+
+    number: int
+    content_id: str
+    name: str
+    document: str
+
+
+class ResponseWord(NamedTuple):
+    """A response to a query that was given, by its number."""
+
+    number: int
+    query: int
+    response: str
+    """As JSON."""
+
+
+class Outcome(NamedTuple):
+    """What became of a request: an exchange, a reservation, or a refusal."""
+
+    query: int
+    sequence: int
+    """The number of the exchange, also of one that is reserved; 0 if it was refused."""
+    response: int
+    """The number of the response; 0 or less if there is none."""
+    commit: int = 0
+    """In which commit it came; 0 while it is new."""
+
+    @property
+    def answered(self) -> bool:
+        return self.response > 0
+
+    @property
+    def reserved(self) -> bool:
+        return self.sequence > 0 and not self.response
+
+
+class Answer(NamedTuple):
+    """An exchange that is added, and the head after it."""
+
+    subject: int
+    query: int
+    response: int
+    before: Head
+    after: Head
+
+
+class Move(NamedTuple):
+    """What becomes of a head without an exchange: it is reserved, closed, or stays as it is."""
+
+    subject: int
+    query: int
+    before: Head
+    after: Head
+
+
+class Kept(NamedTuple):
+    """A message that did not fit."""
+
+    subject: int
+    digest: str
+    reason: str
+    message: bytes
+
+
+@dataclass(slots=True)
+class Change:
+    """What one request adds. It is added as a whole or not at all.
+
+    A subject is in one of the lists of requests, and there once.
+    """
+
+    key: str = ""
+    answers: list[Answer] = field(default_factory=list)
+    refused: list[Move] = field(default_factory=list)
+    """Nothing changes by a refusal, but it was decided on this head."""
+    declined: list[Move] = field(default_factory=list)
+    reserved: list[Move] = field(default_factory=list)
+    closed: list[Move] = field(default_factory=list)
+    """Who is closed without an exchange; the query of such a move is 0."""
+    kept: list[Kept] = field(default_factory=list)
+    subjects: list[tuple[int, str, bytes]] = field(default_factory=list)
+    """Who is registered: numbers, names as JSON, and first heads."""
+    queries: list[QueryWord] = field(default_factory=list)
+    responses: list[ResponseWord] = field(default_factory=list)
+    """Words that no change before this one used."""
+    end: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether it adds nothing but perhaps words."""
+        return not (
+            self.answers or self.refused or self.declined or self.reserved or self.closed
+            or self.kept or self.subjects or self.end
+        )  # fmt: skip
+
+    def lines(self, query_ids: Mapping[int, str]) -> Iterator[bytes]:
+        """What the root of the commit is a digest of; queries go by their content ids."""
+        key = json.dumps(self.key)
+        for subject, _, _, before, after in self.answers:
+            yield f"answer {subject} {after.sequence} {after.digest.hex()} {key}\n".encode()
+            if after.closed and not before.closed:
+                yield b"closed %d\n" % subject
+        for subject, query, _, _ in self.refused:
+            yield f"refused {subject} {query_ids[query]} {key}\n".encode()
+        for subject, query, _, _ in self.declined:
+            yield f"declined {subject} {query_ids[query]} {key}\n".encode()
+        for subject, query, before, _ in self.reserved:
+            sequence = before.sequence + 1
+            yield f"reserved {subject} {sequence} {query_ids[query]} {key}\n".encode()
+        for subject, _, _, _ in self.closed:
+            yield b"closed %d\n" % subject
+        for kept in self.kept:
+            yield f"kept {kept.subject} {kept.digest}\n".encode()
+        for subject, name, _ in self.subjects:
+            yield f"subject {subject} {name}\n".encode()
+        if self.end:
+            yield b"end\n"

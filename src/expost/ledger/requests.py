@@ -1,0 +1,225 @@
+"""What is asked of a ledger in one call: in each row a subject and a query, and its outcome.
+
+A request is decided about on heads and nothing else. What it does with the verdict is what tells
+asking, recording and reserving apart.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.errors import InvalidInput
+from expost.ledger.digests import next_head
+from expost.ledger.records import Answer, Change, Head, Move, Outcome
+from expost.ledger.tallies import Tallies
+from expost.ledger.words import Words
+from expost.panel.kernel import groups
+from expost.panel.values import Values
+from expost.queries import Query
+
+__all__ = ["Asked", "Draw", "Recorded", "Request", "Reserved", "Situation"]
+
+Ints = NDArray[np.int64]
+Places = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+Draw = Callable[[int, Any], NDArray[Any]]
+"""Draws responses: the number of a query, and where the values of some subjects are."""
+
+
+class Situation(NamedTuple):
+    """Where the subjects of some rows of a request are, and whether the filter accepts."""
+
+    rows: Places
+    """The rows that have no outcome yet; all else is in their order."""
+    heads: Sequence[Head]
+    tallies: Tallies
+    """Of these and perhaps others."""
+    own: Places
+    """Where these are among the tallies."""
+    accepted: Bools
+
+
+class Request(ABC):
+    """Rows with a subject and a query each, under one key. A subject is there once."""
+
+    decides: ClassVar[bool] = True
+    """Whether the filter is asked."""
+
+    def __init__(self, key: str, subjects: Ints, asked: Sequence[Query], which: Ints) -> None:
+        self.key = key
+        self.subjects = subjects
+        self.asked = asked
+        """The different queries."""
+        self.which = which
+        """For each row which of them."""
+        self.served = False
+
+    def start(self, words: Words) -> None:
+        """Begin, perhaps again: nothing is known of any row, and new queries have no number."""
+        self.outcomes: list[Outcome | None] = [None] * len(self.subjects)
+        self.error: BaseException | None = None
+        self.queries = self._numbers(words.known)
+
+    def propose(self, words: Words) -> None:
+        """Give new queries their numbers, once nothing is in the way."""
+        self.queries = self._numbers(words.propose_query)
+
+    def _numbers(self, number: Callable[[Query], int]) -> Ints:
+        return np.array([number(query) for query in self.asked], dtype=np.int64)[self.which]
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    def repeat(self, found: Mapping[int, Outcome], words: Words) -> None:
+        """Take over what became of rows when they were first requested."""
+        for row, subject in enumerate(self.subjects.tolist()):
+            outcome = found.get(subject)
+            if outcome is None:
+                continue
+            if outcome.query != self.queries[row]:
+                raise InvalidInput("was used for another query", f"key {self.key!r}: row {row + 1}")
+            self.outcomes[row] = outcome
+
+    @property
+    def open(self) -> Places:
+        """The rows without an outcome."""
+        left = [row for row, found in enumerate(self.outcomes) if found is None]
+        return np.array(left, dtype=np.intp)
+
+    def check(self, rows: Places, heads: Sequence[Head]) -> None:
+        """Refuse to go on while somebody has a reservation."""
+        for row, head in zip(rows.tolist(), heads, strict=True):
+            if head.reserved:
+                raise InvalidInput(
+                    f"has an open reservation, with the key {head.reserved!r}, that its device has "
+                    "to answer first",
+                    f"subjects: row {row + 1}",
+                )
+
+    @abstractmethod
+    def change(self, found: Situation, words: Words, draw: Draw) -> Change:
+        """What is to be added, once it was decided. Outcomes are set as if it were."""
+
+    def _refuse(self, change: Change, found: Situation) -> None:
+        for number in np.flatnonzero(~found.accepted).tolist():
+            row, head = int(found.rows[number]), found.heads[number]
+            query = int(self.queries[row])
+            change.refused.append(Move(int(self.subjects[row]), query, head, head))
+            self.outcomes[row] = Outcome(query, 0, 0)
+
+    def _answer(
+        self, change: Change, found: Situation, numbers: Places, responses: Ints, words: Words
+    ) -> None:
+        """Add exchanges for some of the rows of a situation, by their numbers there."""
+        packed = found.tallies.plus(found.own[numbers], responses)
+        subjects = self.subjects[found.rows[numbers]].tolist()
+        queries = self.queries[found.rows[numbers]].tolist()
+        accepted = found.accepted[numbers].tolist()
+        rows = found.rows[numbers].tolist()
+        for place, number in enumerate(numbers.tolist()):
+            before, response = found.heads[number], int(responses[place])
+            sequence = before.sequence + 1
+            after = Head(
+                sequence,
+                next_head(before.digest, words.link(response), sequence),
+                packed[place],
+                before.closed or not accepted[place],
+                "",
+                before.last,
+            )
+            change.answers.append(Answer(subjects[place], queries[place], response, before, after))
+            self.outcomes[rows[place]] = Outcome(queries[place], sequence, response)
+
+
+def _numbered(positions: NDArray[Any], query: int, words: Words) -> list[int]:
+    """The numbers of responses by their positions."""
+    known = {
+        position: words.propose_response(query, position)
+        for position in dict.fromkeys(positions.tolist())
+    }
+    return [known[position] for position in positions.tolist()]
+
+
+class Asked(Request):
+    """Values are at hand: the ledger draws."""
+
+    def __init__(
+        self,
+        key: str,
+        subjects: Ints,
+        asked: Sequence[Query],
+        which: Ints,
+        rows: Places,
+        held: Sequence[Values],
+    ) -> None:
+        super().__init__(key, subjects, asked, which)
+        self._rows = rows
+        self._held = held
+
+    def change(self, found: Situation, words: Words, draw: Draw) -> Change:
+        change = Change(self.key)
+        accepted = np.flatnonzero(found.accepted)
+        responses = np.empty(len(found.rows), dtype=np.int64)
+        for which, own in groups(self.which[found.rows[accepted]]):
+            numbers = accepted[own]
+            rows = found.rows[numbers]
+            query = int(self.queries[rows[0]])
+            drawn = draw(query, self._held[which].some(self._rows[rows]))
+            responses[numbers] = _numbered(drawn, query, words)
+        self._answer(change, found, accepted, responses[accepted], words)
+        self._refuse(change, found)
+        return change
+
+
+class Recorded(Request):
+    """Devices drew and sent: whatever arrived was seen, so all of it counts."""
+
+    def __init__(
+        self,
+        key: str,
+        subjects: Ints,
+        asked: Sequence[Query],
+        which: Ints,
+        positions: NDArray[Any],
+    ) -> None:
+        super().__init__(key, subjects, asked, which)
+        self._positions = positions
+        self.accepted = np.ones(len(subjects), dtype=np.bool_)
+
+    def repeat(self, found: Mapping[int, Outcome], words: Words) -> None:
+        super().repeat(found, words)
+        for row, outcome in enumerate(self.outcomes):
+            if outcome and words.position(outcome.response) != self._positions[row]:
+                raise InvalidInput(
+                    "was used for another response", f"key {self.key!r}: row {row + 1}"
+                )
+
+    def change(self, found: Situation, words: Words, draw: Draw) -> Change:
+        change = Change(self.key)
+        responses = np.empty(len(found.rows), dtype=np.int64)
+        for query, own in groups(self.queries[found.rows]):
+            rows = found.rows[own]
+            responses[own] = _numbered(self._positions[rows], query, words)
+        self._answer(change, found, np.arange(len(found.rows)), responses, words)
+        self.accepted[found.rows] = found.accepted
+        return change
+
+
+class Reserved(Request):
+    """Devices will draw: the next exchange is theirs."""
+
+    def change(self, found: Situation, words: Words, draw: Draw) -> Change:
+        change = Change(self.key)
+        for number in np.flatnonzero(found.accepted).tolist():
+            row, before = int(found.rows[number]), found.heads[number]
+            subject, query = int(self.subjects[row]), int(self.queries[row])
+            after = before._replace(reserved=self.key)
+            change.reserved.append(Move(subject, query, before, after))
+            self.outcomes[row] = Outcome(query, before.sequence + 1, 0)
+        self._refuse(change, found)
+        return change

@@ -1,0 +1,507 @@
+"""A ledger in one file, by SQLite: the embedded backend, which needs no server."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from expost.errors import InvalidInput
+from expost.files.durable import sync_directory
+from expost.ledger.backend import DECLINED, Backend, Row, Stale
+from expost.ledger.digests import next_root
+from expost.ledger.errors import Broken, Damaged
+from expost.ledger.records import (
+    Change,
+    Head,
+    Kept,
+    Move,
+    Outcome,
+    QueryWord,
+    ResponseWord,
+    Tip,
+)  # fmt: skip
+from expost.ledger.schema import APPLICATION, MIGRATIONS
+from expost.ledger.settings import apply, check_version
+
+if TYPE_CHECKING:
+    import apsw
+
+__all__ = ["Sqlite"]
+
+# Another process holds the database for as long as one commit takes, so this is a minute or so.
+_PATIENCE = 60_000
+_PAUSE = 0.001
+
+_UPDATE = """
+UPDATE heads SET sequence = ?, digest = ?, tally = ?, closed = ?, reserved = ?, last = ?, seal = ?
+WHERE subject = ? AND sequence = ? AND closed = ? AND reserved = ?
+"""
+_REQUEST = "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+class Sqlite(Backend):
+    """One connection to a database file."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor()
+        self._broken = False
+
+    @classmethod
+    def create(cls, path: Path, document: str, root: bytes, *, vfs: str | None = None) -> None:
+        """Make a new database with a policy and the root before the first commit.
+
+        One that is there already is never written over.
+        """
+        apsw = _apsw()
+        flags = apsw.SQLITE_OPEN_READWRITE
+        if vfs is None:
+            _reserve_name(path)
+        else:
+            flags |= apsw.SQLITE_OPEN_CREATE
+        connection = apsw.Connection(str(path), flags, vfs)
+        try:
+            if vfs is not None:
+                connection.pragma("locking_mode", "EXCLUSIVE")
+            connection.pragma("journal_mode", "wal")
+            apply(connection, exclusive=vfs is not None)
+            connection.execute("BEGIN IMMEDIATE")
+            _migrate(connection, 0)
+            connection.pragma("application_id", APPLICATION)
+            connection.execute("INSERT INTO policy VALUES (1, ?)", (document,))
+            connection.execute("INSERT INTO commits VALUES (0, ?)", (root,))
+            connection.execute("COMMIT")
+        except apsw.Error as error:
+            raise Broken(f"the ledger could not be created ({error})") from None
+        finally:
+            connection.close()
+        if vfs is None:
+            sync_directory(path.parent)
+
+    @classmethod
+    def open(cls, path: Path, *, vfs: str | None = None) -> Sqlite:
+        """Open a database that is there, if all of its settings will do.
+
+        A ``vfs`` of your own, as for tests, has the database to itself.
+        """
+        apsw = _apsw()
+        with _reading():
+            try:
+                connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE, vfs)
+            except apsw.CantOpenError:
+                raise InvalidInput("cannot be opened: there is no such file") from None
+            try:
+                connection.set_busy_handler(_wait)
+                if connection.pragma("application_id") != APPLICATION:
+                    raise InvalidInput("is not a ledger")
+                apply(connection, exclusive=vfs is not None)
+                _upgrade(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(connection)
+
+    def policy(self) -> str:
+        return str(self._one("SELECT document FROM policy")[0])
+
+    def tip(self) -> Tip:
+        found = self._one("SELECT number, root FROM commits ORDER BY number DESC LIMIT 1")
+        if not found:
+            raise Damaged("there are no commits")
+        return Tip(*found)
+
+    def root(self, commit: int) -> bytes | None:
+        found = self._one("SELECT root FROM commits WHERE number = ?", (commit,))
+        return found[0] if found else None
+
+    def queries(self, after: int = 0) -> list[QueryWord]:
+        return [
+            QueryWord(*row)
+            for row in self._all(
+                "SELECT number, content_id, name, document FROM queries"
+                " WHERE number > ? ORDER BY number",
+                (after,),
+            )
+        ]
+
+    def responses(self, after: int = 0) -> list[ResponseWord]:
+        words = []
+        for *word, seal in self._all(
+            "SELECT number, query, response, seal FROM responses WHERE number > ? ORDER BY number",
+            (after,),
+        ):
+            if seal != _seal(word):
+                raise Damaged(f"response {word[0]} is not what was recorded")
+            words.append(ResponseWord(*word))
+        return words
+
+    def subjects(self, after: int = 0) -> list[tuple[int, str]]:
+        found = self._all(
+            "SELECT number, name, seal FROM subjects WHERE number > ? ORDER BY number", (after,)
+        )
+        return [(number, _checked(number, name, seal)) for number, name, seal in found]
+
+    def numbers(self, names: Sequence[str]) -> list[int]:
+        result = []
+        for name in names:
+            # By its row, and not by the index alone: a damaged index would name somebody else.
+            found = self._one("SELECT number, seal, made FROM subjects WHERE name = ?", (name,))
+            if found:
+                _checked(found[0], name, found[1])
+            result.append(found[0] if found else 0)
+        return result
+
+    def size(self) -> int:
+        found = self._one("SELECT max(number) FROM subjects")
+        return (found and found[0]) or 0
+
+    def heads(self, subjects: Sequence[int]) -> list[Head]:
+        with _reading():
+            found: list[Any] = self._cursor.executemany(
+                "SELECT sequence, digest, tally, closed, reserved, last, seal FROM heads"
+                " WHERE subject = ?",
+                ((subject,) for subject in subjects),
+            ).fetchall()
+        if len(found) != len(subjects):
+            raise Damaged("the head of somebody is missing")
+        result = []
+        for subject, (*fields, seal) in zip(subjects, found, strict=True):
+            if seal != _head_seal(subject, *fields):
+                raise Damaged(f"the head of subject number {subject} is not what was recorded")
+            result.append(Head(*fields))
+        return result
+
+    def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
+        number = self._key(key)
+        if number is None:
+            return {}
+        result: dict[int, Outcome] = {}
+        with _reading():
+            for table, response in (("reservations", "0"), ("requests", "response")):
+                found = self._cursor.executemany(
+                    f"SELECT subject, query, sequence, {response}, made FROM {table}"  # noqa: S608
+                    " WHERE key = ? AND subject = ?",
+                    ((number, subject) for subject in subjects),
+                )
+                for subject, *outcome in found:
+                    result[subject] = Outcome(*outcome)
+        return result
+
+    def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
+        if self._broken:
+            raise Broken("an earlier write failed; open the ledger again")
+        apsw = _apsw()
+        try:
+            self._cursor.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            raise InvalidInput("another process holds the ledger and does not let go") from None
+        except apsw.Error as error:
+            raise self._failed(error) from None
+        try:
+            tip = self._write(changes, lines)
+        except (apsw.ConstraintError, Stale):
+            self._cursor.execute("ROLLBACK")
+            raise Stale from None
+        except apsw.Error as error:
+            raise self._failed(error) from None
+        try:
+            self._cursor.execute("COMMIT")
+        except apsw.Error as error:
+            raise self._failed(error) from None
+        return tip
+
+    def _failed(self, error: Exception) -> Broken:
+        """After a failed write nothing is known of the disk, so there are no more writes."""
+        self._broken = True
+        return Broken(
+            f"the ledger could not be written ({error}); open it again when that is mended"
+        )
+
+    def _write(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
+        before = self.tip()
+        tip = Tip(before.commits + 1, next_root(before.root, lines))
+        made = tip.commits
+        run = self._cursor.executemany
+        self._cursor.execute("INSERT INTO commits VALUES (?, ?)", tip)
+        for change in changes:
+            run("INSERT INTO queries VALUES (?, ?, ?, ?)", change.queries)
+            run(
+                "INSERT INTO responses VALUES (?, ?, ?, ?)",
+                [(*word, _seal(word)) for word in change.responses],
+            )
+            run(
+                "INSERT INTO subjects VALUES (?, ?, ?, ?)",
+                [
+                    (number, name, made, _seal((number, name)))
+                    for number, name, _ in change.subjects
+                ],
+            )
+            heads = [(number, _new(digest)) for number, _, digest in change.subjects]
+            run(
+                "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [(number, *head, _head_seal(number, *head)) for number, head in heads],
+            )
+            self._stayed(change.refused)
+            if change.answers or change.refused or change.reserved or change.declined:
+                self._requests(change, self._interned(change.key), made)
+            self._move(
+                [
+                    (each.subject, each.before, each.after)
+                    for each in (*change.declined, *change.reserved, *change.closed)
+                ]
+            )
+            run(
+                "INSERT INTO closures VALUES (?, ?)",
+                [
+                    *((each.subject, made) for each in change.closed),
+                    *((each.subject, made) for each in change.answers
+                      if each.after.closed and not each.before.closed),
+                ],
+            )  # fmt: skip
+            run(
+                "INSERT INTO kept(subject, digest, reason, message, made) VALUES (?, ?, ?, ?, ?)",
+                [(*each, made) for each in change.kept],
+            )
+            if change.end:
+                self._cursor.execute("INSERT INTO ends VALUES (1, ?)", (made,))
+        return tip
+
+    def _requests(self, change: Change, key: int, made: int) -> None:
+        """What becomes of the request of a change, for each of its subjects."""
+        run = self._cursor.executemany
+        run(
+            _REQUEST,
+            [
+                (key, subject, query, after.sequence, response, before.last, made)
+                for subject, query, response, before, after in change.answers
+            ],
+        )
+        run(_REQUEST, [(key, each.subject, each.query, 0, 0, 0, made) for each in change.refused])
+        run(
+            _REQUEST,
+            [(key, each.subject, each.query, 0, DECLINED, 0, made) for each in change.declined],
+        )
+        run(
+            "INSERT INTO reservations VALUES (?, ?, ?, ?, ?)",
+            [
+                (key, each.subject, each.query, each.before.sequence + 1, made)
+                for each in change.reserved
+            ],
+        )
+        self._move(
+            [(each.subject, each.before, each.after._replace(last=key)) for each in change.answers]
+        )
+
+    def _move(self, moves: Sequence[tuple[int, Head, Head]]) -> None:
+        """Move heads, if each is still where it was: compare and swap."""
+        if not moves:
+            return
+        count = self._connection.total_changes()
+        self._cursor.executemany(
+            _UPDATE,
+            (
+                (*after, _head_seal(subject, *after),
+                 subject, before.sequence, before.closed, before.reserved)
+                for subject, before, after in moves
+            ),
+        )  # fmt: skip
+        if self._connection.total_changes() - count != len(moves):
+            raise Stale
+
+    def _stayed(self, moves: Sequence[Move]) -> None:
+        """Refusals change no head, but are right only on the one that they were decided on."""
+        for subject, _, before, _ in moves:
+            found = self._one("SELECT sequence, closed FROM heads WHERE subject = ?", (subject,))
+            if found != (before.sequence, before.closed):
+                raise Stale
+
+    def _interned(self, key: str) -> int:
+        found = self._key(key)
+        if found is not None:
+            return found
+        (number,) = self._one("SELECT coalesce(max(number), 0) + 1 FROM keys")
+        self._cursor.execute(
+            "INSERT INTO keys VALUES (?, ?, ?)", (number, key, _seal((number, key)))
+        )
+        return int(number)
+
+    def _key(self, key: str) -> int | None:
+        found = self._one("SELECT number, seal FROM keys WHERE key = ?", (key,))
+        if not found:
+            return None
+        number, seal = found
+        if seal != _seal((number, key)):
+            raise Damaged("a key is not what was recorded")
+        return int(number)
+
+    def exchanges(self, subject: int) -> list[tuple[int, int]]:
+        (head,) = self.heads([subject])
+        result, last = [], head.last
+        for sequence in range(head.sequence, 0, -1):
+            found = self._one(
+                "SELECT query, response, previous, sequence FROM requests"
+                " WHERE key = ? AND subject = ?",
+                (last, subject),
+            )
+            if not found or found[3] != sequence:
+                raise Damaged(f"an exchange of subject number {subject} is missing")
+            result.append((found[0], found[1]))
+            last = found[2]
+        return result[::-1]
+
+    def rows(self) -> Iterator[Row]:
+        return self._rows(
+            "SELECT k.key, subject, query, sequence, response, made"
+            " FROM requests r LEFT JOIN keys k ON k.number = r.key"
+        )
+
+    def reservations(self) -> Iterator[Row]:
+        return self._rows(
+            "SELECT k.key, subject, query, sequence, 0, made"
+            " FROM reservations r LEFT JOIN keys k ON k.number = r.key"
+        )
+
+    def _rows(self, statement: str) -> Iterator[Row]:
+        for number, key, seal in self._stream("SELECT number, key, seal FROM keys"):
+            if seal != _seal((number, key)):
+                raise Damaged("a key is not what was recorded")
+        for row in self._stream(statement):
+            if row[0] is None:
+                raise Damaged("a request has no key")
+            yield Row(*row)
+
+    def registered(self) -> Iterator[tuple[int, str, int]]:
+        for number, name, made, seal in self._stream(
+            "SELECT number, name, made, seal FROM subjects"
+        ):
+            yield number, _checked(number, name, seal), made
+
+    def closures(self) -> list[tuple[int, int]]:
+        return self._all("SELECT subject, made FROM closures")
+
+    def reason_kept(self, subject: int, digest: str) -> str | None:
+        found = self._one(
+            "SELECT reason FROM kept WHERE subject = ? AND digest = ?", (subject, digest)
+        )
+        return found[0] if found else None
+
+    def kept(self) -> list[tuple[Kept, int]]:
+        found = self._all("SELECT subject, digest, reason, message, made FROM kept ORDER BY number")
+        return [(Kept(*row[:4]), row[4]) for row in found]
+
+    def ended(self) -> int:
+        found = self._one("SELECT made FROM ends")
+        return found[0] if found else 0
+
+    def roots(self) -> Iterator[bytes]:
+        commits = self._stream("SELECT number, root FROM commits ORDER BY number")
+        for place, (number, root) in enumerate(commits):
+            if number != place:
+                raise Damaged(f"commit {place} is missing")
+            yield root
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with _reading():
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _one(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
+        with _reading():
+            return self._cursor.execute(statement, values).fetchone()
+
+    def _all(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        with _reading():
+            return self._cursor.execute(statement, values).fetchall()
+
+    def _stream(self, statement: str) -> Iterator[Any]:
+        with _reading():
+            yield from self._connection.execute(statement)
+
+
+def _new(digest: bytes) -> Head:
+    return Head(0, digest, b"", False, "", 0)
+
+
+def _reserve_name(path: Path) -> None:
+    """Have an empty file, unless there is one already."""
+    try:
+        path.open("xb").close()
+    except FileExistsError:
+        raise InvalidInput("is there already, and is not written over") from None
+    except OSError as error:
+        raise InvalidInput(f"cannot be created: {error.strerror}") from None
+
+
+def _seal(values: Sequence[Any]) -> int:
+    return zlib.crc32(repr(tuple(values)).encode())
+
+
+def _checked(number: int, name: str, seal: int) -> str:
+    if seal != _seal((number, name)):
+        raise Damaged(f"subject number {number} is not what was recorded")
+    return name
+
+
+def _head_seal(
+    subject: int, sequence: int, digest: bytes, tally: bytes, closed: bool, reserved: str, last: int
+) -> int:
+    start = b"%d %d %d %d %s " % (subject, sequence, closed, last, reserved.encode())
+    return zlib.crc32(tally, zlib.crc32(start + digest))
+
+
+def _apsw() -> Any:
+    try:
+        import apsw
+    except ModuleNotFoundError:
+        raise InvalidInput("a ledger needs apsw: pip install 'expost[ledger]'") from None
+    check_version(apsw.sqlite_lib_version())
+    return apsw
+
+
+def _wait(tries: int) -> bool:
+    """Wait for another process, for no round time: whoever waits in step stays in step."""
+    jitter = time.perf_counter_ns() * 2_654_435_761 % 1_000_003 / 1_000_003
+    time.sleep(_PAUSE * jitter)
+    return tries < _PATIENCE
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What SQLite cannot read is damaged."""
+    import apsw
+
+    try:
+        yield
+    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError) as error:
+        raise Damaged(f"the database cannot be read ({error})") from None
+
+
+def _migrate(connection: apsw.Connection, version: int) -> None:
+    """Go through the steps after a version."""
+    for step in MIGRATIONS[version:]:
+        connection.execute(step)
+    connection.pragma("user_version", len(MIGRATIONS))
+
+
+def _upgrade(connection: apsw.Connection) -> None:
+    """Bring an older database to the current schema, as a whole or not at all."""
+    version = int(connection.pragma("user_version") or 0)
+    if not 0 < version <= len(MIGRATIONS):
+        raise InvalidInput(
+            f"has schema version {version}, and this expost knows {len(MIGRATIONS)}; a newer "
+            "expost wrote it"
+        )
+    if version < len(MIGRATIONS):
+        with connection:
+            _migrate(connection, version)
