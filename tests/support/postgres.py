@@ -91,7 +91,7 @@ class Server:
             "initdb", "--no-sync", "--username=postgres", "--auth=trust", "--encoding=UTF8",
             "--locale=C", f"--pgdata={self._data}",
         )  # fmt: skip
-        self.settings: dict[str, str] = {**_SETTINGS, **settings}
+        self._settings = {**_SETTINGS, **settings}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -99,9 +99,8 @@ class Server:
         return f"postgresql://postgres@/postgres?host={self.folder}"
 
     def start(self, **settings: str) -> Server:
-        """Start it, with other settings if there are any, and wait until it takes connections."""
-        self.settings.update(settings)
-        given = {**self.settings, "unix_socket_directories": str(self.folder)}
+        """Start it, with other settings for this time, and wait until it takes connections."""
+        given = {**self._settings, **settings, "unix_socket_directories": str(self.folder)}
         options = [word for name, value in given.items() for word in ("-c", f"{name}={value}")]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -133,6 +132,11 @@ class Server:
         self._process.kill()
         self._process.wait()
         self._process = None
+
+    def reload(self) -> None:
+        """Let it read its settings again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
 
     def stop(self) -> None:
         """End it in an orderly way, if it runs."""

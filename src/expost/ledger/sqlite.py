@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ from expost.ledger.records import (
     Tip,
 )  # fmt: skip
 from expost.ledger.schema import APPLICATION, MIGRATIONS
+from expost.ledger.seals import checked_name, head_seal, sealed
 from expost.ledger.settings import apply, check_version
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Sqlite(Backend):
             "SELECT number, query, response, seal FROM responses WHERE number > ? ORDER BY number",
             (after,),
         ):
-            if seal != _seal(word):
+            if seal != sealed(word):
                 raise Damaged(f"response {word[0]} is not what was recorded")
             words.append(ResponseWord(*word))
         return words
@@ -143,7 +143,7 @@ class Sqlite(Backend):
         found = self._all(
             "SELECT number, name, seal FROM subjects WHERE number > ? ORDER BY number", (after,)
         )
-        return [(number, _checked(number, name, seal)) for number, name, seal in found]
+        return [(number, checked_name(number, name, seal)) for number, name, seal in found]
 
     def numbers(self, names: Sequence[str]) -> list[int]:
         result = []
@@ -151,7 +151,7 @@ class Sqlite(Backend):
             # By its row, and not by the index alone: a damaged index would name somebody else.
             found = self._one("SELECT number, seal, made FROM subjects WHERE name = ?", (name,))
             if found:
-                _checked(found[0], name, found[1])
+                checked_name(found[0], name, found[1])
             result.append(found[0] if found else 0)
         return result
 
@@ -170,7 +170,7 @@ class Sqlite(Backend):
             raise Damaged("the head of somebody is missing")
         result = []
         for subject, (*fields, seal) in zip(subjects, found, strict=True):
-            if seal != _head_seal(subject, *fields):
+            if seal != head_seal(subject, *fields):
                 raise Damaged(f"the head of subject number {subject} is not what was recorded")
             result.append(Head(*fields))
         return result
@@ -231,19 +231,19 @@ class Sqlite(Backend):
             run("INSERT INTO queries VALUES (?, ?, ?, ?)", change.queries)
             run(
                 "INSERT INTO responses VALUES (?, ?, ?, ?)",
-                [(*word, _seal(word)) for word in change.responses],
+                [(*word, sealed(word)) for word in change.responses],
             )
             run(
                 "INSERT INTO subjects VALUES (?, ?, ?, ?)",
                 [
-                    (number, name, made, _seal((number, name)))
+                    (number, name, made, sealed((number, name)))
                     for number, name, _ in change.subjects
                 ],
             )
             heads = [(number, _new(digest)) for number, _, digest in change.subjects]
             run(
                 "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [(number, *head, _head_seal(number, *head)) for number, head in heads],
+                [(number, *head, head_seal(number, *head)) for number, head in heads],
             )
             self._stayed(change.refused)
             if change.answers or change.refused or change.reserved or change.declined:
@@ -304,7 +304,7 @@ class Sqlite(Backend):
         self._cursor.executemany(
             _UPDATE,
             (
-                (*after, _head_seal(subject, *after),
+                (*after, head_seal(subject, *after),
                  subject, before.sequence, before.closed, before.reserved)
                 for subject, before, after in moves
             ),
@@ -325,7 +325,7 @@ class Sqlite(Backend):
             return found
         (number,) = self._one("SELECT coalesce(max(number), 0) + 1 FROM keys")
         self._cursor.execute(
-            "INSERT INTO keys VALUES (?, ?, ?)", (number, key, _seal((number, key)))
+            "INSERT INTO keys VALUES (?, ?, ?)", (number, key, sealed((number, key)))
         )
         return int(number)
 
@@ -334,7 +334,7 @@ class Sqlite(Backend):
         if not found:
             return None
         number, seal = found
-        if seal != _seal((number, key)):
+        if seal != sealed((number, key)):
             raise Damaged("a key is not what was recorded")
         return int(number)
 
@@ -367,7 +367,7 @@ class Sqlite(Backend):
 
     def _rows(self, statement: str) -> Iterator[Row]:
         for number, key, seal in self._stream("SELECT number, key, seal FROM keys"):
-            if seal != _seal((number, key)):
+            if seal != sealed((number, key)):
                 raise Damaged("a key is not what was recorded")
         for row in self._stream(statement):
             if row[0] is None:
@@ -378,7 +378,7 @@ class Sqlite(Backend):
         for number, name, made, seal in self._stream(
             "SELECT number, name, made, seal FROM subjects"
         ):
-            yield number, _checked(number, name, seal), made
+            yield number, checked_name(number, name, seal), made
 
     def closures(self) -> list[tuple[int, int]]:
         return self._all("SELECT subject, made FROM closures")
@@ -441,23 +441,6 @@ def _reserve_name(path: Path) -> None:
         raise InvalidInput("is there already, and is not written over") from None
     except OSError as error:
         raise InvalidInput(f"cannot be created: {error.strerror}") from None
-
-
-def _seal(values: Sequence[Any]) -> int:
-    return zlib.crc32(repr(tuple(values)).encode())
-
-
-def _checked(number: int, name: str, seal: int) -> str:
-    if seal != _seal((number, name)):
-        raise Damaged(f"subject number {number} is not what was recorded")
-    return name
-
-
-def _head_seal(
-    subject: int, sequence: int, digest: bytes, tally: bytes, closed: bool, reserved: str, last: int
-) -> int:
-    start = b"%d %d %d %d %s " % (subject, sequence, closed, last, reserved.encode())
-    return zlib.crc32(tally, zlib.crc32(start + digest))
 
 
 def _apsw() -> Any:

@@ -1,0 +1,281 @@
+"""A ledger in a PostgreSQL: for several computers that write to one ledger.
+
+A commit takes a lock on the table of commits first, so commits follow each other, and whoever has
+the lock sees all that was committed before. If the connection is lost on the way, nobody knows
+whether it was recorded; so it is looked up, under the same lock, which waits for whatever the old
+connection may still be doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+
+from expost.errors import InvalidInput
+from expost.ledger.backend import Backend, Row, Stale
+from expost.ledger.errors import Broken, Damaged
+from expost.ledger.postgres.connection import Connection, driver, first_line
+from expost.ledger.postgres.schema import MIGRATIONS
+from expost.ledger.postgres.writing import Attempt
+from expost.ledger.records import Change, Head, Kept, Outcome, QueryWord, ResponseWord, Tip
+from expost.ledger.seals import checked_name, head_seal, sealed
+
+__all__ = ["Postgres"]
+
+_TIP = "SELECT number, root FROM commits ORDER BY number DESC LIMIT 1"
+_EXCHANGES = """
+WITH RECURSIVE chain(key, query, response, previous, sequence) AS (
+    SELECT key, query, response, previous, sequence FROM requests WHERE key = %s AND subject = %s
+    UNION ALL
+    SELECT r.key, r.query, r.response, r.previous, r.sequence
+    FROM chain c JOIN requests r ON r.key = c.previous AND r.subject = %s
+    WHERE c.sequence > 1 AND r.sequence = c.sequence - 1
+)
+SELECT query, response, sequence FROM chain ORDER BY sequence
+"""
+_OUTCOMES = """
+SELECT k.number, k.seal, false, r.subject, r.query, r.sequence, 0, r.made
+FROM keys k LEFT JOIN reservations r ON r.key = k.number AND r.subject = ANY(%b::bigint[])
+WHERE k.key = %b
+UNION ALL
+SELECT k.number, k.seal, true, r.subject, r.query, r.sequence, r.response, r.made
+FROM keys k JOIN requests r ON r.key = k.number AND r.subject = ANY(%b::bigint[])
+WHERE k.key = %b
+ORDER BY 3
+"""
+
+
+class Postgres(Backend):
+    """The tables of one schema of a database."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._broken = False
+        self._keys: dict[str, int] = {}
+        connection.confirmed = self.tip()
+
+    @classmethod
+    def create(cls, url: str, document: str, root: bytes) -> None:
+        """Make the tables, with a policy and the root before the first commit.
+
+        Tables that are there already are never written over.
+        """
+        connection = Connection(url)
+        psycopg = driver()
+        try:
+            with connection.raw.transaction():
+                for step in MIGRATIONS:
+                    connection.raw.execute(step.encode())
+                policy = (len(MIGRATIONS), document)
+                connection.raw.execute("INSERT INTO ledger VALUES (1, %s, %s)", policy)
+                connection.raw.execute("INSERT INTO commits VALUES (0, %s)", (root,))
+        except (psycopg.errors.DuplicateTable, psycopg.errors.UniqueViolation):
+            raise InvalidInput("is there already, and is not written over") from None
+        except psycopg.ProgrammingError as error:
+            raise InvalidInput(f"cannot be created: {first_line(error)}") from None
+        except psycopg.Error as error:
+            raise Broken(f"the ledger could not be created ({first_line(error)})") from None
+        finally:
+            connection.close()
+
+    @classmethod
+    def open(cls, url: str) -> Postgres:
+        """Open a ledger that is there, if all settings of its server will do."""
+        connection = Connection(url)
+        psycopg = driver()
+        try:
+            try:
+                found = connection.raw.execute("SELECT version FROM ledger").fetchone()
+            except psycopg.errors.UndefinedTable:
+                raise InvalidInput("there is no ledger in this database") from None
+            version = found[0] if found else 0
+            if version != len(MIGRATIONS):
+                raise InvalidInput(
+                    f"has schema version {version}, and this expost knows {len(MIGRATIONS)}; a "
+                    "newer expost wrote it"
+                )
+            return cls(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def policy(self) -> str:
+        ((document,),) = self._connection.read("SELECT document FROM ledger")
+        return str(document)
+
+    def tip(self) -> Tip:
+        found = self._connection.read(_TIP)
+        if not found:
+            raise Damaged("there are no commits")
+        return Tip(*found[0])
+
+    def root(self, commit: int) -> bytes | None:
+        found = self._connection.read("SELECT root FROM commits WHERE number = %s", (commit,))
+        return found[0][0] if found else None
+
+    def queries(self, after: int = 0) -> list[QueryWord]:
+        found = self._connection.read(
+            "SELECT number, content_id, name, document FROM queries WHERE number > %s"
+            " ORDER BY number",
+            (after,),
+        )
+        return [QueryWord(number, ids, name.decode(), text) for number, ids, name, text in found]
+
+    def responses(self, after: int = 0) -> list[ResponseWord]:
+        words = []
+        for number, query, response, seal in self._connection.read(
+            "SELECT number, query, response, seal FROM responses WHERE number > %s ORDER BY number",
+            (after,),
+        ):
+            word = ResponseWord(number, query, response.decode())
+            if seal != sealed(word):
+                raise Damaged(f"response {number} is not what was recorded")
+            words.append(word)
+        return words
+
+    def subjects(self, after: int = 0) -> list[tuple[int, str]]:
+        found = self._connection.read(
+            "SELECT number, name, seal FROM subjects WHERE number > %s ORDER BY number", (after,)
+        )
+        return [(number, checked_name(number, name, seal)) for number, name, seal in found]
+
+    def numbers(self, names: Sequence[str]) -> list[int]:
+        found = self._connection.read(
+            "SELECT number, name, seal FROM subjects WHERE name = ANY(%s)", (list(names),)
+        )
+        known = {checked_name(number, name, seal): number for number, name, seal in found}
+        return [known.get(name, 0) for name in names]
+
+    def size(self) -> int:
+        ((size,),) = self._connection.read("SELECT coalesce(max(number), 0) FROM subjects")
+        return int(size)
+
+    def heads(self, subjects: Sequence[int]) -> list[Head]:
+        found = self._connection.read(
+            "SELECT subject, sequence, digest, tally, closed, reserved, last, seal FROM heads"
+            " WHERE subject = ANY(%b::bigint[])",
+            (list(subjects),),
+        )
+        heads = {}
+        for subject, sequence, digest, tally, closed, reserved, last, seal in found:
+            head = Head(sequence, digest, tally, closed, reserved.decode(), last)
+            if seal != head_seal(subject, *head):
+                raise Damaged(f"the head of subject number {subject} is not what was recorded")
+            heads[subject] = head
+        try:
+            return [heads[subject] for subject in subjects]
+        except KeyError:
+            raise Damaged("the head of somebody is missing") from None
+
+    def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
+        result = {}
+        those = (list(subjects), key.encode())
+        for number, seal, _, subject, *found in self._connection.read(_OUTCOMES, (*those, *those)):
+            if seal != sealed((number, key)):
+                raise Damaged("a key is not what was recorded")
+            self._keys[key] = number
+            if subject is not None:
+                result[subject] = Outcome(*found)
+        return result
+
+    def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
+        if self._broken:
+            raise Broken("an earlier write failed; open the ledger again")
+        self._broken = True
+        psycopg = driver()
+        unsure: Tip | None = None
+        while True:
+            attempt = Attempt(self._connection.raw, self._keys)
+            try:
+                if unsure is not None and attempt.finds(unsure):
+                    tip = unsure
+                else:
+                    tip = attempt.commit(changes, lines)
+                break
+            except (Stale, InvalidInput):
+                self._broken = False
+                raise
+            except psycopg.Error as error:
+                if not self._connection.raw.closed:
+                    raise Broken(
+                        f"the ledger could not be written ({first_line(error)}); open it again "
+                        "when that is mended"
+                    ) from None
+                unsure = attempt.tip or unsure
+                self._connection.again()
+        self._connection.confirmed = tip
+        self._broken = False
+        self._keys.clear()  # of keys that are looked up again there is no end
+        return tip
+
+    def exchanges(self, subject: int) -> list[tuple[int, int]]:
+        (head,) = self.heads([subject])
+        found = self._connection.read(_EXCHANGES, (head.last, subject, subject))
+        if [sequence for _, _, sequence in found] != list(range(1, head.sequence + 1)):
+            raise Damaged(f"an exchange of subject number {subject} is missing")
+        return [(query, response) for query, response, _ in found]
+
+    def rows(self) -> Iterator[Row]:
+        return self._rows(
+            "SELECT k.key, subject, query, sequence, response, made"
+            " FROM requests r LEFT JOIN keys k ON k.number = r.key"
+        )
+
+    def reservations(self) -> Iterator[Row]:
+        return self._rows(
+            "SELECT k.key, subject, query, sequence, 0, made"
+            " FROM reservations r LEFT JOIN keys k ON k.number = r.key"
+        )
+
+    def _rows(self, statement: str) -> Iterator[Row]:
+        for number, key, seal in self._connection.stream("SELECT number, key, seal FROM keys"):
+            if seal != sealed((number, key.decode())):
+                raise Damaged("a key is not what was recorded")
+        for key, *others in self._connection.stream(statement):
+            if key is None:
+                raise Damaged("a request has no key")
+            yield Row(key.decode(), *others)
+
+    def registered(self) -> Iterator[tuple[int, str, int]]:
+        for number, name, made, seal in self._connection.stream(
+            "SELECT number, name, made, seal FROM subjects"
+        ):
+            yield number, checked_name(number, name, seal), made
+
+    def closures(self) -> list[tuple[int, int]]:
+        return [
+            (subject, made)
+            for subject, made in self._connection.read("SELECT subject, made FROM closures")
+        ]
+
+    def reason_kept(self, subject: int, digest: str) -> str | None:
+        found = self._connection.read(
+            "SELECT reason FROM kept WHERE subject = %s AND digest = %s", (subject, digest)
+        )
+        return found[0][0].decode() if found else None
+
+    def kept(self) -> list[tuple[Kept, int]]:
+        found = self._connection.read(
+            "SELECT subject, digest, reason, message, made FROM kept ORDER BY number"
+        )
+        return [
+            (Kept(subject, digest, reason.decode(), message), made)
+            for subject, digest, reason, message, made in found
+        ]
+
+    def ended(self) -> int:
+        found = self._connection.read("SELECT made FROM ends")
+        return int(found[0][0]) if found else 0
+
+    def roots(self) -> Iterator[bytes]:
+        commits = self._connection.stream("SELECT number, root FROM commits ORDER BY number")
+        for place, (number, root) in enumerate(commits):
+            if number != place:
+                raise Damaged(f"commit {place} is missing")
+            yield root
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return self._connection.snapshot()
+
+    def close(self) -> None:
+        self._connection.close()
