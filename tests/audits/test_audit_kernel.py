@@ -66,5 +66,6 @@ def test_a_plan_travels_as_text() -> None:
     again = Plan.from_texts(*PLAN.texts())
     assert again.digest == PLAN.digest
     assert polars.concat(audited_batches([SORTED], again)).equals(rows())
-    other = Plan(LOGGED.domain, LOGGED.queries, xp.BayesianFilter(epsilon="0.7"), xp.solver.Effort())
+    guard, effort = xp.BayesianFilter(epsilon="0.7"), xp.solver.Effort()
+    other = Plan(LOGGED.domain, LOGGED.queries, guard, effort)
     assert other.digest != PLAN.digest

@@ -5,49 +5,41 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.answers import Answers, Subject
+from expost.answers import Subject
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter
 from expost.ledger.backend import Backend
-from expost.ledger.checkpoint import Checkpoint, Place
-from expost.ledger.core import Core
+from expost.ledger.book import Book
+from expost.ledger.checkpoint import Place
 from expost.ledger.devices import Receipt, Reservation, read_message
 from expost.ledger.digests import first_head
-from expost.ledger.errors import Damaged
-from expost.ledger.history import History
 from expost.ledger.meaning import asked_in, positions_of, whom
 from expost.ledger.opening import (
     check,
     checkpoint_place,
     create_backend,
     open_backend,
-    policy_of,
     quarantine,
 )
 from expost.ledger.people import written_name
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.receiving import Received, kept_for_nobody
-from expost.ledger.records import Change, Tip
+from expost.ledger.records import Change
 from expost.ledger.requests import Asked, Recorded, Request, Reserved
-from expost.ledger.status import Status
-from expost.ledger.turns import Turns
 from expost.panel.kernel import groups
 from expost.panel.naming import subjects_of
-from expost.panel.places import Chosen
-from expost.panel.results import Bounds, Decisions, Replies
+from expost.panel.results import Replies
 from expost.panel.searching import Search
 from expost.panel.values import values_of
 from expost.queries import Query
 from expost.sampling import Source, SystemSource, uniform_bytes
 from expost.session.secret import Secret
-from expost.transcript import Transcript
 
 __all__ = ["Ledger"]
 
@@ -64,7 +56,7 @@ _TOGETHER = 1 << 13
 _BLOCK = 1 << 15
 
 
-class Ledger:
+class Ledger(Book):
     """Opens a ledger that is there; :meth:`create` makes a new one.
 
     The verbs are those of a :class:`Panel`, and everything that is answered, refused or reserved is
@@ -176,68 +168,6 @@ class Ledger:
             names = ledger.subjects
             return [names[number - 1] for number in closed]
 
-    def _start(
-        self,
-        backend: Backend,
-        kept: Place,
-        every: int,
-        source: Source | None,
-        search: Search | None,
-        step: Callable[[str], None] = lambda name: None,
-    ) -> None:
-        with at("every"):
-            expect(every, int, "a number of commits")
-            if every < 1:
-                raise InvalidInput("must be at least 1")
-        with at("source"):
-            expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
-        with at("search"):
-            expect(search, Search | None, "a Search, such as Search(processes=2)")
-        policy = policy_of(backend)
-        checkpoint = Checkpoint(kept, policy.content_id, every)
-        self._core = Core(backend, policy, checkpoint, source or SystemSource(), search, step)
-        self._turns = Turns(self._core.serve)
-        self._process = os.getpid()
-        self._closed = False
-
-    @property
-    def policy(self) -> StudyPolicy:
-        """What was fixed when the ledger was created."""
-        return self._core.policy
-
-    @property
-    def domain(self) -> Domain:
-        """What a subject's value can be."""
-        return self.policy.domain
-
-    @property
-    def filter(self) -> Filter:
-        """What decides who answers what."""
-        return self.policy.filter
-
-    @property
-    def subjects(self) -> tuple[Subject, ...]:
-        """The names of all subjects, in the order in which they were registered."""
-        with self._reading() as core:
-            return tuple(core.people.names(core.backend))
-
-    @property
-    def queries(self) -> dict[str, Query]:
-        """The queries that are known, by their names."""
-        with self._reading() as core:
-            core.words.read(core.backend)
-            return dict(core.words.queries)
-
-    @property
-    def tip(self) -> Tip:
-        """How many commits there are, and the root after them."""
-        with self._reading() as core:
-            return core.backend.tip()
-
-    def __len__(self) -> int:
-        with self._reading() as core:
-            return core.backend.size()
-
     def register(self, subjects: Any) -> int:
         """Add subjects, durably, and say how many are new.
 
@@ -288,30 +218,6 @@ class Ledger:
             while core.words.tentative()[0] and not core.append([Change()]):
                 for name, query in queries.items():
                     core.words.propose_query(query, name)
-
-    def decide(self, query: Any, subjects: Any = None) -> Decisions:
-        """A dry run: who would answer, and the numbers. It changes nothing.
-
-        ``query`` is a query, the name of one, or a column of names with an entry for each subject.
-        ``subjects`` are by default all of them.
-        """
-        with self._reading() as core:
-            names, numbers = whom(core, subjects)
-            asked, which = asked_in(core, query, len(names))
-            parts = []
-            for start in range(0, len(numbers), _BLOCK):
-                own = slice(start, start + _BLOCK)
-                heads = core.backend.heads(numbers[own].tolist())
-                state = core.state(core.tallies(heads))
-                found = core.decide_queries(state, asked, which[own], heads)
-                left = self._remaining(state, heads)
-                parts.append((found.accepted, found.undecided, found.lower, found.upper, left))
-        if not parts:
-            parts.append((np.zeros(0, bool), np.zeros(0, bool), *np.zeros((3, 0))))
-        accepted, undecided, lower, upper, left = (
-            np.concatenate(column) for column in zip(*parts, strict=True)
-        )
-        return Decisions(names, accepted, undecided, Bounds(lower, upper), left)
 
     def ask(
         self, query: Any, values: Any, subjects: Any = None, *, key: str | None = None
@@ -440,98 +346,6 @@ class Ledger:
             while not core.backend.ended():
                 core.append([Change(end=True)])
 
-    def status(self, subjects: Any = None) -> Status:
-        """Where everybody is: losses, what remains, who is closed."""
-        with self._reading() as core:
-            names, numbers = whom(core, subjects)
-            columns: list[tuple[Any, ...]] = [(*np.zeros((6, 0)), *np.zeros((2, 0), dtype=bool))]
-            for start in range(0, len(numbers), _BLOCK):
-                heads = core.backend.heads(numbers[start : start + _BLOCK].tolist())
-                state = core.state(core.tallies(heads))
-                everyone = Chosen(len(heads))
-                columns.append(
-                    (
-                        np.array([head.sequence for head in heads]),
-                        *state.losses(everyone),
-                        *state.spent.around(everyone, None),
-                        self._remaining(state, heads),
-                        np.array([head.closed for head in heads], dtype=np.bool_),
-                        np.array([bool(head.reserved) for head in heads]),
-                    )
-                )
-            ended = bool(core.backend.ended())
-        exchanges, lower, upper, least, most, left, closed, reserved = (
-            np.concatenate(column) for column in zip(*columns, strict=True)
-        )
-        return Status(
-            names,
-            exchanges.astype(np.int64),
-            Bounds(lower, upper),
-            Bounds(least, most),
-            left,
-            closed.astype(np.bool_),
-            reserved.astype(np.bool_),
-            ended,
-        )
-
-    def transcript(self, subject: Subject) -> Transcript:
-        """What one subject was asked and answered, in order; its chain is checked."""
-        with self._reading() as core:
-            _, (number,) = whom(core, [subject])
-            exchanges = core.backend.exchanges(int(number))
-            (head,) = core.backend.heads([int(number)])
-            if core.head_after(int(number), len(exchanges)) != head.digest:
-                raise Damaged(f"the chain of subject number {number} is broken")
-            transcript = Transcript(self.domain, self.filter)
-            for query, response in exchanges:
-                transcript = transcript.answered(
-                    core.words.query(query), core.words.position(response)
-                )
-        return transcript
-
-    def answers(self) -> Answers:
-        """What everybody answered, and who was refused what, for estimates and losses."""
-        with self._reading() as core, core.backend.snapshot():
-            history = History.read(core.backend, core.words)
-            names = core.people.names(core.backend)
-            return history.answers(self.domain, self.filter, core.words, names)
-
-    def close(self) -> None:
-        """Write a checkpoint and let go of the database."""
-        if os.getpid() != self._process or self._closed:
-            return
-        with self._turns.lock:
-            self._closed = True
-            try:
-                self._core.finish()
-            finally:
-                self._core.backend.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        if self._closed:
-            return "Ledger(closed)"
-        commits = f"{self.tip.commits:,} commits"
-        return f"Ledger({len(self):,} subjects, {commits}, budget {self.filter.limit})"
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        raise TypeError("a ledger is not copied; open it again")
-
-    @contextmanager
-    def _reading(self) -> Iterator[Core]:
-        """The core, while no other thread uses it."""
-        if os.getpid() != self._process:
-            raise InvalidInput("this ledger was opened in another process; open it in this one")
-        with self._turns.lock:
-            if self._closed:
-                raise InvalidInput("the ledger was closed; open it again")
-            yield self._core
-
     def _take(self, requests: list[Any]) -> None:
         with self._reading():
             pass  # a fork, or a closed ledger, is noticed before anything is queued
@@ -553,14 +367,6 @@ class Ledger:
                 commit = closures.get(int(request.subjects[row]))
                 request.accepted[row] = commit is None or commit > outcome.commit
         return request.accepted
-
-    def _remaining(self, state: Any, heads: Any) -> NDArray[np.float64]:
-        upper = self._core.kernel.losses(state).upper
-        budget = self.filter.budget.enclosure.lower
-        left = np.maximum(0.0, np.nextafter(budget - upper, -np.inf))
-        left = np.where(upper == 0, budget, left)
-        left[np.array([head.closed for head in heads], dtype=np.bool_)] = 0.0
-        return np.asarray(left)
 
     def _replies(self, names: tuple[Subject, ...], requests: list[Asked]) -> Replies:
         with self._reading() as core:

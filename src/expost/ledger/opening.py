@@ -9,6 +9,7 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.durable import followed
 from expost.ledger.backend import Backend
 from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place
+from expost.ledger.connecting import create_database
 from expost.ledger.core import Core
 from expost.ledger.digests import first_root
 from expost.ledger.errors import Behind, Damaged
@@ -43,7 +44,7 @@ def create_backend(place: Path_, policy: StudyPolicy) -> None:
         if on_server(place):
             Postgres.create(str(place), document, root)
         else:
-            Sqlite.create(Path(place), document, root)
+            create_database(Path(place), document, root)
 
 
 def open_backend(place: Path_) -> Backend:

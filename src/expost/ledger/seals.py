@@ -1,4 +1,7 @@
-"""Seals: checksums of rows that decisions depend on, so that a flipped bit is noticed."""
+"""Seals: checksums of the rows that decisions depend on, so that a flipped bit is noticed.
+
+SQLite has none. They are against accidents; whoever changes rows on purpose is found by the chains.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,17 @@ from typing import Any
 
 from expost.ledger.errors import Damaged
 
-__all__ = ["checked_name", "head_seal", "sealed"]
+__all__ = ["checked_name", "head_seal", "seal_of"]
 
 
-def sealed(values: Sequence[Any]) -> int:
+def seal_of(values: Sequence[Any]) -> int:
     """The seal of a row."""
     return zlib.crc32(repr(tuple(values)).encode())
 
 
-def checked_name(number: int, name: str, found: int) -> str:
-    """The name of a subject, if it has this seal."""
-    if found != sealed((number, name)):
+def checked_name(number: int, name: str, seal: int) -> str:
+    """The name of a subject, if it is the one that was recorded."""
+    if seal != seal_of((number, name)):
         raise Damaged(f"subject number {number} is not what was recorded")
     return name
 

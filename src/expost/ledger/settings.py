@@ -44,10 +44,8 @@ def check_version(version: str) -> None:
         )
 
 
-def apply(connection: apsw.Connection, *, exclusive: bool = False) -> None:
+def apply(connection: apsw.Connection) -> None:
     """Set everything, and refuse what is weaker when it is read back."""
-    if exclusive:
-        connection.pragma("locking_mode", "EXCLUSIVE")
     mode = connection.pragma("journal_mode")
     if mode != "wal":
         raise InvalidInput(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.errors import InvalidInput
-from expost.files.durable import sync_directory
 from expost.ledger.backend import DECLINED, Backend, Row, Stale
+from expost.ledger.connecting import connect, library, reading
 from expost.ledger.digests import next_root
 from expost.ledger.errors import Broken, Damaged
 from expost.ledger.records import (
@@ -23,18 +22,12 @@ from expost.ledger.records import (
     ResponseWord,
     Tip,
 )  # fmt: skip
-from expost.ledger.schema import APPLICATION, MIGRATIONS
-from expost.ledger.seals import checked_name, head_seal, sealed
-from expost.ledger.settings import apply, check_version
+from expost.ledger.seals import checked_name, head_seal, seal_of
 
 if TYPE_CHECKING:
     import apsw
 
 __all__ = ["Sqlite"]
-
-# Another process holds the database for as long as one commit takes, so this is a minute or so.
-_PATIENCE = 60_000
-_PAUSE = 0.001
 
 _UPDATE = """
 UPDATE heads SET sequence = ?, digest = ?, tally = ?, closed = ?, reserved = ?, last = ?, seal = ?
@@ -52,58 +45,12 @@ class Sqlite(Backend):
         self._broken = False
 
     @classmethod
-    def create(cls, path: Path, document: str, root: bytes, *, vfs: str | None = None) -> None:
-        """Make a new database with a policy and the root before the first commit.
-
-        One that is there already is never written over.
-        """
-        apsw = _apsw()
-        flags = apsw.SQLITE_OPEN_READWRITE
-        if vfs is None:
-            _reserve_name(path)
-        else:
-            flags |= apsw.SQLITE_OPEN_CREATE
-        connection = apsw.Connection(str(path), flags, vfs)
-        try:
-            if vfs is not None:
-                connection.pragma("locking_mode", "EXCLUSIVE")
-            connection.pragma("journal_mode", "wal")
-            apply(connection, exclusive=vfs is not None)
-            connection.execute("BEGIN IMMEDIATE")
-            _migrate(connection, 0)
-            connection.pragma("application_id", APPLICATION)
-            connection.execute("INSERT INTO policy VALUES (1, ?)", (document,))
-            connection.execute("INSERT INTO commits VALUES (0, ?)", (root,))
-            connection.execute("COMMIT")
-        except apsw.Error as error:
-            raise Broken(f"the ledger could not be created ({error})") from None
-        finally:
-            connection.close()
-        if vfs is None:
-            sync_directory(path.parent)
-
-    @classmethod
     def open(cls, path: Path, *, vfs: str | None = None) -> Sqlite:
         """Open a database that is there, if all of its settings will do.
 
-        A ``vfs`` of your own, as for tests, has the database to itself.
+        With a ``vfs`` of your own, as for tests, it is the only one who has it open.
         """
-        apsw = _apsw()
-        with _reading():
-            try:
-                connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE, vfs)
-            except apsw.CantOpenError:
-                raise InvalidInput("cannot be opened: there is no such file") from None
-            try:
-                connection.set_busy_handler(_wait)
-                if connection.pragma("application_id") != APPLICATION:
-                    raise InvalidInput("is not a ledger")
-                apply(connection, exclusive=vfs is not None)
-                _upgrade(connection)
-            except BaseException:
-                connection.close()
-                raise
-        return cls(connection)
+        return cls(connect(path, vfs))
 
     def policy(self) -> str:
         return str(self._one("SELECT document FROM policy")[0])
@@ -134,7 +81,7 @@ class Sqlite(Backend):
             "SELECT number, query, response, seal FROM responses WHERE number > ? ORDER BY number",
             (after,),
         ):
-            if seal != sealed(word):
+            if seal != seal_of(word):
                 raise Damaged(f"response {word[0]} is not what was recorded")
             words.append(ResponseWord(*word))
         return words
@@ -160,7 +107,7 @@ class Sqlite(Backend):
         return (found and found[0]) or 0
 
     def heads(self, subjects: Sequence[int]) -> list[Head]:
-        with _reading():
+        with reading():
             found: list[Any] = self._cursor.executemany(
                 "SELECT sequence, digest, tally, closed, reserved, last, seal FROM heads"
                 " WHERE subject = ?",
@@ -180,7 +127,7 @@ class Sqlite(Backend):
         if number is None:
             return {}
         result: dict[int, Outcome] = {}
-        with _reading():
+        with reading():
             for table, response in (("reservations", "0"), ("requests", "response")):
                 found = self._cursor.executemany(
                     f"SELECT subject, query, sequence, {response}, made FROM {table}"  # noqa: S608
@@ -194,7 +141,7 @@ class Sqlite(Backend):
     def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
         if self._broken:
             raise Broken("an earlier write failed; open the ledger again")
-        apsw = _apsw()
+        apsw = library()
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
         except apsw.BusyError:
@@ -231,12 +178,12 @@ class Sqlite(Backend):
             run("INSERT INTO queries VALUES (?, ?, ?, ?)", change.queries)
             run(
                 "INSERT INTO responses VALUES (?, ?, ?, ?)",
-                [(*word, sealed(word)) for word in change.responses],
+                [(*word, seal_of(word)) for word in change.responses],
             )
             run(
                 "INSERT INTO subjects VALUES (?, ?, ?, ?)",
                 [
-                    (number, name, made, sealed((number, name)))
+                    (number, name, made, seal_of((number, name)))
                     for number, name, _ in change.subjects
                 ],
             )
@@ -325,7 +272,7 @@ class Sqlite(Backend):
             return found
         (number,) = self._one("SELECT coalesce(max(number), 0) + 1 FROM keys")
         self._cursor.execute(
-            "INSERT INTO keys VALUES (?, ?, ?)", (number, key, sealed((number, key)))
+            "INSERT INTO keys VALUES (?, ?, ?)", (number, key, seal_of((number, key)))
         )
         return int(number)
 
@@ -334,7 +281,7 @@ class Sqlite(Backend):
         if not found:
             return None
         number, seal = found
-        if seal != sealed((number, key)):
+        if seal != seal_of((number, key)):
             raise Damaged("a key is not what was recorded")
         return int(number)
 
@@ -367,7 +314,7 @@ class Sqlite(Backend):
 
     def _rows(self, statement: str) -> Iterator[Row]:
         for number, key, seal in self._stream("SELECT number, key, seal FROM keys"):
-            if seal != sealed((number, key)):
+            if seal != seal_of((number, key)):
                 raise Damaged("a key is not what was recorded")
         for row in self._stream(statement):
             if row[0] is None:
@@ -406,7 +353,7 @@ class Sqlite(Backend):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        with _reading():
+        with reading():
             self._connection.execute("BEGIN")
             try:
                 yield
@@ -417,74 +364,17 @@ class Sqlite(Backend):
         self._connection.close()
 
     def _one(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
-        with _reading():
+        with reading():
             return self._cursor.execute(statement, values).fetchone()
 
     def _all(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        with _reading():
+        with reading():
             return self._cursor.execute(statement, values).fetchall()
 
     def _stream(self, statement: str) -> Iterator[Any]:
-        with _reading():
+        with reading():
             yield from self._connection.execute(statement)
 
 
 def _new(digest: bytes) -> Head:
     return Head(0, digest, b"", False, "", 0)
-
-
-def _reserve_name(path: Path) -> None:
-    """Have an empty file, unless there is one already."""
-    try:
-        path.open("xb").close()
-    except FileExistsError:
-        raise InvalidInput("is there already, and is not written over") from None
-    except OSError as error:
-        raise InvalidInput(f"cannot be created: {error.strerror}") from None
-
-
-def _apsw() -> Any:
-    try:
-        import apsw
-    except ModuleNotFoundError:
-        raise InvalidInput("a ledger needs apsw: pip install 'expost[ledger]'") from None
-    check_version(apsw.sqlite_lib_version())
-    return apsw
-
-
-def _wait(tries: int) -> bool:
-    """Wait for another process, for no round time: whoever waits in step stays in step."""
-    jitter = time.perf_counter_ns() * 2_654_435_761 % 1_000_003 / 1_000_003
-    time.sleep(_PAUSE * jitter)
-    return tries < _PATIENCE
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    """What SQLite cannot read is damaged."""
-    import apsw
-
-    try:
-        yield
-    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError) as error:
-        raise Damaged(f"the database cannot be read ({error})") from None
-
-
-def _migrate(connection: apsw.Connection, version: int) -> None:
-    """Go through the steps after a version."""
-    for step in MIGRATIONS[version:]:
-        connection.execute(step)
-    connection.pragma("user_version", len(MIGRATIONS))
-
-
-def _upgrade(connection: apsw.Connection) -> None:
-    """Bring an older database to the current schema, as a whole or not at all."""
-    version = int(connection.pragma("user_version") or 0)
-    if not 0 < version <= len(MIGRATIONS):
-        raise InvalidInput(
-            f"has schema version {version}, and this expost knows {len(MIGRATIONS)}; a newer "
-            "expost wrote it"
-        )
-    if version < len(MIGRATIONS):
-        with connection:
-            _migrate(connection, version)

@@ -18,7 +18,7 @@ from expost.ledger.postgres.connection import Connection, driver, first_line
 from expost.ledger.postgres.schema import MIGRATIONS
 from expost.ledger.postgres.writing import Attempt
 from expost.ledger.records import Change, Head, Kept, Outcome, QueryWord, ResponseWord, Tip
-from expost.ledger.seals import checked_name, head_seal, sealed
+from expost.ledger.seals import checked_name, head_seal, seal_of
 
 __all__ = ["Postgres"]
 
@@ -128,7 +128,7 @@ class Postgres(Backend):
             (after,),
         ):
             word = ResponseWord(number, query, response.decode())
-            if seal != sealed(word):
+            if seal != seal_of(word):
                 raise Damaged(f"response {number} is not what was recorded")
             words.append(word)
         return words
@@ -171,7 +171,7 @@ class Postgres(Backend):
         result = {}
         those = (list(subjects), key.encode())
         for number, seal, _, subject, *found in self._connection.read(_OUTCOMES, (*those, *those)):
-            if seal != sealed((number, key)):
+            if seal != seal_of((number, key)):
                 raise Damaged("a key is not what was recorded")
             self._keys[key] = number
             if subject is not None:
@@ -229,7 +229,7 @@ class Postgres(Backend):
 
     def _rows(self, statement: str) -> Iterator[Row]:
         for number, key, seal in self._connection.stream("SELECT number, key, seal FROM keys"):
-            if seal != sealed((number, key.decode())):
+            if seal != seal_of((number, key.decode())):
                 raise Damaged("a key is not what was recorded")
         for key, *others in self._connection.stream(statement):
             if key is None:

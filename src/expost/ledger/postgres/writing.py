@@ -14,7 +14,7 @@ from expost.ledger.digests import next_root
 from expost.ledger.errors import Damaged
 from expost.ledger.postgres.connection import SETTINGS, check_settings, driver
 from expost.ledger.records import Change, Head, Tip
-from expost.ledger.seals import head_seal, sealed
+from expost.ledger.seals import head_seal, seal_of
 
 __all__ = ["Attempt"]
 
@@ -132,7 +132,7 @@ class Attempt:
             if _has_requests(change) and change.key not in numbers:
                 last_key += 1
                 numbers[change.key] = last_key
-                seal = sealed((last_key, change.key))
+                seal = seal_of((last_key, change.key))
                 rows["keys"].append((last_key, change.key.encode(), seal))
             key = numbers.get(change.key, 0)
             _fill(rows, change, key, tip.commits)
@@ -185,10 +185,11 @@ def _fill(rows: Rows, change: Change, key: int, made: int) -> None:
     """Add the rows of a change to those of each table."""
     rows["queries"] += ((n, ids, name.encode(), text) for n, ids, name, text in change.queries)
     rows["responses"] += (
-        (word.number, word.query, word.response.encode(), sealed(word)) for word in change.responses
+        (word.number, word.query, word.response.encode(), seal_of(word))
+        for word in change.responses
     )
     for number, name, digest in change.subjects:
-        rows["subjects"].append((number, name, made, sealed((number, name))))
+        rows["subjects"].append((number, name, made, seal_of((number, name))))
         rows["heads"].append(_head(number, Head(0, digest, b"", False, "", 0)))
     rows["requests"] += (
         (key, subject, query, after.sequence, response, before.last, made)

@@ -1,0 +1,139 @@
+"""Connections to a database of SQLite: made, opened, upgraded, and waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from expost.errors import InvalidInput
+from expost.files.durable import sync_directory
+from expost.ledger.errors import Broken, Damaged
+from expost.ledger.schema import APPLICATION, MIGRATIONS
+from expost.ledger.settings import apply, check_version
+
+if TYPE_CHECKING:
+    import apsw
+
+__all__ = ["connect", "create_database", "library", "reading"]
+
+# Another process holds the database for as long as one commit takes, so this is a minute or so.
+_PATIENCE = 60_000
+_PAUSE = 0.001
+
+
+def create_database(path: Path, document: str, root: bytes, *, vfs: str | None = None) -> None:
+    """Make a new database with a policy and the root before the first commit.
+
+    One that is there already is never written over.
+    """
+    apsw = library()
+    flags = apsw.SQLITE_OPEN_READWRITE
+    if vfs is None:
+        _reserve_name(path)
+    else:
+        flags |= apsw.SQLITE_OPEN_CREATE
+    connection = apsw.Connection(str(path), flags, vfs)
+    try:
+        if vfs is not None:
+            connection.pragma("locking_mode", "EXCLUSIVE")
+        connection.pragma("journal_mode", "wal")
+        apply(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        _migrate(connection, 0)
+        connection.pragma("application_id", APPLICATION)
+        connection.execute("INSERT INTO policy VALUES (1, ?)", (document,))
+        connection.execute("INSERT INTO commits VALUES (0, ?)", (root,))
+        connection.execute("COMMIT")
+    except apsw.Error as error:
+        raise Broken(f"the ledger could not be created ({error})") from None
+    finally:
+        connection.close()
+    if vfs is None:
+        sync_directory(path.parent)
+
+
+def connect(path: Path, vfs: str | None = None) -> apsw.Connection:
+    """Open a database that is there, if all of its settings will do.
+
+    A ``vfs`` of your own, as for tests, has the database to itself.
+    """
+    apsw = library()
+    with reading():
+        try:
+            connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE, vfs)
+        except apsw.CantOpenError:
+            raise InvalidInput("cannot be opened: there is no such file") from None
+        try:
+            connection.set_busy_handler(_wait)
+            if vfs is not None:
+                connection.pragma("locking_mode", "EXCLUSIVE")
+            if connection.pragma("application_id") != APPLICATION:
+                raise InvalidInput("is not a ledger")
+            apply(connection)
+            _upgrade(connection)
+        except BaseException:
+            connection.close()
+            raise
+    return connection  # type: ignore[no-any-return]
+
+
+def library() -> ModuleType:
+    """The library, or what to do to have it; none with a known bug."""
+    try:
+        import apsw
+    except ModuleNotFoundError:
+        raise InvalidInput("a ledger needs apsw: pip install 'expost[ledger]'") from None
+    check_version(apsw.sqlite_lib_version())
+    return apsw
+
+
+def _wait(tries: int) -> bool:
+    """Wait for another process, for no round time: whoever waits in step stays in step."""
+    jitter = time.perf_counter_ns() * 2_654_435_761 % 1_000_003 / 1_000_003
+    time.sleep(_PAUSE * jitter)
+    return tries < _PATIENCE
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """What SQLite cannot read is damaged."""
+    import apsw
+
+    try:
+        yield
+    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError) as error:
+        raise Damaged(f"the database cannot be read ({error})") from None
+
+
+def _reserve_name(path: Path) -> None:
+    """Have an empty file, unless there is one already."""
+    try:
+        path.open("xb").close()
+    except FileExistsError:
+        raise InvalidInput("is there already, and is not written over") from None
+    except OSError as error:
+        raise InvalidInput(f"cannot be created: {error.strerror}") from None
+
+
+def _migrate(connection: apsw.Connection, version: int) -> None:
+    """Go through the steps after a version."""
+    for step in MIGRATIONS[version:]:
+        connection.execute(step)
+    connection.pragma("user_version", len(MIGRATIONS))
+
+
+def _upgrade(connection: apsw.Connection) -> None:
+    """Bring an older database to the current schema, as a whole or not at all."""
+    version = int(connection.pragma("user_version") or 0)
+    if not 0 < version <= len(MIGRATIONS):
+        raise InvalidInput(
+            f"has schema version {version}, and this expost knows {len(MIGRATIONS)}; a newer "
+            "expost wrote it"
+        )
+    if version < len(MIGRATIONS):
+        with connection:
+            _migrate(connection, version)
