@@ -8,11 +8,12 @@ from pathlib import Path
 import expost as xp
 from expost.knowledge.learned import learned
 from expost.knowledge.priors import load_prior
+from expost.ledger.rounds import Round
 from expost.report.audit_page import audit_page
 from expost.report.explanation import explain
 from expost.report.learned_page import learned_page
 from expost.report.ledger_page import OneSubject, ledger_page
-from expost.report.study import Kept, Round, Study
+from expost.report.study import Kept, Study
 from expost.report.transcript_page import transcript_page
 from expost.report.words import query_in_words
 from expost.reproduce import reproduce
@@ -113,12 +114,12 @@ def study(folder: Path) -> str:
     """
     guard, query = xp.BayesianFilter(epsilon="1"), xp.randomized_response(epsilon="0.25")
     panel = xp.Panel(WORDS, filter=guard, subjects=range(300), source=xp.sampling.InsecureSource(3))
-    rounds, asked = [], query_in_words(query, WORDS)
+    rounds = []
     for number in range(12):
         replies = panel.ask(query, ["never", "sometimes", "often"] * 80, subjects=range(240))
         refused = len(replies.refused)
         key = f"{'a_long_key_' * 9}{number}" if number == 3 else f"week {number}"
-        rounds.append(Round(key, query.content_id, asked, 240 - refused, refused, 0, number * 2))
+        rounds.append(Round(key, query.content_id, 240 - refused, refused, 0, number * 2))
     return _study(panel, rounds, closed=frozenset({5, 7}), of=11)
 
 
@@ -132,7 +133,7 @@ def broken_study(folder: Path) -> str:
     """One round by keys of the ledger, and a budget that was not kept."""
     panel = xp.Panel(WORDS, filter=xp.BayesianFilter(epsilon="1"), subjects=range(3))
     panel.record(HALF, ["never"] * 9, subjects=[1] * 9)
-    rounds = [Round(None, HALF.content_id, query_in_words(HALF, WORDS), 9, 0, 0, 0)]
+    rounds = [Round(None, "smokes", 9, 0, 0, 0)]
     return _study(panel, rounds, closed=frozenset({1}), of=1)
 
 
@@ -141,9 +142,10 @@ def _study(
 ) -> str:
     kept = [Kept("another response to exchange 3, which is recorded", 2)] if len(closed) > 1 else []
     found = xp.audit(panel.answers(), filter=panel.filter) if rounds else None
+    asked = {each.query: query_in_words(HALF, WORDS) for each in rounds}
     told = Study(
         "Habits in the north", "1" * 64, 17, "2" * 64, False,
-        panel.filter, len(panel), found, closed, rounds, kept,
+        panel.filter, len(panel), found, closed, rounds, asked, kept,
     )  # fmt: skip
     its = explain(panel.transcript(of))
     one = OneSubject(str(of), its, list(its.replay.odometer.history))

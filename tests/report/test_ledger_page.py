@@ -8,13 +8,15 @@ from dataclasses import replace
 import pytest
 
 import expost as xp
+from expost.ledger.rounds import Round
 from expost.report.explanation import explain
 from expost.report.ledger_page import OneSubject, ledger_page
-from expost.report.study import Kept, Round, Study, leftover, totals
+from expost.report.study import Kept, Study, leftover, totals
 from support.pages import Element, checked
 
 WORDS = xp.FiniteSet(["no", "yes"])
 QUERY = xp.randomized_response(epsilon="0.5")
+OTHER = xp.randomized_response(epsilon="0.25")
 GUARD = xp.BayesianFilter(epsilon="1")
 NAMES = [f"person-{number}" for number in range(8)]
 
@@ -38,7 +40,8 @@ def study(made: xp.Panel, **changes: object) -> Study:
         people=len(made),
         found=xp.audit(made.answers(), filter=GUARD) if answered else None,
         closed=frozenset(name for name, shut in zip(NAMES, made.closed, strict=True) if shut),
-        rounds=[Round("week 1", QUERY.content_id, "the value", answered, 2, 1, 4)],
+        rounds=[Round("week 1", QUERY.content_id, answered, 2, 1, 4)],
+        asked={QUERY.content_id: "one", OTHER.content_id: "two"},
         kept=[],
     )
     return replace(told, **changes)  # type: ignore[arg-type]
@@ -110,30 +113,29 @@ def test_nobody_is_named_unless_asked_for(made: xp.Panel) -> None:
 
 
 def test_rounds_are_added_up_by_their_queries() -> None:
-    other = xp.randomized_response(epsilon="0.25")
     rounds = [
-        Round("a", QUERY.content_id, "one", 5, 1, 0, 0),
-        Round("b", other.content_id, "two", 4, 0, 2, 1),
-        Round(None, QUERY.content_id, "one", 3, 2, 0, 0),
+        Round("a", QUERY.content_id, 5, 1, 0, 0),
+        Round("b", OTHER.content_id, 4, 0, 2, 1),
+        Round(None, QUERY.content_id, 3, 2, 0, 0),
     ]
     assert totals(rounds) == (12, 5, 1)
     assert totals([]) == (0, 0, 0)
     found = page(study(MANY, rounds=rounds))
     rows = list(itertools.chain(*(table.rows for table in found.all("table", "words"))))
     assert [QUERY.content_id[:12], "one", "8", "3", "0"] in rows
-    assert [other.content_id[:12], "two", "4", "2", "1"] in rows
+    assert [OTHER.content_id[:12], "two", "4", "2", "1"] in rows
     assert found.facts["refusals"] == "5"
     assert found.facts["not answered yet"] == "1"
     (drawn,) = [each for each in found.all("details") if "round" in each.rows[0]]
     assert drawn.rows[1:] == [
         ["1", "a", QUERY.content_id[:12], "5", "1", "0"],
-        ["2", "b", other.content_id[:12], "4", "2", "1"],
+        ["2", "b", OTHER.content_id[:12], "4", "2", "1"],
         ["3", "keys of the ledger", QUERY.content_id[:12], "3", "2", "0"],
     ]
 
 
 def test_of_very_many_rounds_the_last_are_drawn() -> None:
-    rounds = [Round(f"week {n}", QUERY.content_id, "one", 1, 0, 0, 0) for n in range(100)]
+    rounds = [Round(f"week {n}", QUERY.content_id, 1, 0, 0, 0) for n in range(100)]
     found = page(study(MANY, rounds=rounds))
     assert "The first 40 rounds are not drawn." in words(found)
     (drawn,) = [each for each in found.all("details") if "round" in each.rows[0]]

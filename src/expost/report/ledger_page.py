@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from expost.audits.result import Audit
 from expost.errors import printable
+from expost.ledger.rounds import Round
 from expost.numbers import Enclosure
 from expost.report.audit_page import histogram, people, promise, verdict
 from expost.report.explanation import Explanation
@@ -24,8 +25,8 @@ from expost.report.page import (
     table,
 )
 from expost.report.sentences import closing
-from expost.report.study import OUTCOMES, Round, Study, leftover, totals
-from expost.report.study_figures import rounds_figure, strip
+from expost.report.study import OUTCOMES, Study, leftover, totals
+from expost.report.study_figures import query_text, rounds_figure, strip
 from expost.report.transcript_page import learned_table, odometer_figure
 from expost.report.words import budget_text, kept_text, shown
 
@@ -122,14 +123,16 @@ def _asked(study: Study) -> Iterator[str]:
         by_query.setdefault(each.query, []).append(each)
     rows = [
         (
-            query[:12],
-            printable(same[0].asked),
+            query_text(query),
+            printable(study.asked[query]),
             *(f"{count:,}" for count in totals(same)),
         )
         for query, same in by_query.items()
     ]
     head = ["query", "asked about", *OUTCOMES]
-    yield table(head, rows, caption="Every question, by the beginning of its id.", words=True)
+    yield table(
+        head, rows, caption="Every question, by its name or the beginning of its id.", words=True
+    )
 
 
 def _losses(found: Audit) -> str:

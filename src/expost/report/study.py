@@ -5,46 +5,32 @@ These are plain records: a ledger fills them, and a page shows them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from expost.answers import Subject
 from expost.audits.result import Audit
 from expost.filters import Filter
+from expost.ledger.ledger import Ledger
+from expost.ledger.rounds import Round
+from expost.report.words import query_in_words
 
-__all__ = ["OUTCOMES", "Kept", "Leftover", "Round", "Study", "leftover", "totals"]
+__all__ = ["OUTCOMES", "Kept", "Leftover", "Study", "leftover", "outcomes", "study_of", "totals"]
 
 
 OUTCOMES = ("answered", "refused", "not answered yet")
 """What can become of a request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What became of one question, under one key, over everybody who was asked it."""
-
-    key: str | None
-    """None for all requests whose keys the ledger made up."""
-    query: str
-    """The id of the query."""
-    asked: str
-    """The query in words."""
-    answered: int
-    refused: int
-    declined: int
-    """By the device, before it had sent anything."""
-    waiting: int
-    """Reserved, and not answered so far."""
-
-    @property
-    def outcomes(self) -> tuple[int, int, int]:
-        """How many requests were answered, refused (by whomever), or are not answered yet."""
-        return self.answered, self.refused + self.declined, self.waiting
+def outcomes(each: Round) -> tuple[int, int, int]:
+    """How many requests of a round were answered, refused (by whomever), or wait."""
+    return each.answered, each.refused + each.declined, each.waiting
 
 
 def totals(rounds: Iterable[Round]) -> tuple[int, int, int]:
     """The outcomes of several rounds together."""
-    several = [(0, 0, 0), *(each.outcomes for each in rounds)]
+    several = [(0, 0, 0), *map(outcomes, rounds)]
     answered, refused, waiting = map(sum, zip(*several, strict=True))
     return answered, refused, waiting
 
@@ -75,7 +61,34 @@ class Study:
     closed: frozenset[Subject]
     """Who is not asked any more, because something that did not fit arrived."""
     rounds: Sequence[Round]
+    asked: Mapping[str, str]
+    """The queries of the rounds by their names, in words."""
     kept: Sequence[Kept]
+
+
+def study_of(ledger: Ledger) -> Study:
+    """All of it, from a ledger; every decision is made again for that."""
+    rounds, found, tip = ledger.rounds(), ledger.audit(), ledger.tip
+    names = {each.query for each in rounds}
+    reasons = Counter(each.reason for each in found.kept)
+    return Study(
+        title=ledger.policy.study,
+        policy_id=ledger.policy.content_id,
+        commits=tip.commits,
+        root=tip.root.hex(),
+        ended=ledger.status(()).ended,
+        guard=ledger.filter,
+        people=len(ledger),
+        found=found.audit,
+        closed=frozenset(found.closed),
+        rounds=rounds,
+        asked={
+            name: query_in_words(query, ledger.domain)
+            for name, query in ledger.queries.items()
+            if name in names
+        },
+        kept=[Kept(reason, messages) for reason, messages in reasons.most_common()],
+    )
 
 
 @dataclass(frozen=True, slots=True)

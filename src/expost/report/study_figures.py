@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from expost.errors import printable
+from expost.ledger.rounds import Round
 from expost.report.audit_page import people
 from expost.report.chart import Axis, Bars, Chart, Mark, Rows
 from expost.report.page import figure, table
 from expost.report.scale import percent
-from expost.report.study import OUTCOMES, Leftover, Round, totals
+from expost.report.study import OUTCOMES, Leftover, outcomes, totals
 
-__all__ = ["rounds_figure", "strip"]
+__all__ = ["query_text", "rounds_figure", "strip"]
 
 _DRAWN = 60
 """As many rounds are drawn; more bars than that are no wider than lines."""
 
 _LONGEST = 24
-"""As much of a key is shown: a table of them has to fit on paper."""
+"""As much of a name is shown: a table of them has to fit on paper."""
 
+_CONTENT_ID = re.compile(r"[0-9a-f]{64}")
 _COLOURS = ("realized", "ochre", "grey")
 
 
@@ -71,7 +74,7 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
     marks: list[Mark] = []
     floors = [0] * len(drawn)
     for place, (outcome, colour) in enumerate(zip(OUTCOMES, _COLOURS, strict=True)):
-        heights = [each.outcomes[place] for each in drawn]
+        heights = [outcomes(each)[place] for each in drawn]
         if any(heights):
             marks.append(Bars(edges, heights, colour, outcome, floors))
         floors = [floor + height for floor, height in zip(floors, heights, strict=True)]
@@ -81,8 +84,8 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
         (
             f"{first + place:,}",
             _key_text(each.key),
-            each.query[:12],
-            *(f"{count:,}" for count in each.outcomes),
+            query_text(each.query),
+            *(f"{count:,}" for count in outcomes(each)),
         )
         for place, each in enumerate(drawn)
     ]
@@ -103,7 +106,16 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
     )
 
 
+def query_text(name: str) -> str:
+    """The name of a query; of one that nobody has named, the beginning of its content id."""
+    return printable(name[:12] if _CONTENT_ID.fullmatch(name) else _cut(name))
+
+
 def _key_text(key: str | None) -> str:
     if key is None:
         return "keys of the ledger"
-    return printable(key if len(key) <= _LONGEST else f"{key[:_LONGEST]}…")
+    return printable(_cut(key))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
