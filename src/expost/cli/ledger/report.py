@@ -63,8 +63,8 @@ def command(
 
 
 def _shown(place: str) -> str:
-    """What the ledger is called; of a URL neither user nor password."""
-    return shown_url(place) if on_server(place) else Path(place).name
+    """What the ledger is called: a file, or host and name of a database."""
+    return shown_url(place).partition("://")[2] if on_server(place) else Path(place).name
 
 
 def _one(study: Ledger, text: str, line: Line) -> OneSubject:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
+import numpy as np
 
 from expost.answers import Subject
 from expost.cli.ledger.options import Open, ledger, named_or_all, some_subjects
@@ -38,8 +39,9 @@ def command(open_: Open, subjects: Sequence[str], each: bool, as_json: bool) -> 
         rounds = [] if subjects else study.rounds()
         facts = _facts(study, found, sum(one.refused + one.declined for one in rounds))
     if as_json:
-        rows = found.columns()
-        table = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+        columns = {name: list(map(_plain, column)) for name, column in found.columns().items()}
+        rows = zip(*columns.values(), strict=True)
+        table = [dict(zip(columns, row, strict=True)) for row in rows]
         listed = {"each": table} if each or subjects else {}
         show_json(plain({**{name.replace(" ", "_"): facts[name][0] for name in facts}, **listed}))
         return
@@ -90,6 +92,10 @@ def _row(found: Status, place: int) -> Iterator[str]:
         yield "reserved"
     if found.closed[place]:
         yield "closed"
+
+
+def _plain(entry: Any) -> Any:
+    return entry.item() if isinstance(entry, np.generic) else entry
 
 
 def _called(name: Subject) -> str:
