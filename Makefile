@@ -10,7 +10,7 @@ UV_VERSION := 0.13.7
 BIN := .venv/bin
 SYNC := sync --quiet --locked --all-extras --inexact --compile-bytecode
 
-.PHONY: setup demo test test-browser test-wheel test-spark hunt check format bench coverage docs clean
+.PHONY: setup demo test test-browser test-wheel test-spark hunt torture check format bench coverage docs clean
 
 setup: .venv/.installed .venv/.compiled
 
@@ -59,6 +59,9 @@ test-spark: setup
 
 hunt: setup
 	@$(BIN)/python tests/hunt.py $(SEED)
+
+torture: setup
+	@$(BIN)/python tests/torture.py $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SEED),--first $(SEED))
 
 check: setup
 	@$(BIN)/ruff check --quiet

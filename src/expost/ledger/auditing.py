@@ -50,7 +50,7 @@ class StudyAudit:
 
 def audited(core: Core) -> StudyAudit:
     """Audit everything that is recorded."""
-    history = History.read(core.backend, core.words)
+    history = History.read(core)
     names = core.people.names(core.backend)
     policy, found = core.policy, None
     if len(history.exchanges):

@@ -109,6 +109,10 @@ class Backend(Protocol):
         """Who was closed: number, and commit."""
 
     @abstractmethod
+    def moved_since(self, commit: int) -> list[int]:
+        """The subjects for whom something was answered, reserved or closed after a commit."""
+
+    @abstractmethod
     def reason_kept(self, subject: int, digest: str) -> str | None:
         """Why a message was kept; None if it was not."""
 

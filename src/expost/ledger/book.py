@@ -97,7 +97,7 @@ class Book:
     def queries(self) -> dict[str, Query]:
         """The queries that are known, by their names."""
         with self._reading() as core:
-            core.words.read(core.backend)
+            core.learn()
             return dict(core.words.queries)
 
     @property
@@ -186,7 +186,7 @@ class Book:
     def answers(self) -> Answers:
         """What everybody answered, and who was refused what, for estimates and losses."""
         with self._reading() as core, core.backend.snapshot():
-            history = History.read(core.backend, core.words)
+            history = History.read(core)
             names = core.people.names(core.backend)
             return history.answers(self.domain, self.filter, core.words, names)
 

@@ -33,7 +33,7 @@ class Place(Protocol):
 
     @abstractmethod
     def read(self) -> bytes | None:
-        """All lines; None if there is nothing at all."""
+        """All lines, which are on the disk then; None if there is nothing at all."""
 
     @abstractmethod
     def append(self, lines: bytes) -> int:
@@ -52,7 +52,10 @@ class CheckpointFile(Place):
 
     def read(self) -> bytes | None:
         try:
-            return self.path.read_bytes()
+            with self.path.open("rb") as file:
+                # What a process that was killed wrote is not there for sure before this.
+                os.fsync(file.fileno())
+                return file.read()
         except FileNotFoundError:
             return None
         except OSError as error:

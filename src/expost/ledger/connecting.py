@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,11 +75,28 @@ def connect(path: Path, vfs: str | None = None) -> apsw.Connection:
             if connection.pragma("application_id") != APPLICATION:
                 raise InvalidInput("is not a ledger")
             apply(connection)
+            _settle(connection)
             _upgrade(connection)
         except BaseException:
             connection.close()
             raise
     return connection  # type: ignore[no-any-return]
+
+
+def _settle(connection: apsw.Connection) -> None:
+    """Have everything on the disk that can be read.
+
+    A process that was killed may have written a commit that is not synchronized. It is found when
+    the log is recovered, and would be released by a retry; a loss of power would take it back.
+    """
+    apsw = library()
+    for tries in itertools.count():
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            return
+        except apsw.BusyError:
+            if not _wait(tries):
+                raise InvalidInput("another process holds it and does not let go") from None
 
 
 def library() -> ModuleType:

@@ -20,7 +20,7 @@ from expost.ledger.digests import first_head, next_head
 from expost.ledger.errors import Broken
 from expost.ledger.people import People
 from expost.ledger.policy import StudyPolicy
-from expost.ledger.records import Change, Head
+from expost.ledger.records import Change, Head, Outcome
 from expost.ledger.requests import Request, Situation
 from expost.ledger.tallies import Tallies
 from expost.ledger.words import Words
@@ -31,7 +31,7 @@ from expost.queries import Query
 from expost.sampling import Source
 from expost.session.secret import without_frames
 
-__all__ = ["Core"]
+__all__ = ["Core", "reached"]
 
 Ints = NDArray[np.int64]
 Step = Callable[[str], None]
@@ -69,8 +69,6 @@ class Core:
         if self._stopped:
             raise Broken("an earlier write failed; open the ledger again")
         while True:
-            for request in requests:
-                request.start(self.words)
             found = self._situations(requests)
             changes = [self._guarded(request, situation) for request, situation in found]
             changes = [change for change in changes if not change.empty]
@@ -98,7 +96,7 @@ class Core:
             self._step("checkpointed")
         except (Stale, InvalidInput) as error:  # nothing was written
             self._stopped = False
-            self.refresh()
+            self.learn()
             if isinstance(error, InvalidInput):
                 raise
             return False
@@ -108,22 +106,26 @@ class Core:
         self._stopped = False
         return True
 
-    def refresh(self) -> None:
-        """Forget what is not recorded, and learn what others recorded."""
-        self.words = self.words.forget()
+    def learn(self) -> None:
+        """Forget words that are not recorded, and learn those that others recorded."""
+        if any(self.words.tentative()):
+            self.words = self.words.forget()
         self.words.read(self.backend)
 
     def _situations(self, requests: Sequence[Request]) -> list[tuple[Request, Situation]]:
         """Where the subjects of open rows are, and what the filter says; errors are set."""
+        read = [self._read(request) for request in requests]
+        self._know(
+            [found for outcomes, _ in read for found in outcomes.values()],
+            [head for _, heads in read for head in heads],
+        )
         waiting: list[tuple[Request, NDArray[np.intp], list[Head]]] = []
-        for request in requests:
+        for request, (outcomes, own) in zip(requests, read, strict=True):
+            request.start(self.words)
             try:
-                outcomes = self.backend.outcomes(request.key, request.subjects.tolist())
-                if any(found.response > self.words.last_response for found in outcomes.values()):
-                    self.words.read(self.backend)
                 request.repeat(outcomes, self.words)
                 rows = request.open
-                heads = self.backend.heads(request.subjects[rows].tolist())
+                heads = [own[row] for row in rows.tolist()]
                 request.check(rows, heads)
                 request.propose(self.words)
             except ExpostError as error:
@@ -134,7 +136,7 @@ class Core:
         if not waiting:
             return []
         everybody = [head for _, _, heads in waiting for head in heads]
-        tallies = self.tallies(everybody)
+        tallies = Tallies([head.tally for head in everybody])
         accepted = np.ones(len(everybody), dtype=np.bool_)
         deciding = np.repeat([request.decides for request, _, _ in waiting],
                              [len(rows) for _, rows, _ in waiting])  # fmt: skip
@@ -144,19 +146,30 @@ class Core:
             verdicts = self.decide(self.state(tallies), queries[places], everybody, places)
             accepted[places] = verdicts.accepted
         self._step("decided")
-        found, start = [], 0
+        result, start = [], 0
         for request, rows, heads in waiting:
-            own = np.arange(start, start + len(rows))
-            found.append((request, Situation(rows, heads, tallies, own, accepted[own])))
+            places = np.arange(start, start + len(rows))
+            result.append((request, Situation(rows, heads, tallies, places, accepted[places])))
             start += len(rows)
-        return found
+        return result
+
+    def _read(self, request: Request) -> tuple[dict[int, Outcome], list[Head]]:
+        subjects = request.subjects.tolist()
+        return self.backend.outcomes(request.key, subjects), self.backend.heads(subjects)
+
+    def _know(self, outcomes: Sequence[Outcome], heads: Sequence[Head]) -> None:
+        """Have all words that these use; before any new word gets a number."""
+        response = max((found.response for found in outcomes), default=0)
+        query = max((found.query for found in outcomes), default=0)
+        response = max(response, int(Tallies([head.tally for head in heads]).which.max(initial=0)))
+        unknown = response > self.words.last_response or query > self.words.last_query
+        if unknown or any(self.words.tentative()):
+            self.learn()
 
     def tallies(self, heads: Sequence[Head]) -> Tallies:
         """The tallies of some heads, all of whose responses are known."""
-        tallies = Tallies([head.tally for head in heads])
-        if tallies.which.max(initial=0) > self.words.last_response:
-            self.words.read(self.backend)
-        return tallies
+        self._know((), heads)
+        return Tallies([head.tally for head in heads])
 
     def state(self, tallies: Tallies) -> State:
         return tallies.state(self.kernel, self.words)
@@ -209,20 +222,25 @@ class Core:
         name = self.people.names(self.backend)[subject - 1]
         head = first_head(self.policy.content_id, name)
         exchanges = self.backend.exchanges(subject)[:sequence]
+        if max((response for _, response in exchanges), default=0) > self.words.last_response:
+            self.learn()
         for number, (_, response) in enumerate(exchanges, 1):
             head = next_head(head, self.words.link(response), number)
         return head
 
 
-def _moved(changes: Iterable[Change]) -> Iterable[tuple[int, tuple[int, str]]]:
-    """For whom something is recorded, and how far they are then, with the head if it is known.
+def reached(head: Head, farther: bool) -> tuple[int, str]:
+    """How far a subject is, for a checkpoint, with its head if that is known.
 
     Whoever was reserved or closed is one farther: a database that has lost that must not go on.
     """
+    return (head.sequence + 1, "") if farther else (head.sequence, head.digest.hex())
+
+
+def _moved(changes: Iterable[Change]) -> Iterable[tuple[int, tuple[int, str]]]:
+    """For whom something is recorded, and how far they are then."""
     for change in changes:
         for answer in change.answers:
-            farther = answer.after.closed and not answer.before.closed
-            head = "" if farther else answer.after.digest.hex()
-            yield answer.subject, (answer.after.sequence + farther, head)
+            yield answer.subject, reached(answer.after, answer.after.closed)
         for move in (*change.reserved, *change.closed):
-            yield move.subject, (move.after.sequence + 1, "")
+            yield move.subject, reached(move.after, True)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from expost.answers import Answers, Subject
 from expost.domains import Domain
 from expost.filters import Filter
-from expost.ledger.backend import Backend, Row
+from expost.ledger.backend import Row
+from expost.ledger.core import Core
 from expost.ledger.errors import Damaged
 from expost.ledger.words import Words
 
@@ -52,6 +53,12 @@ class Rows:
         columns = (self.key, self.subject, self.query, self.sequence, self.response, self.commit)
         return Rows(self.keys, *(column[own] for column in columns))
 
+    def check(self, size: int, words: Words) -> None:
+        """Refuse rows that are nobody's, or about no query."""
+        for column, most in ((self.subject, size), (self.query, words.last_query)):
+            if len(column) and not (column.min() >= 1 and column.max() <= most):
+                raise Damaged("a request is nobody's, or about no query")
+
     def __len__(self) -> int:
         return len(self.subject)
 
@@ -69,15 +76,14 @@ class History:
     """Refused or declined."""
 
     @classmethod
-    def read(cls, backend: Backend, words: Words) -> History:
+    def read(cls, core: Core) -> History:
         """Everything; an exchange that is missing or there twice is an error."""
-        rows, size = Rows.of(iter(backend.rows())), backend.size()
-        words.read(backend)
+        core.learn()
+        rows, size, words = Rows.of(core.backend.rows()), core.backend.size(), core.words
+        rows.check(size, words)
         answered = rows.sequence > 0
         exchanges = rows.some(answered)
         exchanges = exchanges.some(np.lexsort((exchanges.sequence, exchanges.subject)))
-        if len(exchanges) and not (1 <= exchanges.subject[0] <= exchanges.subject[-1] <= size):
-            raise Damaged("an exchange is nobody's")
         starts = np.searchsorted(exchanges.subject, np.arange(1, size + 2))
         expected = np.arange(len(exchanges)) - np.repeat(starts[:-1], np.diff(starts)) + 1
         wrong = np.flatnonzero(exchanges.sequence != expected)

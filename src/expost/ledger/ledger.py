@@ -23,6 +23,7 @@ from expost.ledger.meaning import asked_in, positions_of, whom
 from expost.ledger.opening import (
     check,
     checkpoint_place,
+    cover,
     create_backend,
     open_backend,
     quarantine,
@@ -100,6 +101,7 @@ class Ledger(Book):
         try:
             self._start(backend, kept, every, source, search)
             check(backend, self._core.checkpoint)
+            cover(self._core)
         except BaseException:
             backend.close()
             raise
@@ -150,6 +152,7 @@ class Ledger(Book):
         ledger = object.__new__(cls)
         ledger._start(backend, checkpoint, every, source, search, step)
         check(backend, ledger._core.checkpoint)
+        cover(ledger._core)
         return ledger
 
     @classmethod
@@ -160,13 +163,17 @@ class Ledger(Book):
         spent more than is recorded, so they are asked nothing any more. Without a checkpoint nobody
         knows who they are, and nobody is closed.
         """
-        kept = checkpoint_place(place, checkpoint)
+        return cls.recover_on(open_backend(place), checkpoint_place(place, checkpoint))
+
+    @classmethod
+    def recover_on(cls, backend: Backend, checkpoint: Place) -> list[Subject]:
+        """The same for a backend of your own."""
         ledger = object.__new__(cls)
-        ledger._start(open_backend(place), kept, 1, None, None)
+        ledger._start(backend, checkpoint, 1, None, None)
         with ledger:
             closed = quarantine(ledger._core)
             names = ledger.subjects
-            return [names[number - 1] for number in closed]
+        return [names[number - 1] for number in closed]
 
     def register(self, subjects: Any) -> int:
         """Add subjects, durably, and say how many are new.
@@ -206,6 +213,7 @@ class Ledger(Book):
     def name_queries(self, queries: Mapping[str, Query]) -> None:
         """Give queries their names, durably. A name is never given to another query."""
         with self._reading() as core, at("queries"):
+            core.learn()
             expect(queries, Mapping, "queries by their ids")
             for name, query in queries.items():
                 expect(name, str, "known by texts")
@@ -311,7 +319,7 @@ class Ledger(Book):
         contents = [each.encode() if isinstance(each, str) else each for each in messages]
         found: list[Received | Receipt] = []
         with self._reading() as core:
-            core.words.read(core.backend)
+            core.learn()
             for content in contents:
                 found.append(self._incoming(content))
         requests = [each for each in found if isinstance(each, Received)]

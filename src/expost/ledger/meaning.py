@@ -36,7 +36,7 @@ def whom(core: Core, subjects: Any, *, repeated: bool = False) -> tuple[tuple[Su
 def asked_in(core: Core, query: Any, count: int) -> tuple[list[Query], Ints]:
     """The different queries that are meant, and for each row which of them."""
     if not isinstance(query, Query):
-        core.words.read(core.backend)
+        core.learn()
     with at("query"):
         if isinstance(query, (Query, str)):
             one = query if isinstance(query, Query) else core.words.named(query)

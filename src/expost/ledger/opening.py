@@ -10,7 +10,7 @@ from expost.files.durable import followed
 from expost.ledger.backend import Backend
 from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place
 from expost.ledger.connecting import create_database
-from expost.ledger.core import Core
+from expost.ledger.core import Core, reached
 from expost.ledger.digests import first_root
 from expost.ledger.errors import Behind, Damaged
 from expost.ledger.policy import StudyPolicy
@@ -18,7 +18,15 @@ from expost.ledger.postgres import Postgres, checkpoint_of, on_server, shown_url
 from expost.ledger.records import Change, Head, Move
 from expost.ledger.sqlite import Sqlite
 
-__all__ = ["check", "checkpoint_place", "create_backend", "open_backend", "policy_of", "quarantine"]
+__all__ = [
+    "check",
+    "checkpoint_place",
+    "cover",
+    "create_backend",
+    "open_backend",
+    "policy_of",
+    "quarantine",
+]
 
 Path_ = str | os.PathLike[str]
 
@@ -89,6 +97,22 @@ def check(backend: Backend, checkpoint: Checkpoint) -> None:
             f"the database is another one since commit {last.commits:,} or before; bring the right "
             "one back, or recover it, which closes whoever is concerned"
         )
+
+
+def cover(core: Core) -> None:
+    """After a crash, write the checkpoint that was not written any more."""
+    last, tip = core.checkpoint.last(), core.backend.tip()
+    if last is None or last.commits == tip.commits:
+        return
+    moved = core.backend.moved_since(last.commits)
+    core.checkpoint.note(
+        (
+            (number, reached(head, head.closed or bool(head.reserved)))
+            for number, head in zip(moved, core.backend.heads(moved), strict=True)
+        ),
+        tip,
+    )
+    core.checkpoint.flush(lambda: tip)
 
 
 def quarantine(core: Core) -> list[int]:

@@ -49,6 +49,8 @@ class Request(ABC):
 
     decides: ClassVar[bool] = True
     """Whether the filter is asked."""
+    reserves: ClassVar[bool] = False
+    """Whether a reservation is what is wanted."""
 
     def __init__(self, key: str, subjects: Ints, asked: Sequence[Query], which: Ints) -> None:
         self.key = key
@@ -83,6 +85,8 @@ class Request(ABC):
                 continue
             if outcome.query != self.queries[row]:
                 raise InvalidInput("was used for another query", f"key {self.key!r}: row {row + 1}")
+            if outcome.reserved and not self.reserves:
+                raise _reserved(row, self.key)
             self.outcomes[row] = outcome
 
     @property
@@ -95,11 +99,7 @@ class Request(ABC):
         """Refuse to go on while somebody has a reservation."""
         for row, head in zip(rows.tolist(), heads, strict=True):
             if head.reserved:
-                raise InvalidInput(
-                    f"has an open reservation, with the key {head.reserved!r}, that its device has "
-                    "to answer first",
-                    f"subjects: row {row + 1}",
-                )
+                raise _reserved(row, head.reserved)
 
     @abstractmethod
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
@@ -134,6 +134,13 @@ class Request(ABC):
             )
             change.answers.append(Answer(subjects[place], queries[place], response, before, after))
             self.outcomes[rows[place]] = Outcome(queries[place], sequence, response)
+
+
+def _reserved(row: int, key: str) -> InvalidInput:
+    return InvalidInput(
+        f"has an open reservation, with the key {key!r}, that its device has to answer first",
+        f"subjects: row {row + 1}",
+    )
 
 
 def _numbered(positions: NDArray[Any], query: int, words: Words) -> list[int]:
@@ -212,6 +219,8 @@ class Recorded(Request):
 
 class Reserved(Request):
     """Devices will draw: the next exchange is theirs."""
+
+    reserves = True
 
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
         change = Change(self.key)

@@ -330,6 +330,15 @@ class Sqlite(Backend):
     def closures(self) -> list[tuple[int, int]]:
         return self._all("SELECT subject, made FROM closures")
 
+    def moved_since(self, commit: int) -> list[int]:
+        found = self._all(
+            "SELECT subject FROM requests WHERE made > ?1 AND sequence > 0 UNION "
+            "SELECT subject FROM reservations WHERE made > ?1 UNION "
+            "SELECT subject FROM closures WHERE made > ?1",
+            (commit,),
+        )
+        return [subject for (subject,) in found]
+
     def reason_kept(self, subject: int, digest: str) -> str | None:
         found = self._one(
             "SELECT reason FROM kept WHERE subject = ? AND digest = ?", (subject, digest)

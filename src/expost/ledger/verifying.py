@@ -63,7 +63,7 @@ def verified(core: Core, tell: Tell) -> Verification:
     problems: list[str] = []
     commits = core.backend.tip().commits
     try:
-        history = History.read(core.backend, core.words)
+        history = History.read(core)
         exchanges = len(history.exchanges)
         heads = _chains(core, history, problems, tell)
         undecided = _decisions(core, history, problems)
@@ -145,7 +145,9 @@ def _refusals(core: Core, history: History, problems: list[str]) -> None:
     """Decide about everything that was refused or reserved again, on what came before it."""
     closures = dict(core.backend.closures())
     others = history.others.some(history.others.response != DECLINED)
-    for rows, accepted in ((others, False), (Rows.of(core.backend.reservations()), True)):
+    reserved = Rows.of(core.backend.reservations())
+    reserved.check(history.size, core.words)
+    for rows, accepted in ((others, False), (reserved, True)):
         for start in range(0, len(rows), _BLOCK):
             part = rows.some(np.arange(start, min(start + _BLOCK, len(rows))))
             _compare(core, history, part, accepted, closures, problems)

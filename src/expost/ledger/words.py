@@ -159,7 +159,13 @@ class Words:
 
     @property
     def last_response(self) -> int:
+        """The largest number of a response that is known."""
         return len(self._positions) - 1
+
+    @property
+    def last_query(self) -> int:
+        """The largest number of a query that is known."""
+        return len(self._questions) - 1
 
     def response(self, number: int) -> ResponseWord:
         """A response by its number."""

@@ -1,0 +1,202 @@
+"""One suite for every store that a ledger may be kept in: in memory, over a VFS, in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from expost.ledger import Backend
+from expost.ledger.backend import DECLINED, Row, Stale
+from expost.ledger.digests import first_root, next_root
+from expost.ledger.records import (
+    Answer,
+    Change,
+    Head,
+    Kept,
+    Move,
+    Outcome,
+    QueryWord,
+    ResponseWord,
+)
+from support.ledgers import POLICY, SHARED, STORES, Opened
+
+QUERY = QueryWord(1, "c" * 64, "smokes", '{"kind": "randomized_response", "epsilon": "1"}')
+NO, YES = ResponseWord(1, 1, '"no"'), ResponseWord(2, 1, '"yes"')
+ANN, BOB = (1, '"ann"', b"a" * 32), (2, '"bob"', b"b" * 32)
+
+
+@pytest.fixture(params=STORES)
+def doors(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
+    with STORES[request.param](tmp_path, POLICY) as (door, _):
+        yield door
+
+
+@pytest.fixture
+def store(doors: Opened) -> Iterator[Backend]:
+    backend = doors()
+    change = Change(subjects=[ANN, BOB], queries=[QUERY], responses=[NO, YES])
+    backend.append([change], [b"first\n"])
+    yield backend
+    backend.close()
+
+
+def answered(subject: int, before: Head, response: int = 1, tally: bytes = b"t" * 8) -> Answer:
+    digest = bytes([before.sequence + 1]) * 32
+    after = Head(before.sequence + 1, digest, tally, before.closed, "", before.last)
+    return Answer(subject, 1, response, before, after)
+
+
+def test_a_new_store_has_its_policy_and_the_first_root(doors: Opened) -> None:
+    backend = doors()
+    assert backend.policy() == POLICY.to_json()
+    assert backend.tip() == (0, first_root(POLICY.content_id))
+    assert backend.root(0) == backend.tip().root
+    assert backend.root(1) is None
+    assert (backend.size(), backend.queries(), backend.responses()) == (0, [], [])
+    backend.close()
+
+
+def test_commits_are_chained(store: Backend) -> None:
+    first = next_root(first_root(POLICY.content_id), [b"first\n"])
+    assert store.tip() == (1, first)
+    tip = store.append([Change(end=True)], [b"z\n", b"a\n"])
+    assert tip == store.tip() == (2, next_root(first, [b"a\n", b"z\n"]))
+    assert list(store.roots()) == [first_root(POLICY.content_id), first, tip.root]
+    assert store.ended() == 2
+
+
+def test_words_and_subjects_come_back_in_order(store: Backend) -> None:
+    assert store.queries() == [QUERY]
+    assert store.responses(1) == [YES]
+    assert store.subjects() == [(1, '"ann"'), (2, '"bob"')]
+    assert store.subjects(1) == [(2, '"bob"')]
+    assert store.numbers(['"bob"', '"eve"', '"ann"']) == [2, 0, 1]
+    assert list(store.registered()) == [(1, '"ann"', 1), (2, '"bob"', 1)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Change(subjects=[(3, '"ann"', b"c" * 32)]),
+        Change(subjects=[(2, '"eve"', b"c" * 32)]),
+        Change(queries=[QUERY._replace(number=2)]),
+        Change(queries=[QueryWord(1, "d" * 64, "other", "{}")]),
+        Change(responses=[YES._replace(number=3)]),
+        Change(responses=[ResponseWord(2, 1, '"maybe"')]),
+    ],
+)
+def test_what_is_there_already_is_stale(store: Backend, change: Change) -> None:
+    before = store.tip()
+    with pytest.raises(Stale):
+        store.append([Change(end=True), change], [b"x\n"])
+    assert store.tip() == before
+    assert not store.ended()
+
+
+def test_an_answer_moves_its_head_and_is_found_by_its_key(store: Backend) -> None:
+    (head,) = store.heads([1])
+    assert head[:5] == (0, ANN[2], b"", False, "")
+    store.append([Change("k", answers=[answered(1, head)])], [b"1\n"])
+    (head,) = store.heads([1])
+    assert head[:5] == (1, b"\1" * 32, b"t" * 8, False, "")
+    store.append([Change("l", answers=[answered(1, head, 2)])], [b"2\n"])
+    assert store.outcomes("k", [1, 2]) == {1: Outcome(1, 1, 1, 2)}
+    assert store.outcomes("l", [1, 2]) == {1: Outcome(1, 2, 2, 3)}
+    assert store.outcomes("m", [1, 2]) == {}
+    assert store.exchanges(1) == [(1, 1), (1, 2)]
+    assert store.exchanges(2) == []
+    assert sorted(store.rows()) == [Row("k", 1, 1, 1, 1, 2), Row("l", 1, 1, 2, 2, 3)]
+    assert store.moved_since(1) == [1]
+    assert store.moved_since(3) == []
+
+
+def test_a_head_that_has_moved_is_stale(store: Backend) -> None:
+    one, two = store.heads([1, 2])
+    store.append([Change("k", answers=[answered(1, one)])], [])
+    tip = store.tip()
+    closed = one._replace(closed=True)
+    for change in (
+        Change("l", answers=[answered(2, two), answered(1, one)]),
+        Change("l", refused=[Move(1, 1, one, one)]),
+        Change("l", reserved=[Move(1, 1, one, one._replace(reserved="l"))]),
+        Change("l", closed=[Move(1, 0, one, closed)]),
+    ):
+        with pytest.raises(Stale):
+            store.append([change], [])
+    assert (store.tip(), store.heads([2])) == (tip, [two])
+    assert store.outcomes("l", [1, 2]) == {}
+
+
+def test_a_key_has_one_outcome_for_each_subject(store: Backend) -> None:
+    one, two = store.heads([1, 2])
+    store.append([Change("k", refused=[Move(1, 1, one, one)])], [])
+    assert store.outcomes("k", [1]) == {1: Outcome(1, 0, 0, 2)}
+    with pytest.raises(Stale):
+        store.append([Change("k", answers=[answered(1, one)])], [])
+    store.append([Change("k", answers=[answered(2, two)])], [])
+    assert set(store.outcomes("k", [1, 2])) == {1, 2}
+    assert store.heads([1]) == [one]
+
+
+def test_one_reservation_is_open_at_a_time(store: Backend) -> None:
+    (one,) = store.heads([1])
+    after = one._replace(reserved="k")
+    store.append([Change("k", reserved=[Move(1, 1, one, after)])], [])
+    assert store.heads([1]) == [after]
+    assert store.outcomes("k", [1]) == {1: Outcome(1, 1, 0, 2)}
+    assert list(store.reservations()) == [Row("k", 1, 1, 1, 0, 2)]
+    for change in (
+        Change("l", reserved=[Move(1, 1, one, one._replace(reserved="l"))]),
+        Change("l", answers=[answered(1, one)]),
+    ):
+        with pytest.raises(Stale):
+            store.append([change], [])
+    store.append([Change("k", declined=[Move(1, 1, after, one)])], [])
+    assert store.heads([1]) == [one]
+    assert store.outcomes("k", [1]) == {1: Outcome(1, 0, DECLINED, 3)}
+
+
+def test_an_answer_ends_its_reservation(store: Backend) -> None:
+    (one,) = store.heads([1])
+    after = one._replace(reserved="k")
+    store.append([Change("k", reserved=[Move(1, 1, one, after)])], [])
+    store.append([Change("k", answers=[answered(1, after)])], [])
+    assert store.heads([1])[0].reserved == ""
+    assert store.outcomes("k", [1]) == {1: Outcome(1, 1, 1, 3)}
+
+
+def test_who_is_closed_is_listed_once(store: Backend) -> None:
+    one, two = store.heads([1, 2])
+    store.append([Change(closed=[Move(1, 0, one, one._replace(closed=True))])], [])
+    answer = answered(2, two)
+    answer = answer._replace(after=answer.after._replace(closed=True))
+    store.append([Change("k", answers=[answer])], [])
+    assert sorted(store.closures()) == [(1, 2), (2, 3)]
+    assert [bool(head.closed) for head in store.heads([1, 2])] == [True, True]
+
+
+def test_a_message_is_kept_once(store: Backend) -> None:
+    kept = Kept(1, "d" * 64, "why", b"\0\xff")
+    store.append([Change(kept=[kept])], [])
+    assert store.kept() == [(kept, 2)]
+    assert store.reason_kept(1, kept.digest) == "why"
+    assert store.reason_kept(2, kept.digest) is None
+    with pytest.raises(Stale):
+        store.append([Change(kept=[kept])], [])
+
+
+@pytest.mark.parametrize("name", sorted(SHARED))
+def test_two_workers_see_each_other(name: str, tmp_path: Path) -> None:
+    with STORES[name](tmp_path, POLICY) as (door, _):
+        one, other = door(), door()
+        one.append([Change(subjects=[ANN], queries=[QUERY], responses=[NO, YES])], [])
+        (head,) = other.heads([1])
+        one.append([Change("k", answers=[answered(1, head)])], [])
+        with pytest.raises(Stale):
+            other.append([Change("l", answers=[answered(1, head)])], [])
+        assert other.tip() == one.tip()
+        assert other.heads([1]) == one.heads([1])
+        one.close()
+        other.close()

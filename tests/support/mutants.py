@@ -1,0 +1,138 @@
+"""Ledgers with one fault each, which the simulator has to notice; by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from expost.ledger import core, ledger, settings, sqlite
+from expost.ledger.records import Change, Outcome
+from expost.ledger.requests import Request, Situation
+from expost.ledger.sqlite import Sqlite
+from support.vaults import Door
+from support.worlds import KINDS, Violation, World
+
+__all__ = ["MUTANTS", "caught"]
+
+Mutant = Callable[[], Any]
+
+
+def normal_in_place_of_full() -> Any:
+    """Commits are not synchronized."""
+    weak = settings.Required("NORMAL", (1,), "")
+    return patch.dict(settings.REQUIRED, {"synchronous": weak})
+
+
+@contextmanager
+def release_before_commit() -> Iterator[None]:
+    """A change is recorded when the next request comes."""
+    append, late = core.Core.append, dict[int, list[Any]]()
+
+    def appended(self: core.Core, changes: Sequence[Change]) -> bool:
+        waiting = late.setdefault(id(self), [])
+        waiting.append(changes)
+        while len(waiting) > 1:
+            if not append(self, waiting.pop(0)):
+                return False
+        self.words.settle()
+        return True
+
+    with patch.object(core.Core, "append", appended):
+        yield
+
+
+@contextmanager
+def compare_and_swap_dropped() -> Iterator[None]:
+    """Heads are moved whoever else has moved them."""
+    statement = sqlite._UPDATE.split("AND")[0] + "AND ? + ? + (? = '') > -1"
+    with patch.object(sqlite, "_UPDATE", statement), patch.object(Door, "compares", False):
+        yield
+
+
+@contextmanager
+def key_not_permanent() -> Iterator[None]:
+    """A key may be used again, and is decided about again."""
+
+    def forgetful(self: Any, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
+        return {}
+
+    def once(table: Any, row: Any) -> None:
+        table[row.key, row.subject, row.commit] = row
+
+    statement = sqlite._REQUEST.replace("INSERT", "INSERT OR IGNORE")
+    with (
+        patch.object(Sqlite, "outcomes", forgetful),
+        patch.object(Door, "outcomes", forgetful),
+        patch.object(Door, "_once", staticmethod(once)),
+        patch.object(sqlite, "_REQUEST", statement),
+    ):
+        yield
+
+
+def refusal_not_recorded() -> Any:
+    """Who is refused is told so, and nobody else."""
+
+    def refuse(self: Request, change: Change, found: Situation) -> None:
+        for number in (~found.accepted).nonzero()[0].tolist():
+            row = int(found.rows[number])
+            self.outcomes[row] = Outcome(int(self.queries[row]), 0, 0)
+
+    return patch.object(Request, "_refuse", refuse)
+
+
+def checkpoint_ignored() -> Any:
+    """Any database is opened."""
+    return patch.object(ledger, "check", lambda backend, checkpoint: None)
+
+
+@contextmanager
+def tally_outside_of_the_transaction() -> Iterator[None]:
+    """Heads are moved in a transaction of their own, after the commit."""
+    move, append, late = Sqlite._move, Sqlite.append, list[Any]()
+
+    def moved(self: Sqlite, moves: Any) -> None:
+        late.extend(moves)
+
+    def appended(self: Sqlite, changes: Any, lines: Any) -> Any:
+        late.clear()
+        tip = append(self, changes, lines)
+        self._cursor.execute("BEGIN IMMEDIATE")
+        move(self, late)
+        self._cursor.execute("COMMIT")
+        return tip
+
+    with patch.object(Sqlite, "_move", moved), patch.object(Sqlite, "append", appended):
+        yield
+
+
+MUTANTS: dict[str, tuple[Mutant, str]] = {
+    "NORMAL in place of FULL": (normal_in_place_of_full, "disk"),
+    "release before commit": (release_before_commit, "disk"),
+    "compare-and-swap dropped": (compare_and_swap_dropped, "vault"),
+    "compare-and-swap dropped, in SQLite": (compare_and_swap_dropped, "file"),
+    "key not permanent": (key_not_permanent, "vault"),
+    "key not permanent, in SQLite": (key_not_permanent, "disk"),
+    "refusal not recorded": (refusal_not_recorded, "vault"),
+    "refusal not recorded, in SQLite": (refusal_not_recorded, "disk"),
+    "checkpoint ignored": (checkpoint_ignored, "disk"),
+    "checkpoint ignored, in memory": (checkpoint_ignored, "vault"),
+    "tally updated outside of the transaction": (tally_outside_of_the_transaction, "disk"),
+}
+"""With the kind of world in which each is looked for."""
+
+
+def caught(name: str, most: int) -> tuple[int, str] | None:
+    """The first seed that notices a mutant, and what it says; None if none does."""
+    mutant, kind = MUTANTS[name]
+    assert kind in KINDS
+    with mutant():
+        for seed in range(most):
+            try:
+                World(seed, kind).run()
+            except Violation as violation:
+                return seed, str(violation)
+            except Exception as error:  # a crash of ours is noticed as well
+                return seed, repr(error)
+    return None
