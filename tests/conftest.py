@@ -38,16 +38,11 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
+def postgres_server() -> str:
     """The DSN of a PostgreSQL that runs: the one that is named, or one of our own."""
-    from support.postgres import named_server, server_of_our_own
+    from support.postgres import named_server, shared_server
 
-    named = named_server()
-    if named is not None:
-        yield named
-        return
-    with server_of_our_own() as server:
-        yield server.dsn
+    return named_server() or shared_server().dsn
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ A server of our own listens on a socket only. PostgreSQL refuses to run as root,
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import pwd
@@ -21,6 +22,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,15 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-__all__ = ["DSN", "Server", "binaries", "fresh", "server_of_our_own"]
+__all__ = [
+    "DSN",
+    "Server",
+    "binaries",
+    "fresh",
+    "named_server",
+    "server_of_our_own",
+    "shared_server",
+]
 
 DSN = "EXPOST_POSTGRES"
 """The variable that names a server which runs already."""
@@ -208,6 +218,14 @@ def server_of_our_own(*, in_memory: bool = True, **settings: str) -> Iterator[Se
             yield server.start()
         finally:
             server.stop()
+
+
+@lru_cache(maxsize=1)
+def shared_server() -> Server:
+    """One for all of this process, which ends with it."""
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(server_of_our_own())
 
 
 @contextlib.contextmanager

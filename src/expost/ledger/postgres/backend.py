@@ -16,7 +16,7 @@ from expost.ledger.backend import Backend, Row, Stale
 from expost.ledger.errors import Broken, Damaged
 from expost.ledger.postgres.connection import Connection, driver, first_line
 from expost.ledger.postgres.schema import MIGRATIONS
-from expost.ledger.postgres.writing import Attempt
+from expost.ledger.postgres.writing import Attempt, checked_key
 from expost.ledger.records import Change, Head, Kept, Outcome, QueryWord, ResponseWord, Tip
 from expost.ledger.seals import checked_name, head_seal, seal_of
 
@@ -43,6 +43,14 @@ FROM keys k JOIN requests r ON r.key = k.number AND r.subject = ANY(%b::bigint[]
 WHERE k.key = %b
 ORDER BY 3
 """
+_MOVED = """
+SELECT subject FROM requests WHERE made > %(commit)s AND sequence > 0
+UNION SELECT subject FROM reservations WHERE made > %(commit)s
+UNION SELECT subject FROM closures WHERE made > %(commit)s
+ORDER BY 1
+"""
+_MOST_KEYS = 10_000
+"""As many are remembered between looking them up and writing."""
 
 
 class Postgres(Backend):
@@ -169,11 +177,12 @@ class Postgres(Backend):
 
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
         result = {}
+        if len(self._keys) > _MOST_KEYS:
+            self._keys.clear()
+        self._keys[key] = 0
         those = (list(subjects), key.encode())
         for number, seal, _, subject, *found in self._connection.read(_OUTCOMES, (*those, *those)):
-            if seal != seal_of((number, key)):
-                raise Damaged("a key is not what was recorded")
-            self._keys[key] = number
+            self._keys[checked_key(number, key.encode(), seal)] = number
             if subject is not None:
                 result[subject] = Outcome(*found)
         return result
@@ -194,6 +203,7 @@ class Postgres(Backend):
                 break
             except (Stale, InvalidInput):
                 self._broken = False
+                self._keys.clear()
                 raise
             except psycopg.Error as error:
                 if not self._connection.raw.closed:
@@ -228,9 +238,8 @@ class Postgres(Backend):
         )
 
     def _rows(self, statement: str) -> Iterator[Row]:
-        for number, key, seal in self._connection.stream("SELECT number, key, seal FROM keys"):
-            if seal != seal_of((number, key.decode())):
-                raise Damaged("a key is not what was recorded")
+        for row in self._connection.stream("SELECT number, key, seal FROM keys"):
+            checked_key(*row)
         for key, *others in self._connection.stream(statement):
             if key is None:
                 raise Damaged("a request has no key")
@@ -247,6 +256,10 @@ class Postgres(Backend):
             (subject, made)
             for subject, made in self._connection.read("SELECT subject, made FROM closures")
         ]
+
+    def moved_since(self, commit: int) -> list[int]:
+        found = self._connection.read(_MOVED, {"commit": commit})
+        return [subject for (subject,) in found]
 
     def reason_kept(self, subject: int, digest: str) -> str | None:
         found = self._connection.read(

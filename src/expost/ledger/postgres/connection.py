@@ -8,7 +8,7 @@ at any time.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -61,7 +61,7 @@ class Connection:
         """The last commit that the server has confirmed here."""
         self._view: psycopg.Connection[Any] | None = None
 
-    def read(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    def read(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
         """All rows of a statement that changes nothing."""
         while True:
             raw = self._view or self.raw

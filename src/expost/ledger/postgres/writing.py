@@ -16,7 +16,7 @@ from expost.ledger.postgres.connection import SETTINGS, check_settings, driver
 from expost.ledger.records import Change, Head, Tip
 from expost.ledger.seals import head_seal, seal_of
 
-__all__ = ["Attempt"]
+__all__ = ["Attempt", "checked_key"]
 
 # Whoever writes waits for whoever wrote before; who only reads does not.
 _BEGIN = f"""
@@ -25,6 +25,7 @@ LOCK TABLE commits IN SHARE ROW EXCLUSIVE MODE;
 SELECT number, root, (SELECT coalesce(max(number), 0) FROM keys), {SETTINGS}
 FROM commits ORDER BY number DESC LIMIT 1
 """  # noqa: S608
+_KEYS = "SELECT number, key, seal FROM keys WHERE key = ANY(%b)"
 _COLUMNS = {
     "commits": ("bigint", "bytea"),
     "queries": ("bigint", "text", "bytea", "text"),
@@ -65,8 +66,8 @@ Rows = dict[str, list[tuple[Any, ...]]]
 class Attempt:
     """A transaction on a connection. What fails leaves nothing behind.
 
-    ``keys`` are numbers of keys that are known. Any other is taken for a new one; if it is not,
-    the database refuses it.
+    ``keys`` are numbers of keys that were looked up before; 0 for one that was not there. If it is
+    by now, the database refuses it.
     """
 
     def __init__(self, raw: Any, keys: Mapping[str, int]) -> None:
@@ -93,8 +94,11 @@ class Attempt:
             self._roll_back()
             raise
         self.tip = tip
-        self._raw.execute("COMMIT")
+        self._confirm()
         return tip
+
+    def _confirm(self) -> None:
+        self._raw.execute("COMMIT")
 
     def finds(self, tip: Tip) -> bool:
         """Whether a commit is there whose connection was lost; whatever became of it has ended."""
@@ -127,9 +131,9 @@ class Attempt:
         rows: Rows = {table: [] for table in _INSERT}
         rows["commits"].append(tip)
         moves: list[tuple[Any, ...]] = []
-        numbers = dict(self._keys)
+        numbers = self._numbers(changes)
         for change in changes:
-            if _has_requests(change) and change.key not in numbers:
+            if _has_requests(change) and not numbers[change.key]:
                 last_key += 1
                 numbers[change.key] = last_key
                 seal = seal_of((last_key, change.key))
@@ -144,6 +148,16 @@ class Attempt:
             raise Stale
         return tip
 
+    def _numbers(self, changes: Sequence[Change]) -> dict[str, int]:
+        """The numbers of the keys of changes; 0 for those that are new."""
+        keys = {change.key for change in changes if _has_requests(change)}
+        numbers = {key: self._keys[key] for key in keys if key in self._keys}
+        if missing := [key.encode() for key in keys - set(numbers)]:
+            numbers.update(dict.fromkeys(keys - set(numbers), 0))
+            found = self._raw.execute(_KEYS, (missing,)).fetchall()
+            numbers.update((checked_key(*row), row[0]) for row in found)
+        return numbers
+
     def _add(self, rows: Rows, moves: Sequence[tuple[Any, ...]]) -> int:
         """Add all rows and move heads, in one statement; the number of heads that have moved."""
         filled = {table: entries for table, entries in rows.items() if entries}
@@ -156,6 +170,14 @@ class Attempt:
             last = "SELECT count(*) FROM moved"
         found = self._raw.execute(f"WITH {', '.join(parts)} {last}", values).fetchone()
         return int(found[0])
+
+
+def checked_key(number: int, content: bytes, seal: int) -> str:
+    """A key, if it is as it was recorded."""
+    key = content.decode()
+    if seal != seal_of((number, key)):
+        raise Damaged("a key is not what was recorded")
+    return key
 
 
 def _has_requests(change: Change) -> bool:

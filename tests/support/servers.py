@@ -1,0 +1,137 @@
+"""Worlds on a real PostgreSQL whose processes are killed, with two workers.
+
+The server is killed while a transaction begins, while it writes, while it commits, and after that;
+then it is started again, and the ledger has to find out by itself what became of its commit.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
+
+import psycopg
+
+from expost.ledger import Ledger, Place
+from expost.ledger.checkpoint import Checkpoint
+from expost.ledger.digests import first_root
+from expost.ledger.postgres import Postgres, backend
+from expost.ledger.postgres.writing import Attempt
+from support.disks import Disk, DiskPlace
+from support.postgres import fresh, shared_server
+from support.worlds import KINDS, POLICY, SUBJECTS, World
+
+__all__ = ["MOMENTS", "OnServer"]
+
+MOMENTS = ("begin", "write", "commit", "committed")
+_TABLES = (
+    "commits", "subjects", "queries", "responses", "keys", "requests", "reservations", "heads",
+    "closures", "kept", "ends",
+)  # fmt: skip
+
+
+class OnServer:
+    """A schema of a server of our own."""
+
+    workers = 2
+
+    def __init__(self, chance: random.Random) -> None:
+        self._server, self._chance = shared_server(), chance
+        self._moment = ""
+        self._disk = Disk()
+        self._open = ExitStack()
+        self._dsn = self._open.enter_context(fresh(self._server.dsn))
+        Postgres.create(self._dsn, POLICY.to_json(), first_root(POLICY.content_id))
+        store = Postgres.open(self._dsn)
+        Checkpoint(self.place(), POLICY.content_id, 1).write(store.tip())
+        with Ledger.on(store, self.place(), every=1) as ledger:
+            ledger.register(SUBJECTS)
+        self._open.enter_context(patch.object(backend, "Attempt", self._doomed()))
+
+    def _doomed(self) -> type[Attempt]:
+        site = self
+
+        class Doomed(Attempt):
+            """An attempt that is cut off when its moment has come."""
+
+            def _begin(self) -> Any:
+                site.reached("begin")
+                return super()._begin()
+
+            def _add(self, rows: Any, moves: Sequence[Any]) -> int:
+                site.reached("write")
+                return super()._add(rows, moves)
+
+            def _confirm(self) -> None:
+                site.reached("commit")
+                super()._confirm()
+                site.reached("committed")
+
+        return Doomed
+
+    def reached(self, moment: str) -> None:
+        """Where an attempt is; the server may end here."""
+        if moment != self._moment:
+            return
+        self._moment = ""
+        if moment != "commit":
+            self._restart()
+            return
+        # At the same time as the commit: it may be recorded or not.
+        delay = self._chance.random() * 0.002
+        threading.Thread(target=lambda: (time.sleep(delay), self._restart())).start()
+
+    def _restart(self) -> None:
+        self._server.kill()
+        self._server.start()
+
+    def place(self) -> Place:
+        return DiskPlace(self._disk, "checkpoint")
+
+    def backend(self, number: int = 0) -> Any:
+        return Postgres.open(self._dsn)
+
+    def backup(self) -> dict[str, bytes]:
+        with psycopg.connect(self._dsn) as raw:
+            return {table: _copied(raw, table) for table in _TABLES}
+
+    def restore(self, backup: dict[str, bytes]) -> None:
+        with psycopg.connect(self._dsn) as raw:
+            # Whoever administers a database can do this, whatever triggers say.
+            raw.execute("SET session_replication_role = replica")
+            raw.execute(f"TRUNCATE {', '.join(_TABLES)}".encode())
+            for table, rows in backup.items():
+                with raw.cursor().copy(f"COPY {table} FROM STDIN (FORMAT binary)".encode()) as copy:
+                    copy.write(rows)
+
+    def kill(self) -> None:
+        if self._chance.random() < 0.5:
+            self._restart()
+
+    def lose_power(self, chance: random.Random) -> None:
+        self._restart()
+
+    def damage(self, chance: random.Random) -> bool:
+        return False
+
+    def arm(self, world: World) -> str:
+        self._moment = self._chance.choice(MOMENTS)
+        return "kill"
+
+    def disarm(self) -> None:
+        self._moment = ""
+
+    def end(self) -> None:
+        self._open.close()
+
+
+def _copied(raw: psycopg.Connection[Any], table: str) -> bytes:
+    with raw.cursor().copy(f"COPY {table} TO STDOUT (FORMAT binary)".encode()) as copy:
+        return b"".join(map(bytes, copy))
+
+
+KINDS["server"] = OnServer
