@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -42,6 +41,7 @@ class OnServer:
     def __init__(self, chance: random.Random) -> None:
         self._server, self._chance = shared_server(), chance
         self._moment = ""
+        self._timer: threading.Timer | None = None
         self._disk = Disk()
         self._open = ExitStack()
         self._dsn = self._open.enter_context(fresh(self._server.dsn))
@@ -82,12 +82,22 @@ class OnServer:
             self._restart()
             return
         # At the same time as the commit: it may be recorded or not.
-        delay = self._chance.random() * 0.002
-        threading.Thread(target=lambda: (time.sleep(delay), self._restart())).start()
+        self._timer = threading.Timer(self._chance.random() * 0.002, self._kill_and_start)
+        self._timer.start()
 
     def _restart(self) -> None:
+        self._settle()
+        self._kill_and_start()
+
+    def _kill_and_start(self) -> None:
         self._server.kill()
         self._server.start()
+
+    def _settle(self) -> None:
+        """Wait for an end that is under way."""
+        if self._timer is not None:
+            self._timer.join()
+            self._timer = None
 
     def place(self) -> Place:
         return DiskPlace(self._disk, "checkpoint")
@@ -124,6 +134,7 @@ class OnServer:
 
     def disarm(self) -> None:
         self._moment = ""
+        self._settle()
 
     def end(self) -> None:
         self._open.close()

@@ -19,6 +19,7 @@ from expost.report.words import budget_text, shown
 
 __all__ = ["command"]
 
+_NOTHING = 1e-9
 _USED_UP = 1000
 """A budget of which less than this part is left is used up."""
 
@@ -36,8 +37,7 @@ def command(open_: Open, subjects: Sequence[str], each: bool, as_json: bool) -> 
     """
     with open_() as study:
         found = study.status(named_or_all(study, subjects) if subjects else None)
-        rounds = [] if subjects else study.rounds()
-        facts = _facts(study, found, sum(one.refused + one.declined for one in rounds))
+        facts = {} if subjects else _facts(study, found)
     if as_json:
         columns = {name: list(map(_plain, column)) for name, column in found.columns().items()}
         rows = zip(*columns.values(), strict=True)
@@ -45,14 +45,16 @@ def command(open_: Open, subjects: Sequence[str], each: bool, as_json: bool) -> 
         listed = {"each": table} if each or subjects else {}
         show_json(plain({**{name.replace(" ", "_"): facts[name][0] for name in facts}, **listed}))
         return
-    show_lines((name, text) for name, (_, text) in facts.items())
-    if each or subjects:
+    show_lines([(name, text) for name, (_, text) in facts.items()])
+    if facts and each:
         click.echo()
+    if each or subjects:
         show_lines(_rows(found))
 
 
-def _facts(study: Ledger, found: Status, refused: int) -> dict[str, tuple[Any, str]]:
-    """What there is to know, by name: for programs, and for people."""
+def _facts(study: Ledger, found: Status) -> dict[str, tuple[Any, str]]:
+    """What there is to know of everybody, by name: for programs, and for people."""
+    refused = sum(each.refused + each.declined for each in study.rounds())
     used_up = int((found.remaining[~found.closed] < study.filter.budget.nearest / _USED_UP).sum())
     answers, closed, waiting = (
         int(column.sum()) for column in (found.exchanges, found.closed, found.reserved)
@@ -75,7 +77,7 @@ def _facts(study: Ledger, found: Status, refused: int) -> dict[str, tuple[Any, s
             text = f"{shown(mean)} on average, {shown(most)} largest"
             facts[name] = ({"mean": mean, "largest": most}, text)
         left = float(found.remaining.mean())
-        facts["left"] = ({"mean": left}, f"{shown(left)} on average")
+        facts["left"] = ({"mean": left}, f"{_left(left)} on average")
     return facts
 
 
@@ -87,11 +89,16 @@ def _rows(found: Status) -> Iterator[tuple[str, str]]:
 def _row(found: Status, place: int) -> Iterator[str]:
     yield f"{int(found.exchanges[place]):,} answered"
     yield f"loss {found.loss.shown(place)}"
-    yield f"left {shown(float(found.remaining[place]))}"
+    yield f"left {_left(float(found.remaining[place]))}"
     if found.reserved[place]:
         yield "reserved"
     if found.closed[place]:
         yield "closed"
+
+
+def _left(nats: float) -> str:
+    """What is left; a weight that is rounded leaves so little that it is nothing."""
+    return shown(nats) if nats > _NOTHING else "0"
 
 
 def _plain(entry: Any) -> Any:
