@@ -243,12 +243,16 @@ class Book:
     @contextmanager
     def _reading(self) -> Iterator[Core]:
         """The core, while no other thread uses it."""
+        self._check_usable()
+        with self._turns.lock:
+            self._check_usable()
+            yield self._core
+
+    def _check_usable(self) -> None:
         if os.getpid() != self._process:
             raise InvalidInput("this ledger was opened in another process; open it in this one")
-        with self._turns.lock:
-            if self._closed:
-                raise InvalidInput("the ledger was closed; open it again")
-            yield self._core
+        if self._closed:
+            raise InvalidInput("the ledger was closed; open it again")
 
     def _remaining(self, state: Any, heads: Any) -> NDArray[np.float64]:
         upper = self._core.kernel.losses(state).upper

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,8 @@ from expost.ledger.records import Tip
 __all__ = ["Checkpoint", "CheckpointFile", "Place"]
 
 _DIGITS = 16
-# A file is replaced by a shorter one when it is so much longer than it was after the last time.
+_START = re.compile(rb'\{"commits": (\d+),')
+# A file is replaced by a shorter one when it is twice as long as that, and so much longer.
 _GROWTH = 4 << 20
 
 
@@ -125,9 +127,9 @@ class Checkpoint:
 
     def write(self, tip: Tip) -> None:
         """Write one now."""
-        size = self.place.append(_lines(self.policy_id, self._since, tip))
+        size = self.place.append(_line(self.policy_id, self._since, tip))
         self._since, self._commits = {}, 0
-        if size > self._shortest + _GROWTH:
+        if size > 2 * self._shortest + _GROWTH:
             self.shorten()
 
     def flush(self, tip: Callable[[], Tip]) -> None:
@@ -140,48 +142,56 @@ class Checkpoint:
         last = self.last()
         if last is None:
             return
-        text = _lines(self.policy_id, self.heads(), last)
+        text = _line(self.policy_id, self.heads(), last)
         self.place.replace(text)
         self._shortest = len(text)
 
     def last(self) -> Tip | None:
         """The last one that was written; None if there is none of this ledger."""
-        last: Tip | None = None
-        for tree in self._trees(b'{"commits"'):
-            if tree["ledger"] != self.policy_id:
-                raise InvalidInput("is the checkpoint of another ledger", self._name)
-            if last is None or tree["commits"] >= last.commits:
-                last = Tip(tree["commits"], bytes.fromhex(tree["root"]))
-        return last
+        found = [each for line in self._lines() if (each := _START.match(line))]
+        numbered = [(int(each[1]), each.string) for each in found]
+        for _, line in sorted(numbered, key=lambda each: each[0], reverse=True):
+            tree = _tree(line)
+            if tree is not None:
+                if tree["ledger"] != self.policy_id:
+                    raise InvalidInput("is the checkpoint of another ledger", self._name)
+                return Tip(tree["commits"], bytes.fromhex(tree["root"]))
+        return None
 
     def heads(self) -> dict[int, tuple[int, str]]:
         """How far every subject had come, as far as something was recorded for it."""
         heads: dict[int, tuple[int, str]] = {}
-        for tree in self._trees(b'{"heads"'):
-            for number, sequence, head in tree["heads"]:
+        for tree in map(_tree, self._lines()):
+            for number, sequence, head in tree["heads"] if tree else ():
                 # With several processes a line may come after one that knows more.
                 heads[number] = max((sequence, head), heads.get(number, (0, "")))
         return heads
+
+    def _lines(self) -> list[bytes]:
+        return (self.place.read() or b"").split(b"\n")
 
     @property
     def _name(self) -> str:
         return str(getattr(self.place, "path", "checkpoint"))
 
-    def _trees(self, start: bytes) -> Iterator[Any]:
-        """The lines of one kind. What is cut off is left out: nothing relied on it."""
-        for line in (self.place.read() or b"").split(b"\n"):
-            if line.startswith(start):
-                text, _, digest = line.rpartition(b" ")
-                if digest == _digest(text):
-                    yield json.loads(text)
 
-
-def _lines(policy_id: str, heads: dict[int, tuple[int, str]], tip: Tip) -> bytes:
+def _line(policy_id: str, heads: dict[int, tuple[int, str]], tip: Tip) -> bytes:
+    """All in one line: a loss of power leaves all of it, or what does not count."""
     entries = [(number, *heads[number]) for number in sorted(heads)]
-    trees: list[dict[str, Any]] = [{"heads": entries}] if entries else []
-    trees.append({"commits": tip.commits, "ledger": policy_id, "root": tip.root.hex()})
-    texts = [json.dumps(tree).encode() for tree in trees]
-    return b"".join(text + b" " + _digest(text) + b"\n" for text in texts)
+    tree = {
+        "commits": tip.commits,
+        "ledger": policy_id,
+        "root": tip.root.hex(),
+        "heads": entries,
+    }
+    text = json.dumps(tree).encode()
+    return text + b" " + _digest(text) + b"\n"
+
+
+def _tree(line: bytes) -> Any:
+    """What a line says; None if it was cut off or damaged."""
+    text, _, digest = line.rpartition(b" ")
+    return json.loads(text) if text and digest == _digest(text) else None
 
 
 def _digest(text: bytes) -> bytes:

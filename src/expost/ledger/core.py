@@ -31,7 +31,10 @@ from expost.queries import Query
 from expost.sampling import Source
 from expost.session.secret import without_frames
 
-__all__ = ["Core", "reached"]
+__all__ = ["HEAD", "Core", "reached"]
+
+HEAD = 16
+"""How many digits of a head a checkpoint has."""
 
 Ints = NDArray[np.int64]
 Step = Callable[[str], None]
@@ -108,9 +111,9 @@ class Core:
 
     def learn(self) -> None:
         """Forget words that are not recorded, and learn those that others recorded."""
-        if any(self.words.tentative()):
-            self.words = self.words.forget()
-        self.words.read(self.backend)
+        words = self.words.forget() if any(self.words.tentative()) else self.words
+        words.read(self.backend)
+        self.words = words  # as a whole, for others may look
 
     def _situations(self, requests: Sequence[Request]) -> list[tuple[Request, Situation]]:
         """Where the subjects of open rows are, and what the filter says; errors are set."""
@@ -125,6 +128,8 @@ class Core:
             try:
                 request.repeat(outcomes, self.words)
                 rows = request.open
+                if len(rows) and request.decides:
+                    self.check_open()
                 heads = [own[row] for row in rows.tolist()]
                 request.check(rows, heads)
                 request.propose(self.words)
@@ -203,6 +208,11 @@ class Core:
         numbers = np.array([self.kernel.number(query) for query in asked])
         return self._decided(state, numbers[which], heads)
 
+    def check_open(self) -> None:
+        """Refuse to go on when the study is closed."""
+        if self.backend.ended():
+            raise InvalidInput("the study is closed")
+
     def check_query(self, query: Query) -> None:
         """Refuse what cannot be asked here."""
         if self.policy.filter.pure and query.approximate:
@@ -234,7 +244,7 @@ def reached(head: Head, farther: bool) -> tuple[int, str]:
 
     Whoever was reserved or closed is one farther: a database that has lost that must not go on.
     """
-    return (head.sequence + 1, "") if farther else (head.sequence, head.digest.hex())
+    return (head.sequence + 1, "") if farther else (head.sequence, head.digest.hex()[:HEAD])
 
 
 def _moved(changes: Iterable[Change]) -> Iterable[tuple[int, tuple[int, str]]]:

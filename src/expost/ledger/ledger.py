@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from expost.ledger.book import Book
 from expost.ledger.checkpoint import Place
 from expost.ledger.devices import Receipt, Reservation, read_message
 from expost.ledger.digests import first_head
-from expost.ledger.meaning import asked_in, positions_of, whom
+from expost.ledger.meaning import asked_in, familiar, positions_of, whom
 from expost.ledger.opening import (
     check,
     checkpoint_place,
@@ -195,7 +196,7 @@ class Ledger(Book):
         policy_id = self.policy.content_id
         with self._reading() as core:
             while True:
-                self._check_open()
+                core.check_open()
                 numbers = core.people.numbers(core.backend, names)
                 new = list(dict.fromkeys(names[row] for row in np.flatnonzero(numbers == 0)))
                 if not new:
@@ -238,11 +239,8 @@ class Ledger(Book):
         secret = Secret(values)
         del values  # so that no traceback that prints local variables can show it
         key = _key(key)
-        with self._reading() as core:
-            self._check_open()
-            names, numbers = whom(core, subjects)
-            asked, which = asked_in(core, query, len(names))
-            held = values_of(self.domain, secret, len(names), asked)
+        names, numbers, asked, which = self._meant(query, subjects)
+        held = values_of(self.domain, secret, len(names), asked)
         requests = [
             Asked(key, numbers[own], asked, which[own], own, held) for own in _parts(len(numbers))
         ]
@@ -259,11 +257,8 @@ class Ledger(Book):
         one response after the other.
         """
         key = _key(key)
-        with self._reading() as core:
-            self._check_open()
-            names, numbers = whom(core, subjects, repeated=True)
-            asked, which = asked_in(core, query, len(names))
-            positions = positions_of(core, asked, which, responses)
+        names, numbers, asked, which = self._meant(query, subjects, repeated=True)
+        positions = positions_of(self.domain, asked, which, responses)
         accepted = np.ones(len(names), dtype=np.bool_)
         for turn, own in enumerate(_waves(numbers), 1):
             name = key if turn == 1 else f"{key}#{turn}"
@@ -285,10 +280,7 @@ class Ledger(Book):
         The same key again returns the same reservation.
         """
         key = _key(key)
-        with self._reading() as core:
-            self._check_open()
-            names, numbers = whom(core, subjects)
-            asked, which = asked_in(core, query, len(names))
+        names, numbers, asked, which = self._meant(query, subjects)
         requests = [Reserved(key, numbers[own], asked, which[own]) for own in _parts(len(numbers))]
         self._take(requests)
         with self._reading() as core:
@@ -355,13 +347,18 @@ class Ledger(Book):
                 core.append([Change(end=True)])
 
     def _take(self, requests: list[Any]) -> None:
-        with self._reading():
-            pass  # a fork, or a closed ledger, is noticed before anything is queued
+        self._check_usable()
         self._turns.take(requests)
 
-    def _check_open(self) -> None:
-        if self._core.backend.ended():
-            raise InvalidInput("the study is closed")
+    def _meant(
+        self, query: Any, subjects: Any, *, repeated: bool = False
+    ) -> tuple[tuple[Subject, ...], Ints, list[Query], Ints]:
+        """Who is asked what. Others may write meanwhile, if nothing has to be read for it."""
+        self._check_usable()
+        free = familiar(self._core, query, subjects)
+        with nullcontext(self._core) if free else self._reading() as core:
+            names, numbers = whom(core, subjects, repeated=repeated)
+            return names, numbers, *asked_in(core, query, len(names))
 
     def _accepted(self, request: Recorded) -> NDArray[np.bool_]:
         """What the filter said, also when a response was first recorded."""
@@ -377,20 +374,19 @@ class Ledger(Book):
         return request.accepted
 
     def _replies(self, names: tuple[Subject, ...], requests: list[Asked]) -> Replies:
-        with self._reading() as core:
-            words = core.words
-            asked = np.concatenate([np.zeros(0, np.int64), *(each.queries for each in requests)])
-            responses = np.array(
-                [found.response for request in requests for found in request.outcomes if found],
-                dtype=np.int64,
-            )
-            answered = responses > 0
-            given = []
-            for query, own in groups(asked[answered]):
-                rows = np.flatnonzero(answered)[own]
-                positions = words.positions_of(responses[rows])
-                given.append((rows, words.likelihood(query).responses, positions))
-            ids = tuple(words.names[number] for number in asked.tolist())
+        words = self._core.words  # of which all that is needed is recorded, and stays
+        asked = np.concatenate([np.zeros(0, np.int64), *(each.queries for each in requests)])
+        responses = np.array(
+            [found.response for request in requests for found in request.outcomes if found],
+            dtype=np.int64,
+        )
+        answered = responses > 0
+        given = []
+        for query, own in groups(asked[answered]):
+            rows = np.flatnonzero(answered)[own]
+            positions = words.positions_of(responses[rows])
+            given.append((rows, words.likelihood(query).responses, positions))
+        ids = tuple(words.names[number] for number in asked.tolist())
         return Replies(names, ids, answered, tuple(given))
 
 

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from expost.answers import Subject, response_position
 from expost.answers.columns import distinct, read_each
+from expost.domains import Domain
 from expost.errors import InvalidInput, at
 from expost.ledger.core import Core
 from expost.panel.kernel import groups
 from expost.panel.naming import listed, subjects_of
 from expost.queries import Query
 
-__all__ = ["asked_in", "positions_of", "whom"]
+__all__ = ["asked_in", "familiar", "positions_of", "whom"]
 
 Ints = NDArray[np.int64]
 
@@ -31,6 +32,13 @@ def whom(core: Core, subjects: Any, *, repeated: bool = False) -> tuple[tuple[Su
     if not repeated and len(np.unique(numbers)) < len(numbers):
         raise InvalidInput("somebody is there twice", "subjects")
     return names, numbers
+
+
+def familiar(core: Core, query: Any, subjects: Any) -> bool:
+    """Whether all of it was met before, so that nothing has to be read to know what is meant."""
+    if subjects is None or not isinstance(query, Query) or not core.words.known(query):
+        return False
+    return core.people.known(subjects_of(subjects))
 
 
 def asked_in(core: Core, query: Any, count: int) -> tuple[list[Query], Ints]:
@@ -54,7 +62,7 @@ def asked_in(core: Core, query: Any, count: int) -> tuple[list[Query], Ints]:
     return asked, which.astype(np.int64)
 
 
-def positions_of(core: Core, asked: list[Query], which: Ints, responses: Any) -> NDArray[Any]:
+def positions_of(domain: Domain, asked: list[Query], which: Ints, responses: Any) -> NDArray[Any]:
     """The positions of responses among those of their queries."""
     column = listed(responses)
     if len(column) != len(which):
@@ -62,7 +70,7 @@ def positions_of(core: Core, asked: list[Query], which: Ints, responses: Any) ->
         raise InvalidInput(message, "responses")
     found = np.empty(len(which), dtype=object)
     for number, rows in groups(which):
-        likelihood = asked[number].on(core.policy.domain)
+        likelihood = asked[number].on(domain)
         codes, known = distinct([column[row] for row in rows.tolist()], "response")
         positions = []
         for code, response in enumerate(known):

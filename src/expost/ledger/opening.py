@@ -10,7 +10,7 @@ from expost.files.durable import followed
 from expost.ledger.backend import Backend
 from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place
 from expost.ledger.connecting import create_database
-from expost.ledger.core import Core, reached
+from expost.ledger.core import HEAD, Core, reached
 from expost.ledger.digests import first_root
 from expost.ledger.errors import Behind, Damaged
 from expost.ledger.policy import StudyPolicy
@@ -138,4 +138,4 @@ def quarantine(core: Core) -> list[int]:
 def _lost(core: Core, number: int, head: Head, sequence: int, digest: str) -> bool:
     if head.sequence < sequence:
         return not (head.reserved and head.sequence == sequence - 1 and not digest)
-    return bool(digest) and core.head_after(number, sequence).hex() != digest
+    return bool(digest) and core.head_after(number, sequence).hex()[:HEAD] != digest

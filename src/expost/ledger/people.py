@@ -33,6 +33,10 @@ class People:
         self._names: list[Subject] = []
         """Of all up to some number, once they were read."""
 
+    def known(self, names: Sequence[Subject]) -> bool:
+        """Whether the numbers of all of these were read already."""
+        return all(name in self._numbers for name in names)
+
     def numbers(self, backend: Backend, names: Sequence[Subject]) -> Ints:
         """The numbers of subjects; 0 for nobody."""
         known = self._numbers

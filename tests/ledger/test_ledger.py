@@ -1,0 +1,297 @@
+"""A ledger decides and answers as a panel does, and what it recorded stays."""
+
+from __future__ import annotations
+
+import copy
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.ledger import Ledger
+from expost.sampling import InsecureSource
+
+SMOKES = xp.FiniteSet(["no", "yes"])
+PERSON = xp.Attributes(region=["n", "s", "w"], smokes=xp.changing(["no", "yes"]))
+BOX = xp.Box(age=(10, 100), weight=(40, 150))
+ABOUT = xp.randomized_response(epsilon="1/2")
+SCORE = xp.linear({"age": 0.01}, range=(0, 1), clip=True, epsilon="0.5")
+OTHER = xp.linear({"weight": 0.01}, range=(0, 2), clip=True, epsilon="0.5")
+
+STUDIES: dict[str, tuple[Any, Any, list[Any]]] = {
+    "set": (
+        xp.FiniteSet(range(4)),
+        [3, 1, 2, 0, 0],
+        [
+            xp.randomized_response(epsilon="0.1"),
+            xp.unary_encoding(variant="symmetric", epsilon="0.2"),
+        ],
+    ),
+    "attributes": (
+        PERSON,
+        [
+            [{"region": r, "smokes": s}] * 2
+            for r, s in zip("nsnww", ["no", "yes"] * 3, strict=False)
+        ],
+        [ABOUT.about("region"), ABOUT.about("smokes", at=1), ABOUT.about("smokes", at=2)],
+    ),
+    "box": (BOX, [{"age": 20 * n, "weight": 50 + n} for n in range(1, 6)], [SCORE, OTHER]),
+}
+GUARDS = [
+    xp.BayesianFilter(epsilon="0.6"),
+    xp.SimplifiedFilter(epsilon="0.8"),
+    xp.BasicFilter(epsilon="1"),
+]
+NAMES: list[int | str] = ["ann", "bob", 3, "dora", "eve"]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Any:
+    with Ledger.create(
+        tmp_path / "study.db", SMOKES, filter=xp.BayesianFilter(epsilon=1), every=1
+    ) as made:
+        made.register(["ann", "bob"])
+        yield made
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.kind)
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_ledger_answers_as_a_panel_does(study: str, guard: Any, tmp_path: Path) -> None:
+    domain, values, queries = STUDIES[study]
+    place = tmp_path / "study.db"
+    Ledger.create(place, domain, filter=guard, source=InsecureSource(1)).close()
+    with Ledger(place, source=InsecureSource(7)) as ledger:
+        ledger.register(NAMES)
+        panel = xp.Panel(domain, filter=guard, subjects=NAMES, source=InsecureSource(7))
+        for turn in range(6 if study == "box" else 16):
+            query = queries[turn % len(queries)]
+            one, other = panel.decide(query), ledger.decide(query)
+            assert (one.accepted == other.accepted).all()
+            assert np.allclose(one.loss_at_worst.upper, other.loss_at_worst.upper)
+            assert np.allclose(one.remaining, other.remaining, atol=1e-9)
+            asked, replied = panel.ask(query, values), ledger.ask(query, values)
+            assert asked.responses == replied.responses
+            assert asked.queries == replied.queries
+        status = ledger.status()
+        assert (status.exchanges == panel.exchanges).all()
+        assert np.allclose(status.loss.upper, panel.loss.upper, atol=1e-9)
+        assert np.allclose(status.spent.upper, panel.spent.upper)
+        for name in NAMES:
+            assert ledger.transcript(name) == panel.transcript(name)
+        answers, others = ledger.answers(), panel.answers()
+        assert sorted(map(str, answers.subjects)) == sorted(map(str, others.subjects))
+        assert answers.refused == others.refused
+        found = ledger.verify()
+        assert found.good, found
+
+
+def test_what_was_answered_is_answered_alike_after_opening(tmp_path: Path) -> None:
+    place, query = tmp_path / "study.db", xp.randomized_response(epsilon="1/4")
+    with Ledger.create(place, SMOKES, filter=xp.BayesianFilter(epsilon=1)) as ledger:
+        ledger.register(["ann", "bob"])
+        first = ledger.ask(query, ["no", "yes"], key="one").responses
+    with Ledger(place) as ledger:
+        assert ledger.ask(query, ["no", "yes"], key="one").responses == first
+        assert ledger.status().exchanges.tolist() == [1, 1]
+        # One key for many subjects, also one after the other.
+        assert ledger.ask(query, ["yes"], ["bob"], key="one").responses == first[1:]
+        ledger.register(["carl"])
+        assert ledger.ask(query, ["no"], ["carl"], key="one").answered.all()
+
+
+def test_registering_again_resets_nothing(ledger: Ledger) -> None:
+    query = xp.randomized_response(epsilon=1)
+    ledger.ask(query, ["no", "no"])
+    assert ledger.register(["bob", "carl", "ann"]) == 1
+    assert ledger.decide(query).accepted.tolist() == [False, False, True]
+    assert ledger.register(["ann"]) == 0
+
+
+def test_a_refused_key_stays_refused_though_the_loss_falls(tmp_path: Path) -> None:
+    query = xp.randomized_response(epsilon="1/2")
+    with Ledger.create(
+        tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon="1/2"), every=1
+    ) as ledger:
+        ledger.register(["ann"])
+        ledger.record(query, ["yes"], key="first")
+        assert not ledger.ask(query, ["no"], key="second").answered.any()
+        # What a device sends counts, and here it brings the loss down; she is closed by it.
+        assert ledger.record(query, ["no"], key="third").tolist() == [False]
+        assert not ledger.ask(query, ["no"], key="second").answered.any()
+        assert ledger.record(query, ["no"], key="third").tolist() == [False]
+        assert ledger.record(query, ["yes"], key="first").tolist() == [True]
+        assert ledger.status().closed.tolist() == [True]
+
+
+def test_a_refusal_that_would_be_accepted_later_stays(tmp_path: Path) -> None:
+    small, large = xp.randomized_response(epsilon="1/2"), xp.randomized_response(epsilon=1)
+    with Ledger.create(
+        tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=1), source=InsecureSource(3)
+    ) as ledger:
+        ledger.register(["ann"])
+        ledger.ask(small, ["no"])
+        assert not ledger.ask(large, ["no"], key="large").answered.any()
+        for _ in range(200):
+            if ledger.decide(large).accepted.all():
+                break
+            ledger.ask(small, ["no"])
+        assert ledger.decide(large).accepted.all()
+        assert not ledger.ask(large, ["no"], key="large").answered.any()
+        assert ledger.ask(large, ["no"], key="larger").answered.all()
+        assert ledger.verify().good
+
+
+def test_what_devices_recorded_counts_and_may_close(ledger: Ledger) -> None:
+    query = xp.randomized_response(epsilon="3/4")
+    accepted = ledger.record(
+        query, ["yes", "yes", "yes", "no"], ["ann", "ann", "bob", "ann"], key="log"
+    )
+    assert accepted.tolist() == [True, False, True, False]
+    assert len(ledger.transcript("ann")) == 3
+    assert ledger.status().closed.tolist() == [True, False]
+    again = ledger.record(
+        query, ["yes", "yes", "yes", "no"], ["ann", "ann", "bob", "ann"], key="log"
+    )
+    assert again.tolist() == accepted.tolist()
+    assert len(ledger.transcript("ann")) == 3
+    found = ledger.audit()
+    assert found.closed == ("ann",)
+    assert found.audit is not None
+    assert found.audit.broken == 1
+    assert not found.good
+    assert ledger.verify().good
+
+
+def test_many_threads_share_commits(tmp_path: Path) -> None:
+    query, names = xp.randomized_response(epsilon="1/8"), [f"s{n}" for n in range(8)]
+    with Ledger.create(tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=2)) as ledger:
+        ledger.register(names)
+        before = ledger.tip.commits
+        errors = []
+
+        def asks(number: int) -> None:
+            try:
+                for turn in range(10):
+                    whom = names[(number + turn) % len(names)]
+                    ledger.ask(query, ["no"], [whom], key=f"{number} {turn}")
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=asks, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors
+        assert ledger.status().exchanges.sum() == 80
+        assert ledger.tip.commits - before < 60  # or else nobody waited for anybody
+        assert ledger.verify().good
+
+
+WORKER = """
+import sys
+import expost as xp
+with xp.Ledger(sys.argv[1], every=1) as ledger:
+    query = xp.randomized_response(epsilon="1/8")
+    for turn in range(25):
+        ledger.ask(query, ["no", "yes"], ["ann", "bob"], key=f"{sys.argv[2]} {turn}")
+"""
+
+
+def test_several_processes_ask_at_once(ledger: Ledger, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WORKER, str(tmp_path / "study.db")]
+    workers = [subprocess.Popen([*command, str(number)]) for number in range(2)]
+    assert [worker.wait(60) for worker in workers] == [0, 0]
+    rows = list(ledger._core.backend.rows())
+    assert len(rows) == 100  # every request of both, answered or refused
+    found = ledger.verify()
+    assert found.good, found
+    with Ledger(tmp_path / "study.db") as again:
+        assert again.tip == ledger.tip
+
+
+def test_a_forked_process_opens_its_own(ledger: Ledger) -> None:
+    child = os.fork()
+    if not child:
+        try:
+            ledger.ask(xp.randomized_response(epsilon="1/4"), ["no", "no"])
+        except xp.InvalidInput as error:
+            os._exit(0 if "another process" in str(error) else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_long_request_is_recorded_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 7)
+    monkeypatch.setattr("expost.ledger.turns._MOST", 7)
+    query = xp.randomized_response(epsilon=1)
+    with Ledger.create(
+        tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=1), every=1
+    ) as ledger:
+        ledger.register(range(100))
+        replies = ledger.ask(query, ["no"] * 50 + ["yes"] * 50, key="all")
+        assert replies.answered.all()
+        assert ledger.tip.commits > 10
+        again = ledger.ask(query, ["no"] * 50 + ["yes"] * 50, key="all")
+        assert again.responses == replies.responses
+        assert ledger.verify().good
+
+
+def test_queries_have_names(tmp_path: Path) -> None:
+    query, other = xp.randomized_response(epsilon="1/4"), xp.randomized_response(epsilon="1/2")
+    place = tmp_path / "s.db"
+    with Ledger.create(
+        place, SMOKES, filter=xp.BayesianFilter(epsilon=1), queries={"smokes": query}
+    ) as ledger:
+        ledger.register(["ann", "bob"])
+        ledger.name_queries({"again": other})
+        replies = ledger.ask(["smokes", "again"], ["no", "no"])
+        assert replies.queries == ("smokes", "again")
+        with pytest.raises(xp.InvalidInput, match="is the name of another query"):
+            ledger.name_queries({"smokes": other})
+    with Ledger(place) as ledger:
+        assert ledger.queries == {"smokes": query, "again": other}
+        assert ledger.decide("again").accepted.shape == (2,)
+
+
+def test_a_search_on_a_box_is_given(tmp_path: Path) -> None:
+    search = xp.panel.Search(effort=xp.solver.Effort(nodes=1))
+    with Ledger.create(
+        tmp_path / "s.db", BOX, filter=xp.BayesianFilter(epsilon="0.9"), search=search
+    ) as ledger:
+        ledger.register(["ann"])
+        value = [{"age": 30, "weight": 80}]
+        for query in (SCORE, OTHER, SCORE):
+            ledger.ask(query, value)
+        assert ledger.verify().good
+
+
+def test_a_ledger_shows_itself_and_not_values(ledger: Ledger) -> None:
+    ledger.ask(xp.randomized_response(epsilon="1/4"), ["no", "yes"])
+    assert repr(ledger) == "Ledger(2 subjects, 2 commits, budget 1)"
+    assert str(ledger.status()).startswith("Status(2 subjects, 2 answered, 0 closed)")
+    with pytest.raises(TypeError, match="not copied"):
+        copy.copy(ledger)
+
+
+def test_no_frame_of_an_error_holds_a_value(ledger: Ledger, monkeypatch: Any) -> None:
+    def failing(*_: Any) -> Any:
+        raise RuntimeError("the generator is gone")
+
+    monkeypatch.setattr(ledger._core._source, "below", failing, raising=False)
+    monkeypatch.setattr(ledger._core._source, "bytes", failing, raising=False)
+    with pytest.raises(RuntimeError) as error:
+        ledger.ask(xp.randomized_response(epsilon="1/4"), ["secret-no", "yes"][1:] * 2)
+    trace = error.value.__traceback__
+    while trace is not None:
+        if "expost" in trace.tb_frame.f_code.co_filename:
+            assert "yes" not in repr(trace.tb_frame.f_locals)
+        trace = trace.tb_next

@@ -1,0 +1,97 @@
+"""States that are loaded from tallies decide as those that were folded, ties included."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.filters import Filter
+from expost.panel.kernel import Kernel
+from expost.panel.places import Chosen
+from expost.panel.state import State
+from support.panels import EPSILONS, families, play, play_on
+
+PERSON = xp.Attributes(region=["n", "s", "w"], smokes=["no", "yes"])
+ABOUT = [
+    xp.randomized_response(epsilon).about(*names)
+    for epsilon in EPSILONS
+    for names in (("region",), ("smokes",), ("region", "smokes"))
+]
+GUARDS: list[Filter] = [
+    xp.BayesianFilter(epsilon="0.6"),
+    xp.SimplifiedFilter(epsilon="0.6"),
+    xp.BasicFilter(epsilon="0.8"),
+    xp.ApproximateFilter(epsilon="0.8", delta="1e-6", inner=xp.filters.Renyi(order=12)),
+]
+
+
+def loaded(kernel: Kernel, state: State) -> State:
+    """The same answers from their tallies."""
+    again = kernel.start(state.count)
+    tallies: dict[int, dict[int, Counter[int]]] = {}
+    for place in range(state.count):
+        for question, position in state.log.exchanges(place):
+            given = tallies.setdefault(question.number, {}).setdefault(position, Counter())
+            given[place] += 1
+    for number, by_position in tallies.items():
+        counts = np.zeros((len(by_position), state.count), dtype=np.int64)
+        for row, own in enumerate(by_position.values()):
+            for place, times in own.items():
+                counts[row, place] = times
+        positions = np.array(list(by_position), dtype=object)
+        again.load(kernel.questions[number], positions, counts)
+    return again
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.kind)
+@pytest.mark.parametrize("on", ["set", "attributes"])
+def test_a_tally_decides_as_the_exchanges_do(guard: Filter, on: str) -> None:
+    if on == "set":
+        kernel, state, _ = play(guard, subjects=24, seed=5, rounds=10)
+        queries = [query for epsilon in EPSILONS for query in families(4, epsilon)]
+    else:
+        queries = list(ABOUT)
+        kernel, state, _ = play_on(PERSON, queries, guard, subjects=24, seed=5, rounds=10)
+    again, everyone = loaded(kernel, state), Chosen(state.count)
+    assert (again.exchanges == state.exchanges).all()
+    for query in queries:
+        number = kernel.number(query)
+        one, other = kernel.decide(state, number), kernel.decide(again, number)
+        assert (one.accepted == other.accepted).all(), query
+        assert (one.lower <= other.upper).all()
+        assert (other.lower <= one.upper).all()
+        assert np.allclose(one.upper, other.upper, atol=1e-9)
+    for first, second in zip(state.losses(everyone), again.losses(everyone), strict=True):
+        assert np.allclose(first, second, atol=1e-9)
+    for first, second in zip(
+        state.spent.around(everyone, None), again.spent.around(everyone, None), strict=True
+    ):
+        assert (first == second).all()
+
+
+def test_ties_on_the_budget_are_decided_exactly() -> None:
+    """Where a response was given often, its logarithm is multiplied, and not added."""
+    values = xp.FiniteSet(range(3))
+    query = xp.randomized_response(epsilon="0.1")
+    kernel = Kernel(values, xp.BayesianFilter(epsilon="0.3"))
+    number = kernel.number(query)
+    state = kernel.start(3)
+    # Two, three and four more of one response than of each other: 0.2, 0.3, 0.4 in nats.
+    counts = np.array([[1002, 1003, 1004], [1000, 1000, 1000], [1000, 1000, 1000]])
+    state.load(kernel.questions[number], np.arange(3), counts)
+    assert kernel.decide(state, number).accepted.tolist() == [True, False, False]
+    within = kernel.losses(state).against(kernel.filter.budget).within
+    assert within.tolist() == [True, True, False]
+
+
+def test_a_tally_has_no_peak() -> None:
+    kernel = Kernel(xp.FiniteSet(range(3)), xp.BayesianFilter(epsilon=1))
+    query = kernel.number(xp.randomized_response(epsilon="0.1"))
+    state = kernel.start(1)
+    state.load(kernel.questions[query], np.arange(2), np.array([[3], [1]]))
+    with pytest.raises(AssertionError, match="no order"):
+        state.peaks(Chosen(1))
+    assert len(list(state.exact_exchanges(0))) == 4
