@@ -6,6 +6,7 @@ else, so states of many subjects are built from these, without any exchange bein
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,14 +22,23 @@ Ints = NDArray[np.int64]
 
 _PAIR = 8
 _SHIFT = 32
+# For so few subjects arrays are not worth it.
+_FEW = 8
 # The most counts that are written out as a table, over all subjects of a state.
 _LARGEST_TABLE = 1 << 22
 
 
 def pairs_of(tally: bytes) -> list[tuple[int, int]]:
     """The responses of one tally by their numbers, and how often each was given."""
-    numbers = np.frombuffer(tally, dtype="<u4").reshape(-1, 2)
-    return [(number, times) for number, times in numbers.tolist()]
+    return list(struct.iter_unpack("<II", tally))
+
+
+def _one_more(tally: bytes, response: int) -> bytes:
+    """A tally with one more response."""
+    counts = dict(pairs_of(tally))
+    counts[response] = counts.get(response, 0) + 1
+    flat = [number for pair in sorted(counts.items()) for number in pair]
+    return struct.pack(f"<{len(flat)}I", *flat)
 
 
 class Tallies:
@@ -38,12 +48,16 @@ class Tallies:
         pairs = np.frombuffer(b"".join(packed), dtype="<u4").reshape(-1, 2).astype(np.int64)
         lengths = np.fromiter(map(len, packed), dtype=np.int64, count=len(packed)) // _PAIR
         self.count = len(packed)
+        self._packed = packed
         self.whose: Ints = np.repeat(np.arange(self.count), lengths)
         self.which: Ints = pairs[:, 0]
         self.times: Ints = pairs[:, 1]
 
     def plus(self, whose: NDArray[np.intp], which: Ints) -> list[bytes]:
         """The tallies of these subjects with one more response each, in bytes."""
+        if len(whose) <= _FEW:
+            pairs_ = zip(whose.tolist(), which.tolist(), strict=True)
+            return [_one_more(self._packed[place], response) for place, response in pairs_]
         own = np.isin(self.whose, whose) if len(whose) < self.count else slice(None)
         places = np.concatenate([self.whose[own], whose]) << _SHIFT
         keys = places | np.concatenate([self.which[own], which])

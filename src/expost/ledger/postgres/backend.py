@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from expost.errors import InvalidInput
-from expost.ledger.backend import Backend, Row, Stale
+from expost.ledger.backend import Backend, Looked, Row, Stale
 from expost.ledger.errors import Broken, Damaged
 from expost.ledger.postgres.connection import Connection, driver, first_line
 from expost.ledger.postgres.schema import MIGRATIONS
-from expost.ledger.postgres.writing import Attempt, checked_key
+from expost.ledger.postgres.writing import Attempt, checked_key, columns
 from expost.ledger.records import Change, Head, Kept, Outcome, QueryWord, ResponseWord, Tip
 from expost.ledger.seals import checked_name, head_seal, seal_of
 
@@ -33,15 +33,17 @@ WITH RECURSIVE chain(key, query, response, previous, sequence) AS (
 )
 SELECT query, response, sequence FROM chain ORDER BY sequence
 """
-_OUTCOMES = """
-SELECT k.number, k.seal, false, r.subject, r.query, r.sequence, 0, r.made
-FROM keys k LEFT JOIN reservations r ON r.key = k.number AND r.subject = ANY(%b::bigint[])
-WHERE k.key = %b
-UNION ALL
-SELECT k.number, k.seal, true, r.subject, r.query, r.sequence, r.response, r.made
-FROM keys k JOIN requests r ON r.key = k.number AND r.subject = ANY(%b::bigint[])
-WHERE k.key = %b
-ORDER BY 3
+# An answer or a refusal is what became of a reservation.
+_LOOK = """
+SELECT place, p.subject, EXISTS (SELECT FROM ends), k.number, k.seal,
+    coalesce(r.query, v.query), coalesce(r.sequence, v.sequence), coalesce(r.response, 0),
+    coalesce(r.made, v.made),
+    h.sequence, h.digest, h.tally, h.closed, h.reserved, h.last, h.seal
+FROM unnest(%b::bigint[], %b::bytea[], %b::bigint[]) AS p(place, key, subject)
+LEFT JOIN keys k ON k.key = p.key
+LEFT JOIN requests r ON r.key = k.number AND r.subject = p.subject
+LEFT JOIN reservations v ON v.key = k.number AND v.subject = p.subject
+LEFT JOIN heads h ON h.subject = p.subject
 """
 _MOVED = """
 SELECT subject FROM requests WHERE made > %(commit)s AND sequence > 0
@@ -164,28 +166,44 @@ class Postgres(Backend):
             " WHERE subject = ANY(%b::bigint[])",
             (list(subjects),),
         )
-        heads = {}
-        for subject, sequence, digest, tally, closed, reserved, last, seal in found:
-            head = Head(sequence, digest, tally, closed, reserved.decode(), last)
-            if seal != head_seal(subject, *head):
-                raise Damaged(f"the head of subject number {subject} is not what was recorded")
-            heads[subject] = head
-        try:
-            return [heads[subject] for subject in subjects]
-        except KeyError:
-            raise Damaged("the head of somebody is missing") from None
+        heads = {subject: _checked_head(subject, *fields) for subject, *fields in found}
+        return _in_order(heads, subjects)
 
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
-        result = {}
+        return self._looked_up([(key, subjects)])[0][0]
+
+    def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked:
+        outcomes, heads, ended = self._looked_up(asked)
+        in_order = [
+            _in_order(own, subjects) for own, (_, subjects) in zip(heads, asked, strict=True)
+        ]
+        return Looked(outcomes, in_order, ended)
+
+    def _looked_up(
+        self, asked: Sequence[tuple[str, Sequence[int]]]
+    ) -> tuple[list[dict[int, Outcome]], list[dict[int, Head]], bool]:
+        """Outcomes and heads of requests, as far as there are any, and whether the study ended."""
         if len(self._keys) > _MOST_KEYS:
             self._keys.clear()
-        self._keys[key] = 0
-        those = (list(subjects), key.encode())
-        for number, seal, _, subject, *found in self._connection.read(_OUTCOMES, (*those, *those)):
-            self._keys[checked_key(number, key.encode(), seal)] = number
-            if subject is not None:
-                result[subject] = Outcome(*found)
-        return result
+        self._keys.update((key, 0) for key, _ in asked)
+        flat = [
+            (place, key.encode(), subject)
+            for place, (key, subjects) in enumerate(asked)
+            for subject in subjects
+        ]
+        outcomes: list[dict[int, Outcome]] = [{} for _ in asked]
+        heads: list[dict[int, Head]] = [{} for _ in asked]
+        if not flat:
+            return outcomes, heads, bool(self.ended())
+        rows = self._connection.read(_LOOK, columns(flat))
+        for place, subject, _, key, seal, *rest in rows:
+            if key is not None:
+                self._keys[checked_key(key, asked[place][0].encode(), seal)] = key
+            if rest[0] is not None:
+                outcomes[place][subject] = Outcome(*rest[:4])
+            if rest[4] is not None:
+                heads[place][subject] = _checked_head(subject, *rest[4:])
+        return outcomes, heads, rows[0][2]
 
     def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
         if self._broken:
@@ -292,3 +310,20 @@ class Postgres(Backend):
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _checked_head(
+    subject: int, sequence: int, digest: bytes, tally: bytes, closed: bool, reserved: bytes,
+    last: int, seal: int,
+) -> Head:  # fmt: skip
+    head = Head(sequence, digest, tally, closed, reserved.decode(), last)
+    if seal != head_seal(subject, *head):
+        raise Damaged(f"the head of subject number {subject} is not what was recorded")
+    return head
+
+
+def _in_order(heads: dict[int, Head], subjects: Sequence[int]) -> list[Head]:
+    try:
+        return [heads[subject] for subject in subjects]
+    except KeyError:
+        raise Damaged("the head of somebody is missing") from None

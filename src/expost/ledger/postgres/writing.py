@@ -16,7 +16,7 @@ from expost.ledger.postgres.connection import SETTINGS, check_settings, driver
 from expost.ledger.records import Change, Head, Tip
 from expost.ledger.seals import head_seal, seal_of
 
-__all__ = ["Attempt", "checked_key"]
+__all__ = ["Attempt", "checked_key", "columns"]
 
 # Whoever writes waits for whoever wrote before; who only reads does not.
 _BEGIN = f"""
@@ -162,11 +162,11 @@ class Attempt:
         """Add all rows and move heads, in one statement; the number of heads that have moved."""
         filled = {table: entries for table, entries in rows.items() if entries}
         parts = [f"{table.partition('(')[0]}_ AS ({_INSERT[table]})" for table in filled]
-        values = [column for entries in filled.values() for column in _columns(entries)]
+        values = [column for entries in filled.values() for column in columns(entries)]
         last = "SELECT 0"
         if moves:
             parts.append(f"moved AS ({_MOVE})")
-            values += _columns(moves)
+            values += columns(moves)
             last = "SELECT count(*) FROM moved"
         found = self._raw.execute(f"WITH {', '.join(parts)} {last}", values).fetchone()
         return int(found[0])
@@ -184,7 +184,8 @@ def _has_requests(change: Change) -> bool:
     return bool(change.answers or change.refused or change.reserved or change.declined)
 
 
-def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+def columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The columns of some rows, as statements take them."""
     return [list(column) for column in zip(*rows, strict=True)]
 
 
