@@ -37,7 +37,7 @@ from expost.queries import Query
 from expost.sampling import Source, SystemSource
 from expost.transcript import Transcript
 
-__all__ = ["Book"]
+__all__ = ["Book", "check_options"]
 
 Progress = Callable[[int, int], None]
 
@@ -57,14 +57,7 @@ class Book:
         search: Search | None,
         step: Callable[[str], None] = lambda name: None,
     ) -> None:
-        with at("every"):
-            expect(every, int, "a number of commits")
-            if every < 1:
-                raise InvalidInput("must be at least 1")
-        with at("source"):
-            expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
-        with at("search"):
-            expect(search, Search | None, "a Search, such as Search(processes=2)")
+        check_options(every, source, search)
         policy = policy_of(backend)
         checkpoint = Checkpoint(kept, policy.content_id, every)
         self._core = Core(backend, policy, checkpoint, source or SystemSource(), search, step)
@@ -261,3 +254,15 @@ class Book:
         left = np.where(upper == 0, budget, left)
         left[np.array([head.closed for head in heads], dtype=np.bool_)] = 0.0
         return np.asarray(left)
+
+
+def check_options(every: int, source: Source | None, search: Search | None) -> None:
+    """Refuse what cannot be used, before anything is made."""
+    with at("every"):
+        expect(every, int, "a number of commits")
+        if every < 1:
+            raise InvalidInput("must be at least 1")
+    with at("source"):
+        expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
+    with at("search"):
+        expect(search, Search | None, "a Search, such as Search(processes=2)")

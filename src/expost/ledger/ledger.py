@@ -16,7 +16,7 @@ from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter
 from expost.ledger.backend import Backend
-from expost.ledger.book import Book
+from expost.ledger.book import Book, check_options
 from expost.ledger.checkpoint import Place
 from expost.ledger.devices import Receipt, Reservation, read_message
 from expost.ledger.digests import first_head
@@ -126,6 +126,7 @@ class Ledger(Book):
         ``study`` is a text for people, ``queries`` gives queries their names; others go by their
         content ids.
         """
+        check_options(every, source, search)
         nonce = uniform_bytes(source or SystemSource(), 16).hex()
         policy = StudyPolicy(domain, filter, study, nonce)
         kept = checkpoint_place(place, checkpoint)

@@ -1,0 +1,145 @@
+"""Whatever is wrong with a request is one clear line, and nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import expost as xp
+from expost.ledger import Ledger
+
+SMOKES = xp.FiniteSet(["no", "yes"])
+QUERY, OTHER = xp.randomized_response(epsilon="1/4"), xp.randomized_response(epsilon="1/2")
+GAUSSIAN = xp.gaussian({"value": 1}, range=(0, 1), sigma=1, grid="1/4")
+ABOUT = QUERY.about("region")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.create(
+        tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=1), every=1
+    ) as made:
+        made.register(["ann", "bob"])
+        made.ask(QUERY, ["no", "no"], key="used")
+        made.record(QUERY, ["no", "no"], key="recorded")
+        yield made
+
+
+CASES: list[tuple[Callable[[Ledger], Any], str]] = [
+    (lambda x: x.ask(QUERY, ["no"], ["eve"]), "subjects: row 1: nobody in the ledger is called so"),
+    (lambda x: x.ask(QUERY, ["no"] * 2, ["ann", "ann"]), "subjects: somebody is there twice"),
+    (lambda x: x.ask(QUERY, ["no"]), "values: there are 1 of them for 2 subjects"),
+    (lambda x: x.ask(QUERY, ["no", "maybe"]), "row 2: the value is outside the domain"),
+    (lambda x: x.ask("smokes", ["no", "no"]), "query: there is no query with this id"),
+    (lambda x: x.ask(7.5, ["no", "no"]), "query: must be a query, the name of one, or a column"),
+    (lambda x: x.ask([QUERY.content_id], ["no", "no"]), "query: 1 names for 2 subjects"),
+    (lambda x: x.ask(ABOUT, ["no", "no"]), "query.about: a finite set has no attributes"),
+    (lambda x: x.ask(GAUSSIAN, ["no", "no"]), "query: "),
+    (lambda x: x.ask(OTHER, ["no", "no"], key="used"), "key 'used': row 1: was used for another"),
+    (
+        lambda x: x.record(OTHER, ["no", "no"], key="used"),
+        "key 'used': row 1: was used for another",
+    ),
+    (lambda x: x.reserve(OTHER, key="used"), "key 'used': row 1: was used for another query"),
+    (
+        lambda x: x.record(QUERY, ["no", "yes"], key="recorded"),
+        "key 'recorded': row 2: was used for another response",
+    ),
+    (lambda x: x.record(QUERY, ["no", "maybe"]), "row 2: response: 'maybe' is not a response of"),
+    (lambda x: x.record(QUERY, ["no"]), "responses: 1 responses for 2 subjects"),
+    (lambda x: x.ask(QUERY, ["no", "no"], key=""), "key: must have 1 to 200 printable characters"),
+    (lambda x: x.ask(QUERY, ["no", "no"], key="a\nb"), "key: must have 1 to 200 printable"),
+    (lambda x: x.ask(QUERY, ["no", "no"], key=7), "key: must be a text, not int"),
+    (lambda x: x.register(["ann", ""]), "subjects: must be texts or integers"),
+    (lambda x: x.register(["ann", 1.5]), "subjects: must be texts or integers"),
+    (lambda x: x.register(["a\0b"]), "subjects: a name has characters that cannot be printed"),
+    (lambda x: x.register([1 << 70]), "subjects: a number is too large"),
+    (lambda x: x.transcript("eve"), "subjects: row 1: nobody in the ledger is called so"),
+    (lambda x: x.decide(QUERY, ["eve"]), "subjects: row 1: nobody in the ledger is called so"),
+    (lambda x: x.name_queries({"a": 7}), "queries.a: must be a query, not int"),
+    (lambda x: x.receive([7]), "must be messages as bytes, not int"),
+    (lambda x: x.export(7), "must be the name of a file, not int"),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), CASES)
+def test_bad_input_is_one_line_and_changes_nothing(
+    ledger: Ledger, call: Callable[[Ledger], Any], said: str
+) -> None:
+    before, queries = ledger.tip, ledger.queries
+    with pytest.raises(xp.InvalidInput) as error:
+        call(ledger)
+    assert str(error.value).startswith(said)
+    assert "\n" not in str(error.value)
+    assert (ledger.tip, ledger.queries) == (before, queries)
+    assert ledger.ask(QUERY, ["no", "no"], key="then").answered.all()
+    assert ledger.queries == queries
+    assert ledger.verify().good
+
+
+def test_a_closed_study_asks_nothing_and_still_answers_retries(ledger: Ledger) -> None:
+    first = ledger.ask(QUERY, ["no", "no"], key="used").responses
+    ledger.end()
+    ledger.end()
+    before = ledger.tip
+    for call in (
+        lambda: ledger.ask(QUERY, ["no", "no"]),
+        lambda: ledger.record(QUERY, ["no", "no"]),
+        lambda: ledger.reserve(QUERY),
+        lambda: ledger.register(["eve"]),
+    ):
+        with pytest.raises(xp.InvalidInput, match=r"^the study is closed$"):
+            call()
+    assert ledger.tip == before
+    assert ledger.ask(QUERY, ["no", "no"], key="used").responses == first
+    assert ledger.status().ended
+    assert ledger.verify().good
+
+
+def test_a_ledger_that_was_closed_says_so(ledger: Ledger) -> None:
+    ledger.close()
+    ledger.close()
+    with pytest.raises(xp.InvalidInput, match="the ledger was closed; open it again"):
+        ledger.ask(QUERY, ["no", "no"])
+    assert repr(ledger) == "Ledger(closed)"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"every": 0}, "every: must be at least 1"),
+        ({"every": "often"}, "every: must be a number of commits, not str"),
+        ({"source": 7}, "source: must be a source of randomness"),
+        ({"search": 7}, "search: must be a Search"),
+        ({"study": "x" * 300}, "study: has more than 200 characters"),
+        ({"filter": 7}, "filter: must be a filter"),
+        ({"checkpoint": 7}, "must be the name of a file, not int"),
+    ],
+)
+def test_options_are_checked(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    given = {"filter": xp.BayesianFilter(epsilon=1), **options}
+    with pytest.raises(xp.InvalidInput) as error:
+        Ledger.create(tmp_path / "s.db", SMOKES, **given)
+    assert str(error.value).startswith(said)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_is_taken_is_not_written_over(ledger: Ledger, tmp_path: Path) -> None:
+    guard = xp.BayesianFilter(epsilon=1)
+    with pytest.raises(xp.InvalidInput, match="a checkpoint is there already"):
+        Ledger.create(tmp_path / "s.db", SMOKES, filter=guard)
+    with pytest.raises(xp.InvalidInput, match="is there already, and is not written over"):
+        Ledger.create(tmp_path / "s.db", SMOKES, filter=guard, checkpoint=tmp_path / "other")
+    with pytest.raises(xp.InvalidInput, match="cannot be created: No such file or directory"):
+        Ledger.create(tmp_path / "no" / "s.db", SMOKES, filter=guard)
+    with pytest.raises(xp.InvalidInput, match="cannot be read: No such file or directory"):
+        Ledger(tmp_path / "nothing.db")
+    (tmp_path / "text.db").write_text("not a database, but long enough to be one" * 40)
+    with pytest.raises(xp.ledger.Damaged, match="cannot be read"):
+        Ledger(tmp_path / "text.db")
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(xp.InvalidInput, match="is not a ledger"):
+        Ledger(tmp_path / "empty.db")
