@@ -1,32 +1,34 @@
 """Worlds on a real PostgreSQL whose processes are killed, with two workers.
 
-The server is killed while a transaction begins, while it writes, while it commits, and after that;
-then it is started again, and the ledger has to find out by itself what became of its commit.
+The server is killed before a commit is sent, while it is under way, and when it was confirmed; then
+it is started again, and the ledger has to find out by itself what became of its commit.
 """
 
 from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import psycopg
 
 from expost.ledger import Ledger, Place
+from expost.ledger.backend import Stale
 from expost.ledger.checkpoint import Checkpoint
 from expost.ledger.digests import first_root
-from expost.ledger.postgres import Postgres, backend
-from expost.ledger.postgres.writing import Attempt
+from expost.ledger.postgres import Postgres, backend, connection, schema, writing
+from expost.ledger.postgres.writing import commit
 from support.disks import Disk, DiskPlace
+from support.mutants import MUTANTS
 from support.postgres import fresh, shared_server
 from support.worlds import KINDS, POLICY, SUBJECTS, World
 
 __all__ = ["MOMENTS", "OnServer"]
 
-MOMENTS = ("begin", "write", "commit", "committed")
+MOMENTS = ("before", "during", "during", "after")
 _TABLES = (
     "commits", "subjects", "queries", "responses", "keys", "requests", "reservations", "heads",
     "closures", "kept", "ends",
@@ -50,35 +52,21 @@ class OnServer:
         Checkpoint(self.place(), POLICY.content_id, 1).write(store.tip())
         with Ledger.on(store, self.place(), every=1) as ledger:
             ledger.register(SUBJECTS)
-        self._open.enter_context(patch.object(backend, "Attempt", self._doomed()))
+        self._open.enter_context(patch.object(backend, "commit", self._commit))
 
-    def _doomed(self) -> type[Attempt]:
-        site = self
-
-        class Doomed(Attempt):
-            """An attempt that is cut off when its moment has come."""
-
-            def _begin(self) -> Any:
-                site.reached("begin")
-                return super()._begin()
-
-            def _add(self, rows: Any, moves: Sequence[Any]) -> int:
-                site.reached("write")
-                return super()._add(rows, moves)
-
-            def _confirm(self) -> None:
-                site.reached("commit")
-                super()._confirm()
-                site.reached("committed")
-
-        return Doomed
+    def _commit(self, raw: Any, changes: Any, lines: Any) -> Any:
+        self.reached("before")
+        self.reached("during")
+        tip = commit(raw, changes, lines)
+        self.reached("after")
+        return tip
 
     def reached(self, moment: str) -> None:
         """Where an attempt is; the server may end here."""
         if moment != self._moment:
             return
         self._moment = ""
-        if moment != "commit":
+        if moment != "during":
             self._restart()
             return
         # At the same time as the commit: it may be recorded or not.
@@ -146,3 +134,51 @@ def _copied(raw: psycopg.Connection[Any], table: str) -> bytes:
 
 
 KINDS["server"] = OnServer
+
+
+@contextmanager
+def asynchronous() -> Iterator[None]:
+    """Commits do not wait for the disk."""
+    weak = connection._SESSION + "; SET synchronous_commit = off"
+    strong = {**connection._STRONG, "synchronous_commit": ("off",)}
+    with (
+        patch.object(connection, "_SESSION", weak),
+        patch.object(connection, "_STRONG", strong),
+        patch.object(schema, "MIGRATIONS", (_UNWATCHED,)),
+        patch.object(backend, "MIGRATIONS", (_UNWATCHED,)),
+    ):
+        yield
+
+
+_UNWATCHED = schema.MIGRATIONS[0].replace("current_setting('synchronous_commit')", "'on'")
+
+
+def unlocked_and_not_compared() -> Any:
+    """Heads are moved whoever else has moved them."""
+    anything = writing._MOVE.replace("heads.sequence = was_sequence", "was_sequence IS NOT NULL")
+    anything = anything.replace("heads.closed = was_closed", "was_closed IS NOT NULL")
+    anything = anything.replace("heads.reserved = was_reserved", "was_reserved IS NOT NULL")
+    return patch.object(writing, "_MOVE", anything)
+
+
+def trusted_without_looking() -> Any:
+    """A commit whose connection was lost is taken for recorded."""
+
+    def append(self: Postgres, changes: Any, lines: Any) -> Any:
+        try:
+            return real(self, changes, lines)
+        except Stale:
+            if self._connection.raw is used.get(id(self)):
+                raise
+            used[id(self)] = self._connection.raw
+            return self.tip()
+
+    real, used = Postgres.append, dict[int, Any]()
+    return patch.object(Postgres, "append", append)
+
+
+MUTANTS |= {
+    "synchronous_commit off, in PostgreSQL": (asynchronous, "server"),
+    "compare-and-swap dropped, in PostgreSQL": (unlocked_and_not_compared, "server"),
+    "lost commits taken for recorded, in PostgreSQL": (trusted_without_looking, "server"),
+}

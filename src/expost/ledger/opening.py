@@ -118,21 +118,27 @@ def cover(core: Core) -> None:
 def quarantine(core: Core) -> list[int]:
     """Close all subjects of whom the checkpoint knows more than the database.
 
-    Then the checkpoint starts again from what there is.
+    Then the checkpoint starts again from what there is; not before, for a crash must not lose it.
     """
-    concerned = []
     heads = core.checkpoint.heads()
-    size = core.backend.size()
+    while concerned := _concerned(core, heads):
+        if core.append([Change(closed=concerned)]):
+            break
+    core.checkpoint.place.replace(b"")
+    core.checkpoint.write(core.backend.tip())
+    return [move.subject for move in concerned]
+
+
+def _concerned(core: Core, heads: dict[int, tuple[int, str]]) -> list[Move]:
+    """Who is to be closed."""
+    result, size = [], core.backend.size()
     for number, (sequence, digest) in sorted(heads.items()):
         if number > size:
             continue  # who is not even registered has to be registered anew, by another name
         (head,) = core.backend.heads([number])
         if not head.closed and _lost(core, number, head, sequence, digest):
-            concerned.append(Move(number, 0, head, head._replace(closed=True)))
-    core.checkpoint.place.replace(b"")
-    if not concerned or not core.append([Change(closed=concerned)]):
-        core.checkpoint.write(core.backend.tip())
-    return [move.subject for move in concerned]
+            result.append(Move(number, 0, head, head._replace(closed=True)))
+    return result
 
 
 def _lost(core: Core, number: int, head: Head, sequence: int, digest: str) -> bool:

@@ -2,8 +2,8 @@
 
 A commit takes a lock on the table of commits first, so commits follow each other, and whoever has
 the lock sees all that was committed before. If the connection is lost on the way, nobody knows
-whether it was recorded; so it is looked up, under the same lock, which waits for whatever the old
-connection may still be doing.
+whether it was recorded. So a new connection waits for the same lock until the server is done with
+it, and whoever asked looks their key up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from expost.ledger.backend import Backend, Looked, Row, Stale
 from expost.ledger.errors import Broken, Damaged
 from expost.ledger.postgres.connection import Connection, driver, first_line
 from expost.ledger.postgres.schema import MIGRATIONS
-from expost.ledger.postgres.writing import Attempt, checked_key, columns
+from expost.ledger.postgres.writing import columns, commit, key_id, settle
 from expost.ledger.records import Change, Head, Kept, Outcome, QueryWord, ResponseWord, Tip
 from expost.ledger.seals import checked_name, head_seal, seal_of
 
@@ -35,14 +35,13 @@ SELECT query, response, sequence FROM chain ORDER BY sequence
 """
 # An answer or a refusal is what became of a reservation.
 _LOOK = """
-SELECT place, p.subject, EXISTS (SELECT FROM ends), k.number, k.seal,
+SELECT place, p.subject, EXISTS (SELECT FROM ends),
     coalesce(r.query, v.query), coalesce(r.sequence, v.sequence), coalesce(r.response, 0),
     coalesce(r.made, v.made),
     h.sequence, h.digest, h.tally, h.closed, h.reserved, h.last, h.seal
 FROM unnest(%b::bigint[], %b::bytea[], %b::bigint[]) AS p(place, key, subject)
-LEFT JOIN keys k ON k.key = p.key
-LEFT JOIN requests r ON r.key = k.number AND r.subject = p.subject
-LEFT JOIN reservations v ON v.key = k.number AND v.subject = p.subject
+LEFT JOIN requests r ON r.key = p.key AND r.subject = p.subject
+LEFT JOIN reservations v ON v.key = p.key AND v.subject = p.subject
 LEFT JOIN heads h ON h.subject = p.subject
 """
 _MOVED = """
@@ -51,8 +50,6 @@ UNION SELECT subject FROM reservations WHERE made > %(commit)s
 UNION SELECT subject FROM closures WHERE made > %(commit)s
 ORDER BY 1
 """
-_MOST_KEYS = 10_000
-"""As many are remembered between looking them up and writing."""
 
 
 class Postgres(Backend):
@@ -61,7 +58,6 @@ class Postgres(Backend):
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._broken = False
-        self._keys: dict[str, int] = {}
         connection.confirmed = self.tip()
 
     @classmethod
@@ -183,11 +179,8 @@ class Postgres(Backend):
         self, asked: Sequence[tuple[str, Sequence[int]]]
     ) -> tuple[list[dict[int, Outcome]], list[dict[int, Head]], bool]:
         """Outcomes and heads of requests, as far as there are any, and whether the study ended."""
-        if len(self._keys) > _MOST_KEYS:
-            self._keys.clear()
-        self._keys.update((key, 0) for key, _ in asked)
         flat = [
-            (place, key.encode(), subject)
+            (place, key_id(key), subject)
             for place, (key, subjects) in enumerate(asked)
             for subject in subjects
         ]
@@ -196,9 +189,7 @@ class Postgres(Backend):
         if not flat:
             return outcomes, heads, bool(self.ended())
         rows = self._connection.read(_LOOK, columns(flat))
-        for place, subject, _, key, seal, *rest in rows:
-            if key is not None:
-                self._keys[checked_key(key, asked[place][0].encode(), seal)] = key
+        for place, subject, _, *rest in rows:
             if rest[0] is not None:
                 outcomes[place][subject] = Outcome(*rest[:4])
             if rest[4] is not None:
@@ -210,58 +201,61 @@ class Postgres(Backend):
             raise Broken("an earlier write failed; open the ledger again")
         self._broken = True
         psycopg = driver()
-        unsure: Tip | None = None
-        while True:
-            attempt = Attempt(self._connection.raw, self._keys)
-            try:
-                if unsure is not None and attempt.finds(unsure):
-                    tip = unsure
-                else:
-                    tip = attempt.commit(changes, lines)
-                break
-            except (Stale, InvalidInput):
-                self._broken = False
-                self._keys.clear()
-                raise
-            except psycopg.Error as error:
-                if not self._connection.raw.closed:
-                    raise Broken(
-                        f"the ledger could not be written ({first_line(error)}); open it again "
-                        "when that is mended"
-                    ) from None
-                unsure = attempt.tip or unsure
-                self._connection.again()
+        try:
+            tip = commit(self._connection.raw, changes, lines)
+        except (Stale, InvalidInput):
+            self._broken = False
+            raise
+        except psycopg.Error as error:
+            if not self._connection.raw.closed:
+                raise Broken(
+                    f"the ledger could not be written ({first_line(error)}); open it again "
+                    "when that is mended"
+                ) from None
+            self._settle()
+            self._broken = False
+            raise Stale from None  # whoever looks their keys up knows whether it was recorded
         self._connection.confirmed = tip
         self._broken = False
-        self._keys.clear()  # of keys that are looked up again there is no end
         return tip
+
+    def _settle(self) -> None:
+        """Connect again, and wait until the server is done with what the old connection did."""
+        psycopg = driver()
+        while True:
+            self._connection.again()
+            try:
+                return settle(self._connection.raw)
+            except psycopg.OperationalError as error:
+                if not self._connection.raw.closed:
+                    raise Broken(f"the ledger cannot be reached ({first_line(error)})") from None
 
     def exchanges(self, subject: int) -> list[tuple[int, int]]:
         (head,) = self.heads([subject])
-        found = self._connection.read(_EXCHANGES, (head.last, subject, subject))
+        last = head.last.to_bytes(16, "big")
+        found = self._connection.read(_EXCHANGES, (last, subject, subject))
         if [sequence for _, _, sequence in found] != list(range(1, head.sequence + 1)):
             raise Damaged(f"an exchange of subject number {subject} is missing")
         return [(query, response) for query, response, _ in found]
 
     def rows(self) -> Iterator[Row]:
         return self._rows(
-            "SELECT k.key, subject, query, sequence, response, made"
-            " FROM requests r LEFT JOIN keys k ON k.number = r.key"
+            "SELECT r.key, k.key, subject, query, sequence, response, made"
+            " FROM requests r LEFT JOIN keys k ON k.id = r.key"
         )
 
     def reservations(self) -> Iterator[Row]:
         return self._rows(
-            "SELECT k.key, subject, query, sequence, 0, made"
-            " FROM reservations r LEFT JOIN keys k ON k.number = r.key"
+            "SELECT r.key, k.key, subject, query, sequence, 0, made"
+            " FROM reservations r LEFT JOIN keys k ON k.id = r.key"
         )
 
     def _rows(self, statement: str) -> Iterator[Row]:
-        for row in self._connection.stream("SELECT number, key, seal FROM keys"):
-            checked_key(*row)
-        for key, *others in self._connection.stream(statement):
-            if key is None:
-                raise Damaged("a request has no key")
-            yield Row(key.decode(), *others)
+        for id_, content, *others in self._connection.stream(statement):
+            key = "" if content is None else content.decode()
+            if id_ != key_id(key):
+                raise Damaged("the key of a request is not what was recorded")
+            yield Row(key, *others)
 
     def registered(self) -> Iterator[tuple[int, str, int]]:
         for number, name, made, seal in self._connection.stream(
@@ -287,7 +281,7 @@ class Postgres(Backend):
 
     def kept(self) -> list[tuple[Kept, int]]:
         found = self._connection.read(
-            "SELECT subject, digest, reason, message, made FROM kept ORDER BY number"
+            "SELECT subject, digest, reason, message, made FROM kept ORDER BY made, subject, digest"
         )
         return [
             (Kept(subject, digest, reason.decode(), message), made)
@@ -314,9 +308,10 @@ class Postgres(Backend):
 
 def _checked_head(
     subject: int, sequence: int, digest: bytes, tally: bytes, closed: bool, reserved: bytes,
-    last: int, seal: int,
+    last: bytes, seal: int,
 ) -> Head:  # fmt: skip
-    head = Head(sequence, digest, tally, closed, reserved.decode(), last)
+    key = int.from_bytes(last, "big")
+    head = Head(sequence, digest, tally, closed, reserved.decode(), key)
     if seal != head_seal(subject, *head):
         raise Damaged(f"the head of subject number {subject} is not what was recorded")
     return head

@@ -1,16 +1,17 @@
 """A connection to a PostgreSQL that will do for a ledger, made again when it is lost.
 
 Whether the server keeps what it says that it keeps is a matter of its settings. They are read back
-from every connection, and again in every transaction that writes: an administrator may change them
-at any time.
+from every connection, and again in every transaction that writes, by the function ``agreed`` of
+the schema: an administrator may change them at any time.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from expost.errors import InvalidInput
 from expost.ledger.errors import Behind, Broken, Damaged
@@ -19,7 +20,7 @@ from expost.ledger.records import Tip
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["SETTINGS", "Connection", "check_settings", "driver", "first_line"]
+__all__ = ["Connection", "check_settings", "driver", "first_line", "settings_of"]
 
 OLDEST = 130_000
 """The oldest PostgreSQL that is still maintained anywhere, as it numbers its versions."""
@@ -29,22 +30,25 @@ _STRONG = {
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "remote_apply", "remote_write", "local"),
 }
-SETTINGS = ", ".join(f"current_setting('{name}')" for name in _STRONG)
-"""What reads them back, as columns."""
+_SETTINGS = f"SELECT {', '.join(f'current_setting({name!r})' for name in _STRONG)}"
 
 # How long a server may take to start again, and how long another client may hold the ledger.
 _PATIENCE = 30.0
 _PAUSE = 0.05
 # Rows that are fetched at a time.
 _TOGETHER = 2000
-_SESSION = f"""
+_SESSION = """
 SET client_encoding = 'UTF8';
 SET lock_timeout = '60s';
 SET idle_in_transaction_session_timeout = '60s';
+SET plan_cache_mode = 'force_generic_plan';
 SELECT set_config('synchronous_commit', 'on', false)
-    WHERE current_setting('synchronous_commit') = 'off';
-SELECT {SETTINGS}
+    WHERE current_setting('synchronous_commit') = 'off'
 """
+
+
+# A lost connection is told by errors of ours; the driver would also print a line about it.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class Unreachable(InvalidInput):
@@ -125,6 +129,12 @@ def _check_confirmed(raw: psycopg.Connection[Any], tip: Tip | None) -> None:
         raise Behind("the server came back without what it had confirmed")
 
 
+def settings_of(raw: psycopg.Connection[Any]) -> Sequence[str]:
+    """What says whether a server keeps what it confirms."""
+    found: Sequence[str] | None = raw.execute(_SETTINGS).fetchone()
+    return found or ()
+
+
 def check_settings(found: Sequence[str]) -> None:
     """Refuse a server that may lose what it has confirmed; ``found`` are its settings."""
     for (name, strong), setting in zip(_STRONG.items(), found, strict=True):
@@ -185,20 +195,14 @@ def _check(raw: psycopg.Connection[Any]) -> None:
         raise InvalidInput(f"PostgreSQL {OLDEST // 10_000} or newer is needed")
     if raw.info.parameter_status("server_encoding") != "UTF8":
         raise InvalidInput("the encoding of the database has to be UTF8")
-    cursor = raw.execute(_SESSION.encode())
-    while cursor.nextset():
-        pass
-    check_settings(cursor.fetchone() or _unreadable())
+    raw.execute(_SESSION.encode())
+    check_settings(settings_of(raw))
     standby = raw.execute("SELECT pg_is_in_recovery(), current_schema()").fetchone()
     assert standby is not None
     if standby[0]:
         raise InvalidInput("is a standby server, which may be behind; name the primary server")
     if standby[1] is None:
         raise InvalidInput("none of the schemas of the search path is there")
-
-
-def _unreadable() -> NoReturn:
-    raise InvalidInput("its settings cannot be read")
 
 
 @contextmanager

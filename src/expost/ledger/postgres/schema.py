@@ -9,7 +9,8 @@ from __future__ import annotations
 __all__ = ["MIGRATIONS"]
 
 # A text cannot have every character here, so what people choose is bytes, in UTF-8. Responses may
-# be longer than what an index can hold.
+# be longer than what an index can hold. Rows have a digest in place of a key, which whoever writes
+# knows without asking. A last column ``made`` is the number of the commit.
 _TABLES = """
 CREATE TABLE ledger(
     one integer PRIMARY KEY CHECK (one = 1),
@@ -23,8 +24,8 @@ CREATE TABLE commits(
 CREATE TABLE subjects(
     number bigint PRIMARY KEY CHECK (number > 0),
     name text NOT NULL UNIQUE,
-    made bigint NOT NULL,
-    seal bigint NOT NULL
+    seal bigint NOT NULL,
+    made bigint NOT NULL
 );
 CREATE TABLE queries(
     number bigint PRIMARY KEY CHECK (number > 0),
@@ -40,22 +41,21 @@ CREATE TABLE responses(
 );
 CREATE UNIQUE INDEX responses_differ ON responses (query, sha256(response));
 CREATE TABLE keys(
-    number bigint PRIMARY KEY CHECK (number > 0),
-    key bytea NOT NULL UNIQUE,
-    seal bigint NOT NULL
+    id bytea PRIMARY KEY CHECK (id = substr(sha256(key), 1, 16)),
+    key bytea NOT NULL
 );
 CREATE TABLE requests(
-    key bigint NOT NULL,
+    key bytea NOT NULL,
     subject bigint NOT NULL,
     query bigint NOT NULL,
     sequence bigint NOT NULL,
     response bigint NOT NULL,
-    previous bigint NOT NULL,
+    previous bytea NOT NULL,
     made bigint NOT NULL,
     PRIMARY KEY (key, subject)
 );
 CREATE TABLE reservations(
-    key bigint NOT NULL,
+    key bytea NOT NULL,
     subject bigint NOT NULL,
     query bigint NOT NULL,
     sequence bigint NOT NULL,
@@ -69,7 +69,7 @@ CREATE TABLE heads(
     tally bytea NOT NULL,
     closed boolean NOT NULL,
     reserved bytea NOT NULL,
-    last bigint NOT NULL,
+    last bytea NOT NULL,
     seal bigint NOT NULL
 ) WITH (fillfactor = 60);
 CREATE TABLE closures(
@@ -77,18 +77,29 @@ CREATE TABLE closures(
     made bigint NOT NULL
 );
 CREATE TABLE kept(
-    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     subject bigint NOT NULL,
     digest text NOT NULL,
     reason bytea NOT NULL,
     message bytea NOT NULL,
     made bigint NOT NULL,
-    UNIQUE (subject, digest)
+    PRIMARY KEY (subject, digest)
 );
 CREATE TABLE ends(
-    one integer PRIMARY KEY CHECK (one = 1),
+    one bigint PRIMARY KEY CHECK (one = 1),
     made bigint NOT NULL
 );
+CREATE FUNCTION agreed(moved bigint, expected bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF moved <> expected THEN
+        RAISE EXCEPTION 'somebody else has moved heads' USING ERRCODE = 'serialization_failure';
+    END IF;
+    IF 'off' IN (current_setting('fsync'), current_setting('full_page_writes'),
+            current_setting('synchronous_commit')) THEN
+        RAISE EXCEPTION 'commits may be lost'
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    RETURN true;
+END$$;
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
 $$BEGIN RAISE EXCEPTION 'the % of a ledger are never changed or removed', TG_TABLE_NAME; END$$;
 CREATE TRIGGER move_forward BEFORE UPDATE ON heads FOR EACH ROW
