@@ -28,7 +28,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield made
 
 
-CASES: list[tuple[Callable[[Ledger], Any], str]] = [
+CASES: list[tuple[Callable[[Any], Any], str]] = [
     (lambda x: x.ask(QUERY, ["no"], ["eve"]), "subjects: row 1: nobody in the ledger is called so"),
     (lambda x: x.ask(QUERY, ["no"] * 2, ["ann", "ann"]), "subjects: somebody is there twice"),
     (lambda x: x.ask(QUERY, ["no"]), "values: there are 1 of them for 2 subjects"),

@@ -132,6 +132,44 @@ def test_what_a_crash_left_uncovered_is_covered_when_it_is_opened(
     assert Ledger.recover(place) == ["ann", "carl"]
 
 
+def test_who_was_registered_since_does_not_come_back_with_a_new_budget(
+    place: Path, tmp_path: Path
+) -> None:
+    shutil.copy(place, tmp_path / "backup")
+    with Ledger(place) as ledger:
+        ledger.register(["dora", "eve"])
+    asked(place, "eve")
+    shutil.copy(tmp_path / "backup", place)
+    assert Ledger.recover(place) == ["eve"]
+    with Ledger(place) as ledger:
+        assert ledger.register(["dora", "eve"]) == 1
+        assert ledger.subjects == ("ann", "bob", "carl", "eve", "dora")
+        status = ledger.status(["eve", "dora"])
+        assert status.closed.tolist() == [True, False]
+        assert ledger.verify().good
+
+
+def test_a_recovery_can_be_repeated(place: Path, tmp_path: Path) -> None:
+    """A crash before the checkpoint starts again leaves it behind, and those are closed already."""
+    shutil.copy(place, tmp_path / "backup")
+    asked(place, "ann")
+    newer = (tmp_path / "study.db.checkpoint").read_bytes()
+    asked(place, "bob")
+    shutil.copy(tmp_path / "backup", place)
+    assert Ledger.recover(place) == ["ann", "bob"]
+    (tmp_path / "study.db.checkpoint").write_bytes(newer)
+    with pytest.raises(Behind):
+        Ledger(place)
+    assert Ledger.recover(place) == []
+    with Ledger(place) as ledger:
+        assert ledger.status().closed.tolist() == [True, True, False]
+    # And from here on a rollback is noticed as before.
+    shutil.copy(place, tmp_path / "backup")
+    asked(place, "carl")
+    shutil.copy(tmp_path / "backup", place)
+    assert Ledger.recover(place) == ["carl"]
+
+
 def test_a_checkpoint_that_is_missing_is_noticed(place: Path, tmp_path: Path) -> None:
     (tmp_path / "study.db.checkpoint").unlink()
     with pytest.raises(Behind, match="the checkpoint of the ledger is missing"):
@@ -155,11 +193,11 @@ def test_a_line_that_was_cut_off_does_not_count(place: Path, tmp_path: Path) -> 
     last = Checkpoint(CheckpointFile(file), "", 1)
     for end in range(len(before), len(whole)):
         file.write_bytes(whole[:end])
-        tree = last.heads()
+        tree = last.reached().heads
         assert tree[1][0] == 1 + (end == len(whole) - 1)  # only the line feed is not needed
     file.write_bytes(whole[:-30])
     asked(place, "bob")
-    assert last.heads()[1][0] == last.heads()[2][0] == 2
+    assert last.reached().heads[1][0] == last.reached().heads[2][0] == 2
 
 
 def test_a_long_checkpoint_is_made_shorter(

@@ -66,7 +66,7 @@ def _template() -> Disk:
         backend = Sqlite.open(Path("study.db"), vfs=vfs)
         Checkpoint(place, POLICY.content_id, 1).write(backend.tip())
         ledger = Ledger.on(backend, place, every=1)
-        ledger.register(SUBJECTS)
+        ledger.register(SUBJECTS[:-1])
         ledger.close()
     return disk
 
@@ -151,7 +151,7 @@ class InVault:
         ledger_place = self.place()
         Checkpoint(ledger_place, POLICY.content_id, 1).write(Door(self.vault).tip())
         with Ledger.on(Door(self.vault), ledger_place, every=1) as ledger:
-            ledger.register(SUBJECTS)
+            ledger.register(SUBJECTS[:-1])
 
     def place(self) -> Place:
         return DiskPlace(self.disk, "checkpoint")
@@ -318,7 +318,7 @@ class World:
                 elif what < 0.82:
                     self.chance.choice(list(self._devices.values())).restore()
                 elif what < 0.86:
-                    self._ledgers[0].register(self.chance.sample(SUBJECTS, 2))
+                    self._ledgers[0].register(self.chance.sample(SUBJECTS, 3))
                 elif what < 0.9:
                     backup = self._site.backup()
                 elif what < 0.93:
@@ -384,8 +384,9 @@ class World:
 
     def _ask(self, worker: int = 0) -> None:
         key, text = self._request()
-        whom = self.chance.sample(range(len(SUBJECTS)), self.chance.randint(1, 3))
-        names, values = [SUBJECTS[n] for n in whom], [self._values[n] for n in whom]
+        here = self._ledgers[worker].subjects
+        names = self.chance.sample(here, self.chance.randint(1, 3))
+        values = [self._values[SUBJECTS.index(name)] for name in names]
         fault = "" if self._nested or self.chance.random() < 0.6 else self._arm()
         try:
             replies = self._ledgers[worker].ask(QUERIES[text], values, names, key=key)
@@ -440,7 +441,7 @@ class World:
 
     def _reserve(self) -> None:
         key, text = self._request()
-        name = self.chance.choice(SUBJECTS)
+        name = self.chance.choice(self._ledgers[0].subjects)
         known = self._known.get((name, key))
         try:
             (found,) = self._ledgers[0].reserve(QUERIES[text], [name], key=key)
@@ -515,9 +516,9 @@ class World:
             return
         try:
             self._open()
-            for number, name in enumerate(SUBJECTS):
+            for number, name in enumerate(self._ledgers[0].subjects):
                 if self.chance.random() < 0.5:
-                    values = [self._values[number]]
+                    values = [self._values[SUBJECTS.index(name)]]
                     self._ledgers[0].ask(QUERIES["1/4"], values, [name], key=f"after {number}")
             if not self._ledgers[0].verify().good:
                 return
@@ -529,9 +530,10 @@ class World:
         """What the ledger has recorded, by subject and key."""
         core = self._ledgers[0]._core
         core.learn()
+        names = self._ledgers[0].subjects
         result: dict[tuple[Any, str], tuple[str, Any]] = {}
         for row in core.backend.rows():
-            name = SUBJECTS[row.subject - 1]
+            name = names[row.subject - 1]
             must((name, row.key) not in result, "a request is recorded twice")
             query = core.words.query(row.query)
             response: Any = REFUSED
@@ -542,7 +544,8 @@ class World:
 
     def _closed(self) -> set[Any]:
         status = self._ledgers[0].status()
-        return {name for name, shut in zip(SUBJECTS, status.closed.tolist(), strict=True) if shut}
+        closed = zip(status.subjects, status.closed.tolist(), strict=True)
+        return {name for name, shut in closed if shut}
 
     def _check(self) -> None:
         """All that must hold."""
@@ -553,7 +556,7 @@ class World:
             must(found == outcome, f"{name} {key}: recorded as something else")
         verified = ledger.verify()
         must(verified.good, str(verified))
-        for name in SUBJECTS:
+        for name in ledger.subjects:
             self._check_budget(name, ledger.transcript(name))
         kept = {bytes(each.message) for each, _ in ledger._core.backend.kept()}
         for message, (said, _) in self._receipts.items():

@@ -12,8 +12,9 @@ import json
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,12 +23,29 @@ from expost.files.durable import save, sync_directory
 from expost.ledger.errors import Broken
 from expost.ledger.records import Tip
 
-__all__ = ["Checkpoint", "CheckpointFile", "Place"]
+__all__ = ["Checkpoint", "CheckpointFile", "Place", "Reached"]
 
 _DIGITS = 16
 _START = re.compile(rb'\{"commits": (\d+),')
 # A file is replaced by a shorter one when it is twice as long as that, and so much longer.
 _GROWTH = 4 << 20
+
+
+@dataclass(slots=True)
+class Reached:
+    """For whom something was recorded, and how far they came."""
+
+    names: dict[int, str] = field(default_factory=dict)
+    """Of who was registered, as JSON."""
+    heads: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """Up to which exchange, and the first digits of the head after it, if that is known."""
+
+    def add(self, more: Reached) -> None:
+        """Take in what was recorded later."""
+        self.names.update(more.names)
+        for number, reached in more.heads.items():
+            # With several processes a line may come after one that knows more.
+            self.heads[number] = max(reached, self.heads.get(number, reached))
 
 
 class Place(Protocol):
@@ -114,13 +132,13 @@ class Checkpoint:
         self.place = place
         self.policy_id = policy_id
         self.every = every
-        self._since: dict[int, tuple[int, str]] = {}
+        self._since = Reached()
         self._commits = 0
         self._shortest = 0
 
-    def note(self, moved: Iterable[tuple[int, tuple[int, str]]], tip: Tip) -> None:
-        """Something was recorded for these subjects, up to these sequence numbers and heads."""
-        self._since.update(moved)
+    def note(self, more: Reached, tip: Tip) -> None:
+        """Something was recorded."""
+        self._since.add(more)
         self._commits += 1
         if self._commits >= self.every:
             self.write(tip)
@@ -128,7 +146,7 @@ class Checkpoint:
     def write(self, tip: Tip) -> None:
         """Write one now."""
         size = self.place.append(_line(self.policy_id, self._since, tip))
-        self._since, self._commits = {}, 0
+        self._since, self._commits = Reached(), 0
         if size > 2 * self._shortest + _GROWTH:
             self.shorten()
 
@@ -142,9 +160,14 @@ class Checkpoint:
         last = self.last()
         if last is None:
             return
-        text = _line(self.policy_id, self.heads(), last)
+        text = _line(self.policy_id, self.reached(), last)
         self.place.replace(text)
         self._shortest = len(text)
+
+    def restart(self, reached: Reached, tip: Tip) -> None:
+        """Begin again from what there is now."""
+        self.place.replace(_line(self.policy_id, reached, tip))
+        self._since, self._commits = Reached(), 0
 
     def last(self) -> Tip | None:
         """The last one that was written; None if there is none of this ledger."""
@@ -158,14 +181,15 @@ class Checkpoint:
                 return Tip(tree["commits"], bytes.fromhex(tree["root"]))
         return None
 
-    def heads(self) -> dict[int, tuple[int, str]]:
-        """How far every subject had come, as far as something was recorded for it."""
-        heads: dict[int, tuple[int, str]] = {}
+    def reached(self) -> Reached:
+        """How far every subject had come, and who they are."""
+        whole = Reached()
         for tree in map(_tree, self._lines()):
-            for number, sequence, head in tree["heads"] if tree else ():
-                # With several processes a line may come after one that knows more.
-                heads[number] = max((sequence, head), heads.get(number, (0, "")))
-        return heads
+            if tree is not None:
+                names = {number: json.dumps(name) for number, name in tree["subjects"]}
+                heads = {number: (sequence, head) for number, sequence, head in tree["heads"]}
+                whole.add(Reached(names, heads))
+        return whole
 
     def _lines(self) -> list[bytes]:
         return (self.place.read() or b"").split(b"\n")
@@ -175,16 +199,16 @@ class Checkpoint:
         return str(getattr(self.place, "path", "checkpoint"))
 
 
-def _line(policy_id: str, heads: dict[int, tuple[int, str]], tip: Tip) -> bytes:
+def _line(policy_id: str, reached: Reached, tip: Tip) -> bytes:
     """All in one line: a loss of power leaves all of it, or what does not count."""
-    entries = [(number, *heads[number]) for number in sorted(heads)]
-    tree = {
-        "commits": tip.commits,
-        "ledger": policy_id,
-        "root": tip.root.hex(),
-        "heads": entries,
-    }
-    text = json.dumps(tree).encode()
+    names = [f"[{number}, {name}]" for number, name in sorted(reached.names.items())]
+    heads = [
+        f'[{number}, {sequence}, "{head}"]'
+        for number, (sequence, head) in sorted(reached.heads.items())
+    ]
+    start = json.dumps({"commits": tip.commits, "ledger": policy_id, "root": tip.root.hex()})
+    rest = f'"subjects": [{", ".join(names)}], "heads": [{", ".join(heads)}]'
+    text = f"{start[:-1]}, {rest}}}".encode()
     return text + b" " + _digest(text) + b"\n"
 
 

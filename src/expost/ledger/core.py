@@ -7,7 +7,7 @@ it there, as a simulation does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from expost.errors import ExpostError, InvalidInput
 from expost.ledger.backend import Backend, Stale
-from expost.ledger.checkpoint import Checkpoint
+from expost.ledger.checkpoint import Checkpoint, Reached
 from expost.ledger.digests import first_head, next_head
 from expost.ledger.errors import Broken
 from expost.ledger.people import People
@@ -95,7 +95,7 @@ class Core:
             tip = self.backend.append(changes, lines)
             self.words.settle()
             self._step("committed")
-            self.checkpoint.note(_moved(changes), tip)
+            self.checkpoint.note(_reached(changes), tip)
             self._step("checkpointed")
         except (Stale, InvalidInput) as error:  # nothing was written
             self._stopped = False
@@ -179,8 +179,9 @@ class Core:
         self, state: State, queries: Ints, heads: Sequence[Head], places: NDArray[np.intp] | None
     ) -> Verdicts:
         """What the filter says at some places; whoever is closed is refused."""
-        questions = np.array([self.words.question(number) for number in queries.tolist()])
-        return self._decided(state, questions, heads, places)
+        asked, which = np.unique(queries, return_inverse=True)
+        questions = np.array([self.words.question(number) for number in asked.tolist()])
+        return self._decided(state, questions[which], heads, places)
 
     def _decided(
         self,
@@ -247,10 +248,13 @@ def _closed() -> InvalidInput:
     return InvalidInput("the study is closed")
 
 
-def _moved(changes: Iterable[Change]) -> Iterable[tuple[int, tuple[int, str]]]:
+def _reached(changes: Sequence[Change]) -> Reached:
     """For whom something is recorded, and how far they are then."""
+    result = Reached()
     for change in changes:
+        result.names.update({number: name for number, name, _ in change.subjects})
         for answer in change.answers:
-            yield answer.subject, reached(answer.after, answer.after.closed)
+            result.heads[answer.subject] = reached(answer.after, answer.after.closed)
         for move in (*change.reserved, *change.closed):
-            yield move.subject, reached(move.after, True)
+            result.heads[move.subject] = reached(move.after, True)
+    return result

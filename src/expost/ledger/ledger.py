@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,12 +28,12 @@ from expost.ledger.opening import (
     cover,
     create_backend,
     open_backend,
-    quarantine,
 )
 from expost.ledger.people import written_name
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.receiving import Received, kept_for_nobody
 from expost.ledger.records import Change
+from expost.ledger.recovering import quarantine
 from expost.ledger.requests import Asked, Recorded, Request, Reserved
 from expost.panel.kernel import groups
 from expost.panel.naming import subjects_of
@@ -173,9 +174,7 @@ class Ledger(Book):
         ledger = object.__new__(cls)
         ledger._start(backend, checkpoint, 1, None, None)
         with ledger:
-            closed = quarantine(ledger._core)
-            names = ledger.subjects
-        return [names[number - 1] for number in closed]
+            return [json.loads(name) for name in quarantine(ledger._core)]
 
     def register(self, subjects: Any) -> int:
         """Add subjects, durably, and say how many are new.

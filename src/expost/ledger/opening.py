@@ -8,14 +8,13 @@ from pathlib import Path
 from expost.errors import InvalidInput, at, expect
 from expost.files.durable import followed
 from expost.ledger.backend import Backend
-from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place
+from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place, Reached
 from expost.ledger.connecting import create_database
-from expost.ledger.core import HEAD, Core, reached
+from expost.ledger.core import Core, reached
 from expost.ledger.digests import first_root
 from expost.ledger.errors import Behind, Damaged
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.postgres import Postgres, checkpoint_of, on_server, shown_url
-from expost.ledger.records import Change, Head, Move
 from expost.ledger.sqlite import Sqlite
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "create_backend",
     "open_backend",
     "policy_of",
-    "quarantine",
 ]
 
 Path_ = str | os.PathLike[str]
@@ -105,43 +103,13 @@ def cover(core: Core) -> None:
     if last is None or last.commits == tip.commits:
         return
     moved = core.backend.moved_since(last.commits)
+    heads = zip(moved, core.backend.heads(moved), strict=True)
+    registered = core.backend.registered()
     core.checkpoint.note(
-        (
-            (number, reached(head, head.closed or bool(head.reserved)))
-            for number, head in zip(moved, core.backend.heads(moved), strict=True)
+        Reached(
+            {number: name for number, name, commit in registered if commit > last.commits},
+            {number: reached(head, head.closed or bool(head.reserved)) for number, head in heads},
         ),
         tip,
     )
     core.checkpoint.flush(lambda: tip)
-
-
-def quarantine(core: Core) -> list[int]:
-    """Close all subjects of whom the checkpoint knows more than the database.
-
-    Then the checkpoint starts again from what there is; not before, for a crash must not lose it.
-    """
-    heads = core.checkpoint.heads()
-    while concerned := _concerned(core, heads):
-        if core.append([Change(closed=concerned)]):
-            break
-    core.checkpoint.place.replace(b"")
-    core.checkpoint.write(core.backend.tip())
-    return [move.subject for move in concerned]
-
-
-def _concerned(core: Core, heads: dict[int, tuple[int, str]]) -> list[Move]:
-    """Who is to be closed."""
-    result, size = [], core.backend.size()
-    for number, (sequence, digest) in sorted(heads.items()):
-        if number > size:
-            continue  # who is not even registered has to be registered anew, by another name
-        (head,) = core.backend.heads([number])
-        if not head.closed and _lost(core, number, head, sequence, digest):
-            result.append(Move(number, 0, head, head._replace(closed=True)))
-    return result
-
-
-def _lost(core: Core, number: int, head: Head, sequence: int, digest: str) -> bool:
-    if head.sequence < sequence:
-        return not (head.reserved and head.sequence == sequence - 1 and not digest)
-    return bool(digest) and core.head_after(number, sequence).hex()[:HEAD] != digest

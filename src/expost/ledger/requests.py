@@ -117,23 +117,19 @@ class Request(ABC):
     ) -> None:
         """Add exchanges for some of the rows of a situation, by their numbers there."""
         packed = found.tallies.plus(found.own[numbers], responses)
-        subjects = self.subjects[found.rows[numbers]].tolist()
-        queries = self.queries[found.rows[numbers]].tolist()
-        accepted = found.accepted[numbers].tolist()
-        rows = found.rows[numbers].tolist()
-        for place, number in enumerate(numbers.tolist()):
-            before, response = found.heads[number], int(responses[place])
+        rows = found.rows[numbers]
+        closing = (~found.accepted[numbers]).tolist()
+        columns = (rows.tolist(), numbers.tolist(), responses.tolist(), packed, closing,
+                   self.subjects[rows].tolist(), self.queries[rows].tolist())  # fmt: skip
+        links = {response: words.link(response) for response in np.unique(responses).tolist()}
+        heads, outcomes, answers = found.heads, self.outcomes, change.answers
+        for row, number, response, tally, closes, subject, query in zip(*columns, strict=True):
+            before = heads[number]
             sequence = before.sequence + 1
-            after = Head(
-                sequence,
-                next_head(before.digest, words.link(response), sequence),
-                packed[place],
-                before.closed or not accepted[place],
-                "",
-                before.last,
-            )
-            change.answers.append(Answer(subjects[place], queries[place], response, before, after))
-            self.outcomes[rows[place]] = Outcome(queries[place], sequence, response)
+            digest = next_head(before.digest, links[response], sequence)
+            after = Head(sequence, digest, tally, bool(before.closed or closes), "", before.last)
+            answers.append(Answer(subject, query, response, before, after))
+            outcomes[row] = Outcome(query, sequence, response)
 
 
 def _reserved(row: int, key: str) -> InvalidInput:

@@ -30,5 +30,6 @@ def head_seal(
     subject: int, sequence: int, digest: bytes, tally: bytes, closed: bool, reserved: str, last: int
 ) -> int:
     """The seal of a head."""
-    start = b"%d %d %d %d %s " % (subject, sequence, closed, last, reserved.encode())
-    return zlib.crc32(tally, zlib.crc32(start + digest))
+    # Numbers start the checksum, so that any one bit of them changes it as well.
+    start = subject * 0x9E3779B1 ^ sequence * 0x85EBCA6B ^ last * 0xC2B2AE35 ^ closed
+    return zlib.crc32(digest + tally + reserved.encode(), start & 0xFFFFFFFF)

@@ -33,6 +33,7 @@ _UPDATE = """
 UPDATE heads SET sequence = ?, digest = ?, tally = ?, closed = ?, reserved = ?, last = ?, seal = ?
 WHERE subject = ? AND sequence = ? AND closed = ? AND reserved = ?
 """
+_HEADS = "SELECT sequence, digest, tally, closed, reserved, last, seal FROM heads WHERE subject"
 _REQUEST = "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -108,19 +109,23 @@ class Sqlite(Backend):
 
     def heads(self, subjects: Sequence[int]) -> list[Head]:
         with reading():
-            found: list[Any] = self._cursor.executemany(
-                "SELECT sequence, digest, tally, closed, reserved, last, seal FROM heads"
-                " WHERE subject = ?",
-                ((subject,) for subject in subjects),
-            ).fetchall()
+            found = self._heads(subjects)
         if len(found) != len(subjects):
             raise Damaged("the head of somebody is missing")
         result = []
         for subject, (*fields, seal) in zip(subjects, found, strict=True):
             if seal != head_seal(subject, *fields):
                 raise Damaged(f"the head of subject number {subject} is not what was recorded")
-            result.append(Head(*fields))
+            result.append(Head._make(fields))
         return result
+
+    def _heads(self, subjects: Sequence[int]) -> list[Any]:
+        first, count = (subjects[0] if subjects else 0), len(subjects)
+        if count > 1 and list(subjects) == list(range(first, first + count)):
+            # Neighbours, as in a round over all, are found together.
+            statement = f"{_HEADS} BETWEEN ? AND ? ORDER BY subject"
+            return self._cursor.execute(statement, (first, first + count - 1)).fetchall()
+        return self._cursor.executemany(f"{_HEADS} = ?", zip(subjects)).fetchall()
 
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
         number = self._key(key)
@@ -240,22 +245,26 @@ class Sqlite(Backend):
             ],
         )
         self._move(
-            [(each.subject, each.before, each.after._replace(last=key)) for each in change.answers]
+            [(subject, before, after) for subject, _, _, before, after in change.answers], key
         )
 
-    def _move(self, moves: Sequence[tuple[int, Head, Head]]) -> None:
-        """Move heads, if each is still where it was: compare and swap."""
+    def _move(self, moves: Sequence[tuple[int, Head, Head]], key: int | None = None) -> None:
+        """Move heads, if each is still where it was: compare and swap.
+
+        With a key, the last exchange of each is the one of that key.
+        """
         if not moves:
             return
+        rows = []
+        for subject, before, (sequence, digest, tally, closed, reserved, last) in moves:
+            at = last if key is None else key
+            seal = head_seal(subject, sequence, digest, tally, closed, reserved, at)
+            rows.append(
+                (sequence, digest, tally, closed, reserved, at, seal,
+                 subject, before[0], before[3], before[4])
+            )  # fmt: skip
         count = self._connection.total_changes()
-        self._cursor.executemany(
-            _UPDATE,
-            (
-                (*after, head_seal(subject, *after),
-                 subject, before.sequence, before.closed, before.reserved)
-                for subject, before, after in moves
-            ),
-        )  # fmt: skip
+        self._cursor.executemany(_UPDATE, rows)
         if self._connection.total_changes() - count != len(moves):
             raise Stale
 

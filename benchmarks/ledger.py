@@ -1,0 +1,215 @@
+"""A ledger on SQLite beside what nobody can avoid: a synchronized write, and the bare rows.
+
+Answers a second are wall time, because they wait for the disk, and are given as multiples of what a
+bare ``fdatasync`` manages on the same disk in the same minute. All else is processor time.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import numpy as np
+
+import expost as xp
+from benchmarks.timing import once
+
+SINGLE, THREADS, BATCH, ROUND, OPENING = 0.5, 3.0, 20.0, 1.5, 5.0
+"""Limits: × fdatasync, × fdatasync, µs an answer, × the bare rows, seconds."""
+
+VALUES, SUBJECTS, TOGETHER = 8, 100_000, 256
+QUERY = xp.randomized_response(epsilon="0.05")
+SECONDS = 2.0
+PART = 1 << 13
+
+
+def run() -> bool:
+    with _ledger(SUBJECTS, every=64) as ledger:
+        results = [_single(ledger, "a checkpoint at every 64th commit", SINGLE), _threads(ledger)]
+        results += [_batches(ledger), _round(ledger)]
+    with _ledger(1_000, every=1) as ledger:
+        _single(ledger, "a checkpoint at every commit", None)
+        _batches(ledger, limit=None)
+    return all([*results, _opening()])
+
+
+@contextmanager
+def _ledger(subjects: int, every: int) -> Iterator[xp.Ledger]:
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        place = Path(folder) / "study.db"
+        guard = xp.BayesianFilter(epsilon=3)
+        with xp.Ledger.create(place, _domain(), filter=guard, every=every) as ledger:
+            ledger.register(range(subjects))
+            ledger.ask(QUERY, _values(subjects))
+            yield ledger
+
+
+def _domain() -> xp.FiniteSet:
+    return xp.FiniteSet(range(VALUES))
+
+
+def _values(count: int) -> object:
+    return np.random.default_rng(1).integers(0, VALUES, count)
+
+
+def _rate(action: Callable[[int], int]) -> float:
+    """How many a second, on the clock."""
+    start, done, turn = time.perf_counter(), 0, 0
+    while time.perf_counter() - start < SECONDS:
+        done += action(turn)
+        turn += 1
+    return done / (time.perf_counter() - start)
+
+
+def _syncs() -> float:
+    """Bare synchronized writes a second."""
+    with tempfile.NamedTemporaryFile(dir=".") as file:
+        descriptor = file.fileno()
+        os.write(descriptor, bytes(1 << 18))
+        os.fsync(descriptor)
+
+        def sync(turn: int) -> int:
+            os.pwrite(descriptor, bytes(4096), turn % 64 * 4096)
+            os.fdatasync(descriptor)
+            return 1
+
+        return _rate(sync)
+
+
+def _against_syncs(answers: Callable[[], float]) -> float:
+    """The median of several comparisons, each in one breath."""
+    ratios = []
+    for _ in range(3):
+        before = _syncs()
+        ratios.append(answers() / ((before + _syncs()) / 2))
+    return sorted(ratios)[1]
+
+
+def _single(ledger: xp.Ledger, what: str, limit: float | None) -> bool:
+    def ask(turn: int) -> int:
+        ledger.ask(QUERY, [turn % VALUES], [turn % len(ledger)])
+        return 1
+
+    ratio = _against_syncs(lambda: _rate(ask))
+    said = "" if limit is None else f" (limit {limit:g})"
+    print(f"one after the other, {what}: {ratio:.2f} × fdatasync{said}")
+    return limit is None or ratio >= limit
+
+
+def _threads(ledger: xp.Ledger, threads: int = 8) -> bool:
+    def answers() -> float:
+        counts = [0.0] * threads
+
+        def asks(number: int) -> None:
+            counts[number] = _rate(
+                lambda turn: len(ledger.ask(QUERY, [0], [number + threads * (turn % 1000)]))
+            )
+
+        workers = [threading.Thread(target=asks, args=(number,)) for number in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return sum(counts)
+
+    ratio = _against_syncs(answers)
+    print(f"{threads} threads: {ratio:.2f} × fdatasync (limit {THREADS:g})")
+    return ratio >= THREADS
+
+
+def _batches(ledger: xp.Ledger, limit: float | None = BATCH, batches: int = 30) -> bool:
+    """Batches of neighbours, as in a round; and of whoever comes."""
+    generator, values, size = np.random.default_rng(2), _values(TOGETHER), len(ledger)
+    start = TOGETHER * (np.arange(batches) % (size // TOGETHER))
+    neighbours = [list(range(first, first + TOGETHER)) for first in start.tolist()]
+    anybody = [generator.choice(size, TOGETHER, replace=False).tolist() for _ in range(batches)]
+
+    def answered(groups: list[list[int]]) -> float:
+        ledger.ask(QUERY, values, groups[0])
+        spent = min(
+            once(lambda: [ledger.ask(QUERY, values, own) for own in groups]) for _ in range(3)
+        )
+        return 1e6 * spent / batches / TOGETHER
+
+    found = [answered(neighbours), answered(anybody)]
+    said = "" if limit is None else f" (limit {limit:g})"
+    print(f"batches of {TOGETHER}: {found[0]:.1f} µs an answer{said}", end="")
+    print(f"; of random subjects {found[1]:.1f}")
+    return limit is None or found[0] <= limit
+
+
+def _round(ledger: xp.Ledger) -> bool:
+    """One round over all, beside the same rows with nothing decided, drawn, chained or sealed."""
+    count, values = len(ledger), _values(len(ledger))
+    ours = min(once(lambda: ledger.ask(QUERY, values)) for _ in range(2))
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        bare = _Bare(Path(folder) / "bare.db", count)
+        peer = min(once(bare.round) for _ in range(2))
+        bare.connection.close()
+    print(f"a round over {count:,}: {ours / peer:.2f} × the bare rows (limit {ROUND:g})", end="")
+    print(f", {1e6 * ours / count:.1f} µs a subject")
+    return ours <= ROUND * peer
+
+
+class _Bare:
+    """The rows of a round: a request of everybody, and a head that moves."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        self.connection, self._count, self._turn = apsw.Connection(str(path)), count, 0
+        self.connection.pragma("journal_mode", "wal")
+        self.connection.pragma("synchronous", "FULL")
+        self.connection.execute(
+            "CREATE TABLE requests(key INTEGER, subject INTEGER, query INTEGER, sequence INTEGER,"
+            " response INTEGER, previous INTEGER, made INTEGER, PRIMARY KEY(key, subject))"
+            " STRICT, WITHOUT ROWID;"
+            "CREATE TABLE heads(subject INTEGER PRIMARY KEY, sequence INTEGER, digest BLOB,"
+            " tally BLOB, closed INTEGER, reserved TEXT, last INTEGER, seal INTEGER) STRICT"
+        )
+        rows = ((n, 0, bytes(32), bytes(16), 0, "", 0, 0) for n in range(count))
+        with self.connection:
+            self.connection.executemany("INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self.round()
+
+    def round(self) -> None:
+        self._turn += 1
+        turn, digest, tally = self._turn, os.urandom(32), os.urandom(64)
+        for start in range(0, self._count, PART):
+            own = range(start, min(start + PART, self._count))
+            with self.connection:
+                self.connection.executemany(
+                    "INSERT INTO requests VALUES (?, ?, 1, ?, ?, ?, ?)",
+                    [(turn, n, turn, n % VALUES, turn - 1, turn) for n in own],
+                )
+                self.connection.executemany(
+                    "UPDATE heads SET sequence = ?, digest = ?, tally = ?, closed = 0,"
+                    " reserved = '', last = ?, seal = ? WHERE subject = ? AND sequence = ?",
+                    [(turn, digest, tally, turn, n, n, turn - 1) for n in own],
+                )
+
+
+def _opening(subjects: int = SUBJECTS, rounds: int = 3) -> bool:
+    """What opening takes does not depend on how much was answered."""
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        place = Path(folder) / "study.db"
+        with xp.Ledger.create(place, _domain(), filter=xp.BayesianFilter(epsilon=3)) as ledger:
+            ledger.register(range(subjects))
+            for _ in range(rounds):
+                ledger.ask(QUERY, _values(subjects))
+
+        def opened() -> None:
+            with xp.Ledger(place) as ledger:
+                ledger.ask(QUERY, [0], [subjects // 2])
+
+        took = min(once(opened) for _ in range(3))
+    print(f"opened, and one answer, of {subjects:,} subjects: {took:.2f} s (limit {OPENING:g})")
+    return took <= OPENING
+
+
+if __name__ == "__main__":
+    run()
