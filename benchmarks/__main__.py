@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     audit,
     consecutive_decisions,
+    device,
     estimation,
     information,
     ledger_postgres,
@@ -38,6 +39,7 @@ if __name__ == "__main__":
             audit,
             panel,
             ledger_postgres,
+            device,
             estimation,
             information,
             reading,

@@ -3,6 +3,7 @@
 from expost import answers as answers
 from expost import audits as audits
 from expost import clients as clients
+from expost import designs as designs
 from expost import domains as domains
 from expost import errors as errors
 from expost import estimation as estimation
@@ -26,6 +27,7 @@ from expost.audits import audit as audit
 from expost.audits import audit_spark as audit_spark
 from expost.audits import load_answers as load_answers
 from expost.audits import realized_losses as realized_losses
+from expost.designs import design as design
 from expost.domains import Attributes as Attributes
 from expost.domains import Box as Box
 from expost.domains import FiniteSet as FiniteSet
@@ -59,7 +61,6 @@ from expost.queries import randomized_response as randomized_response
 from expost.queries import subset_selection as subset_selection
 from expost.queries import unary_encoding as unary_encoding
 from expost.queries.models.from_sklearn import from_sklearn as from_sklearn
-from expost.queries.models.from_statsmodels import from_statsmodels as from_statsmodels
 from expost.report.plotting import plot as plot
 from expost.saturation import saturating as saturating
 from expost.session import FileSession as FileSession

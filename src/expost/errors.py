@@ -118,7 +118,12 @@ class BudgetExceeded(ExpostError):
 
     @property
     def fits(self) -> Decimal | None:
-        """The largest epsilon found with which the same query is accepted; None if none was."""
+        """The largest epsilon found with which the same query is accepted; None if none was.
+
+        Of a saturating query, the largest cap at which one that is made now is accepted.
+        """
+        if self.decision.cap is not None:
+            return self.decision.largest_cap
         return self.decision.largest_epsilon
 
     def tree(self) -> dict[str, Any]:
@@ -139,7 +144,10 @@ class BudgetExceeded(ExpostError):
         if self.undecided:
             message += " The bound was not decided within the node limit."
         if not self.decision.searched and self.fits is not None:
-            message += f" The same query with epsilon at most {self.fits} would be accepted."
+            fits = f"The same query with epsilon at most {self.fits}"
+            if self.decision.cap is not None:
+                fits = f"A saturating query with a cap of {self.fits}, made from what is known now,"
+            message += f" {fits} would be accepted."
         return message
 
 

@@ -115,6 +115,21 @@ def test_of_many_bad_rows_the_first_are_listed(queries: Path, tmp_path: Path) ->
     assert [bad.row for bad in caught.value.rows] == list(range(1, MOST + 1))
 
 
+def test_all_rows_with_a_wrong_number_are_counted(queries: Path, tmp_path: Path) -> None:
+    numbers = {"a": [1, 1, 1], "b": [2, 3], "c": [1, 3, 5], "d": [1, 2], "e": [2, 2, 5, 6]}
+    rows = [
+        f"{who}{copy},{order},smokes,no"
+        for copy in range(30)
+        for who, orders in numbers.items()
+        for order in orders
+    ]
+    (tmp_path / "log.csv").write_text("\n".join(["subject,order,query,response", *rows]))
+    with pytest.raises(xp.audits.BadRows) as caught:
+        xp.audit(tmp_path / "log.csv", queries, filter=GUARD)
+    assert caught.value.number == 30 * (2 + 1 + 2 + 0 + 3)
+    assert len(caught.value.rows) == MOST
+
+
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [

@@ -10,7 +10,9 @@ import polars
 import pytest
 
 import expost as xp
-from expost.audits.kernel import COLUMNS, ENOUGH, audited_batches
+from expost.audits import buckets
+from expost.audits.buckets import HELD
+from expost.audits.kernel import COLUMNS, audited_batches
 from expost.audits.plan import Plan
 from support.logs import some_log
 
@@ -18,7 +20,7 @@ GUARD = xp.BayesianFilter(epsilon="0.6")
 LOGGED = some_log(random.Random(21), "set", subjects=30)
 PLAN = Plan(LOGGED.domain, LOGGED.queries, GUARD, xp.solver.Effort())
 # Small integers, as others write them.
-SORTED = LOGGED.frame().sort("subject", "order").with_columns(polars.col("order").cast(polars.Int8))
+ROWS = LOGGED.frame().with_columns(polars.col("order").cast(polars.Int8))
 
 
 def cut(frame: polars.DataFrame, *places: int) -> Iterator[polars.DataFrame]:
@@ -27,45 +29,66 @@ def cut(frame: polars.DataFrame, *places: int) -> Iterator[polars.DataFrame]:
         yield frame[start:stop]
 
 
-def rows(*places: int, enough: int = ENOUGH) -> polars.DataFrame:
-    return polars.concat(audited_batches(cut(SORTED, *places), PLAN, enough))
+def rows(*places: int, frame: polars.DataFrame = ROWS, held: int = HELD) -> polars.DataFrame:
+    return polars.concat(audited_batches(cut(frame, *places), PLAN, held)).sort("subject")
 
 
-def test_a_subject_may_straddle_any_number_of_batches() -> None:
+def test_rows_come_in_any_order_and_in_any_batches() -> None:
     whole = rows()
     assert whole.columns == list(COLUMNS)
     assert whole["subject"].to_list() == sorted(LOGGED.subjects)
     generator = random.Random(4)
-    for _ in range(5):
-        places = [generator.randrange(len(SORTED)) for _ in range(generator.randrange(20))]
-        for enough in (1, 30, ENOUGH):
-            assert rows(*places, enough=enough).equals(whole)
-    assert rows(*range(len(SORTED)), enough=1).equals(whole)
+    for seed in range(5):
+        shuffled = ROWS.sample(fraction=1, shuffle=True, seed=seed)
+        places = [generator.randrange(len(ROWS)) for _ in range(generator.randrange(20))]
+        for held in (0, 30, HELD):
+            assert rows(*places, frame=shuffled, held=held).equals(whole)
+    assert rows(*range(len(ROWS)), held=100).equals(whole)
+
+
+def test_what_memory_does_not_hold_is_in_buckets_on_the_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = []
+    take = buckets.Buckets.take
+
+    def spied(self: buckets.Buckets, number: int) -> polars.DataFrame | None:
+        taken.append(take(self, number))
+        return taken[-1]
+
+    monkeypatch.setattr(buckets.Buckets, "take", spied)
+    halves = len(ROWS) // 2
+    assert rows(halves).equals(rows())
+    assert taken == []
+    rows(halves, held=halves)
+    sizes = [len(each) for each in taken if each is not None]
+    assert sum(sizes) == len(ROWS)
+    assert max(sizes) < halves
 
 
 def test_an_empty_partition_has_no_rows() -> None:
     assert list(audited_batches([], PLAN)) == []
-    assert list(audited_batches([SORTED[:0]], PLAN)) == []
+    assert list(audited_batches([ROWS[:0]], PLAN)) == []
 
 
-@pytest.mark.parametrize("size", [1, 7, 10_000])
-def test_batches_that_are_not_in_order_are_refused(size: int) -> None:
-    first = int((SORTED["subject"] == SORTED["subject"][0]).sum())
-    scrambled = {
-        "subjects": polars.concat([SORTED[first:], SORTED[:first]]),
-        "a subject again": polars.concat([SORTED, SORTED[:1]]),
-        "orders": SORTED.sort("subject", "order", descending=[False, True]),
-    }
-    for frame in scrambled.values():
-        batches = [frame[start : start + size] for start in range(0, len(frame), size)]
-        with pytest.raises(AssertionError, match=r"not in order|not in ascending order"):
-            list(audited_batches(batches, PLAN, enough=size))
+@pytest.mark.parametrize("held", [1, HELD])
+def test_a_partition_that_lacks_a_row_is_refused(held: int) -> None:
+    for row in range(0, len(ROWS), 17):
+        lacking = polars.concat([ROWS[:row], ROWS[row + 1 :]])
+        own = ROWS.row(row, named=True)
+        if own["order"] == int((ROWS["subject"] == own["subject"]).sum()):
+            continue  # what comes after the end of a log nobody can know
+        with pytest.raises(xp.audits.BadRows, match="is missing"):
+            list(audited_batches(cut(lacking, row), PLAN, held))
+    twice = polars.concat([ROWS, ROWS[:1]])
+    with pytest.raises(xp.audits.BadRows, match="is there already"):
+        list(audited_batches(cut(twice, 5), PLAN, held))
 
 
 def test_a_plan_travels_as_text() -> None:
     again = Plan.from_texts(*PLAN.texts())
     assert again.digest == PLAN.digest
-    assert polars.concat(audited_batches([SORTED], again)).equals(rows())
+    assert polars.concat(audited_batches([ROWS], again)).sort("subject").equals(rows())
     guard, effort = xp.BayesianFilter(epsilon="0.7"), xp.solver.Effort()
     other = Plan(LOGGED.domain, LOGGED.queries, guard, effort)
     assert other.digest != PLAN.digest

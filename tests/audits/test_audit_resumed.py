@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import polars
+import pytest
 
 import expost as xp
 from support.logs import some_log
@@ -77,3 +78,47 @@ def test_an_audit_that_was_killed_goes_on_with_the_parts_that_are_missing(tmp_pa
     logged.frame(shorter).write_csv(log)
     assert again().equals(whole.filter(polars.col("subject") != "s7"))
     assert not untouched(folder)
+
+
+def test_parts_of_another_version_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged = some_log(random.Random(3), "set", subjects=20)
+    log, folder = tmp_path / "log.csv", tmp_path / "parts"
+    queries = logged.save_queries(tmp_path / "queries.json")
+    logged.frame().write_csv(log)
+
+    def again() -> set[str]:
+        xp.audit(log, queries, filter=GUARD, memory=MEMORY, resume=folder)
+        left = untouched(folder)
+        for name in parts(folder):
+            os.utime(folder / name, (LONG_AGO, LONG_AGO))
+        return left
+
+    again()
+    assert again() == parts(folder) != set()
+    monkeypatch.setattr(xp, "__version__", "0.0.0")
+    assert again() == set()
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", ".git", "losses.parquet", "000000.parquet"])
+def test_a_folder_with_something_else_in_it_is_left_as_it_is(name: str, tmp_path: Path) -> None:
+    logged = some_log(random.Random(3), "set", subjects=5)
+    log, folder = tmp_path / "log.csv", tmp_path / "mine"
+    queries = logged.save_queries(tmp_path / "queries.json")
+    logged.frame().write_csv(log)
+    folder.mkdir()
+    (folder / name).write_text("years of work")
+    with pytest.raises(xp.InvalidInput, match="has files of something else in it"):
+        xp.audit(log, queries, filter=GUARD, resume=folder)
+    assert (folder / name).read_text() == "years of work"
+    (folder / name).unlink()
+    (folder / ".000000").write_text("torn")
+    whole = xp.audit(log, queries, filter=GUARD, resume=folder).to_polars()
+    assert whole.equals(xp.audit(log, queries, filter=GUARD).to_polars())
+    # A bad row ends an audit, and its parts, but nothing else.
+    with log.open("a") as file:
+        file.write("ann,1,nothing,a\n")
+    with pytest.raises(xp.audits.BadRows):
+        xp.audit(log, queries, filter=GUARD, resume=folder)
+    assert not folder.exists()

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import expost as xp
+from expost.designs import Study, designed
 from expost.knowledge.learned import learned
 from expost.knowledge.priors import load_prior
 from expost.ledger.rounds import Round
 from expost.report.audit_page import audit_page
+from expost.report.design_page import design_page
 from expost.report.explanation import explain
 from expost.report.learned_page import learned_page
 from expost.report.ledger_page import OneSubject, ledger_page
-from expost.report.study import Kept, Study
+from expost.report.study_summary import Kept, StudySummary
 from expost.report.transcript_page import transcript_page
 from expost.report.words import query_in_words
 from expost.reproduce import reproduce
@@ -143,13 +145,21 @@ def _study(
     kept = [Kept("another response to exchange 3, which is recorded", 2)] if len(closed) > 1 else []
     found = xp.audit(panel.answers(), filter=panel.filter) if rounds else None
     asked = {each.query: query_in_words(HALF, WORDS) for each in rounds}
-    told = Study(
+    told = StudySummary(
         "Habits in the north", "1" * 64, 17, "2" * 64, False,
         panel.filter, len(panel), found, closed, rounds, asked, kept,
     )  # fmt: skip
     its = explain(panel.transcript(of))
     one = OneSubject(str(of), its, list(its.replay.odometer.history))
     return ledger_page(told, name="study.db", date=DATE, subject=one)
+
+
+def plan(folder: Path) -> str:
+    """Many ways of asking, some of which are not possible."""
+    goals = ["value < 3", "value == 5 or value > 8", {"mean": "value"}]
+    study = Study(xp.FiniteSet(range(12)), subjects=500, epsilon="1", goals=goals, arrival="open")
+    found = designed(study, repetitions=8, budgets=["0.5", "2"])
+    return design_page(found, name=f"{'a_long_name_' * 9}.json", date=DATE, content_id="0" * 64)
 
 
 class _Silent:
@@ -171,6 +181,7 @@ SAMPLES: dict[str, Callable[[Path], str]] = {
         surely,
         paper,
         audit,
+        plan,
         study,
         new_study,
         broken_study,

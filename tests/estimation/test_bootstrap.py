@@ -1,4 +1,4 @@
-"""How often subjects are resampled where nobody says."""
+"""Intervals of many numbers: what takes long is not begun, and a number that is given is kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 
 import expost as xp
 from expost.estimation import estimate_distribution
-from expost.estimation.bootstrap import REPETITIONS, usual_repetitions
 
 
 def study(subjects: int, values: int, each: int) -> xp.Answers:
@@ -22,19 +21,14 @@ def study(subjects: int, values: int, each: int) -> xp.Answers:
     return xp.Answers(domain, {"q": query}, table)
 
 
-def test_what_takes_long_is_done_less_often_and_never_too_seldom() -> None:
-    assert usual_repetitions(2_000, 10) == REPETITIONS
-    assert 50 <= usual_repetitions(10_000, 40) < REPETITIONS
-    with pytest.raises(xp.InvalidInput, match="12,000 kinds of responses for 400 values"):
-        usual_repetitions(12_000, 400)
-
-
-def test_a_number_that_is_given_is_kept() -> None:
+def test_intervals_of_very_many_numbers_are_not_begun_unless_a_number_is_given() -> None:
     found = estimate_distribution(study(400, 300, 2))
-    with pytest.raises(xp.InvalidInput, match="unless a number is given"):
+    with pytest.raises(xp.InvalidInput, match=r"too many for intervals of 300 numbers unless a nu"):
         found.intervals()
     with pytest.warns(UserWarning, match="at an end of what is possible"):
         assert found.intervals(repetitions=50).repetitions == 50
+    (lower,), (upper,) = (lambda ends: (ends.lower, ends.upper))(found.intervals(range(300)))
+    assert 0 <= lower < found.mean(range(300)) < upper <= 299
 
 
 def test_a_search_that_would_take_long_is_not_begun() -> None:

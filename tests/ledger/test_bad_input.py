@@ -67,7 +67,7 @@ CASES: list[tuple[Callable[[Any], Any], str]] = [
 
 @pytest.mark.parametrize(("call", "said"), CASES)
 def test_bad_input_is_one_line_and_changes_nothing(
-    ledger: Ledger, call: Callable[[Ledger], Any], said: str
+    ledger: Ledger, call: Callable[[Any], Any], said: str
 ) -> None:
     before, queries = ledger.tip, ledger.queries
     with pytest.raises(xp.InvalidInput) as error:

@@ -15,6 +15,7 @@ import pytest
 
 import expost as xp
 from expost.ledger import Ledger
+from expost.ledger.backend import Stale
 from expost.sampling import InsecureSource
 
 SMOKES = xp.FiniteSet(["no", "yes"])
@@ -295,3 +296,31 @@ def test_no_frame_of_an_error_holds_a_value(ledger: Ledger, monkeypatch: Any) ->
         if "expost" in trace.tb_frame.f_code.co_filename:
             assert "yes" not in repr(trace.tb_frame.f_locals)
         trace = trace.tb_next
+
+
+def test_a_commit_that_somebody_else_was_faster_with_does_not_draw_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a commit fails may depend on what was drawn, so what was drawn stays."""
+    query = xp.randomized_response(epsilon="0.1")
+    answered = {}
+    for name, failures in (("smooth", 0), ("bumpy", 3)):
+        with Ledger.create(
+            tmp_path / f"{name}.db",
+            xp.FiniteSet(range(1000)),
+            filter=xp.BayesianFilter(epsilon=1),
+            source=InsecureSource(5),
+        ) as ledger:
+            ledger.register(NAMES)
+            backend = ledger._core.backend
+            left, append = [Stale()] * failures, backend.append
+
+            def stumbling(*change: Any, left: Any = left, append: Any = append) -> Any:
+                if left:
+                    raise left.pop()
+                return append(*change)
+
+            monkeypatch.setattr(backend, "append", stumbling)
+            answered[name] = list(ledger.ask(query, [7] * len(NAMES)).responses)
+            assert not left
+    assert answered["smooth"] == answered["bumpy"]

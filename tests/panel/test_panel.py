@@ -201,3 +201,31 @@ def test_what_fails_while_it_is_recorded_ends_the_panel(monkeypatch: pytest.Monk
         panel.ask(query, ["no"] * 3)
     with pytest.raises(xp.InvalidInput, match="recording failed earlier"):
         panel.ask(query, ["no"] * 3)
+
+
+def test_nobody_goes_on_after_responses_that_arrived_were_counted_in_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    panel, query = small(), xp.randomized_response(epsilon="0.1")
+    noisy = xp.gaussian({"value": 1}, range=(0, 1), sigma="1", grid="0.5")
+    numbers = xp.Panel(xp.FiniteSet([0, 1]), filter=xp.BayesianFilter(9), subjects=["a"])
+    # What cannot be taken in is an error, and breaks nothing.
+    with pytest.raises(xp.InvalidInput, match="needs a filter with a delta"):
+        numbers.record(noisy, [1])
+    assert numbers.record(query, [1]).tolist() == [True]
+    with pytest.raises(xp.InvalidInput, match="response"):
+        panel.record(query, ["no", "perhaps"], ["a", "a"])
+    assert panel.exchanges.sum() == 0
+    decide, calls = panel._kernel.decide, []
+
+    def interrupted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return decide(*arguments)
+
+    monkeypatch.setattr(panel._kernel, "decide", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        panel.record(query, ["no", "yes"], ["a", "a"])
+    with pytest.raises(xp.InvalidInput, match="recording failed earlier"):
+        panel.decide(query)

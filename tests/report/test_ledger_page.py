@@ -11,7 +11,7 @@ import expost as xp
 from expost.ledger.rounds import Round
 from expost.report.explanation import explain
 from expost.report.ledger_page import OneSubject, ledger_page
-from expost.report.study import Kept, Study, leftover, totals
+from expost.report.study_summary import Kept, StudySummary, leftover, totals
 from support.pages import Element, checked
 
 WORDS = xp.FiniteSet(["no", "yes"])
@@ -28,9 +28,9 @@ def panel(*answers: tuple[str, str]) -> xp.Panel:
     return made
 
 
-def study(made: xp.Panel, **changes: object) -> Study:
+def study(made: xp.Panel, **changes: object) -> StudySummary:
     answered = int(made.exchanges.sum())
-    told = Study(
+    told = StudySummary(
         title="A study",
         policy_id="1" * 64,
         commits=3,
@@ -47,7 +47,7 @@ def study(made: xp.Panel, **changes: object) -> Study:
     return replace(told, **changes)  # type: ignore[arg-type]
 
 
-def page(told: Study, subject: OneSubject | None = None) -> Element:
+def page(told: StudySummary, subject: OneSubject | None = None) -> Element:
     return checked(ledger_page(told, name="study.db", date="2026-11-17", subject=subject))
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import expost as xp
 from expost.audits.auditing import audit_files_on_spark
+from expost.audits.bad_rows import MOST
 from support.logs import FILTERS, Logged, some_log
 from support.sparks import spark_session
 
@@ -110,3 +111,13 @@ def test_a_bad_row_is_known_by_its_subject_and_exchange(
     with pytest.raises(xp.audits.BadRows) as caught:
         xp.audit_spark(rows, queries, filter=GUARD)
     assert f"subject '{row[0]}', exchange {row[1]}: {reason}" in str(caught.value)
+
+
+def test_all_bad_rows_are_counted(spark: Any, tmp_path: Path) -> None:
+    logged = some_log(random.Random(36), "set", subjects=20)
+    more = [(f"t{number}", 1, "nothing", "a") for number in range(200)]
+    queries, rows = frames(Logged(logged.domain, logged.queries, more), tmp_path, spark)
+    with pytest.raises(xp.audits.BadRows) as caught:
+        xp.audit_spark(rows, queries, filter=GUARD)
+    assert caught.value.number == 200
+    assert len(caught.value.rows) == MOST

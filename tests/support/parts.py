@@ -52,7 +52,7 @@ def _kernels() -> Any:
     """All kernels and their constants, as if they were in one module."""
     names: dict[str, Any] = {}
     for module in pkgutil.iter_modules(package.__path__):
-        if module.name not in ("machine_code", "entries"):
+        if module.name not in ("machine_code", "references", "entries"):
             names |= vars(importlib.import_module(f"{package.__name__}.{module.name}"))
     return types.SimpleNamespace(**names)
 
@@ -74,7 +74,7 @@ def solver_of(module: Any) -> Iterator[None]:
     """The solver calls these kernels, as plain Python."""
     with (
         mock.patch.object(entries, "machine_code", return_value=None),
-        mock.patch.object(entries, "nodes", module),
+        mock.patch.object(entries, "trees", module),
     ):
         yield
 

@@ -24,7 +24,7 @@ from expost.filters import Filter
 from expost.queries import Likelihood, Query, check_query
 from expost.transcript import Transcript
 
-__all__ = ["Answers", "Subject", "likelihoods_of", "no_such_query"]
+__all__ = ["Answers", "Subject", "likelihoods_of", "no_such_query", "read_key", "read_subject"]
 
 Subject = int | str
 """The name of a subject: a text or an integer, as in the table."""
@@ -105,8 +105,8 @@ class Answers:
             expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
         likelihoods = likelihoods_of(domain, queries)
         subject_column, query_column, response_column = columns_of(table)
-        of_row, subjects = read_each(subject_column, _subject, "subject")
-        asked, keys = read_each(query_column, partial(_key, likelihoods=likelihoods), "query")
+        of_row, subjects = read_each(subject_column, read_subject, "subject")
+        asked, keys = read_each(query_column, partial(read_key, likelihoods=likelihoods), "query")
         answered, responses = distinct(response_column, "response")
 
         def response_of(pair: int) -> tuple[str, int]:
@@ -407,7 +407,8 @@ def _pairs(given: Any) -> list[tuple[Query, Any]]:
         return pairs
 
 
-def _subject(name: Any) -> Subject:
+def read_subject(name: Any) -> Subject:
+    """The name of a subject in a table."""
     if isinstance(name, str) and name:
         return str(name)
     if isinstance(name, (int, np.integer)) or (isinstance(name, float) and name.is_integer()):
@@ -415,7 +416,8 @@ def _subject(name: Any) -> Subject:
     raise InvalidInput("must be a text or an integer, and not empty")
 
 
-def _key(key: Any, likelihoods: Mapping[str, Likelihood[Any]]) -> str:
+def read_key(key: Any, likelihoods: Mapping[str, Any]) -> str:
+    """The id of a query in a table."""
     # Ids are texts, as in a file; a number in a column stands for the text that spells it.
     name = str(key) if isinstance(key, (str, int, np.integer)) else ""
     if name not in likelihoods:
@@ -433,7 +435,9 @@ def _refusals(
             pairs = [(subject, key) for subject, key in refused]
         except (TypeError, ValueError):
             raise InvalidInput("must be pairs of a subject and the id of a query") from None
-        return frozenset((_subject(subject), _key(key, likelihoods)) for subject, key in pairs)
+        return frozenset(
+            (read_subject(subject), read_key(key, likelihoods)) for subject, key in pairs
+        )
 
 
 def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:

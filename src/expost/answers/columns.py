@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from expost.files.frames import as_array, column_names
 from expost.files.reading import NumberText, items
 from expost.files.tables import separated
 
-__all__ = ["COLUMNS", "Codes", "columns_of", "distinct", "read_each"]
+__all__ = ["COLUMNS", "Codes", "columns_of", "distinct", "listed", "read_each"]
 
 COLUMNS = ("subject", "query", "response")
 
@@ -21,11 +21,11 @@ Codes = NDArray[np.intp]
 T = TypeVar("T", bound=Hashable)
 
 
-def columns_of(table: Any) -> list[Any]:
-    """The three columns of a table: integer arrays, or else lists."""
+def columns_of(table: Any, wanted: Sequence[str] = COLUMNS) -> list[Any]:
+    """The columns of a table, by default of answers: integer arrays, or else lists."""
     names = column_names(table)
     columns: list[Any] = []
-    for name in COLUMNS:
+    for name in wanted:
         if names.count(name) != 1:
             problem = "is there twice" if name in names else "is missing"
             known = ", ".join(repr(str(each)) for each in names)
@@ -49,6 +49,12 @@ def _column(values: Any) -> Any:
     # Unsigned 64-bit integers do not fit into int64; they are rare, and a list will do.
     fits = values.dtype.kind in "iu" and values.dtype != np.uint64
     return values.astype(np.int64) if fits else values.tolist()
+
+
+def listed(column: Any) -> list[Any]:
+    """A column as a list: an array, or one of a frame, or anything that has items."""
+    values = as_array(column)
+    return values.tolist() if isinstance(values, np.ndarray) else items(values)
 
 
 def read_each(column: Any, read: Callable[[Any], T], place: str) -> tuple[Codes, list[T]]:

@@ -65,13 +65,12 @@ def bad_rows(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> BadRows:
     there twice are looked for if nothing else is wrong.
     """
     for problems in (_by_themselves, _by_order):
-        listed: list[BadRow] = []
-        number = 0
-        for file, row, reason in problems(parts, plan):
-            number += 1
-            if len(listed) < MOST:
-                listed.append(BadRow("" if file is None else os.fspath(file), row, reason))
-        if listed:
+        number, found = problems(parts, plan)
+        if number:
+            listed = [
+                BadRow("" if file is None else os.fspath(file), row, reason)
+                for file, row, reason in found[:MOST]
+            ]
             return BadRows(tuple(listed), number)
     raise AssertionError("some row is bad, and none was found")
 
@@ -89,12 +88,15 @@ def bad_exchanges(rows: DataFrame, plan: Plan) -> BadRows:
     return BadRows(tuple(listed), found.number)
 
 
-_Problem = tuple[Path | None, int, str]
+_Problems = tuple[int, list[tuple[Path | None, int, str]]]
+"""How many rows cannot be used, and the first of them."""
 
 
-def _by_themselves(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> Iterator[_Problem]:
+def _by_themselves(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
     import polars
 
+    number = 0
+    found: list[tuple[Path | None, int, str]] = []
     reasons: dict[tuple[str, str], str] = {}
     for file, part in parts:
         known = polars.col("query").is_in(list(plan.queries))
@@ -117,8 +119,11 @@ def _by_themselves(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> It
             & polars.col("response").is_not_null()
             & polars.col("wrong").is_null()
         )
-        for row in numbered.filter(~usable).sort("row").collect().iter_rows(named=True):
-            yield file, row["row"], _reason(row, reasons, plan)
+        bad = numbered.filter(~usable)
+        number += bad.select(polars.len()).collect().item()
+        for row in bad.sort("row").head(MOST - len(found)).collect().iter_rows(named=True):
+            found.append((file, row["row"], _reason(row, reasons, plan)))
+    return number, found
 
 
 def _reason(row: dict[str, Any], reasons: dict[tuple[str, str], str], plan: Plan) -> str:
@@ -133,25 +138,23 @@ def _reason(row: dict[str, Any], reasons: dict[tuple[str, str], str], plan: Plan
     return f"response: {reasons[row['query'], row['response']]}"
 
 
-def _by_order(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> Iterator[_Problem]:
+def _by_order(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
     import polars
 
     order = polars.col("order")
     each = [part.select("subject", "order") for _, part in parts]
-    counts = polars.concat(each).group_by("subject").agg(
-        number=polars.len(), different=order.n_unique(), last=order.max()
-    )  # fmt: skip
-    wrong = (polars.col("different") < polars.col("number")) | (
-        polars.col("last") != polars.col("number")
-    )
-    suspects = counts.filter(wrong).select("subject").sort("subject").head(MOST).collect()
+    again = polars.len() - order.n_unique()
+    gaps = (order.unique().sort().diff() > 1).sum() + (order.min() > 1)
+    counts = polars.concat(each).group_by("subject").agg(number=again + gaps)
+    bad = counts.filter(polars.col("number") > 0).collect()
+    suspects = bad.select("subject").sort("subject").head(MOST)
     numbered = [
         part.with_row_index("row", offset=1).with_columns(part=polars.lit(place))
         for place, (_, part) in enumerate(parts)
     ]
     rows = polars.concat(numbered).join(suspects.lazy(), on="subject", how="semi").collect()
-    for part, row, reason in _gaps(rows):
-        yield parts[part][0], row, reason
+    found = [(parts[part][0], row, reason) for part, row, reason in _gaps(rows)]
+    return int(bad["number"].sum()), found
 
 
 def _gaps(rows: DataFrame) -> Iterator[tuple[int, int, str]]:

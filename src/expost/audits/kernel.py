@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from expost.audits.bad_rows import bad_exchanges
+from expost.audits.buckets import HELD, whole_subjects
+from expost.audits.log import logged
 from expost.audits.plan import Plan
-from expost.audits.rows import Unusable, Whole, in_order
+from expost.audits.rows import Unusable, Whole, arranged
 from expost.audits.verdicts import Verdicts, verdicts
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-__all__ = ["COLUMNS", "ENOUGH", "audited", "audited_batches", "schema"]
+__all__ = ["COLUMNS", "audited", "audited_batches", "schema"]
 
 COLUMNS = (
     "subject",
@@ -31,9 +33,6 @@ COLUMNS = (
     "remaining",
 )
 """What is known of each subject."""
-
-ENOUGH = 1 << 19
-"""Rows that are worth the cost of a call."""
 
 
 def schema(subject: Any) -> dict[str, Any]:
@@ -71,49 +70,17 @@ def _framed(whole: Whole, found: Verdicts) -> DataFrame:
     return polars.DataFrame(columns, schema=schema(whole.subjects.dtype))
 
 
-def audited_batches(
-    batches: Iterable[Any], plan: Plan, enough: int = ENOUGH
-) -> Iterator[DataFrame]:
-    """Rows for the subjects of batches of Arrow, sorted by subject and then by order.
+def audited_batches(batches: Iterable[Any], plan: Plan, held: int = HELD) -> Iterator[DataFrame]:
+    """Rows for the subjects of batches of Arrow, which have all rows of each in any order.
 
-    Batches are worked on when there are ``enough`` rows. A subject whose rows go on after that
-    waits for them. That all rows of a subject are together is checked: subjects ascend from batch
-    to batch, as they do within one.
+    More rows than are ``held`` in memory go by way of the disk.
     """
-    last = None
-    for frame in _whole_subjects(batches, enough):
-        try:
-            whole = in_order(frame, plan)
-        except Unusable:
-            raise bad_exchanges(frame, plan) from None
-        if last is not None and not whole.subjects[0] > last:
-            raise AssertionError("subjects are not together, or not in ascending order")
-        last = whole.subjects[-1]
-        yield audited(whole, plan)
-
-
-def _whole_subjects(batches: Iterable[Any], enough: int) -> Iterator[DataFrame]:
     import polars
 
-    from expost.audits.log import logged
-
-    def read(batches: list[DataFrame], before: DataFrame | None) -> DataFrame:
-        frame = logged(polars.concat(batches).lazy()).collect()
-        return frame if before is None else polars.concat([before, frame])
-
-    waiting: list[DataFrame] = []
-    before: DataFrame | None = None
-    for batch in batches:
-        waiting.append(polars.DataFrame(batch))
-        if sum(map(len, waiting)) < enough:
-            continue
-        frame = read(waiting, before)
-        # If rows of the last subject are elsewhere too, subjects do not ascend, which is checked.
-        rest = int((frame["subject"] == frame["subject"][-1]).sum())
-        if rest < len(frame):
-            yield frame.head(len(frame) - rest)
-        waiting, before = [], frame.tail(rest)
-    if waiting:
-        before = read(waiting, before)
-    if before is not None and len(before):
-        yield before
+    frames = (polars.DataFrame(batch) for batch in batches)
+    for frame in whole_subjects((logged(each.lazy()).collect() for each in frames), held):
+        try:
+            whole = arranged(frame, plan)
+        except Unusable:
+            raise bad_exchanges(frame, plan) from None
+        yield audited(whole, plan)

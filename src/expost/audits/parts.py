@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from expost.errors import InvalidInput
 from expost.files.durable import save
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
 __all__ = ["Parts"]
+
+_NOTE = "digest"
+# What an interruption leaves of a note or of a part.
+_TORN = re.compile(r"\.digest\.[0-9a-f]+|\.[0-9]+")
+_OWN = re.compile(rf"{_NOTE}|[0-9]{{6,}}\.parquet|{_TORN.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +33,22 @@ class Parts:
     folder: Path
 
     def begin(self, digest: str) -> None:
-        """Keep what is there of this audit, and nothing else."""
-        note = self.folder / "digest"
-        if not note.is_file() or note.read_text(encoding="utf-8") != digest:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder.mkdir(parents=True)
-            save(note, lambda: digest)
+        """Keep what is there of this audit, and remove what is there of another one.
+
+        A folder with anything else in it is refused, and left as it is.
+        """
+        note = self.folder / _NOTE
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # Without a note there are no parts, for it is written first and removed last.
+        ours = _OWN if note.is_file() else _TORN
+        if not all(ours.fullmatch(name) for name in os.listdir(self.folder)):
+            message = "has files of something else in it; name an empty folder, or a new one"
+            raise InvalidInput(f"{self.folder} {message}", "resume")
         for torn in self.folder.glob(".*"):
-            shutil.rmtree(torn) if torn.is_dir() else torn.unlink()
+            torn.unlink()
+        if not note.is_file() or note.read_text(encoding="utf-8") != digest:
+            self._clear()
+            save(note, lambda: digest)
 
     def has(self, number: int) -> bool:
         """Whether a part is done."""
@@ -56,8 +70,17 @@ class Parts:
         return polars.concat([polars.read_parquet(file) for file in files]).sort("subject")
 
     def end(self) -> None:
-        """Remove them: what they were for is done."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove them, and the folder: what they were for is done."""
+        if self.folder.is_dir():
+            self._clear()
+            if not any(self.folder.iterdir()):
+                self.folder.rmdir()
+
+    def _clear(self) -> None:
+        for name in os.listdir(self.folder):
+            if _OWN.fullmatch(name) and name != _NOTE:
+                (self.folder / name).unlink()
+        (self.folder / _NOTE).unlink(missing_ok=True)
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06}.parquet"

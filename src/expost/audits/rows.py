@@ -21,7 +21,7 @@ from expost.queries import Query
 if TYPE_CHECKING:
     from polars import DataFrame, Series
 
-__all__ = ["COLUMNS", "Unusable", "Whole", "arranged", "in_order", "whole_of"]
+__all__ = ["COLUMNS", "Unusable", "Whole", "arranged", "whole_of"]
 
 COLUMNS = ("subject", "order", "query", "response")
 
@@ -71,30 +71,6 @@ def arranged(frame: DataFrame, plan: Plan) -> Whole:
     together = np.empty_like(codes)
     together[target] = codes
     return Whole(subjects, given, together, starts)
-
-
-def in_order(frame: DataFrame, plan: Plan) -> Whole:
-    """The same for rows that are sorted by subject and number, which is not trusted but checked."""
-    subjects = frame["subject"]
-    if subjects.null_count():
-        raise Unusable
-    new = np.ones(len(frame), dtype=np.bool_)
-    new[1:] = (subjects.slice(1) != subjects.slice(0, len(frame) - 1)).to_numpy()
-    first = np.flatnonzero(new)
-    starts = np.append(first, len(frame))
-    own = subjects.gather(first)
-    if own[0] == "":
-        raise Unusable
-    if len(own) > 1 and not bool((own.slice(1) > own.slice(0, len(own) - 1)).all()):
-        raise AssertionError("subjects are not together, or not in ascending order")
-    expected = np.arange(1, len(frame) + 1) - np.repeat(first, np.diff(starts))
-    number = _numbers(frame["order"])
-    if (np.diff(number)[~new[1:]] < 0).any():
-        raise AssertionError("the exchanges of a subject are not in order")
-    if (number != expected).any():
-        raise Unusable
-    codes, given = _coded(frame, plan)
-    return Whole(own, given, codes, starts)
 
 
 def whole_of(answers: Answers) -> Whole:

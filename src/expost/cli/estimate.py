@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
 
+from expost.answers import Answers
 from expost.cli import part
 from expost.cli.many import read_many
 from expost.cli.options import as_json, path
@@ -15,13 +17,16 @@ from expost.cli.pictures import check_picture, where
 from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, printable
+from expost.knowledge import Samples, load_prior
 from expost.report.estimates import (
     Estimated,
     check_mean,
     distribution,
+    for_likelihood,
     frequencies,
     mean,
     mean_by_likelihood,
+    mean_on_support,
     of_a_part,
 )
 
@@ -54,6 +59,12 @@ _DUST = 1e-5
     help="With --mean: valid under a filter too, if no response is missing.",
 )
 @click.option(
+    "--support",
+    type=path,
+    metavar="POINTS",
+    help="On a box, with --likelihood: points (CSV) over which values are distributed.",
+)
+@click.option(
     "--incomplete",
     is_flag=True,
     help="The subjects gave responses that are not in DATA: warn that this may be biased.",
@@ -62,9 +73,9 @@ _DUST = 1e-5
 @click.option(
     "--repetitions",
     type=int,
-    help="By likelihood: how often to resample subjects. By default 1000, or as often as is quick.",
+    help="By likelihood: resample subjects so often, for intervals that are narrower at the edge.",
 )
-@click.option("--seed", type=int, default=0, help="By likelihood: which subjects are drawn.")
+@click.option("--seed", type=int, default=0, help="With --repetitions: which subjects are drawn.")
 @click.option(
     "--out",
     "-o",
@@ -82,6 +93,7 @@ def command(
     step: int | None,
     planned: bool,
     likelihood: bool,
+    support: Path | None,
     incomplete: bool,
     confidence: str,
     repetitions: int | None,
@@ -91,11 +103,14 @@ def command(
 ) -> None:
     """What the answers of many say about a group: means, frequencies, distributions.
 
-    By default it is how the values are distributed; of a record, those of the attributes --about.
+    By default it is how the values are distributed; of a record, those of the attributes --about,
+    estimated together with all that was asked about if who was asked may depend on it.
     DATA has the answers (CSV, JSONL, Parquet), or is a folder of transcripts.
     """
     if (key is not None and naive) or (likelihood and key is None):
         raise InvalidInput("give --mean ID, perhaps with --likelihood, or --frequencies, or none")
+    if support is not None and not likelihood:
+        raise InvalidInput("leave it out: it is for --mean ID --likelihood on a box", "--support")
     if planned and incomplete:
         raise InvalidInput("leave it out: what was planned does not depend on it", "--incomplete")
     of_query = key is not None and not likelihood
@@ -108,22 +123,25 @@ def command(
         told, answers = _told(line), study.answers
         if key is not None:
             check_mean(answers, key, unnamed=queries is None)
-        if not of_query:
-            answers = part.part_of(answers, about, step, key=key, planned=planned)
-        if key is not None and not likelihood:
-            found = mean(answers, key, confidence=confidence, guard=study.filter)
-        elif key is not None:
-            found = mean_by_likelihood(
-                answers, key, confidence=confidence, repetitions=repetitions, seed=seed,
-                progress=told,
-            )  # fmt: skip
-        elif naive:
-            found = frequencies(answers, confidence=confidence, guard=study.filter)
-        else:
-            found = distribution(
-                answers, confidence=confidence, repetitions=repetitions, seed=seed,
-                progress=told,
-            )  # fmt: skip
+        chosen = None if of_query else part.named(answers, about, step, key=key)
+        with part.options():
+            if key is not None and not likelihood:
+                found = mean(answers, key, confidence=confidence, guard=study.filter)
+            elif naive:
+                answers = answers if chosen is None else _part(answers, chosen, planned=planned)
+                found = frequencies(answers, confidence=confidence, guard=study.filter)
+            elif key is not None and support is not None:
+                found = mean_on_support(
+                    answers, key, _support(support, answers), confidence=confidence,
+                    repetitions=repetitions, seed=seed, progress=told,
+                )  # fmt: skip
+            else:
+                answers, whole = for_likelihood(answers, chosen, planned=planned)
+                estimate = distribution if key is None else partial(mean_by_likelihood, key=key)
+                found = estimate(
+                    answers, chosen=whole, confidence=confidence, repetitions=repetitions,
+                    seed=seed, progress=told,
+                )  # fmt: skip
     unused = len(study.answers.codes) - len(answers.codes)
     if unused:  # they are about other attributes
         left_out = len(study.answers) - len(answers)
@@ -142,6 +160,20 @@ def command(
     show_lines(_lines(found))
     if out is not None:
         click.echo(where(out))
+
+
+def _part(
+    answers: Answers, chosen: tuple[tuple[str, ...], int | None], *, planned: bool
+) -> Answers:
+    names, step = chosen
+    return answers.about(*names, at=step, planned=planned)
+
+
+def _support(path: Path, answers: Answers) -> Samples:
+    points = load_prior(path, answers.domain)
+    if not isinstance(points, Samples):
+        raise InvalidInput("leave it out: only a box needs one", "--support")
+    return points
 
 
 def _told(line: Line) -> Callable[[int, int], None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import click
 
@@ -12,7 +13,7 @@ from expost.domains import some
 from expost.errors import InvalidInput, at, meant
 from expost.queries import About
 
-__all__ = ["about", "attributes", "part_of", "step"]
+__all__ = ["about", "attributes", "named", "options", "step"]
 
 about = click.option(
     "--about",
@@ -32,26 +33,30 @@ def attributes(text: str) -> tuple[str, ...]:
         return tuple(typed.labels(text))
 
 
-def part_of(
-    answers: Answers, text: str | None, step: int | None, *, key: str | None, planned: bool
-) -> Answers:
-    """The answers about some attributes; a set, and a box without ``--about``, as they are.
+def named(
+    answers: Answers, text: str | None, step: int | None, *, key: str | None
+) -> tuple[tuple[str, ...], int | None] | None:
+    """The attributes that an estimate is about, and the step; None on a set, or a whole box.
 
     By default it is the only attribute that was asked about, or what the query ``key`` is about,
     and the only step.
     """
     if text is None and step is None and not answers.domain.kinds:
-        return answers
+        return None
     answered = dict.fromkeys(name for name, _ in answers.given)
     asked = {name: query for name in answered if isinstance(query := answers.queries[name], About)}
     if not asked:
         place = "--at" if text is None else "--about"
         raise InvalidInput("no query is about some attributes; leave it out", place)
     names = _names(asked, text, key)
-    if step is None:
-        step = _step(asked, names, key)
+    return names, _step(asked, names, key) if step is None else step
+
+
+@contextmanager
+def options() -> Iterator[None]:
+    """Errors about attributes and steps name what was typed."""
     try:
-        return answers.about(*names, at=step, planned=planned)
+        yield
     except InvalidInput as error:
         raise InvalidInput(error.reason, _OPTIONS.get(error.place, error.place)) from None
 

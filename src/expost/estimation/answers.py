@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from expost.answers import Answers
+from expost.answers import Answers, View
+from expost.answers.attempts import REFUSED
 from expost.cards import count
-from expost.domains import Attributes, Box, FiniteSet, some
-from expost.errors import InvalidInput
+from expost.domains import Attributes, Box, FiniteSet, Part, some
+from expost.errors import InvalidInput, at, expect
+from expost.filters import Filter
 
-__all__ = ["Used", "as_answers", "finite", "level_text"]
+__all__ = ["Used", "as_answers", "filter_of", "finite", "level_text"]
 
 _SAMPLE = "the subjects are a random sample"
 _WHATEVER = f"{_SAMPLE}, and who was asked what did not depend on responses"
@@ -22,6 +25,11 @@ _ALL = (
 _PART = (
     "the answers are incomplete: who was asked may depend on what is missing, "
     "and estimates can be biased"
+)
+_HIDDEN = (
+    f"{_SAMPLE}, these are all attempts to ask them in their order, what was asked next depended "
+    "on nothing hidden but what the filter accepted, and no value changed unless it is declared "
+    "as changing"
 )
 _FILTERED = (
     "the answers were given under a filter that looks at responses, so this estimate is biased; "
@@ -53,6 +61,16 @@ class Used:
             _ALL if likeliest and answers.complete else _WHATEVER,
             _doubts(answers, query, likeliest=likeliest),
         )
+
+    @classmethod
+    def of_views(cls, answers: Answers, views: Counter[View]) -> Used:
+        """The same where some responses are hidden, and all attempts are known."""
+        refused = sum(
+            subjects
+            for view, subjects in views.items()
+            if any(attempt.outcome == REFUSED for attempt in view)
+        )
+        return cls(views.total(), len(answers.codes), refused, _HIDDEN, ())
 
     def tree(self) -> dict[str, Any]:
         """The same as JSON."""
@@ -89,6 +107,21 @@ def as_answers(
             warnings.warn(doubt, UserWarning, stacklevel=3)
         return given
     return Answers.of_pairs(domain, given)
+
+
+def filter_of(answers: Any) -> Filter:
+    """The filter that answers name, which says what hidden responses may have been."""
+    with at("answers"):
+        expect(answers, Answers, "Answers, if there are attempts")
+    assert isinstance(answers, Answers)
+    if isinstance(answers.domain, Part):
+        raise InvalidInput(
+            "a filter decides by the whole record: say about=… in place of answers.about(…)",
+            "attempts",
+        )
+    if answers.filter is None:
+        raise InvalidInput("the answers must name it: Answers(…, filter=…)", "filter")
+    return answers.filter
 
 
 def _doubts(answers: Answers, query: str | None, *, likeliest: bool) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Likeliest", "curvature", "likeliest"]
+__all__ = ["Likeliest", "curvature", "likeliest", "log_up", "positive_solver", "reach", "slopes_of"]
 
 Floats = NDArray[np.float64]
 
@@ -73,8 +73,9 @@ def likeliest(
     """Search until the gap is small enough, for so many steps, or until rounding stops it.
 
     ``table`` has a row of likelihoods per observation, the largest of which is one, and ``counts``
-    says how often each was made. ``start`` has no zeros; without one it is flat. ``progress``
-    is told how many steps were taken, and the smallest gap so far.
+    says how often each was made. Entries may be negative, if ``start`` makes all rows positive.
+    ``start`` has no zeros; without one it is flat. ``progress`` is told how many steps were
+    taken, and the smallest gap so far.
 
     >>> table, counts = np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([60.0, 40.0])
     >>> likeliest(table, counts, gap=1e-9, steps=100).weights.round(3).tolist()
@@ -87,9 +88,9 @@ def likeliest(
     best, found_at = Likeliest(weights, -math.inf, math.inf, 0), 0
     for step in range(steps + 1):
         mixed = table @ weights
-        slopes = _slopes(table, shares / mixed)
+        slopes = slopes_of(table, shares / mixed)
         sum_ = float(weights.sum())
-        missed = total * _log_up(float(slopes.max()) * sum_, table.shape)
+        missed = total * log_up(float(slopes.max()) * sum_, table.shape)
         if missed < best.gap:
             height = float(counts @ np.log(mixed / sum_))
             best, found_at = Likeliest(weights / sum_, height, missed, step), step
@@ -106,7 +107,7 @@ def likeliest(
     return Likeliest(best.weights, best.log_likelihood, best.gap, step)
 
 
-def _slopes(table: Floats, factors: Floats) -> Floats:
+def slopes_of(table: Floats, factors: Floats) -> Floats:
     """The sums of the columns after each row is multiplied by its factor."""
     result = np.zeros(table.shape[1])
     for first in range(0, len(table), _SUMMED):
@@ -115,7 +116,7 @@ def _slopes(table: Floats, factors: Floats) -> Floats:
     return result
 
 
-def _log_up(slope: float, shape: tuple[int, ...]) -> float:
+def log_up(slope: float, shape: tuple[int, ...]) -> float:
     """An upper bound on the logarithm of the largest slope, given its rounding error."""
     rows, columns = shape
     roundings = columns + min(rows, _SUMMED) + rows // _SUMMED + 16
@@ -134,19 +135,20 @@ def _step(
     size = len(weights)
     curved = curvature(table, shares, mixed)
     curved[np.diag_indices(size)] += slack / weights
-    solve = _solver(curved)
+    solve = positive_solver(curved)
     mean = float(weights @ slack) / size
     # A trial step straight to the edge: its length gives the target, and how the products bend.
     move = solve(slopes - 1)
     turn = -slack - slack * move / weights
-    ahead = (weights + _reach(weights, move) * move) @ (slack + _reach(slack, turn) * turn)
+    ahead = (weights + reach(weights, move) * move) @ (slack + reach(slack, turn) * turn)
     target = mean * max(_LEFT, (float(ahead) / size / mean) ** 3)
     for bend, tries in ((move * turn, 1), (np.zeros(size), _HALVINGS)):
         goal = target - bend
         move = solve(slopes - 1 + goal / weights)
         turn = (goal - slack * move) / weights - slack
-        length = _EDGE * min(_reach(weights, move), _reach(slack, turn))
-        change, relative = (table @ move) / mixed, move / weights
+        more = table @ move
+        change, relative = more / mixed, move / weights
+        length = _EDGE * min(reach(weights, move), reach(slack, turn), reach(mixed, more))
         slope = float(move @ (1 - slopes - target / weights))
         for _ in range(tries):
             fall = (
@@ -163,13 +165,13 @@ def _step(
     return None
 
 
-def _reach(numbers: Floats, move: Floats) -> float:
+def reach(numbers: Floats, move: Floats) -> float:
     """How many times the move, at most once, positive numbers can go before one becomes zero."""
     down = move < 0
     return min(1.0, float((-numbers[down] / move[down]).min(initial=1.0)))
 
 
-def _solver(curved: Floats) -> Callable[[Floats], Floats]:
+def positive_solver(curved: Floats) -> Callable[[Floats], Floats]:
     """A function that solves equations with a positive definite matrix, by Cholesky in blocks.
 
     Each block is small enough to be done without threads, as in :func:`curvature`.

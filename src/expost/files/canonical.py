@@ -73,7 +73,9 @@ def _told_apart(tree: Any) -> Any:
     if isinstance(tree, dict):
         return {key: _told_apart(value) for key, value in tree.items()}
     if isinstance(tree, (list, tuple)):
-        # Most lists are of doubles, and those are most of a file.
+        # Most lists are of doubles or of fractions, and those are most of a file.
+        if tree and type(tree[0]) is Fraction and set(map(type, tree)) == {Fraction}:
+            return list(map(str, tree))
         return [(x + 0.0).hex() if type(x) is float else _told_apart(x) for x in tree]
     return str(tree) if isinstance(tree, Fraction) else tree
 

@@ -13,13 +13,24 @@ from contextlib import contextmanager
 from expost.errors import InvalidInput
 from expost.files.regular import read_text
 
-__all__ = ["POLICY", "PROOF", "QUERIES", "QUERY", "TRANSCRIPT", "check_kind", "needed", "replaced"]
+__all__ = [
+    "POLICY",
+    "PROOF",
+    "QUERIES",
+    "QUERY",
+    "STUDY",
+    "TRANSCRIPT",
+    "check_kind",
+    "needed",
+    "replaced",
+]
 
 TRANSCRIPT = "a transcript"
 QUERIES = "a file of queries"
 PROOF = "a proof"
 POLICY = "a policy"
 QUERY = "a query"
+STUDY = "a study"
 
 _EMPTY = "empty"
 _FIELDS = {
@@ -27,6 +38,7 @@ _FIELDS = {
     QUERIES: {"domain", "queries"},
     PROOF: {"responses", "loss"},
     POLICY: {"version", "filter"},
+    STUDY: {"domain", "goals"},
     QUERY: {"kind"},
 }
 """What tells them apart, in the order in which they are looked for."""

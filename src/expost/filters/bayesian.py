@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import ClassVar, final
 
 from expost.filters.account import Account, WorstCase
 from expost.filters.filter import Filter, fits_by_its_epsilon
 from expost.filters.many import Accounts, Amounts
+from expost.numbers import decimal_text
 from expost.queries import Query
+from expost.queries.query import LARGEST_EPSILON
 
 __all__ = ["BayesianFilter"]
+
+_STEP = Fraction(1, 10**10)
+# A saturating query can be made if its cap is so much above the loss: docs/theory/saturating.md.
+_ROOM = Fraction(1, 1 << 20)
+_LEAST_CAP = Fraction(1, 10**4)
 
 
 @final
@@ -40,6 +50,13 @@ class BayesianFilter(Filter):
 
     def losses(self, accounts: Accounts) -> Amounts:
         return accounts.loss()
+
+    def largest_cap(self, account: Account) -> Decimal | None:
+        budget = Fraction(self.budget.enclosure.lower)
+        cap = min(Fraction(math.floor(budget / _STEP)) * _STEP, Fraction(LARGEST_EPSILON))
+        if account.searched or cap < _LEAST_CAP or account.loss.upper > cap - _ROOM:
+            return None
+        return Decimal(decimal_text(cap))
 
     def surely_accepts(self, account: Account, query: Query) -> bool:
         return fits_by_its_epsilon(self.budget, account, query)

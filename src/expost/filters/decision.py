@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,21 @@ class Decision:
         """
         guard, account, query = self._asked
         return guard.largest_epsilon(account, query)
+
+    @cached_property
+    def largest_cap(self) -> Decimal | None:
+        """The largest cap at which a saturating query, made now, would be accepted.
+
+        None if no cap is, or if the filter does not compare losses after responses.
+        """
+        guard, account, _ = self._asked
+        return guard.largest_cap(account)
+
+    @property
+    def cap(self) -> Fraction | None:
+        """Of a saturating query, where its losses were to end."""
+        _, _, query = self._asked
+        return query.cap
 
     def tree(self) -> dict[str, Any]:
         """The decision as JSON. This works out everything that it shows."""

@@ -218,6 +218,13 @@ class Filter(ABC):
             largest = nearly_largest_epsilon(query, attempt, guess, lambda: effort.used_up)
         return None if largest is None else Decimal(decimal_text(largest))
 
+    def largest_cap(self, account: Account) -> Decimal | None:
+        """The largest cap at which a saturating query, made now, would be accepted.
+
+        None if no cap is, or if the filter does not compare losses after responses.
+        """
+        return None
+
     def __repr__(self) -> str:
         rational, ratio = self.budget.rational, self.budget.ratio
         shown = f"epsilon={decimal_text(rational)}" if rational else f"ratio={ratio}"

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, Scalar
+from expost.domains import Box, Categories, Integers, Scalar
+from expost.domains.coordinates import Side
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import plain
 from expost.files.frames import as_array, column_names, is_frame
-from expost.files.reading import items
+from expost.files.reading import items, whole
 from expost.knowledge.grammar import predicate, rows_of
 from expost.transcript import Transcript
 
@@ -37,7 +38,7 @@ class Samples:
 
     box: Box
     points: tuple[tuple[Scalar, ...], ...]
-    _columns: Doubles
+    columns: Doubles
     """The points as queries read them, with a column for each category."""
 
     def __init__(self, box: Box, rows: Any) -> None:
@@ -55,7 +56,23 @@ class Samples:
             raise InvalidInput("at least two points are needed", "rows")
         object.__setattr__(self, "box", box)
         object.__setattr__(self, "points", tuple(map(box.value, places)))
-        object.__setattr__(self, "_columns", np.array(places, dtype=np.float64).T)
+        object.__setattr__(self, "columns", np.array(places, dtype=np.float64).T)
+
+    @classmethod
+    def uniform(cls, box: Box, count: int, *, seed: int = 0) -> Samples:
+        """Points that are drawn uniformly from a box, the same for the same ``seed``.
+
+        >>> import expost as xp
+        >>> Samples.uniform(xp.Box(age=(10, 100), sex=xp.integers(0, 1)), 500, seed=7)
+        Samples(500 points)
+        """
+        expect(box, Box, "a Box")
+        with at("count"):
+            count = whole(count, at_least=2)
+        with at("seed"):
+            draw = np.random.default_rng(whole(seed, at_least=0))
+        columns = [_drawn(side, count, draw) for side in box.sides]
+        return cls(box, list(zip(*columns, strict=True)))
 
     def __len__(self) -> int:
         return len(self.points)
@@ -71,8 +88,19 @@ class Samples:
         total = np.zeros(len(self))
         for part in transcript.tally.summands:
             likelihood = part.query.on(self.box)
-            total += part.times * likelihood.logs(part.position, list(self._columns))
+            total += part.times * likelihood.logs(part.position, list(self.columns))
         return np.asarray(np.exp(total - total.max()))
+
+
+def _drawn(side: Side, count: int, draw: np.random.Generator) -> list[Any]:
+    if isinstance(side, Categories):
+        return [side.labels[place] for place in draw.integers(len(side.labels), size=count)]
+    if isinstance(side, Integers):
+        return [int(x) for x in draw.integers(side.lower, side.upper + 1, count)]
+    # Between its bounds whatever they are: their difference could overflow.
+    share = draw.random(count)
+    points = side.lower * (1 - share) + side.upper * share
+    return list(points.clip(side.lower, side.upper).tolist())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Subject, response_position
-from expost.answers.columns import distinct, read_each
+from expost.answers.columns import distinct, listed, read_each
 from expost.domains import Domain
 from expost.errors import InvalidInput, at
 from expost.ledger.core import Core
 from expost.panel.kernel import groups
-from expost.panel.naming import listed, subjects_of
+from expost.panel.naming import subjects_of
 from expost.queries import Query
 
 __all__ = ["asked_in", "familiar", "positions_of", "whom"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -139,13 +140,12 @@ def _reserved(row: int, key: str) -> InvalidInput:
     )
 
 
-def _numbered(positions: NDArray[Any], query: int, words: Words) -> list[int]:
+def _numbered(positions: Sequence[int], query: int, words: Words) -> list[int]:
     """The numbers of responses by their positions."""
     known = {
-        position: words.propose_response(query, position)
-        for position in dict.fromkeys(positions.tolist())
+        position: words.propose_response(query, position) for position in dict.fromkeys(positions)
     }
-    return [known[position] for position in positions.tolist()]
+    return [known[position] for position in positions]
 
 
 class Asked(Request):
@@ -163,6 +163,8 @@ class Asked(Request):
         super().__init__(key, subjects, asked, which)
         self._rows = rows
         self._held = held
+        self._drawn: dict[int, tuple[bytes, int]] = {}
+        """For a row the head that it was drawn after, and the position of the response."""
 
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
         change = Change(self.key)
@@ -172,11 +174,31 @@ class Asked(Request):
             numbers = accepted[own]
             rows = found.rows[numbers]
             query = int(self.queries[rows[0]])
-            drawn = draw(query, self._held[which].some(self._rows[rows]))
+            heads = [found.heads[number].digest for number in numbers.tolist()]
+            drawn = self._draw_once(rows, heads, self._held[which], partial(draw, query))
             responses[numbers] = _numbered(drawn, query, words)
         self._answer(change, found, accepted, responses[accepted], words)
         self._refuse(change, found)
         return change
+
+    def _draw_once(
+        self, rows: Places, heads: Sequence[bytes], held: Values, draw: Callable[[Any], Any]
+    ) -> list[int]:
+        """Positions of responses, one draw for each row and head.
+
+        A commit may fail because of what was drawn: two processes that give numbers to new
+        responses get in each other's way. Were that drawn again, rare responses would be rarer.
+        """
+        own = list(zip(rows.tolist(), heads, strict=True))
+        new = [place for place, (row, head) in enumerate(own) if self._last(row) != head]
+        fresh = draw(held.some(self._rows[rows[new]])).tolist() if new else []
+        for place, position in zip(new, fresh, strict=True):
+            row, head = own[place]
+            self._drawn[row] = head, position
+        return [self._drawn[row][1] for row, _ in own]
+
+    def _last(self, row: int) -> bytes:
+        return self._drawn[row][0] if row in self._drawn else b""
 
 
 class Recorded(Request):
@@ -207,7 +229,7 @@ class Recorded(Request):
         responses = np.empty(len(found.rows), dtype=np.int64)
         for query, own in groups(self.queries[found.rows]):
             rows = found.rows[own]
-            responses[own] = _numbered(self._positions[rows], query, words)
+            responses[own] = _numbered(self._positions[rows].tolist(), query, words)
         self._answer(change, found, np.arange(len(found.rows)), responses, words)
         self.accepted[found.rows] = found.accepted
         return change

@@ -18,13 +18,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Attributes, Variable
+from expost.domains import Attributes, Part, Variable
 from expost.filters import WorstCase
 from expost.loss.chained import Chained
 from expost.loss.component import Component, Marginals, link, sum_error
 from expost.loss.exact import Candidate, signed
 from expost.loss.exact_table import ExactTable
 from expost.loss.exactly import ExactLogLikelihood
+from expost.loss.exponents import Kinds
 from expost.loss.extremes import Apart
 from expost.loss.pairs import ToldFrom, exact_spread_apart
 from expost.loss.seen import Seen, enclose, repeated
@@ -148,6 +149,21 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
 
         highs, lows = marginals.highs + high, marginals.lows + low
         return Seen(highs, lows, self._error, self._loss, apart, together)
+
+    def marginal_powers(self, variables: tuple[Variable, ...], part: Part) -> tuple[Kinds, Kinds]:
+        """The largest and the smallest likelihood for each combination of some variables, exactly.
+
+        As powers, up to one common factor. No response rules a combination out.
+        """
+        tied, others = self._split(variables)
+        marginals, everywhere = tied.marginals(variables, part), np.arange(len(part))
+        highs, lows = (marginals.powers(everywhere, sign) for sign in (1, -1))
+        higher = []
+        for powers in highs.different:
+            more = _spreads(others)
+            more.update(powers)
+            higher.append(more)
+        return Kinds(higher, highs.which), lows
 
     @property
     def by_part(self) -> tuple[PartLoss, ...]:

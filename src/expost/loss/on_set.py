@@ -7,7 +7,7 @@ doubles are too coarse. Proof: docs/theory/realized_loss.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,6 +30,9 @@ from expost.transcript import Exchange, Summand, Tally
 __all__ = ["SetLogLikelihood", "finite"]
 
 Floats = NDArray[np.float64]
+
+_AT_ONCE = 1 << 14
+"""Weights of queries that are worked out together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +58,7 @@ class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
         kept = list(exchanges)
         start = cls.flat(domain)
         values, error, highest, lowest = start.values, 0.0, 0.0, 0.0
-        for exchange in kept:
-            term = exchange.query.on(domain).term(exchange.position)
+        for term in _terms(domain, kept):
             values, error, highest, lowest = _sum(values, error, term)
         values.setflags(write=False)
         return cls(domain, Tally.of(kept), None, values, error, highest, lowest)
@@ -121,6 +123,19 @@ class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
             self.highest - self.lowest,
             (len(top) - 1, len(bottom) - 1),
         )
+
+
+def _terms(domain: FiniteSet, exchanges: list[Exchange]) -> Iterator[Term]:
+    """What every response says. A few queries at a time, as many as fit into little memory."""
+    few = max(1, _AT_ONCE // len(domain))
+    for start in range(0, len(exchanges), few):
+        window = exchanges[start : start + few]
+        asked = [(exchange.query.on(domain), exchange.position) for exchange in window]
+        kinds: set[type[FiniteLikelihood]] = {type(one) for one, _ in asked}
+        for kind in kinds if len(window) > 1 else ():
+            kind.prepare(pair for pair in asked if type(pair[0]) is kind)
+        for likelihood, position in asked:
+            yield likelihood.term(position)
 
 
 def finite(values: Floats) -> Floats:

@@ -113,7 +113,8 @@ class FiniteAccounts(Accounts):
         """Ties in words, and what is left in rationals, once for every tally."""
 
         def settle(numbers: Places, budget: Nats) -> Settled:
-            places, state = self.chosen.of(numbers), self.state
+            state = self.state
+            places, each = state.different(self.chosen.of(numbers))
             compared = state.compare(question, simply, places, budget)
             within = compared.within.copy()
             known: dict[Any, bool] = {}
@@ -124,6 +125,6 @@ class FiniteAccounts(Accounts):
                     total = log_likelihood(state.domain, state.exact_exchanges(place))
                     known[key] = exact(total) <= budget
                 within[number] = known[key]
-            return Settled.surely(within)
+            return Settled.surely(within[each])
 
         return settle

@@ -134,9 +134,8 @@ class Collections:
     def of(cls, domain: Domain, count: int, log: Log) -> Collections:
         """Those of a log."""
         collections = cls(domain, count)
-        for each in log.rounds:
-            for places in each.turns:
-                collections.add(each.question, Chosen(count, places))
+        for question, places, _ in log.turns:
+            collections.add(question, Chosen(count, places))
         return collections
 
     def add(self, question: Question, chosen: Chosen) -> None:

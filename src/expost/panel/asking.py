@@ -29,7 +29,7 @@ class Asking:
     order: Places | None
     """For each entry its row as the caller gives it; None if that is the same order."""
     numbers: int | NDArray[np.intp]
-    """The number of the question for all of them, or for each."""
+    """The number of the question for all of them, or for each; -1 for who is asked nothing."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -53,7 +53,10 @@ class Asking:
     @property
     def distinct(self) -> list[int]:
         """The numbers of the questions that are asked."""
-        return [self.numbers] if isinstance(self.numbers, int) else np.unique(self.numbers).tolist()
+        if isinstance(self.numbers, int):
+            return [self.numbers]
+        asked: list[int] = np.unique(self.numbers[self.numbers >= 0]).tolist()
+        return asked
 
     def groups(self, entries: Places) -> Iterator[tuple[int, Places]]:
         """Some entries by the question that they are asked."""
@@ -62,7 +65,8 @@ class Asking:
                 yield self.numbers, entries
             return
         for number, own in groups(self.numbers[entries]):
-            yield number, entries[own]
+            if number >= 0:
+                yield number, entries[own]
 
     def waves(self) -> Iterator[tuple[Places, Asking]]:
         """Entries such that no subject is there twice, one such collection after the other."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.queries import FiniteLikelihood, Likelihood
+from expost.queries.lifted import Lifted
 from expost.sampling import Source, draw, uniform_bytes
 
 __all__ = ["Drawing", "one_by_one"]
@@ -35,12 +36,16 @@ class Drawing:
     """How one query draws, on a finite set."""
 
     def __init__(self, likelihood: FiniteLikelihood) -> None:
-        self._likelihood = likelihood
+        # Values that it sees as one have one row of weights.
+        self._where = likelihood.where if isinstance(likelihood, Lifted) else None
+        self._likelihood = likelihood.seen if isinstance(likelihood, Lifted) else likelihood
         self._shares: Words | None = None
         self._cumulative: list[list[int]] = []
 
     def positions(self, places: NDArray[np.intp], source: Source) -> NDArray[Any]:
         """The position of a response for each subject, from where its value is."""
+        if self._where is not None:
+            places = self._where[places]
         if self._shares is None and not self._write():
             pmfs = {place: self._likelihood.pmf(place) for place in np.unique(places).tolist()}
             return _column([draw(pmfs[place], source) for place in places.tolist()])

@@ -8,6 +8,7 @@ that it nearly equals. Proof: docs/theory/panels.md.
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,9 @@ def ratio(above: Powers, below: Powers) -> Counter[int]:
     return net
 
 
+@lru_cache(maxsize=1 << 12)
 def _scaled(powers: Powers) -> int:
+    """Different queries often have some of their weights in common."""
     product: Counter[int] = Counter()
     for base, exponent in powers:
         product[base] += exponent

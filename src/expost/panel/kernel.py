@@ -30,7 +30,7 @@ __all__ = ["Kernel", "Verdicts", "groups"]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Numbers = int | NDArray[np.integer[Any]]
-"""The number of the query that is asked, or one for each subject."""
+"""The number of the query that is asked, or one for each subject: -1 for none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +91,10 @@ class Kernel:
         return Verdicts(accepted, undecided, lower, upper)
 
     def _decide(self, state: State, number: int, chosen: Chosen) -> Verdicts:
+        if number < 0:
+            now = self.filter.losses(state.accounts(chosen))
+            nobody = np.zeros(len(chosen), dtype=np.bool_)
+            return Verdicts(nobody, nobody, now.lower, now.upper)
         query = self.questions[number].query
         if self.filter.pure and query.approximate:
             never, nobody = np.full(len(chosen), np.inf), np.zeros(len(chosen), dtype=np.bool_)

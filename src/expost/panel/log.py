@@ -18,6 +18,10 @@ __all__ = ["Counted", "Log", "Round"]
 
 # With fewer subjects than one in so many, a round lists them.
 _FEW = 8
+# Up to so many codes, comparing with each of them takes less than counting all at once.
+_COMPARED = 32
+# As many ones as a byte can count.
+_BYTE = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,44 +32,40 @@ class Round:
     codes: NDArray[np.unsignedinteger]
     """Of those who are listed; else of all subjects, where the largest number is for none."""
     places: NDArray[np.unsignedinteger] | None
-    everybody_answered: bool = False
 
     @classmethod
     def of(cls, question: Question, codes: Codes, chosen: Chosen) -> Round:
         """What some subjects answered."""
         least = np.min_scalar_type(len(question.positions))  # one number is free
         if chosen.places is None:
-            return cls(question, codes.astype(least), None, everybody_answered=True)
+            return cls(question, codes.astype(least), None)
         if len(chosen) * _FEW < chosen.total:
             return cls(question, codes.astype(least), chosen.places.astype(np.uint32))
         everybody = np.full(chosen.total, np.iinfo(least).max, dtype=least)
         everybody[chosen.places] = codes
         return cls(question, everybody, None)
 
-    def at(self, places: Places) -> tuple[Places, Codes]:
-        """Which of some subjects answered, by their numbers, and what."""
-        if self.everybody_answered:
-            return np.arange(len(places)), self.codes.take(places).astype(np.intp)
+    @property
+    def none(self) -> int:
+        """What stands for no answer in place of a code."""
+        return int(np.iinfo(self.codes.dtype).max)
+
+    def at(self, places: Places) -> NDArray[np.unsignedinteger]:
+        """What some subjects answered, in their order."""
         if self.places is None:
-            codes = self.codes.take(places)
-            numbers = np.flatnonzero(codes != np.iinfo(codes.dtype).max)
-            return numbers, codes[numbers].astype(np.intp)
+            return self.codes.take(places)
         found = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
-        numbers = np.flatnonzero(self.places[found] == places)
-        return numbers, self.codes[found[numbers]].astype(np.intp)
+        codes = self.codes[found]
+        codes[self.places[found] != places] = self.none
+        return codes
 
     @property
     def everybody(self) -> tuple[Places, Codes]:
         """All who answered, by their places, and what."""
         if self.places is not None:
             return self.places.astype(np.intp), self.codes.astype(np.intp)
-        places = np.flatnonzero(self.codes != np.iinfo(self.codes.dtype).max)
+        places = np.flatnonzero(self.codes != self.none)
         return places, self.codes.take(places).astype(np.intp)
-
-    @property
-    def turns(self) -> Iterator[Places]:
-        """Who answered, nobody twice at a time."""
-        yield self.everybody[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,50 +77,87 @@ class Counted:
     counts: NDArray[np.int64]
     """A row for each code, a column for each subject."""
 
-    def at(self, places: Places) -> tuple[Places, Codes]:
-        """As of a round, with those who answered more than once there as often."""
-        counts = self.counts[:, places]
-        rows, numbers = np.nonzero(counts)
-        times = counts[rows, numbers]
-        return np.repeat(numbers, times), np.repeat(self.codes[rows], times)
-
     @property
-    def everybody(self) -> tuple[Places, Codes]:
-        return self.at(np.arange(self.counts.shape[1]))
-
-    @property
-    def turns(self) -> Iterator[Places]:
-        totals = self.counts.sum(axis=0)
-        for turn in range(int(totals.max(initial=0))):
-            yield np.flatnonzero(totals > turn)
+    def turns(self) -> Iterator[tuple[Places, Codes]]:
+        """One response of everybody after the other: who gave one, and which."""
+        rows, whose = np.nonzero(self.counts)
+        order = np.argsort(whose, kind="stable")
+        rows, whose = rows[order], whose[order]
+        times = self.counts[rows, whose]
+        whose, given = np.repeat(whose, times), np.repeat(self.codes[rows], times)
+        turn = np.arange(len(whose)) - np.searchsorted(whose, whose)
+        for each in range(int(turn.max(initial=-1)) + 1):
+            own = np.flatnonzero(turn == each)
+            yield whose[own], given[own]
 
 
 class Log:
-    """All rounds so far."""
+    """All rounds so far, perhaps after what was counted before them."""
 
     def __init__(self) -> None:
-        self.rounds: list[Round | Counted] = []
-
-    def load(self, question: Question, codes: Codes, counts: NDArray[np.int64]) -> None:
+        self.counted: list[Counted] = []
         """What was answered before, of which the order is not known."""
-        self.rounds.append(Counted(question, codes, counts))
+        self.rounds: list[Round] = []
+
+    @property
+    def turns(self) -> Iterator[tuple[Question, Places, Codes]]:
+        """One response of some subjects after the other: to what, who gave one, and which."""
+        for loaded in self.counted:
+            for places, codes in loaded.turns:
+                yield loaded.question, places, codes
+        for each in self.rounds:
+            yield each.question, *each.everybody
 
     def add(self, question: Question, codes: Codes, chosen: Chosen) -> None:
         """One more round."""
         if len(chosen):
             self.rounds.append(Round.of(question, codes, chosen))
 
-    def of(self, places: Places) -> Iterator[tuple[Question, Places, Codes]]:
-        """What some subjects answered: the question, which of them by number, and their codes."""
+    def tallies(self, places: Places) -> dict[Question, NDArray[np.int64]]:
+        """How often some subjects gave which response to each question: a row for each code."""
+        by_question: dict[tuple[Question, int], list[NDArray[np.unsignedinteger]]] = {}
         for each in self.rounds:
-            numbers, codes = each.at(places)
-            if len(numbers):
-                yield each.question, numbers, codes
+            by_question.setdefault((each.question, each.none), []).append(each.at(places))
+        found: dict[Question, NDArray[np.int64]] = {}
+        for loaded in self.counted:
+            counts = found.setdefault(loaded.question, _nothing(loaded.question, places))
+            counts[loaded.codes] += loaded.counts[:, places]
+        for (question, none), rows in by_question.items():
+            counts = found.setdefault(question, _nothing(question, places))
+            # There may be more codes by now than there were.
+            _count(rows, counts[: min(none, len(counts))])
+        return found
 
     def exchanges(self, place: int) -> list[tuple[Question, int]]:
         """The questions that one subject answered, in order, and the positions of responses."""
-        return [
-            (question, question.positions[code])
-            for question, _, codes in self.of(np.array([place]))
-            for code in codes.tolist()
+        here = np.array([place])
+        given = [
+            (loaded.question, code)
+            for loaded in self.counted
+            for code in np.repeat(loaded.codes, loaded.counts[:, place]).tolist()
         ]
+        given += [
+            (each.question, code)
+            for each in self.rounds
+            if (code := int(each.at(here)[0])) != each.none
+        ]
+        return [(question, question.positions[code]) for question, code in given]
+
+
+def _nothing(question: Question, places: Places) -> NDArray[np.int64]:
+    return np.zeros((len(question.positions), len(places)), dtype=np.int64)
+
+
+def _count(rows: list[NDArray[np.unsignedinteger]], counts: NDArray[np.int64]) -> None:
+    """Add up how often each code, which has a row of counts, is in each column of some rows."""
+    number, width = counts.shape
+    if number > _COMPARED:
+        cells = np.concatenate([row.astype(np.intp) * width + np.arange(width) for row in rows])
+        # What stands for no answer is above all codes.
+        cells = cells[cells < number * width]
+        counts += np.bincount(cells, minlength=number * width).reshape(number, width)
+        return
+    for start in range(0, len(rows), _BYTE):
+        some = np.array(rows[start : start + _BYTE])
+        for code, own in enumerate(counts):
+            own += np.add.reduce(some == code, axis=0, dtype=np.uint8)

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Answers, Subject, no_such_query, response_position
-from expost.answers.columns import distinct, read_each
+from expost.answers.columns import distinct, listed, read_each
 from expost.errors import InvalidInput, at, expect
-from expost.files.frames import as_array
-from expost.files.reading import items
 from expost.panel.asking import Asking
 from expost.panel.kernel import Kernel
 from expost.panel.log import Log
@@ -47,11 +45,15 @@ class Naming:
         self.queries[key] = query
         return number
 
-    def ids(self, asking: Asking) -> tuple[str, ...]:
-        """The id of the query that is asked, for each row."""
+    def ids(self, asking: Asking) -> tuple[str | None, ...]:
+        """The id of the query that is asked, for each row; None if none is."""
         if isinstance(asking.numbers, int):
             return (self._ids[asking.numbers],) * len(asking)
-        return tuple(self._ids[number] for number in asking.as_given(asking.numbers).tolist())
+        return tuple(map(self._ids.get, asking.as_given(asking.numbers).tolist()))
+
+    def id_of(self, query: Query) -> str:
+        """The id of a query, which is its content id if it has no other."""
+        return self._ids[self._of(query)]
 
     def place(self, subject: Any) -> int:
         """Where a subject is."""
@@ -66,12 +68,7 @@ class Naming:
         numbers = self._numbers(query, len(names))
         if subjects is None:
             return Asking(names, None, None, numbers)
-        found = [self._places.get(name, -1) for name in names]
-        if -1 in found:
-            raise InvalidInput(
-                "nobody in the panel is called so", f"subjects: row {found.index(-1) + 1}"
-            )
-        places = np.array(found, dtype=np.intp)
+        places = self.places(names)
         order = None
         if (np.diff(places) <= 0).any():
             order = np.argsort(places, kind="stable")
@@ -82,11 +79,24 @@ class Naming:
             numbers = numbers[order]
         return Asking(names, places, order, numbers)
 
+    def places(self, subjects: Any) -> Places:
+        """Where some subjects are, in their order."""
+        names = subjects_of(subjects)
+        found = [self._places.get(name, -1) for name in names]
+        if -1 in found:
+            raise InvalidInput(
+                "nobody in the panel is called so", f"subjects: row {found.index(-1) + 1}"
+            )
+        return np.array(found, dtype=np.intp)
+
+    def _of(self, query: Query) -> int:
+        number = self._kernel.number(query)
+        return number if number in self._ids else self._name(query.content_id, query)
+
     def _numbers(self, query: Any, count: int) -> int | NDArray[np.intp]:
-        """The number of a query, or of one for each row."""
+        """The number of a query, or of one for each row; -1 where there is none."""
         if isinstance(query, Query):
-            known = self._kernel.number(query)
-            return known if known in self._ids else self._name(query.content_id, query)
+            return self._of(query)
         if isinstance(query, str):
             with at("query"):
                 return self._number(query)
@@ -101,6 +111,8 @@ class Naming:
         return np.array(numbers, dtype=np.intp)[each]
 
     def _number(self, key: Any) -> int:
+        if key is None:
+            return -1
         name = str(key) if isinstance(key, (str, int)) else ""
         if name not in self.queries:
             raise no_such_query(name, self.queries)
@@ -112,6 +124,10 @@ class Naming:
         if len(column) != len(asking):
             message = f"{len(column):,} responses for {len(asking):,} subjects"
             raise InvalidInput(message, "responses")
+        nothing = np.flatnonzero(np.atleast_1d(asking.numbers) < 0)
+        if len(nothing):
+            row = int(asking.rows(nothing).min())
+            raise InvalidInput("nothing was asked here", f"query: row {row + 1}")
         found = np.empty(len(asking), dtype=object)
         for number, entries in asking.groups(np.arange(len(asking))):
             rows, question = asking.rows(entries), self._kernel.questions[number]
@@ -185,12 +201,6 @@ class Naming:
 
 def _joined(columns: list[NDArray[Any]]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, dtype=np.int64), *columns])
-
-
-def listed(column: Any) -> list[Any]:
-    """The entries of a column."""
-    values = as_array(column)
-    return values.tolist() if isinstance(values, np.ndarray) else items(values)
 
 
 def subjects_of(given: Any) -> tuple[Subject, ...]:

@@ -80,10 +80,9 @@ class AttributesState(FiniteState):
             self._tied(scoped).check()
         except InvalidInput:
             self._apart = True
-            for each in self.log.rounds:
-                assert isinstance(each.question, FiniteQuestion)
-                places, _ = each.everybody
-                self._ask_about(self._scoped(each.question).scope, Chosen(self.count, places))
+            for asked, places, _ in self.log.turns:
+                assert isinstance(asked, FiniteQuestion)
+                self._ask_about(self._scoped(asked).scope, Chosen(self.count, places))
 
     def _add(self, question: FiniteQuestion, codes: Codes, chosen: Chosen) -> None:
         scoped = self._scoped(question)

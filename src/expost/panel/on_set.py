@@ -82,7 +82,7 @@ class SetState(FiniteState):
         chosen = Chosen(self.count, places)
         more = 0.0 if question is None else question.size
         slack = self.slack(chosen, more) + 4 * UNIT * budget.enclosure.upper
-        return compare(self.values[:, places], slack, places, self.log, apart, budget)
+        return compare(self.values.take(places, axis=1), slack, places, self.log, apart, budget)
 
     def _tables(self, question: FiniteQuestion | None, simply: bool) -> Apart | None:
         """What is added for every pair of values; None if that takes too many of them."""

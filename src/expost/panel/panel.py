@@ -24,6 +24,7 @@ from expost.panel.kernel import Kernel, Verdicts, groups
 from expost.panel.naming import Naming
 from expost.panel.places import Chosen, Places
 from expost.panel.results import Bounds, Decisions, Replies
+from expost.panel.saturating import Saturating, Wanted
 from expost.panel.searching import Search
 from expost.panel.storing import Events, Policy, read_panel, write_panel
 from expost.panel.values import Values, values_of
@@ -82,6 +83,7 @@ class Panel:
         self._kernel = Kernel(domain, filter, search)
         self._naming = Naming(subjects, queries or {}, self._kernel)
         self._state = self._kernel.start(len(self._naming.subjects))
+        self._saturating = Saturating(self._kernel.questions, self._naming.id_of)
         self._closed = np.zeros(len(self._naming.subjects), dtype=np.bool_)
         self._refusals: list[tuple[int, Places]] = []
         self._source = source or SystemSource()
@@ -192,14 +194,51 @@ class Panel:
         with self._turn():
             asking = self._naming.asking(query, subjects, repeated=True)
             positions = self._naming.positions(asking, responses)
+            self._check(asking)
             accepted = np.empty(len(asking), dtype=np.bool_)
-            for own, wave in asking.waves():
-                accepted[own] = self._verdicts(wave).accepted
-                with self._recording():
+            # All of it has been seen, so an interruption between two decisions counts too.
+            with self._recording():
+                for own, wave in asking.waves():
+                    accepted[own] = self._verdicts(wave).accepted
                     for number, entries in wave.groups(np.arange(len(wave))):
                         self._fold(number, wave.at(entries), positions[own[entries]])
                     self._closed[wave.at(np.flatnonzero(~accepted[own]))] = True
             return asking.as_given(accepted)
+
+    def saturating(
+        self, question: Any, *, cap: Any, seeds: Any = None, subjects: Any = None
+    ) -> NDArray[np.object_]:
+        """The saturating query of every subject, as a column of ids for the other verbs.
+
+        Each is what :func:`saturating` makes of the subject's transcript: of all queries whose
+        responses all end within the cap it tells most about the question. It is made once for all
+        subjects who are in the same state, and the panel knows it from then on. The id is None,
+        which asks nothing, for whom no query ends at the cap, because the loss is there already.
+
+        ``cap`` is one for everybody or a column of them. A question with more than two answers
+        needs ``seeds``: one for everybody, or a column. Another question for each subject takes a
+        call for each question, with ``subjects``.
+
+        >>> import expost as xp
+        >>> source = xp.sampling.InsecureSource(1)
+        >>> panel = xp.Panel(
+        ...     xp.FiniteSet(range(10)),
+        ...     filter=xp.BayesianFilter(epsilon=2),
+        ...     subjects=["a", "b", "c"],
+        ...     source=source,
+        ... )
+        >>> for question, cap in (("value >= 7", 1), ("value < 3", 2)):
+        ...     replies = panel.ask(panel.saturating(question, cap=cap), [2, 8, 5])
+        >>> panel.loss.upper.round(6).tolist(), len(panel.queries)
+        ([2.0, 2.0, 2.0], 3)
+        """
+        with self._turn():
+            tallies = self._state.tallied
+            numbers = tallies.of_subject
+            if subjects is not None:
+                numbers = numbers[self._naming.places(subjects)]
+            wanted = Wanted.read(question, cap, seeds, self._kernel, len(numbers))
+            return self._saturating.ids(wanted, numbers, tallies)
 
     def transcript(self, subject: Subject) -> Transcript:
         """What one subject was asked and answered, in order."""
@@ -302,16 +341,20 @@ class Panel:
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
-        """What fails half-way must not go on: something may have been drawn and not counted."""
+        """What fails half-way must not go on: something may have been seen and not counted."""
         self._broken = True
         yield
         self._broken = False
 
-    def _verdicts(self, asking: Asking) -> Verdicts:
+    def _check(self, asking: Asking) -> None:
+        """Whether the filter has a say about all that is asked."""
         for number in asking.distinct:
             if self.filter.pure and self._kernel.questions[number].query.approximate:
                 message = "needs a filter with a delta, such as ApproximateFilter"
                 raise InvalidInput(message, "query")
+
+    def _verdicts(self, asking: Asking) -> Verdicts:
+        self._check(asking)
         found = self._kernel.decide(self._state, asking.numbers, asking.places)
         shut = self._closed if asking.places is None else self._closed[asking.places]
         if shut.any():

@@ -83,10 +83,10 @@ class Replies(Table):
     """What subjects answered, in the order in which they were asked."""
 
     subjects: tuple[Subject, ...]
-    queries: tuple[str, ...]
-    """The id of the query that each was asked."""
+    queries: tuple[str | None, ...]
+    """The id of the query that each was asked; None for who was asked nothing."""
     answered: Bools
-    """Who was not refused."""
+    """Who was asked and not refused."""
     _given: tuple[tuple[NDArray[np.intp], Sequence[Any], NDArray[Any]], ...] = field(repr=False)
     """Rows, the responses of their query, and the positions of theirs."""
 
@@ -95,7 +95,7 @@ class Replies(Table):
 
     @cached_property
     def responses(self) -> tuple[Any, ...]:
-        """The response of each subject; None for who was refused."""
+        """The response of each subject; None for who was refused, or asked nothing."""
         result = np.empty(len(self), dtype=object)
         for rows, responses, positions in self._given:
             known = {position: responses[position] for position in set(positions.tolist())}
@@ -105,7 +105,8 @@ class Replies(Table):
     @property
     def refused(self) -> tuple[Subject, ...]:
         """Who was refused."""
-        return tuple(self.subjects[place] for place in np.flatnonzero(~self.answered).tolist())
+        places = np.flatnonzero(~self.answered).tolist()
+        return tuple(self.subjects[place] for place in places if self.queries[place] is not None)
 
     def columns(self) -> dict[str, Any]:
         """The columns of a table of those who answered, as :class:`Answers` takes it."""
@@ -123,5 +124,5 @@ class Replies(Table):
             place = int(own[number])
             return self.subjects[place], self.queries[place], self.responses[place]
 
-        title = f"Replies({len(own):,} answered, {len(self) - len(own):,} refused)"
+        title = f"Replies({len(own):,} answered, {len(self.refused):,} refused)"
         return View(title, {}, ("subject", "query", "response"), len(own), row)

@@ -18,10 +18,11 @@ from expost.domains import Domain
 from expost.filters.many import Accounts
 from expost.panel.asked import Collections
 from expost.panel.log import Counted, Log
-from expost.panel.places import Chosen
+from expost.panel.places import Chosen, Places
 from expost.panel.question import Codes, Question
 from expost.panel.questions import Questions
 from expost.panel.spent import Spent
+from expost.panel.tallies import Tallies
 from expost.transcript import Exchange
 
 __all__ = ["State"]
@@ -48,6 +49,23 @@ class State(ABC):
         """Which queries each subject was asked how often; kept from its first use on."""
         return Collections.of(self.domain, self.count, self.log)
 
+    @cached_property
+    def tallied(self) -> Tallies:
+        """What each subject answered how often; kept from its first use on."""
+        return Tallies.of(self.count, self.log)
+
+    def different(self, places: Places) -> tuple[Places, Places]:
+        """Some of these subjects, with all of their tallies, and for each which of them is like it.
+
+        It is known who is alike once tallies are kept; before that everybody counts as different.
+        """
+        if "tallied" not in self.__dict__:
+            return places, np.arange(len(places))
+        _, first, each = np.unique(
+            self.tallied.of_subject[places], return_index=True, return_inverse=True
+        )
+        return places[first], each
+
     def fold(self, question: Question, positions: NDArray[Any], chosen: Chosen) -> None:
         """Add the responses of some subjects, by their positions; everybody is there once."""
         codes = question.codes(positions)
@@ -57,29 +75,26 @@ class State(ABC):
         self.log.add(question, codes, chosen)
         if "collections" in self.__dict__:
             self.collections.add(question, chosen)
+        if "tallied" in self.__dict__:
+            self.tallied.add(question, codes, chosen)
 
     def load(self, question: Question, positions: NDArray[Any], counts: NDArray[np.int64]) -> None:
         """Add how often everybody gave each of some responses, in no order, from a tally.
 
         ``counts`` has a row for each position, and a column for each subject.
         """
-        assert "collections" not in self.__dict__, "tallies come before anything else"
+        assert not self.log.rounds, "tallies come before anything else"
         codes, times = question.codes(positions), counts.sum(axis=0)
         self._absorb_counts(question, codes, counts)
         self.exchanges += times.astype(np.int32)
         self.spent.load(self.questions.charge(question), times)
-        self.log.load(question, codes, counts)
+        self.log.counted.append(Counted(question, codes, counts))
         self.ordered = False
 
     def _absorb_counts(self, question: Question, codes: Codes, counts: NDArray[np.int64]) -> None:
         """Add them to what is known of ℓ, one response of everybody after the other."""
-        whose, given = Counted(question, codes, counts).everybody
-        order = np.argsort(whose, kind="stable")
-        whose, given = whose[order], given[order]
-        turn = np.arange(len(whose)) - np.searchsorted(whose, whose)
-        for each in range(int(turn.max(initial=-1)) + 1):
-            own = np.flatnonzero(turn == each)
-            self._absorb(question, given[own], Chosen(self.count, whose[own]))
+        for places, given in Counted(question, codes, counts).turns:
+            self._absorb(question, given, Chosen(self.count, places))
 
     def exact_exchanges(self, place: int) -> Iterator[Exchange]:
         """What one subject was asked and answered, in order."""

@@ -66,15 +66,21 @@ def compare(
         close = _close(values[:, own], slack[own], apart, budget.enclosure.upper)
         words, exchanges = _words(len(values), tallies, len(places[own]))
         # Every word is less than two below, for a response, for D and for the budget.
-        blur = 4 * exchanges[close.whose] + 8
-        distance = words[close.first, close.whose] - words[close.other, close.whose]
-        distance += apart.words[close.first, close.other] - goal
+        blur = (4 * exchanges + 8).take(close.whose)
+        distance = _cells(words, close.first, close.whose)
+        distance -= _cells(words, close.other, close.whose)
+        distance += _cells(apart.words - goal, close.first, close.other)
         over = close.surely | (distance > blur)
         open_ = np.flatnonzero(~over & (distance > -blur))
         over[open_] = ~_exactly(tallies, close, open_, apart, budget)
         within[own][close.whose[over]] = False
     far = slack >= NEAR
     return Compared(within & ~far, ~within & ~far)
+
+
+def _cells(table: Words, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Words:
+    """Some cells of a table, each by its row and its column; faster than by an index of both."""
+    return np.asarray(table.ravel().take(rows * table.shape[1] + columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +95,17 @@ class _Close:
 
 
 def _close(values: Floats, slack: Floats, apart: Apart, limit: float) -> _Close:
+    count = len(slack)
     # Most values are too far below all others, whatever is added to their difference.
-    reach = values - values.min(axis=0) + (apart.doubles.max(axis=1) - limit)[:, None]
-    first, whose = np.nonzero(reach >= -2 * slack)
-    over = values[first, whose] - values[:, whose] + (apart.doubles[first].T - limit)
-    other, pair = np.nonzero(over >= -slack[whose])
-    first, whose = first[pair], whose[pair]
-    return _Close(first, other, whose, over[other, pair] > slack[whose])
+    reach = values - values.min(axis=0)
+    reach += (apart.doubles.max(axis=1) - limit)[:, None]
+    first, whose = np.divmod(np.flatnonzero(reach >= -2 * slack), count)
+    over = values.ravel().take(first * count + whose) - values.take(whose, axis=1)
+    over += (apart.doubles.T - limit).take(first, axis=1)
+    near = np.flatnonzero(over >= -slack.take(whose))
+    other, pair = np.divmod(near, max(1, len(whose)))
+    first, whose = first.take(pair), whose.take(pair)
+    return _Close(first, other, whose, over.ravel().take(near) > slack.take(whose))
 
 
 def _exactly(
@@ -144,16 +154,12 @@ _Tallies = dict[FiniteQuestion, tuple[NDArray[np.intp], NDArray[np.int64]]]
 
 def _tallies(log: Log, places: Places) -> _Tallies:
     """How often some subjects gave which response."""
-    given: dict[FiniteQuestion, list[NDArray[np.intp]]] = {}
-    for question, numbers, codes in log.of(places):
-        assert isinstance(question, FiniteQuestion)
-        given.setdefault(question, []).append(codes * len(places) + numbers)
     result: _Tallies = {}
-    for question, parts in given.items():
-        shape = len(question.positions), len(places)
-        tally = np.bincount(np.concatenate(parts), minlength=shape[0] * shape[1]).reshape(shape)
+    for question, tally in log.tallies(places).items():
+        assert isinstance(question, FiniteQuestion)
         known = np.flatnonzero(tally.any(axis=1))
-        result[question] = known, tally[known]
+        if len(known):
+            result[question] = known, tally[known]
     return result
 
 
@@ -166,5 +172,6 @@ def _words(size: int, tallies: _Tallies, count: int) -> tuple[Words, NDArray[np.
     exchanges = np.zeros(count, dtype=np.int64)
     for question, (codes, tally) in tallies.items():
         exchanges += tally.sum(axis=0)
-        words += question.fixed(codes) @ tally
+        for column, own in zip(question.fixed(codes).T, tally, strict=True):
+            words += column[:, None] * own
     return words, exchanges

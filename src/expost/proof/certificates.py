@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from expost.domains import Box
 from expost.errors import InvalidInput
-from expost.files.canonical import canonical
 from expost.loss.log_likelihood import check_length, log_likelihood
 from expost.proof import verify
 from expost.proof.tangents import tangents
@@ -239,10 +238,9 @@ class _Blocks:
         from expost.proof.tree import prove
 
         transcript, statement = draft.transcript, draft.statement
-        alike: dict[bytes, list[int]] = {}
+        alike: dict[tuple[str, int], list[int]] = {}
         for index, exchange in enumerate(transcript.exchanges):
-            query = exchange.query
-            key = canonical([query.kind, query.tree(), exchange.response])
+            key = exchange.query.content_id, exchange.position
             alike.setdefault(key, []).append(index)
         indices = list(alike.values())
         firsts = [transcript.exchanges[several[0]] for several in indices]

@@ -17,7 +17,16 @@ from expost.domains import Box, Integers
 from expost.solver.branch_and_bound import Search, Tree, suitable_rules
 from expost.solver.effort import Effort
 from expost.solver.kernels.branching import CORNERS
-from expost.solver.kernels.layout import POINT, VARIABLE, Floats, PackedProblem
+from expost.solver.kernels.layout import (
+    ABOVE,
+    BOUND,
+    PARENT,
+    POINT,
+    SLOT,
+    VARIABLE,
+    Floats,
+    PackedProblem,
+)
 from expost.solver.problem import Columns, TermArrays, both_directions
 from expost.solver.spread import blocks
 from expost.solver.warm_up import ready
@@ -164,41 +173,40 @@ class _ProofTree(Tree):
     def __init__(self, side: PackedProblem, rule: int) -> None:
         super().__init__(side, rule)
         self._shape = side.shape
-        self._known: list[_Node] = []
+        self._kept: list[_Node] = []
         self._place: dict[int, int] = {}
 
-    def _grow(
-        self,
-        parent: int,
-        half: int,
-        slot: int,
-        level: int,
-        above: float,
-        cut: float,
-        tolerance: float,
-    ) -> float:
-        bound = super()._grow(parent, half, slot, level, above, cut, tolerance)
-        work = self._work.views
+    def _go_on(self, tolerance: float, nodes: int, enough: float, steps: int) -> bool:
+        before = self.nodes
+        more = super()._go_on(tolerance, nodes, enough, 1)
+        if self.nodes > before:
+            self._keep()
+        return more
+
+    def _keep(self) -> None:
+        """Remember the node that was made last."""
+        work, frontier = self._work.views, self._frontier.views
+        slot, parent = int(frontier.counts[SLOT]), int(frontier.counts[PARENT])
+        above, bound = float(frontier.known[ABOVE]), float(frontier.known[BOUND])
         made_of = work.best_lam, work.best_q, work.best_centre, work.best_diagonal
         reason, fixed = [np.array(part) for part in made_of], work.l == work.u
-        if half >= 0:
-            whole = self._known[self._place[parent]]
+        if self._kept:
+            whole = self._kept[self._place[parent]]
             branch = self._pool.node(parent).branch
             whole.split = int(branch[VARIABLE]), float(branch[POINT])
-            whole.halves.append(len(self._known))
+            whole.halves.append(len(self._kept))
             if bound >= above or bound == -math.inf:
                 # Nothing better was found, or nothing at all, for there is no such point.
                 reason, fixed = whole.reason, whole.fixed
-        self._place[slot] = len(self._known)
-        self._known.append(_Node(reason, np.array(work.L), np.array(work.U), fixed))
-        return bound
+        self._place[slot] = len(self._kept)
+        self._kept.append(_Node(reason, np.array(work.L), np.array(work.U), fixed))
 
     def steps(self, frame: _Frame) -> Iterator[Split | Leaf]:
         """The tree, parent first."""
         n, _ = self._shape
         waiting = [0]
         while waiting:
-            node = self._known[waiting.pop()]
+            node = self._kept[waiting.pop()]
             if node.split is None:
                 yield _leaf(node, frame)
                 continue

@@ -75,6 +75,10 @@ class About(Query):
         return self.query.approximate
 
     @property
+    def cap(self) -> Fraction | None:
+        return self.query.cap
+
+    @property
     def asks(self) -> str:
         when = "" if self.step is None else f" at step {self.step}"
         return f"{self.query.asks}, about {listed(self.names)}{when}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -151,6 +151,13 @@ class FiniteLikelihood(Likelihood[int]):
     @abstractmethod
     def weights(self, position: int) -> Weights:
         """The exact weights of one response over the domain, up to a common factor."""
+
+    @classmethod
+    def prepare(cls, asked: Iterable[tuple[Any, int]]) -> None:
+        """Let several of this class work out together what each would work out when needed.
+
+        They are given with the positions of responses whose terms are needed.
+        """
 
     def alike(self, position: int) -> NDArray[Any]:
         """Numbers that are equal exactly for values with equal weights."""

@@ -33,9 +33,10 @@ class Recent(Generic[T]):
         """The result for this pair; made again if it is not in the memo."""
         key = id(first), id(second)
         with self._lock:
-            if key in self._kept:
+            kept = self._kept.get(key)
+            if kept is not None:
                 self._kept.move_to_end(key)
-                return self._kept[key][-1]
+                return kept[-1]
         result = make()
         added = size(result)
         with self._lock:

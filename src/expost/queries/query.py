@@ -72,6 +72,11 @@ class Query(ABC):
         return self.asks
 
     @property
+    def cap(self) -> Fraction | None:
+        """Of a query that :func:`saturating` has made: where its losses end. It is not saved."""
+        return None
+
+    @property
     def steepness(self) -> Fraction | None:
         """How fast D(x, x') can change with epsilon, at most; None if it never falls."""
         return None
@@ -132,10 +137,10 @@ class Query(ABC):
 
     def on(self, domain: Domain) -> Likelihood[Any]:
         """The likelihood on a domain."""
-        expect(domain, Domain, "a FiniteSet, Attributes or a Box")
         return _recent.get(self, domain, lambda: self._bound_to(domain), _footprint)
 
     def _bound_to(self, domain: Domain) -> Likelihood[Any]:
+        expect(domain, Domain, "a FiniteSet, Attributes or a Box")
         likelihood: Likelihood[Any] = domain.asked(self)
         if self.epsilon is not None and not self.delta and not _is_ours(type(self)):
             check_promise(self.kind, self.epsilon, likelihood)

@@ -13,21 +13,26 @@ from numpy.typing import NDArray
 
 from expost.answers import Answers, no_such_query
 from expost.cards import count
-from expost.domains import FiniteSet, Part, finite
+from expost.domains import Attributes, FiniteSet, Part, finite
 from expost.errors import InvalidInput, at
 from expost.estimation import (
+    Distribution,
     Frequencies,
     Intervals,
     Mean,
+    beyond_support,
     estimate_distribution,
     estimate_frequencies,
     estimate_mean,
+    point_scores,
 )
-from expost.estimation.bootstrap import REPETITIONS
 from expost.estimation.decoding import INSTEAD
+from expost.estimation.scope import scope_of
 from expost.estimation.scores import scores_of
+from expost.estimation.support import Points
 from expost.files.canonical import plain
 from expost.filters import Filter
+from expost.knowledge import Samples
 from expost.loss.odometer import Odometer
 from expost.numbers import ExactLike
 from expost.queries import About
@@ -39,9 +44,11 @@ __all__ = [
     "Estimated",
     "check_mean",
     "distribution",
+    "for_likelihood",
     "frequencies",
     "mean",
     "mean_by_likelihood",
+    "mean_on_support",
     "of_a_part",
 ]
 
@@ -62,6 +69,7 @@ _MISSING = (
 )
 # Of so few, resampling shows little; coverage was measured from 100 on (docs/how-to/estimates.md).
 _FEW = 30
+_MOST_FRESH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +161,42 @@ def mean(
     )
 
 
+Chosen = tuple[tuple[str, ...], int | None]
+"""Attributes that an estimate is about, and the step if one of them changes."""
+
+
+def for_likelihood(
+    answers: Answers, chosen: Chosen | None, *, planned: bool
+) -> tuple[Answers, Chosen | None]:
+    """The answers that an estimate by likelihood takes, and what it is about if it is a part.
+
+    All answers together, if who was asked may depend on those about other attributes, and if
+    there are not too many combinations. Otherwise only those about what was chosen.
+    """
+    if chosen is None:
+        return answers, None
+    names, step = chosen
+    whole = not planned and isinstance(answers.domain, Attributes)
+    try:
+        part = answers.about(*names, at=step, planned=planned)
+    except InvalidInput:
+        if not whole:
+            raise
+        scope_of(answers, names, step)
+        return answers, chosen
+    if whole and not (part.complete or part.evenly()):
+        try:
+            scope_of(answers, names, step)
+        except InvalidInput:  # there are too many combinations, and it is said what is left out
+            return part, None
+        return answers, chosen
+    return part, None
+
+
 def mean_by_likelihood(
     answers: Answers,
     key: str,
+    chosen: Chosen | None = None,
     *,
     confidence: ExactLike = "0.95",
     repetitions: int | None = None,
@@ -163,12 +204,12 @@ def mean_by_likelihood(
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimated:
     """The same mean, from the likeliest distribution of the values, by all answers."""
-    values = _finite(answers)
+    found = _likeliest(answers, chosen)
+    values = found.domain
     with at("query"):
         query = answers.queries[key]
         scores = scores_of(query, values)
         low, high = map(float, query.meaning(values).range)
-    found = _quietly(partial(estimate_distribution, answers))
     around = _quietly(
         partial(
             found.intervals,
@@ -181,9 +222,53 @@ def mean_by_likelihood(
     )
     (one,) = rows_of(around)
     one = replace(one, of=f"{key}: {query_in_words(query, values)}")
-    what = f"the mean of {key}, by maximum likelihood"
-    fewer = _fewer(around, repetitions)
-    return _by_likelihood(answers, what, (one,), around, (low, high), fewer)
+    what = f"the mean of {key}, {_how(found)}"
+    return _by_likelihood(answers, what, (one,), around, (low, high))
+
+
+def mean_on_support(
+    answers: Answers,
+    key: str,
+    support: Samples,
+    *,
+    confidence: ExactLike = "0.95",
+    repetitions: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Estimated:
+    """The mean on a box, from the likeliest mixture of some points, and what others would add."""
+    with at("query"):
+        query = answers.queries[key]
+        scores = point_scores(query, support)
+    found = _quietly(partial(estimate_distribution, answers, support=support))
+    fresh = Samples.uniform(support.box, max(2, min(len(support), _MOST_FRESH)), seed=seed)
+    beyond = _quietly(partial(beyond_support, answers, found, fresh))
+    around = _quietly(
+        partial(
+            found.intervals,
+            scores,
+            confidence=confidence,
+            repetitions=repetitions,
+            seed=seed,
+            progress=progress,
+        )
+    )
+    (one,) = rows_of(around)
+    one = replace(one, of=f"{key}: {query_in_words(query, answers.domain)}")
+    other = beyond.wider.mean(point_scores(query, _points(beyond.wider)))
+    ends = (float(scores.min()), float(scores.max()))
+    result = _by_likelihood(answers, f"the mean of {key}, {_how(found)}", (one,), around, ends)
+    assumed = (
+        f"values are distributed over these points; with {len(fresh):,} more, drawn from all of "
+        f"the box, the mean is {other:.4g} and the log-likelihood higher by at most "
+        f"{beyond.gain:.2g} nats"
+    )
+    return replace(result, assumes=(*result.assumes, assumed))
+
+
+def _points(found: Distribution) -> Samples:
+    assert isinstance(found.domain, Points)
+    return found.domain.samples
 
 
 def frequencies(
@@ -208,7 +293,10 @@ def frequencies(
         (*_ALWAYS, _NAIVE),
         _left_out(answers)
         or _warning(
-            answers.exchanges, guard, "the distribution by likelihood (without --frequencies)"
+            answers.exchanges,
+            guard,
+            "the distribution by likelihood (without --frequencies)",
+            evenly=answers.evenly(),
         ),
         (0.0, 1.0),
     )
@@ -216,15 +304,15 @@ def frequencies(
 
 def distribution(
     answers: Answers,
+    chosen: Chosen | None = None,
     *,
     confidence: ExactLike = "0.95",
     repetitions: int | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimated:
-    """How the values are distributed, by maximum likelihood, with bootstrap intervals."""
-    _finite(answers)
-    found = _quietly(partial(estimate_distribution, answers))
+    """How the values are distributed, by maximum likelihood, with intervals."""
+    found = _likeliest(answers, chosen)
     around = _quietly(
         partial(
             found.intervals,
@@ -234,20 +322,22 @@ def distribution(
             progress=progress,
         )
     )
-    rows = rows_of(around)
-    what = f"the distribution{_about(answers)}, by maximum likelihood"
-    fewer = _fewer(around, repetitions)
-    return _by_likelihood(answers, what, rows, around, (0.0, 1.0), fewer)
+    about = _about(answers) if chosen is None else _of(*chosen)
+    what = f"the distribution{about}, {_how(found)}"
+    return _by_likelihood(answers, what, rows_of(around), around, (0.0, 1.0))
 
 
-def _fewer(around: Intervals, repetitions: int | None) -> str | None:
-    """What to say of intervals for which subjects were resampled less often than usual."""
-    if repetitions is not None or around.repetitions == REPETITIONS:
-        return None
-    return (
-        f"The intervals are from {around.repetitions:,} repetitions, not {REPETITIONS:,}, which "
-        "would take long (--repetitions sets their number)."
-    )
+def _likeliest(answers: Answers, chosen: Chosen | None) -> Distribution:
+    if chosen is None:
+        _finite(answers)
+        return _quietly(partial(estimate_distribution, answers))
+    names, step = chosen
+    return _quietly(partial(estimate_distribution, answers, about=names, at=step))
+
+
+def _how(found: Distribution) -> str:
+    model = "" if found.model is None else f" of {found.model}"
+    return f"by maximum likelihood{model}"
 
 
 def _by_likelihood(
@@ -256,15 +346,13 @@ def _by_likelihood(
     rows: tuple[Estimate, ...],
     around: Intervals,
     ends: tuple[float, float],
-    fewer: str | None,
 ) -> Estimated:
-    doubts = [] if fewer is None else [fewer]
+    doubts = []
     if left_out := _left_out(answers):
         doubts.append(left_out)
     if len(answers) < _FEW:
-        doubts.append(
-            f"Only {count(len(answers), 'subject')}: too few for intervals by resampling them."
-        )
+        few = f"Only {count(len(answers), 'subject')}: too few for intervals"
+        doubts.append(f"{few}{'' if around.repetitions is None else ' by resampling them'}.")
     unknown = sum(not row.identified for row in rows)
     if unknown:
         doubts.append(f"The responses do not determine {unknown:,} of {len(rows):,} numbers.")
@@ -307,7 +395,8 @@ def _finite(answers: Answers) -> FiniteSet:
     return finite(
         answers.domain,
         f"the domain is a box, which has means only: --mean ID, one of {keys}; or --about one of "
-        "its coordinates that has categories and was asked about",
+        "its coordinates that has categories and was asked about; --support POINTS for a mean by "
+        "likelihood",
     )
 
 
@@ -334,8 +423,11 @@ def _about(answers: Answers) -> str:
     if not isinstance(answers.domain, Part):
         return ""
     steps = {query.step for query in answers.queries.values() if isinstance(query, About)} - {None}
-    when = "".join(f" at step {step}" for step in steps)
-    return f" of {listed(answers.domain.about)}{when}"
+    return _of(answers.domain.about, next(iter(steps), None))
+
+
+def _of(names: tuple[str, ...], step: int | None) -> str:
+    return f" of {listed(names)}{'' if step is None else f' at step {step}'}"
 
 
 def _left_out(answers: Answers) -> str | None:
@@ -344,8 +436,8 @@ def _left_out(answers: Answers) -> str | None:
         return None
     return (
         "Answers about other attributes are left out. If who was asked depended on them, as it "
-        "does under a filter, this estimate is biased; one of all attributes together is not "
-        "(--about). If it did not depend on them, say --planned."
+        "does under a filter, this estimate is biased; one by likelihood, of all attributes "
+        "together, is not. If it did not depend on them, say --planned."
     )
 
 
@@ -373,14 +465,19 @@ def _refused(answers: Answers, key: str, guard: Filter, rest: NDArray[np.bool_])
     return refused
 
 
-def _warning(times: NDArray[np.intp], guard: Filter | None, instead: str) -> str | None:
+def _warning(
+    times: NDArray[np.intp], guard: Filter | None, instead: str, *, evenly: bool = True
+) -> str | None:
     """What to say where subjects were not asked alike, which a filter may have brought about."""
-    if (times == times[0]).all():
+    looks = guard is not None and guard.by_responses
+    same = bool((times == times[0]).all())
+    if same and (evenly or not looks):
         return None
     depends = "If that depended on their earlier responses, as it does under a filter,"
-    if guard is not None and guard.by_loss:
+    if looks:
         depends = "Under their filter that depends on their earlier responses, so"
+    alike = "were asked the same" if same else "answered equally often"
     return (
-        f"Not all subjects answered equally often. {depends} this estimate is biased; "
+        f"Not all subjects {alike}. {depends} this estimate is biased; "
         f"{instead} is not, if all responses are here."
     )

@@ -25,8 +25,8 @@ from expost.report.page import (
     table,
 )
 from expost.report.sentences import closing
-from expost.report.study import OUTCOMES, Study, leftover, totals
 from expost.report.study_figures import query_text, rounds_figure, strip
+from expost.report.study_summary import OUTCOMES, StudySummary, leftover, totals
 from expost.report.transcript_page import learned_table, odometer_figure
 from expost.report.words import budget_text, kept_text, shown
 
@@ -43,7 +43,9 @@ class OneSubject:
     """At the start and after each exchange."""
 
 
-def ledger_page(study: Study, *, name: str, date: str, subject: OneSubject | None = None) -> str:
+def ledger_page(
+    study: StudySummary, *, name: str, date: str, subject: OneSubject | None = None
+) -> str:
     """A page that needs nothing from anywhere else.
 
     ``name`` is that of the ledger, and ``date`` says when it was as it is told here.
@@ -72,11 +74,11 @@ def ledger_page(study: Study, *, name: str, date: str, subject: OneSubject | Non
     )
 
 
-def _not_kept(study: Study) -> list[str]:
+def _not_kept(study: StudySummary) -> list[str]:
     return [verdict(study.found)] if study.found is not None and study.found.broken else []
 
 
-def _summary(study: Study) -> str:
+def _summary(study: StudySummary) -> str:
     over = "The study has ended." if study.ended else "The study is open."
     if not study.people:
         return f"Nobody has been registered so far. {over}"
@@ -90,7 +92,7 @@ def _summary(study: Study) -> str:
     return f"{told}{used if left.used_up else 'Nobody has used theirs up.'} {over}"
 
 
-def _facts(study: Study) -> Iterator[tuple[str, str]]:
+def _facts(study: StudySummary) -> Iterator[tuple[str, str]]:
     yield "policy", study.policy_id
     yield "commits", f"{study.commits:,}"
     yield "people", f"{study.people:,}"
@@ -113,7 +115,7 @@ def _facts(study: Study) -> Iterator[tuple[str, str]]:
     yield "basic composition", f"at most {shown(float(frame['basic'].to_numpy().max()))}"
 
 
-def _asked(study: Study) -> Iterator[str]:
+def _asked(study: StudySummary) -> Iterator[str]:
     if not study.rounds:
         yield paragraph("Nothing was asked so far.")
         return
@@ -172,7 +174,7 @@ def _subject(subject: OneSubject) -> str:
     return section(f"One person: {printable(subject.name)}", *body)
 
 
-def _kept(study: Study) -> Iterator[str]:
+def _kept(study: StudySummary) -> Iterator[str]:
     messages = sum(each.messages for each in study.kept)
     if not messages and not study.closed:
         yield paragraph("Nothing: every message that arrived was one that the ledger had reserved.")
@@ -188,7 +190,7 @@ def _kept(study: Study) -> Iterator[str]:
         yield table(["reason", "messages"], rows)
 
 
-def _scope(study: Study) -> Iterator[str]:
+def _scope(study: StudySummary) -> Iterator[str]:
     yield (
         "Every answer was decided again by the filter of the policy, given all answers of the same "
         "person before it. No secret is needed for that, and none was used."

@@ -11,7 +11,7 @@ from expost.report.audit_page import people
 from expost.report.chart import Axis, Bars, Chart, Mark, Rows
 from expost.report.page import figure, table
 from expost.report.scale import percent
-from expost.report.study import OUTCOMES, Leftover, outcomes, totals
+from expost.report.study_summary import OUTCOMES, Leftover, outcomes, totals
 
 __all__ = ["query_text", "rounds_figure", "strip"]
 

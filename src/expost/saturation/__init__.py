@@ -16,6 +16,6 @@ response, the realized loss ends at a cap. The caps of several questions follow 
 from __future__ import annotations
 
 from expost.saturation.saturated import saturating
-from expost.saturation.schedules import equal_caps, third_of_the_rest
+from expost.saturation.schedules import Turn, equal_caps, some_of, third_of_the_rest
 
-__all__ = ["equal_caps", "saturating", "third_of_the_rest"]
+__all__ = ["Turn", "equal_caps", "saturating", "some_of", "third_of_the_rest"]

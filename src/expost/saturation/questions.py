@@ -1,54 +1,46 @@
-"""What a saturating query asks: which of the values it sees, and what each of them answers."""
+"""What a saturating query asks, and what each value answers."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Variable, some
-from expost.domains.attributes import MOST_COMBINATIONS
+from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at
 from expost.files.canonical import canonical, value_tree
 from expost.files.reading import text
 from expost.knowledge import Statement
 from expost.knowledge.grammar import predicate, rows_of
-from expost.queries import Query
-from expost.transcript import Summand
+from expost.saturation.known import Places
 
-__all__ = ["Question", "read_question"]
+__all__ = ["Question", "read_question", "read_seed"]
 
-Answers = NDArray[np.intp]
 _STEP = re.compile(r"(.*\S)\s+at\s+(-?[0-9]{1,9})")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
-    """The values that it sees, and the answer of each of them, numbered from 0."""
+    """What it is about, and the answer of each value of that, numbered from 0."""
 
-    seen: FiniteSet
-    answers: Answers
-    step: int | None = None
+    variables: tuple[Variable, ...]
+    """Of records; otherwise empty."""
+    answers: Places
 
-    def asked(self, query: Query) -> Query:
-        """A query on what it sees, as one on the domain."""
-        if isinstance(self.seen, Part):
-            return query.about(*self.seen.about, at=self.step)
-        return query
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for what is the same, however it is written."""
+        return self.variables, hashlib.sha256(self.answers.tobytes()).digest()
 
 
-def read_question(
-    domain: Domain, given: Any, summands: Sequence[Summand], seed: str | None
-) -> Question:
-    """A question as a person writes it, on a domain of which some things are known."""
+def read_question(domain: Domain, given: Any, seed: str | None) -> Question:
+    """A question as a person writes it."""
     with at("question", " " if isinstance(given, str) else "."):
-        question: Question = domain.asked(_Reading(given, summands, seed))
+        question: Question = domain.asked(_Reading(given, seed))
         if int(question.answers.max()) == 0:
             raise InvalidInput("every value has the same answer, so there is nothing to ask")
     return question
@@ -57,20 +49,19 @@ def read_question(
 @dataclass(frozen=True)
 class _Reading:
     given: Any
-    summands: Sequence[Summand]
     seed: str | None
 
     def on_set(self, domain: FiniteSet) -> Question:
-        return Question(domain, _on_set(domain, self.given, self.seed))
+        return Question((), _on_set(domain, self.given, self.seed))
 
     def on_attributes(self, domain: Attributes) -> Question:
-        return _on_attributes(domain, self.given, self.summands, self.seed)
+        return _on_attributes(domain, self.given, self.seed)
 
     def on_box(self, domain: Box) -> Question:
         raise InvalidInput("on a box a saturating query gains nothing; it needs a finite set")
 
 
-def _on_set(domain: FiniteSet, given: Any, seed: str | None) -> Answers:
+def _on_set(domain: FiniteSet, given: Any, seed: str | None) -> Places:
     if isinstance(given, str):
         names = domain.called("value")
         if given in names and len(names) > 1:
@@ -85,7 +76,7 @@ def _on_set(domain: FiniteSet, given: Any, seed: str | None) -> Answers:
     return _members(domain, given)
 
 
-def _members(domain: FiniteSet, given: Any) -> Answers:
+def _members(domain: FiniteSet, given: Any) -> Places:
     """Yes for these values, and no for the others."""
     if not isinstance(given, Iterable):
         raise InvalidInput("must be a statement, a name, or a collection of values")
@@ -98,46 +89,40 @@ def _members(domain: FiniteSet, given: Any) -> Answers:
     return answers
 
 
-def _numbered(values: Sequence[Any], seed: str | None) -> Answers:
+def _numbered(values: Sequence[Any], seed: str | None) -> Places:
     """Each value of its own, in a public order, which a seed draws if there are more than two."""
     different = dict.fromkeys(values)
     ordered = list(different)
     if len(ordered) > 2:
-        key = _read_seed(seed)
+        if seed is None:
+            raise InvalidInput(
+                "has more than two answers: give a seed for their public order, another one for "
+                'each subject, such as seed="4f1c"'
+            )
+        key = read_seed(seed)
         texts = {value: canonical(value_tree(value)) for value in ordered}
         ordered.sort(key=lambda value: hashlib.sha256(key + texts[value]).digest())
     numbers = {value: number for number, value in enumerate(ordered)}
     return np.array([numbers[value] for value in values], dtype=np.intp)
 
 
-def _read_seed(seed: str | None) -> bytes:
-    if seed is None:
-        raise InvalidInput(
-            "has more than two answers: give a seed for their public order, another one for each "
-            'subject, such as seed="4f1c"'
-        )
+def read_seed(seed: str) -> bytes:
+    """A public seed, as a person writes it."""
     with at("seed"):
         if not re.fullmatch("([0-9a-fA-F]{2}){1,64}", text(seed)):
             raise InvalidInput("must be 1 to 64 bytes in hexadecimal digits, two for each")
         return bytes.fromhex(seed)
 
 
-def _on_attributes(
-    domain: Attributes, given: Any, summands: Sequence[Summand], seed: str | None
-) -> Question:
+def _on_attributes(domain: Attributes, given: Any, seed: str | None) -> Question:
     if not isinstance(given, str):
         raise InvalidInput("about attributes must be a text, such as 'age >= 60', or a name")
     named = _attribute(domain, given)
-    if named is None:
-        statement = Statement(domain, given)
-        wanted = statement.variables
-        answers = np.array([p == 1 for p in statement.probabilities], dtype=np.intp)
-    else:
-        wanted = (named,)
-        answers = _numbered(domain[named[0]].values.values, seed)
-    seen, step = _enumerated(domain, wanted, summands)
-    own = _lifted(seen, [name for name, _ in wanted])
-    return Question(seen, answers[own], step)
+    if named is not None:
+        return Question((named,), _numbered(domain[named[0]].values.values, seed))
+    statement = Statement(domain, given)
+    answers = np.array([p == 1 for p in statement.probabilities], dtype=np.intp)
+    return Question(statement.variables, answers)
 
 
 def _attribute(domain: Attributes, given: str) -> Variable | None:
@@ -147,34 +132,3 @@ def _attribute(domain: Attributes, given: str) -> Variable | None:
     if name not in domain.names:
         return None
     return domain.variables([name], step)[0]
-
-
-def _enumerated(
-    domain: Attributes, wanted: Iterable[Variable], summands: Sequence[Summand]
-) -> tuple[Part, int | None]:
-    """All combinations of what was asked about so far and is now, and at which step."""
-    variables = dict.fromkeys(wanted)
-    for summand in summands:
-        variables |= dict.fromkeys(summand.query.on(domain).variables)
-    steps = {step for _, step in variables if step is not None}
-    if len(steps) > 1:
-        raise InvalidInput(
-            "the answers so far and the question are about several steps, and a query is about one"
-        )
-    names = {name for name, _ in variables}
-    ordered = tuple(name for name in domain.names if name in names)
-    size = math.prod(len(domain[name].values) for name in ordered)
-    if size > MOST_COMBINATIONS:
-        raise InvalidInput(
-            f"{some(ordered)} have {size:,} combinations; a saturating query takes all that "
-            f"was asked about into account, and at most {MOST_COMBINATIONS:,}"
-        )
-    return domain.part(ordered), next(iter(steps), None)
-
-
-def _lifted(part: Part, names: Sequence[str]) -> Answers:
-    """Where each combination is among those of some attributes."""
-    axes = np.unravel_index(np.arange(len(part)), part.sizes)
-    places = [part.about.index(name) for name in names]
-    sizes = [part.sizes[place] for place in places]
-    return np.ravel_multi_index([axes[place] for place in places], sizes).astype(np.intp)

@@ -9,20 +9,21 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
+from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
+from expost.filters import Filter
 from expost.filters.account import account_of
 from expost.loss import Odometer
 from expost.numbers import ExactLike, Nats, decimal_text, positive, scaled_exp
-from expost.queries import Query, channel
+from expost.queries import Channel, Query
 from expost.queries.query import LARGEST_EPSILON
-from expost.saturation.arcs import Table, bits_of, rounded
-from expost.saturation.likelihoods import Classes, classes_of
-from expost.saturation.questions import read_question
+from expost.saturation.arcs import Table
+from expost.saturation.classes import Kinds, classes_of
+from expost.saturation.known import Known, known_of
+from expost.saturation.questions import Question, read_question
 from expost.saturation.tilted import Tilted, tilted
 
-__all__ = ["saturating"]
+__all__ = ["Tables", "read_cap", "saturated", "saturating"]
 
 _PRECISION = 40
 # An exact table whose common denominator has more bits is rounded.
@@ -58,65 +59,88 @@ def saturating(odometer: Any, question: Any, *, cap: ExactLike, seed: str | None
     account = account_of(odometer)
     expect(account, Odometer, "an odometer, a transcript or a session")
     assert isinstance(account, Odometer)
-    limit = _read_cap(account, cap)
-    summands = list(account.log_likelihood.tally)
-    asked = read_question(account.domain, question, summands, seed)
-    classes = classes_of(asked.seen, summands, asked.answers)
-    rows = _exact_table(classes, limit) or _rounded_table(classes, limit)
-    if rows is None:
-        raise InvalidInput(
-            f"the loss so far is {account.loss.shown(10)}, so nothing can be asked that ends at "
-            f"{decimal_text(limit)}; a larger cap leaves room",
-            "cap",
-        )
-    # From no to yes.
-    columns = range(len(rows[0]))
-    in_order = [row[::-1] for row in rows]
-    of = None if len(rows) == len(classes.of) and _is_counting(classes) else classes.of
-    return asked.asked(channel(in_order, responses=columns, of=of))
+    domain, guard = account.domain, account.transcript.filter
+    limit = read_cap(cap, guard, account)
+    asked = read_question(domain, question, seed)
+    known = known_of(domain, list(account.log_likelihood.tally))
+    if known is None:
+        raise InvalidInput("the answers so far rule some values out, so the loss has no bound")
+    query = saturated(domain, known, asked, limit)
+    if query is None:
+        loss = account.loss.shown(10)
+        what = f"the loss so far is {loss}, so nothing can be asked that ends at"
+        fits = "a larger cap leaves room" if guard is None else _fits(guard, account)
+        raise InvalidInput(f"{what} {decimal_text(limit)}; {fits}", "cap")
+    return query
 
 
-def _read_cap(account: Odometer, cap: ExactLike) -> Fraction:
+def _fits(guard: Filter, account: Odometer | None) -> str:
+    """Which cap would work, for people."""
+    fits = None if account is None else guard.largest_cap(account)
+    if fits is not None:
+        return f"a cap of {fits} fits"
+    if account is not None and guard.by_loss and guard.remaining(account) < 2 * _MARGIN:
+        return f"nothing is left of the budget of {guard.limit}"
+    return f"a cap is at most {guard.limit}"
+
+
+def read_cap(cap: ExactLike, guard: Filter | None, account: Odometer | None = None) -> Fraction:
+    """A cap as a person writes it, which is not above the budget, for one subject or for many."""
     with at("cap"):
         limit = positive(cap, at_most=LARGEST_EPSILON)
         if limit < _LEAST:
             raise InvalidInput(f"must be at least {decimal_text(_LEAST)}")
-        guard = account.transcript.filter
         if guard is not None and Nats(limit) > guard.budget:
-            fits = math.floor(Fraction(guard.budget.enclosure.lower) * 10**10)
-            raise InvalidInput(
-                f"{decimal_text(limit)} is above the budget of {guard.limit}; a cap of at most "
-                f"{decimal_text(Fraction(fits, 10**10))} fits"
-            )
+            above = f"{decimal_text(limit)} is above the budget of {guard.limit}"
+            raise InvalidInput(f"{above}; {_fits(guard, account)}")
     return limit
 
 
-def _exact_table(classes: Classes, limit: Fraction) -> Table | None:
+Tables = dict[tuple[object, ...], Table | None]
+"""Tables by what they depend on: kinds of classes, and the cap. Few subjects differ in that."""
+
+
+def saturated(
+    domain: Domain, known: Known, question: Question, cap: Fraction, tables: Tables | None = None
+) -> Query | None:
+    """The saturating query after what is known; None if the loss so far leaves no room.
+
+    ``tables`` are those that were made so far, for whoever makes many queries.
+    """
+    classes = classes_of(domain, known, question)
+    kinds, order = classes.sorted
+    tables, key = {} if tables is None else tables, (kinds, classes.exact, cap)
+    if key not in tables:
+        tables[key] = _exact_table(kinds, classes.exact, cap) or _rounded_table(kinds, cap)
+    table = tables[key]
+    if table is None:
+        return None
+    in_order = [table.rows[place][::-1] for place in order]  # from no to yes
+    of = None if classes.all_apart else classes.of
+    return classes.asked(Channel.of_weights(in_order, table.total, of, cap=cap))
+
+
+def _exact_table(kinds: Kinds, exact: bool, limit: Fraction) -> Table | None:
     """The table with which every loss is exactly log E, E = n/2^40 just below e^cap; if short."""
-    if not classes.exact:
+    if not exact:
         return None
-    query = _tilted(classes, limit)
+    query = _tilted(kinds, limit)
     arcs = query.best_exactly(_MOST_BITS) if query.has_room else None
-    if arcs is None:
-        return None
-    rows = arcs.table(query.ratio)
-    return rows if bits_of(rows, _MOST_BITS) <= _MOST_BITS else None
+    return None if arcs is None else arcs.table(query.ratios, _MOST_BITS)
 
 
-def _rounded_table(classes: Classes, limit: Fraction) -> Table | None:
+def _rounded_table(kinds: Kinds, limit: Fraction) -> Table | None:
     """The table after any transcript: every loss is within 2^-28 of cap - 2^-21."""
-    query = _tilted(classes, limit - _MARGIN)
+    query = _tilted(kinds, limit - _MARGIN)
     if not query.has_room:
         return None
     bits = 30 + math.ceil(limit * Fraction("1.4427"))
-    rows = query.best(1 << bits).table(query.ratio)
-    return rounded(rows, 2 * bits + 4)
+    table = query.best(1 << bits).table(query.ratios)
+    assert table is not None, "there is no limit of bits"
+    return table.rounded(2 * bits + 4)
 
 
-def _tilted(classes: Classes, limit: Fraction) -> Tilted:
+def _tilted(kinds: Kinds, limit: Fraction) -> Tilted:
     ratio = Fraction(scaled_exp(limit, _PRECISION), 1 << _PRECISION)
-    return tilted(classes.likelihoods, classes.sizes, classes.groups, ratio)
-
-
-def _is_counting(classes: Classes) -> bool:
-    return bool((classes.of == np.arange(len(classes.of))).all())
+    answers, lows, highs, sizes = zip(*kinds, strict=True)
+    return tilted(lows, highs, sizes, answers, ratio)

@@ -1,12 +1,14 @@
 r"""The best next query: which number A, and which random sets.
 
-With P the likelihood so far and E = e^cap, a number A between max P/E and min P gives the chances
+Let a and b be the largest and the smallest likelihood so far of the records that a query sees as x,
+and E = e^cap. Where a query sees all that was asked about, both are P. A number A between max a/E
+and min b gives the chances
 
-.. math:: q_x = \frac{P_x - A}{(E - 1) A}
+.. math:: q_x = \frac{b_x - A}{(R_x - 1) A}, \qquad R_x = E \, b_x / a_x
 
-with which x is in the random set S. Any sets with these chances end every loss at the cap. Which
-sets and which A tell most is chosen here, in doubles: that matters for the information, and never
-for the loss. Proof: docs/theory/saturating.md.
+with which x is in the random set S. Any sets with these chances end every loss within the cap.
+Which sets and which A tell most is chosen here: that matters for the information, and never for the
+loss. Proof: docs/theory/saturating.md.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 
@@ -22,28 +25,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.saturation.arcs import Arcs
+from expost.saturation.told import Told
 
 __all__ = ["Tilted", "tilted"]
 
 Floats = NDArray[np.float64]
-# What differs by less is taken for equal, so that roundings do not decide.
-_SAME = 1e-9
+Places = NDArray[np.intp]
+# What differs by less in doubles is compared in decimals, and there by less is equal.
+_CLOSE = 1e-9
+_EQUAL = Decimal("1e-40")
+_FINE = 256
 _HALF = Fraction(1, 2)
 
 
 def tilted(
-    likelihoods: Sequence[Fraction], sizes: Sequence[int], answers: Sequence[int], ratio: Fraction
+    lows: Sequence[Fraction],
+    highs: Sequence[Fraction],
+    sizes: Sequence[int],
+    answers: Sequence[int],
+    ratio: Fraction,
 ) -> Tilted:
     """The queries on these classes of values, whose answers are numbered from 0 in their order."""
     kind = _YesOrNo if max(answers) == 1 else _OneOfMany
-    return kind(tuple(likelihoods), tuple(sizes), tuple(answers), ratio)
+    return kind(tuple(lows), tuple(highs), tuple(sizes), tuple(answers), ratio)
 
 
 @dataclass(frozen=True)
 class Tilted(ABC):
     """Classes of values with their likelihoods, sizes and answers, and the ratio E at the cap."""
 
-    likelihoods: tuple[Fraction, ...]
+    lows: tuple[Fraction, ...]
+    highs: tuple[Fraction, ...]
     sizes: tuple[int, ...]
     answers: tuple[int, ...]
     ratio: Fraction
@@ -51,7 +63,13 @@ class Tilted(ABC):
     @property
     def has_room(self) -> bool:
         """Whether the loss so far is below log E."""
-        return min(self.likelihoods) * self.ratio > max(self.likelihoods)
+        return min(self.lows) * self.ratio > max(self.highs)
+
+    @cached_property
+    def ratios(self) -> tuple[Fraction, ...]:
+        """How much heavier a value of each class is in the set than outside of it."""
+        pairs = zip(self.lows, self.highs, strict=True)
+        return tuple(self.ratio * low / high for low, high in pairs)
 
     def best(self, circle: int) -> Arcs:
         """The arcs that tell most, on a circle of so many parts."""
@@ -73,15 +91,15 @@ class Tilted(ABC):
 
     def shares(self, level: Fraction) -> list[Fraction]:
         """The chances q at A = level."""
-        slope = (self.ratio - 1) * level
-        return [(likelihood - level) / slope for likelihood in self.likelihoods]
+        return [
+            (low - level) / (level * (ratio - 1))
+            for low, ratio in zip(self.lows, self.ratios, strict=True)
+        ]
 
-    def by_answer(self, pick: Callable[[list[Fraction]], Fraction]) -> list[Fraction]:
-        """The largest or the smallest likelihood with each answer."""
-        found: list[list[Fraction]] = [[] for _ in range(max(self.answers) + 1)]
-        for answer, likelihood in zip(self.answers, self.likelihoods, strict=True):
-            found[answer].append(likelihood)
-        return [pick(each) for each in found]
+    @property
+    def _ends(self) -> tuple[Fraction, Fraction]:
+        """Between which A has to be."""
+        return max(self.highs) / self.ratio, min(self.lows)
 
     @abstractmethod
     def _on_grid(self, shares: Sequence[Fraction], circle: int) -> Arcs:
@@ -95,87 +113,141 @@ class Tilted(ABC):
     def _starts(self, shares: Floats) -> Floats:
         """Where the arcs start, in doubles."""
 
-    # What follows is in doubles, with the largest likelihood as 1.
+    @cached_property
+    def _told(self) -> Told:
+        """Where a query does not see all, the records behind x count as if midway."""
+        pairs = zip(self.lows, self.highs, self.sizes, strict=True)
+        counts = tuple(size * (1 + high / low) / 2 for low, high, size in pairs)
+        return Told(counts, self.ratios, self.answers)
 
     @cached_property
-    def _scaled(self) -> Floats:
-        most = max(self.likelihoods)
-        return np.array([float(likelihood / most) for likelihood in self.likelihoods])
+    def _scale(self) -> Fraction:
+        """Doubles are in units of this."""
+        return max(self.lows)
 
     @cached_property
-    def _gain(self) -> float:
-        return float(self.ratio - 1)
+    def _doubles(self) -> tuple[Floats, Floats]:
+        """The smallest likelihoods, and R - 1."""
+        lows = np.array([float(low / self._scale) for low in self.lows])
+        return lows, np.array([float(ratio - 1) for ratio in self.ratios])
 
-    def _best_of(self, levels: Floats) -> int:
-        """Which of some ascending numbers A tells most; what they tell is concave in A."""
-        known: dict[int, float] = {}
+    def _best_of(self, levels: Floats, exact: Callable[[int], Fraction]) -> int:
+        """Which of some ascending numbers A tells most, the first if several do.
 
-        def told(number: int) -> float:
-            if number not in known:
-                known[number] = self._told(float(levels[number]))
-            return known[number]
+        For yes-or-no questions what they tell is concave in A, so that bisection finds it.
+        """
+        nearly: dict[int, float] = {}
+        closely: dict[int, Decimal] = {}
+
+        def near(number: int) -> float:
+            if number not in nearly:
+                level, (lows, gains) = float(levels[number]), self._doubles
+                shares = np.clip((lows - level) / (gains * level), 0.0, 1.0)
+                nearly[number] = self._told.nearly(level, self._starts(shares), shares)
+            return nearly[number]
+
+        def close(number: int) -> Decimal:
+            if number not in closely:
+                level = exact(number)
+                fine = 1 << _FINE + 2 * int(self.ratio).bit_length()
+                arcs = self._on_grid(self.shares(level), fine)
+                closely[number] = self._told.closely(level / self._scale, arcs)
+            return closely[number]
 
         low, high = 0, len(levels) - 1
         while low < high:
             middle = (low + high) // 2
-            if told(middle + 1) > told(middle):
-                low = middle + 1
-            else:
-                high = middle
-        near = range(max(0, low - 2), min(len(levels), low + 3))
-        most = max(map(told, near))
-        return next(number for number in near if told(number) >= most - _SAME * abs(most))
+            first, second = near(middle), near(middle + 1)
+            rises = second > first
+            if abs(second - first) <= _CLOSE * abs(first) + self._told.noise:
+                rises = close(middle + 1) - close(middle) > _EQUAL * abs(close(middle))
+            low, high = (middle + 1, high) if rises else (low, middle)
+        return low
 
-    def _told(self, level: float) -> float:
-        """What the response says about the answer: mutual information, all values alike before."""
-        shares = np.clip((self._scaled - level) / (self._gain * level), 0.0, 1.0)
-        starts = self._starts(shares) % 1.0
-        cuts = np.unique(np.concatenate([[0.0], starts, (starts + shares) % 1.0]))
-        middles = (cuts + np.append(cuts[1:], 1.0)) / 2
-        inside = (middles[:, None] - starts) % 1.0 < shares
-        heavier = (inside * np.array(self.sizes, dtype=np.float64)) @ self._answer_of
-        sizes = np.array(self.sizes, dtype=np.float64) @ self._answer_of
-        more = self._gain * heavier
-        all_more = more.sum(axis=1, keepdims=True) / sizes.sum()
-        said = (sizes + more) * (np.log1p(more / sizes) - np.log1p(all_more))
-        return float(level * (np.diff(np.append(cuts, 1.0)) @ said.sum(axis=1)))
-
-    @cached_property
-    def _answer_of(self) -> Floats:
-        return np.eye(max(self.answers) + 1)[list(self.answers)]
+    def _in_doubles(self, level: Fraction) -> float:
+        return float(level / self._scale)
 
 
 class _YesOrNo(Tilted):
     """All arcs of one answer start at one point, and all of the other end there.
 
     This is the best for every A. What it tells is concave and piecewise linear in A, and bends
-    only where an arc of one answer ends where one of the other starts.
+    only where arcs end together.
     """
 
     def _levels(self) -> Iterator[Fraction]:
-        least, most = self.by_answer(min), self.by_answer(max)
-        # Beyond these some sets would have all values or none, and tell nothing.
-        low = max(sum(least) / (self.ratio + 1), max(most) / self.ratio)
-        high = min(sum(most) / (self.ratio + 1), min(least))
-        first, second = (
-            [place for place, answer in enumerate(self.answers) if answer == side]
-            for side in (0, 1)
-        )
-        sums = self._scaled[first][:, None] + self._scaled[second]
-        levels = sums.reshape(-1) / (self._gain + 2)
-        scale = max(self.likelihoods)
-        ends = np.array([float(low / scale), float(high / scale)])
-        within = np.flatnonzero((levels > ends[0]) & (levels < ends[1]))
-        order = within[np.argsort(levels[within], kind="stable")]
+        low, high = self._within
+        ends = np.array([self._in_doubles(low), self._in_doubles(high)])
+        levels, first, second = self._bends
+        inside = np.flatnonzero((levels > ends[0]) & (levels < ends[1]))
+        inside = inside[np.argsort(levels[inside], kind="stable")]
         # Those that nearly coincide tell as much.
-        order = order[np.diff(levels[order], prepend=0.0) > _SAME * levels[order]]
-        best = self._best_of(np.concatenate([ends[:1], levels[order], ends[1:]]))
-        if 0 < best <= len(order):
-            i, j = divmod(int(order[best - 1]), len(second))
-            pair = self.likelihoods[first[i]] + self.likelihoods[second[j]]
-            yield min(max(pair / (self.ratio + 1), low), high)
-        else:
-            yield high if best else low
+        inside = inside[np.diff(levels[inside], prepend=0.0) > _CLOSE * levels[inside]]
+
+        def exact(number: int) -> Fraction:
+            if 0 < number <= len(inside):
+                bend = inside[number - 1]
+                return min(max(self._bend(int(first[bend]), int(second[bend])), low), high)
+            return high if number else low
+
+        numbers = np.concatenate([ends[:1], levels[inside], ends[1:]])
+        yield exact(self._best_of(numbers, exact))
+
+    @property
+    def _within(self) -> tuple[Fraction, Fraction]:
+        """Where the best A is.
+
+        Before the first bend of two classes with different answers some set has all values, and
+        beyond the last one some set has none. Neither tells more than others can.
+        """
+        levels, first, second = self._bends
+        answers = np.array(self.answers)
+        opposite = answers[first] != answers[second]
+        levels, first, second = levels[opposite], first[opposite], second[opposite]
+
+        def bends(near: NDArray[np.bool_]) -> list[Fraction]:
+            pairs = zip(first[near].tolist(), second[near].tolist(), strict=True)
+            return [self._bend(i, j) for i, j in pairs]
+
+        low, high = self._ends
+        low = max(low, min(bends(levels <= levels.min() * (1 + _CLOSE))))
+        return low, min(high, max(bends(levels >= levels.max() * (1 - _CLOSE))))
+
+    @cached_property
+    def _bends(self) -> tuple[Floats, Places, Places]:
+        """Where arcs of two classes end together, in doubles, and which classes these are.
+
+        If all ratios are equal, arcs of one answer never change places.
+        """
+        (lows, gains), answers = self._doubles, np.array(self.answers)
+        first, second = np.triu_indices(len(lows), 1)
+        opposite = answers[first] != answers[second]
+        own = np.flatnonzero(opposite | (self._different[first] != self._different[second]))
+        first, second, opposite = first[own], second[own], opposite[own]
+        sign, one, two = np.where(opposite, 1.0, -1.0), 1 / gains[first], 1 / gains[second]
+        below = opposite + one + sign * two
+        # Digits cancel where arcs of one answer have nearly the same ratio.
+        close = np.flatnonzero(np.abs(below) < 1e-3 * one)
+        below[close] = 1.0
+        levels = (lows[first] * one + sign * lows[second] * two) / below
+        for pair in close.tolist():
+            bend = self._bend(int(first[pair]), int(second[pair]))
+            levels[pair] = self._in_doubles(min(max(bend, Fraction(0)), 2 * self._scale))
+        return levels, first, second
+
+    @cached_property
+    def _different(self) -> Places:
+        """Numbers that are equal for classes with equal ratios."""
+        numbers: dict[Fraction, int] = {}
+        return np.array([numbers.setdefault(ratio, len(numbers)) for ratio in self.ratios])
+
+    def _bend(self, first: int, second: int) -> Fraction:
+        """The same exactly."""
+        slopes = [1 / (self.ratios[each] - 1) for each in (first, second)]
+        opposite = self.answers[first] != self.answers[second]
+        sign = 1 if opposite else -1
+        above = self.lows[first] * slopes[0] + sign * self.lows[second] * slopes[1]
+        return above / (opposite + slopes[0] + sign * slopes[1])
 
     def _on_grid(self, shares: Sequence[Fraction], circle: int) -> Arcs:
         starts, lengths = [], []
@@ -197,43 +269,39 @@ class _OneOfMany(Tilted):
     """
 
     def _levels(self) -> Iterator[Fraction]:
-        low = max(self.likelihoods) / self.ratio
-        high = min(self.likelihoods)
-        total, count = sum(self.by_answer(max), start=Fraction(0)), max(self.answers) + 1
-        exact = {low, high}
-        for size in range(1, count):
-            exact.add(min(max(total / (size * (self.ratio - 1) + count), low), high))
-        levels = sorted(exact)
-        scale = max(self.likelihoods)
-        best = self._best_of(np.array([float(level / scale) for level in levels]))
+        low, high = self._ends
+        shares = self.shares((low + high) / 2)
+        widest: dict[int, int] = {}
+        for place, answer in enumerate(self.answers):
+            if answer not in widest or shares[place] > shares[widest[answer]]:
+                widest[answer] = place
+        slopes = {place: 1 / (self.ratios[place] - 1) for place in widest.values()}
+        above = sum((self.lows[place] * slope for place, slope in slopes.items()), Fraction(0))
+        below = sum(slopes.values(), Fraction(0))
+        sums = (above / (size + below) for size in range(1, len(widest)))
+        levels = sorted({low, high, *(min(max(level, low), high) for level in sums)})
+        doubles = np.array([self._in_doubles(level) for level in levels])
+        best = self._best_of(doubles, levels.__getitem__)
         yield from sorted(levels, key=lambda level: abs(level - levels[best]))
 
     def _on_grid(self, shares: Sequence[Fraction], circle: int) -> Arcs:
-        ends = [0]
-        total = Fraction(0)
-        for widest in self._widest(shares):
-            total += widest
+        widest = self._widest(shares)
+        ends, total = [0], Fraction(0)
+        for share in widest:
+            total += share
             ends.append(_rounded(total * circle))
-        starts = tuple(ends[answer] for answer in self.answers)
-        lengths = [
-            min(_rounded(share * circle), ends[answer + 1] - ends[answer])
-            if share < widest
-            else ends[answer + 1] - ends[answer]
-            for answer, share, widest in zip(
-                self.answers, shares, self._widest_of(shares), strict=True
-            )
-        ]
-        return Arcs(circle, starts, tuple(lengths))
+        starts, lengths = [], []
+        for answer, share in zip(self.answers, shares, strict=True):
+            start, room = ends[answer], ends[answer + 1] - ends[answer]
+            starts.append(start)
+            lengths.append(min(_rounded(share * circle), room) if share < widest[answer] else room)
+        return Arcs(circle, tuple(starts), tuple(lengths))
 
     def _widest(self, shares: Sequence[Fraction]) -> list[Fraction]:
         widest = [Fraction(0)] * (max(self.answers) + 1)
         for answer, share in zip(self.answers, shares, strict=True):
             widest[answer] = max(widest[answer], share)
         return widest
-
-    def _widest_of(self, shares: Sequence[Fraction]) -> list[Fraction]:
-        widest = self._widest(shares)
-        return [widest[answer] for answer in self.answers]
 
     def _starts(self, shares: Floats) -> Floats:
         widest = np.zeros(max(self.answers) + 1)

@@ -5,21 +5,26 @@ It is limited by nodes, never by a clock, so that the same problem always gives 
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Sequence
 
 from expost.solver.kernels import entries
 from expost.solver.kernels.branching import COORDINATES_ONLY, CORNERS, SCORES_FIRST
 from expost.solver.kernels.layout import (
-    TIGHTENED,
-    VALUE,
-    VARIABLE,
+    ABOVE,
+    HALF,
+    LOWER,
+    NODES,
+    OPEN,
+    SETTLED,
     Floats,
     PackedProblem,
     Pool,
+    new_frontier,
     new_work,
+    roomier,
 )
+from expost.solver.kernels.trees import DONE, FULL
 from expost.solver.work import of_node, of_root
 
 __all__ = ["ROUNDING_ALONE", "Search", "Tick", "Tree", "suitable_rules"]
@@ -29,9 +34,15 @@ Tick = Callable[[], None]
 _FEW_COORDINATES = 4
 _ROOM = 64
 _TICK = 256
-_HEATS = (16, 50, 200, 800)
+# Nodes that the first one of two rules has made at the end of a heat, and those of the other one.
+# The first is the better one far more often, and its nodes take half the time, so it goes ahead.
+_HEATS = ((32, 16), (64, 64), (200, 200), (800, 800))
+# Where the other one is compared with what the first had reached with as many nodes.
+_MARKS = (5, 9)
+_BEHIND = 1.1
+# With fewer nodes there is no race: on a wide box a root of the other one takes long.
+_FEW = 4
 _PATIENCE = 500
-_STILL, _NOTHING = 0.999, 1e-9
 
 ROUNDING_ALONE = 1e-9
 """If clipping changes a sum by less than this, the sum counts as convex, or concave."""
@@ -44,113 +55,77 @@ class Tree:
     """Whether nodes are tightened if that is known to cut off nothing of interest."""
 
     def __init__(self, problem: PackedProblem, rule: int) -> None:
-        n, d = problem.shape
-        self.nodes = 0
-        self.lower = -math.inf
         self.rule = rule
         self._problem = problem
+        n, d = problem.shape
         self._work = new_work(n, d)
-        self._found, self._branch = self._work.view("found"), self._work.view("branch")
-        self._trial = self._work.view("trial")
-        self.point: Floats | None = None
-        """Where the largest value was found."""
         self._pool = Pool(n, d, _ROOM)
-        self._free = list(range(_ROOM - 1, -1, -1))
-        self._open: list[tuple[float, int, int]] = []
-        self._gap = math.inf
-        self._idle = 0
-        self.settled = math.inf
+        self._frontier = new_frontier(n, d, _ROOM)
+        self._known, self._counts = self._frontier.view("known"), self._frontier.view("counts")
+        self.passed: dict[int, float] = {}
+        """What the upper bound was at the marks of a race."""
+
+    @property
+    def nodes(self) -> int:
+        return int(self._counts[NODES])
+
+    @property
+    def lower(self) -> float:
+        """The largest value that was found."""
+        return float(self._known[LOWER])
+
+    @property
+    def point(self) -> Floats | None:
+        """Where it was found."""
+        found: Floats = self._frontier.view("point")
+        return None if self.lower == -math.inf else found.copy()
+
+    @property
+    def settled(self) -> float:
         """A bound on everything that is not in an open node."""
+        return float(self._known[SETTLED])
 
     @property
     def upper(self) -> float:
-        """A certified bound on the largest value."""
-        return max(self.settled, -self._open[0][0]) if self._open else self.settled
+        """A certified bound on the largest value, at any moment."""
+        bounds = [self.settled]
+        if self._counts[OPEN]:
+            bounds.append(float(self._frontier.view("bounds")[0]))
+        if self._counts[HALF] < 2:  # the parent is no longer open, and its halves are not yet made
+            bounds.append(float(self._known[ABOVE]))
+        return max(bounds)
 
     def pursue(self, tolerance: float, nodes: int, enough: float, tick: Tick | None) -> None:
         """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded.
 
         Or until nothing moves.
         """
-        if not self.nodes:
-            self.settled = -math.inf
-            self._make(0, -1, 0, math.inf, -math.inf, tolerance)
-        while (
-            self._open
-            and self.nodes < nodes
-            and self._idle < _PATIENCE
-            and self.lower <= enough
-            and -self._open[0][0] > max(self.settled, self.lower + tolerance)
-        ):
-            bound, level, parent = heapq.heappop(self._open)
-            worse = -math.inf
-            for half in (0, 1):
-                cut = self.lower + tolerance
-                made = self._make(parent, half, level + 1, -bound, cut, tolerance)
-                worse = max(worse, made)
-            self._free.append(parent)
-            self._watch(-bound - worse)
-            if tick is not None and self.nodes % _TICK < 2:
+        # Now and then Python has its turn, for whoever wants to interrupt it.
+        while self._go_on(tolerance, nodes, enough, _TICK):
+            if tick is not None:
                 tick()
-
-    def _watch(self, gained: float) -> None:
-        """Count splits in a row that gained nothing.
-
-        If coordinates are so large that scores drown in their rounding, there are hundreds of them,
-        and the search is hopeless. Otherwise there are hardly ever two.
-        """
-        gap = self.upper - self.lower
-        if gap < _STILL * self._gap:
-            self._gap, self._idle = gap, 0
-        elif not gained > _NOTHING * gap:
-            self._idle += 1
 
     def offer(self, value: float, point: Floats | None) -> None:
         """A point that was found elsewhere, and its value."""
-        if value > self.lower:
-            self.lower, self.point = value, point
+        if value > self.lower and point is not None:
+            self._known[LOWER] = value
+            self._frontier.view("point")[:] = point
 
-    def _make(
-        self, parent: int, half: int, level: int, above: float, cut: float, tolerance: float
-    ) -> float:
-        if not self._free:
-            self._extend()
-        slot = self._free.pop()
-        bound = self._grow(parent, half, slot, level, above, cut, tolerance)
-        self.nodes += 1
-        value = float(self._found[VALUE])
-        if value > self.lower:
-            self.offer(value, self._trial.copy())
-        if self._found[TIGHTENED]:
-            self.settled = max(self.settled, cut)
-        bound = min(bound, above)
-        if bound > cut and self._branch[VARIABLE] >= 0:
-            heapq.heappush(self._open, (-bound, level, slot))
-        else:
-            self.settled = max(self.settled, bound)
-            self._free.append(slot)
-        return bound
-
-    def _grow(
-        self,
-        parent: int,
-        half: int,
-        slot: int,
-        level: int,
-        above: float,
-        cut: float,
-        tolerance: float,
-    ) -> float:
-        lower = self.lower if self.nodes else -1e300
-        return entries.grow(
-            self._problem, self._work, self._pool, parent, half, slot, self.rule, self.cutting,
-            level, lower, cut, tolerance, above,
+    def _go_on(self, tolerance: float, nodes: int, enough: float, steps: int) -> bool:
+        """Make up to so many nodes; whether there is more to do."""
+        came_to = entries.pursue(
+            self._problem, self._work, self._pool, self._frontier, self.rule, self.cutting, nodes,
+            _PATIENCE, steps, tolerance, enough,
         )  # fmt: skip
+        if came_to == FULL:
+            self._extend()
+        return came_to != DONE
 
     def _extend(self) -> None:
-        size = len(self._pool)
+        n, d = self._problem.shape
         self._pool.double()
-        self._free.extend(range(2 * size - 1, size - 1, -1))
+        self._frontier = roomier(self._frontier, n, d, len(self._pool))
+        self._known, self._counts = self._frontier.view("known"), self._frontier.view("counts")
 
 
 class Search:
@@ -210,12 +185,16 @@ class Search:
         if any(tree.settled > self.reached + tolerance for tree in self._trees):
             self._restart()
         nodes = max(0, nodes - self._restarted)
+
+        def walk(tree: Tree, stage: int) -> None:
+            tree.pursue(tolerance, min(stage, nodes), enough, tick)
+
         # Among corners the first bounds are the worst, and say little about later ones.
-        for stage in _HEATS[self.rule == CORNERS :]:
-            racing = len(self._trees) > 1 or self._others
-            if racing and self._heat(stage, tolerance, nodes, enough, tick):
+        for ahead, behind in _HEATS[self.rule == CORNERS :]:
+            racing = nodes >= _FEW and (len(self._trees) > 1 or self._others)
+            if racing and self._heat(walk, ahead, behind, tolerance, enough):
                 return
-        self._trees[0].pursue(tolerance, nodes, enough, tick)
+        walk(self._trees[0], nodes)
 
     def _restart(self) -> None:
         """Start again: what was settled for a larger tolerance is too coarse for this one."""
@@ -230,25 +209,41 @@ class Search:
         self._trees[0].offer(best, point)
 
     def _heat(
-        self, stage: int, tolerance: float, nodes: int, enough: float, tick: Tick | None
-    ) -> bool:
+        self, walk: Callable[[Tree, int], None], ahead: int, behind: int, tolerance: float,
+        enough: float,
+    ) -> bool:  # fmt: skip
         """A part of the race; whether its first one is at the end."""
         first = self._trees[0]
-        first.pursue(tolerance, min(stage, nodes), enough, tick)
+        for mark in _MARKS:
+            walk(first, mark)
+            if first.nodes >= mark:
+                first.passed.setdefault(mark, first.upper)
+        walk(first, ahead)
         if first.upper <= first.lower + tolerance or first.lower > enough:
             return True
         if self._others:
             self._trees.append(Tree(self._problem, self._others.pop()))
         second = self._trees[1]
         second.offer(first.lower, first.point)
-        second.pursue(tolerance, min(stage, nodes), enough, tick)
+        lost = any(self._is_behind(walk, mark) for mark in _MARKS)
+        if not lost:
+            walk(second, behind)
         first.offer(second.lower, second.point)
         ours, theirs = first.upper - first.lower, second.upper - second.lower
-        if min(ours, theirs) < 0.75 * max(ours, theirs) or stage == _HEATS[-1]:
-            winner, loser = self._trees if ours < theirs else self._trees[::-1]
+        if lost or min(ours, theirs) < 0.75 * max(ours, theirs) or ahead == _HEATS[-1][0]:
+            winner, loser = (first, second) if lost or ours < theirs else (second, first)
             self._trees = [winner]
             self._dropped += loser.nodes
         return False
+
+    def _is_behind(self, walk: Callable[[Tree, int], None], mark: int) -> bool:
+        """Let the second one walk to a mark; whether it is well behind of what the first was."""
+        first, second = self._trees
+        if second.nodes >= mark or mark not in first.passed:
+            return False
+        walk(second, mark)
+        there = first.passed[mark] - self.reached
+        return second.nodes >= mark and second.upper - self.reached > _BEHIND * there
 
 
 def suitable_rules(problem: PackedProblem, *, corners: bool = True) -> list[int]:

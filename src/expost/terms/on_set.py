@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from expost.numbers import INFINITE, UNIT, Enclosure, Nats
 from expost.numbers.exact_sum import ExactSum
 
-__all__ = ["Powers", "Term", "Weights", "as_weights", "logs_of"]
+__all__ = ["Powers", "Term", "Weights", "as_integers", "as_weights", "logs_of"]
 
 Weights = NDArray[Any]
 """Integer weights, one per value: int64, or Python integers (object) where they do not fit."""
@@ -36,6 +36,13 @@ _UNDERFLOW = 2.0**-1070
 def as_weights(weights: Sequence[Any] | NDArray[Any], total: int) -> Weights:
     """Integers of at most ``total`` as an array: int64 if that is exact, else Python integers."""
     return np.array(weights, dtype=np.int64 if total < _FITS else object)
+
+
+def as_integers(doubles: NDArray[np.float64], total: int) -> Weights:
+    """The same of doubles that are integers already, in an array of any shape."""
+    if total < _FITS:
+        return doubles.astype(np.int64)
+    return np.array([int(x) for x in doubles.ravel()], dtype=object).reshape(doubles.shape)
 
 
 def logs_of(weights: Weights) -> NDArray[np.float64]:
@@ -77,10 +84,33 @@ class Term:
             near = np.abs(excess) < 0.5
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs = np.where(near, np.log1p(excess), np.log(_quotients(weights, reference)))
-            span = float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))
+            if not least:
+                span = float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))
+            else:
+                span = float(max(-np.minimum.reduce(logs), np.maximum.reduce(logs)))
         logs.setflags(write=False)
         self.logs: NDArray[np.float64] = logs
         self.error = 0.0 if smallest == largest else _LOG_ERROR * span + _UNDERFLOW
+
+    @classmethod
+    def several(cls, weights: NDArray[np.int64]) -> list[Term]:
+        """The terms of positive weights, a row for each, in passes over all of them."""
+        least, largest = weights.min(axis=1).tolist(), weights.max(axis=1).tolist()
+        references = np.array([[math.isqrt(a * b)] for a, b in zip(least, largest, strict=True)])
+        excess = (weights - references) / references
+        near = np.abs(excess) < 0.5
+        with np.errstate(divide="ignore"):  # where it is not near
+            logs = np.where(near, np.log1p(excess), np.log(weights / references))
+        spans = np.abs(logs).max(axis=1).tolist()
+        terms = []
+        for row, a, b, span in zip(logs, least, largest, spans, strict=True):
+            term = cls.__new__(cls)
+            term.logs = row.copy()  # a row would keep all others
+            term.logs.setflags(write=False)
+            term._widest = (b, 1), (a, -1)
+            term.error = 0.0 if a == b else _LOG_ERROR * span + _UNDERFLOW
+            terms.append(term)
+        return terms
 
     @classmethod
     def falling(cls, distances: NDArray[np.int64], heavy: int, light: int) -> Term:

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import expost as xp
+from expost.queries.models import from_statsmodels
 from support.people import NAMED, NAMES, PLAIN, chances, one_bit, people, scores
 
 POINTS, HOURS = people(80)
@@ -67,7 +68,7 @@ fits = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("order", [["const", *NAMES], [*NAMES[::-1], "const"], NAMES])
 def test_a_regression_is_asked_about_what_it_predicts(fit: Any, order: list[str]) -> None:
     results = fit(WITH_CONSTANT[order])
-    query = xp.from_statsmodels(results, NAMED, 1)
+    query = from_statsmodels(results, NAMED, 1)
     fresh = sm.add_constant(pd.DataFrame(FRESH, columns=NAMES))[order]
     check(query, NAMED, NAMES, results.predict(fresh), FRESH)
 
@@ -75,15 +76,15 @@ def test_a_regression_is_asked_about_what_it_predicts(fit: Any, order: list[str]
 @fits
 @pytest.mark.parametrize("name", REGRESSIONS)
 def test_the_curve_gives_the_kind_of_query(name: str) -> None:
-    query = xp.from_statsmodels(REGRESSIONS[name](WITH_CONSTANT), NAMED, 1)
+    query = from_statsmodels(REGRESSIONS[name](WITH_CONSTANT), NAMED, 1)
     assert query.kind == KINDS.get(name.split()[0], "linear")
 
 
 def test_an_array_goes_by_position_or_by_given_names() -> None:
     results = sm.OLS(HOURS, sm.add_constant(POINTS)).fit()
     predicted = results.predict(sm.add_constant(FRESH))
-    check(xp.from_statsmodels(results, PLAIN, 1), PLAIN, None, predicted, FRESH)
-    query = xp.from_statsmodels(results, NAMED, 1, features=NAMES)
+    check(from_statsmodels(results, PLAIN, 1), PLAIN, None, predicted, FRESH)
+    query = from_statsmodels(results, NAMED, 1, features=NAMES)
     check(query, NAMED, NAMES, predicted, FRESH)
 
 
@@ -100,13 +101,13 @@ def test_random_weights_give_the_same_prediction(seed: int, name: str, constant:
     points, _ = people(10, seed)
     fresh = pd.DataFrame(points, columns=NAMES)
     predicted = results.predict(sm.add_constant(fresh) if constant else fresh)
-    query = xp.from_statsmodels(results, NAMED, 1)
+    query = from_statsmodels(results, NAMED, 1)
     check(query, NAMED, NAMES, predicted, points)
 
 
 def test_a_constant_may_have_another_name_and_another_value() -> None:
     results = sm.OLS(HOURS, TABLE.assign(all=5.0)).fit()
-    query = xp.from_statsmodels(results, NAMED, 1)
+    query = from_statsmodels(results, NAMED, 1)
     predicted = results.predict(pd.DataFrame(FRESH, columns=NAMES).assign(all=5.0))
     check(query, NAMED, NAMES, predicted, FRESH)
     assert query.score.intercept == 5 * results.params["all"]
@@ -115,13 +116,13 @@ def test_a_constant_may_have_another_name_and_another_value() -> None:
 def test_a_coordinate_that_is_constant_in_the_data_is_a_coordinate() -> None:
     men = TABLE.assign(sex=1.0)
     results = sm.OLS(HOURS, men).fit()
-    query = xp.from_statsmodels(results, NAMED, 1)
+    query = from_statsmodels(results, NAMED, 1)
     check(query, NAMED, NAMES, results.predict(pd.DataFrame(FRESH, columns=NAMES)), FRESH)
 
 
 def test_a_regression_from_a_file() -> None:
     results = pickle.loads(pickle.dumps(sm.Logit(LONG, WITH_CONSTANT).fit(disp=0)))
-    query = xp.from_statsmodels(results, NAMED, 1)
+    query = from_statsmodels(results, NAMED, 1)
     fresh = sm.add_constant(pd.DataFrame(FRESH, columns=NAMES))
     check(query, NAMED, NAMES, results.predict(fresh), FRESH)
 
@@ -157,7 +158,7 @@ def test_a_formula_has_weights_of_categories(method: Any, terms: str) -> None:
     dummies = {f"region_{name}": PATIENTS["region"].eq(name) * 1 for name in ("north", "south")}
     table = PATIENTS.assign(**dummies)
     results = method(f"{outcome} ~ {terms}", table).fit(**options)
-    query = xp.from_statsmodels(results, PATIENT, 1)
+    query = from_statsmodels(results, PATIENT, 1)
     own = query.score.on_box(PATIENT)
     rows = PATIENTS.assign(male=PATIENTS["male"].map(str))[["age", "region", "male"]]
     given = [own.at(PATIENT.locate(row) or ()) for row in rows.to_dict("records")]
@@ -226,7 +227,7 @@ def without_data() -> Any:
 )
 def test_other_results_are_one_line(results: Any, message: str) -> None:
     with pytest.raises(xp.InvalidInput) as caught:
-        xp.from_statsmodels(results, NAMED, 1)
+        from_statsmodels(results, NAMED, 1)
     assert str(caught.value).startswith(message)
 
 
@@ -257,23 +258,24 @@ def test_categories_that_do_not_fit_are_one_line(
 ) -> None:
     results = smf.ols(f"hours ~ {terms}", PATIENTS).fit()
     with pytest.raises(xp.InvalidInput) as caught:
-        xp.from_statsmodels(results, xp.Box(region=xp.categories(*labels)), 1)
+        from_statsmodels(results, xp.Box(region=xp.categories(*labels)), 1)
     assert str(caught.value).startswith(message)
 
 
 def test_only_a_linear_query_has_a_range() -> None:
     results = sm.Probit(LONG, WITH_CONSTANT).fit(disp=0)
     with pytest.raises(xp.InvalidInput, match=r"^range: is for linear queries, and a Probit beco"):
-        xp.from_statsmodels(results, NAMED, 1, range=(0, 1))
+        from_statsmodels(results, NAMED, 1, range=(0, 1))
     sleep = sm.OLS(HOURS, WITH_CONSTANT).fit()
-    clipped = xp.from_statsmodels(sleep, NAMED, 1, range=(4, 12), clip=True)
+    clipped = from_statsmodels(sleep, NAMED, 1, range=(4, 12), clip=True)
     assert clipped.on(NAMED).responses == (4, 12)
 
 
 def test_statsmodels_is_never_imported_for_something_else() -> None:
     program = (
         "import sys, expost as xp\n"
-        "try: xp.from_statsmodels(3, xp.Box([(0, 1)]), 1)\n"
+        "from expost.queries.models import from_statsmodels\n"
+        "try: from_statsmodels(3, xp.Box([(0, 1)]), 1)\n"
         "except xp.InvalidInput: sys.exit('statsmodels' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

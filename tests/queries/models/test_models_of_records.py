@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import expost as xp
+from expost.queries.models import from_statsmodels
 
 PERSON = xp.Attributes(
     age=xp.integers(0, 9),
@@ -51,7 +52,7 @@ def test_a_classifier_and_a_regression_of_statsmodels_are_queries_about_attribut
     classifier = LogisticRegression().fit(ROWS[["age"]], yes)
     assert xp.from_sklearn(classifier, PERSON, "1").about("age").on(PERSON).responses == (0, 1)
     fitted = sm.OLS(HOURS, sm.add_constant(ROWS)).fit()
-    query = xp.from_statsmodels(fitted, PERSON, "1", range=(-4, 4))
+    query = from_statsmodels(fitted, PERSON, "1", range=(-4, 4))
     asked = query.about("visits", "age", at=1)
     transcript = xp.Transcript(PERSON).add(asked, 4)
     assert xp.Transcript.from_json(transcript.to_json()) == transcript

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import expost
 from expost.audits.bad_rows import bad_rows
+from expost.audits.buckets import Buckets, bucket
 from expost.audits.kernel import audited
 from expost.audits.log import Log, read
 from expost.audits.parts import Parts
@@ -21,7 +23,7 @@ from expost.audits.rows import Unusable, arranged
 from expost.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from polars import DataFrame, Expr, LazyFrame
+    from polars import DataFrame, LazyFrame
 
 __all__ = ["MEMORY", "audited_frame", "audited_log"]
 
@@ -62,14 +64,15 @@ def audited_log(log: Log, plan: Plan, folder: Path, memory: int, tell: Tell) -> 
     fewest = _BUCKETS_OF_A_BOX if plan.domain.values is None else 1
     buckets = max(1 + size * _ROW // memory, fewest)
     parts = Parts(folder)
-    parts.begin(f"{log.digest} {plan.digest} {buckets} {polars.__version__}")
-    missing = [bucket for bucket in range(buckets) if not parts.has(bucket)]
+    made_by = f"{expost.__version__} {polars.__version__}"
+    parts.begin(f"{log.digest} {plan.digest} {buckets} {made_by}")
+    missing = [number for number in range(buckets) if not parts.has(number)]
     try:
         with _split(log, buckets, missing, memory // _ROW >= size) as rows_of:
-            for done, bucket in enumerate(missing, start=buckets - len(missing)):
+            for done, number in enumerate(missing, start=buckets - len(missing)):
                 tell(_SHARES * done, _SHARES * buckets)
-                whole = arranged(rows_of(bucket), plan)
-                parts.put(bucket, audited(whole, plan, _inside(done, buckets, len(whole), tell)))
+                whole = arranged(rows_of(number), plan)
+                parts.put(number, audited(whole, plan, _inside(done, buckets, len(whole), tell)))
     except Unusable:
         parts.end()
         raise bad_rows([(file, log.part(file)) for file in log.files], plan) from None
@@ -94,40 +97,15 @@ def _split(
 ) -> Iterator[Callable[[int], DataFrame]]:
     """The rows of each bucket, from memory or from the disk."""
     if not wanted:
-        yield lambda bucket: read(log.frame().clear())
+        yield lambda number: read(log.frame().clear())
     elif buckets == 1:
-        yield lambda bucket: read(log.frame())
+        yield lambda number: read(log.frame())
     elif fits:
         rows = read(log.frame())
-        yield lambda bucket: rows.filter(_bucket(buckets) == bucket)
+        yield lambda number: rows.filter(bucket(buckets) == number)
     else:
         with tempfile.TemporaryDirectory(prefix="expost-") as folder:
-            yield _spilled(log, buckets, wanted, Path(folder))
-
-
-def _bucket(buckets: int) -> Expr:
-    import polars
-
-    # Whoever has no name is a bad row, and found in the first bucket.
-    return (polars.col("subject").hash(seed=1) % buckets).fill_null(0)
-
-
-def _spilled(log: Log, buckets: int, wanted: list[int], folder: Path) -> Callable[[int], DataFrame]:
-    import polars
-
-    rows = log.frame().with_columns(bucket=_bucket(buckets))
-    if len(wanted) < buckets:
-        rows = rows.filter(polars.col("bucket").is_in(wanted))
-    target = polars.PartitionBy(folder, key="bucket", include_key=False)
-    rows.sink_parquet(target, compression="lz4", mkdir=True)
-
-    def rows_of(bucket: int) -> DataFrame:
-        files = sorted((folder / f"bucket={bucket}").glob("*.parquet"))
-        if not files:
-            return read(log.frame().clear())
-        found = polars.concat([polars.read_parquet(file) for file in files])
-        for file in files:
-            file.unlink()
-        return found
-
-    return rows_of
+            split = Buckets(Path(folder), buckets)
+            split.put(log.frame(), wanted)
+            nothing = read(log.frame().clear())
+            yield lambda number: nothing if (found := split.take(number)) is None else found

@@ -1,8 +1,8 @@
-"""An audit on Spark: rows go to where their subject is, and are sorted there.
+"""An audit on Spark: rows go to where their subject is, and are put in order there.
 
-``groupBy().applyInArrow`` would call Python once for every subject. Here rows are spread by a hash
-of their subject, sorted within each partition, and handed over in batches of Arrow by
-``mapInArrow``, in which a subject may go on in the next batch.
+``groupBy().applyInArrow`` would call Python once for every subject, and a sort by Spark would take
+longer than the audit. Here rows are spread by a hash of their subject and handed over in batches of
+Arrow by ``mapInArrow``; what is done with a partition is what one process does with a log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from expost.audits.bad_rows import MOST, BadRow, BadRows, bad_rows
-from expost.audits.kernel import COLUMNS, ENOUGH, audited_batches, schema
+from expost.audits.kernel import COLUMNS, audited_batches, schema
 from expost.audits.log import Log
 from expost.audits.plan import Plan
 from expost.audits.rows import COLUMNS as NEEDED
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["audited_log_on_spark", "audited_on_spark"]
 
 _TYPES = ("bigint", "double", "double", "double", "double", "boolean", "bigint", "double")
+# Rows that cannot be used come back in place of results: a line about each, and their number.
+_BAD = ("bad", "bad_number")
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -35,25 +37,23 @@ def audited_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
         if name not in dataframe.columns:
             there = ", ".join(dataframe.columns[:10])
             raise InvalidInput(f"column {name!r} is missing; there are {there}")
-    kinds = dict(dataframe.dtypes)
-    subject = "bigint" if kinds["subject"] in _WHOLE else "string"
-    # As numbers: texts are sorted by their letters, and 10 would come before 2.
-    order = "try_cast(`order` as bigint) as `order`" if kinds["order"] == "string" else "`order`"
-    rows = dataframe.selectExpr(
-        f"cast(subject as {subject}) as subject", order, "query", "response"
-    )
-    rows = rows.repartition("subject").sortWithinPartitions("subject", "order")
-    columns = zip(COLUMNS, (subject, *_TYPES), strict=True)
-    written = ", ".join([*(f"`{name}` {kind}" for name, kind in columns), "bad string"])
+    subject = "bigint" if dict(dataframe.dtypes)["subject"] in _WHOLE else "string"
+    named = f"cast(subject as {subject}) as subject"
+    rows = dataframe.selectExpr(named, "`order`", "query", "response").repartition("subject")
+    columns = zip((*COLUMNS, *_BAD), (subject, *_TYPES, "string", "bigint"), strict=True)
+    written = ", ".join(f"`{name}` {kind}" for name, kind in columns)
     names = polars.Int64() if subject == "bigint" else polars.String()
-    found = rows.mapInArrow(_work(plan, {**schema(names), "bad": polars.String()}), written)
-    table = polars.DataFrame(found.toArrow())
+    kinds = {**schema(names), **dict(zip(_BAD, (polars.String(), polars.Int64()), strict=True))}
+    table = polars.DataFrame(rows.mapInArrow(_work(plan, kinds), written).toArrow())
     bad = table["bad"].drop_nulls().sort().to_list()
     if bad:
-        raise BadRows(tuple(BadRow("", None, reason) for reason in bad[:MOST]), len(bad))
+        listed = tuple(BadRow("", None, reason) for reason in bad[:MOST])
+        raise BadRows(listed, int(table["bad_number"].sum()))
     if not len(table):
         raise InvalidInput("there are no rows")
-    return table.drop("bad").sort("subject")
+    found = table.drop(_BAD).sort("subject")
+    assert found["subject"].is_unique().all(), "the rows of a subject were not in one partition"
+    return found
 
 
 def audited_log_on_spark(log: Log, plan: Plan) -> DataFrame:
@@ -89,47 +89,16 @@ def _work(plan: Plan, kinds: dict[str, Any]) -> Callable[[Iterable[Any]], Iterat
 
         plan = Plan.from_texts(*texts)
         try:
-            for rows in audited_batches(_sorted(batches), plan):
-                nothing = polars.lit(None, dtype=polars.String)
-                yield from _arrow(rows.with_columns(bad=nothing))
+            for rows in audited_batches(batches, plan):
+                nothing = [polars.lit(None, dtype=kinds[name]).alias(name) for name in _BAD]
+                yield from _arrow(rows.with_columns(nothing))
         except BadRows as error:
             # As rows, for what a worker raises is lost in the errors of Spark.
-            bad = [{"bad": str(row)} for row in error.rows]
+            bad = [{"bad": str(row), "bad_number": 0} for row in error.rows]
+            bad[0]["bad_number"] = error.number
             yield from _arrow(polars.DataFrame(bad, schema=kinds))
 
     return work
-
-
-def _sorted(batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches of a partition in order, whether or not the order that was asked for was kept.
-
-    A server may leave out a sort for which it sees no use. Then a partition is sorted here as a
-    whole. One that starts in order is trusted to go on so, and checked.
-    """
-    import polars
-
-    coming, first = iter(batches), []
-    for batch in coming:
-        first.append(polars.DataFrame(batch))
-        if sum(map(len, first)) >= ENOUGH:
-            break
-    if not first:
-        return
-    start = polars.concat(first)
-    if _ascends(start):
-        yield start
-        yield from coming
-    else:
-        rest = [polars.DataFrame(batch) for batch in coming]
-        yield polars.concat([start, *rest]).sort("subject", "order")
-
-
-def _ascends(rows: DataFrame) -> bool:
-    """Whether rows are sorted by subject and order; what is null is for others to find."""
-    earlier, later = rows.head(len(rows) - 1), rows.tail(len(rows) - 1)
-    same = later["subject"] == earlier["subject"]
-    ordered = same & (later["order"] >= earlier["order"])
-    return bool(((later["subject"] > earlier["subject"]) | ordered).all())
 
 
 def _arrow(rows: DataFrame) -> Iterator[Any]:

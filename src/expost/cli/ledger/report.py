@@ -17,7 +17,7 @@ from expost.ledger import Ledger
 from expost.ledger.postgres import on_server, shown_url
 from expost.report.explanation import explain
 from expost.report.ledger_page import OneSubject, ledger_page
-from expost.report.study import study_of
+from expost.report.study_summary import summary_of
 
 __all__ = ["command"]
 
@@ -49,7 +49,7 @@ def command(
         raise InvalidInput("the name of a page ends in .html", str(out))
     with Ledger(place, checkpoint=checkpoint) as study, progress_line() as line:
         line.stage("deciding about every answer again")
-        told = study_of(study)
+        told = summary_of(study)
         one = None if subject is None else _one(study, subject, line)
     content = ledger_page(told, name=_shown(place), date=date or today(), subject=one)
     save(out, lambda: content)

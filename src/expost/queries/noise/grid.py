@@ -16,11 +16,11 @@ from expost.errors import InvalidInput
 from expost.files.reading import LARGEST_INTEGER, number
 from expost.numbers import exact, positive
 from expost.queries.query import Query, read_epsilon
-from expost.queries.scores.aligned import BoxScore, Form, shares
+from expost.queries.scores.aligned import BoxScore, Form, between
 from expost.queries.scores.one_bit import Ends, read_range
 from expost.queries.scores.score import Score, read_score, weights_from_json
 
-__all__ = ["GridQuery", "OnGrid", "affine_form", "integer_position", "read_grid"]
+__all__ = ["GridQuery", "OnGrid", "affine_form", "grid_steps", "integer_position", "read_grid"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +62,13 @@ class OnGrid(Query):
 
     def steps(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
         """How many steps above the lower end the grid points nearest to scores are."""
-        return np.rint(shares(scores, self.range) * self.cells).astype(np.int64)
+        low, high = map(float, self.range)
+        return grid_steps(scores, low, high, self.cells)
+
+
+def grid_steps(scores: NDArray[np.float64], low: Any, high: Any, cells: Any) -> NDArray[np.int64]:
+    """The same; of the scores of many queries, by columns of their ends and cells."""
+    return np.asarray(np.rint(between(scores, low, high) * cells).astype(np.int64))
 
 
 @lru_cache(maxsize=1024)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,8 +15,8 @@ from expost.errors import InvalidInput
 from expost.numbers import Nats
 from expost.queries.hockey_stick import excess
 from expost.queries.likelihood import BoxLikelihood, BySufficientTerms, FiniteLikelihood
-from expost.queries.noise.grid import OnGrid, integer_position
-from expost.queries.scores.aligned import check_within
+from expost.queries.noise.grid import OnGrid, grid_steps, integer_position
+from expost.queries.scores.aligned import SetScore, alike, check_within
 from expost.sampling import Pmf
 from expost.terms.on_set import Powers, Term, Weights, as_weights
 
@@ -193,7 +193,36 @@ def noisy_on_set(domain: FiniteSet, query: OnGrid, noise: IntegerNoise) -> Finit
     """The likelihood of a score on a grid, over finitely many values."""
     score = query.score.on_set(domain)
     check_within(score, query.range)
-    return NoisyLikelihood(domain, query.first + query.steps(score.values), noise)
+    return _NoisyScore(domain, score, query, noise)
+
+
+class _NoisyScore(NoisyLikelihood):
+    """The same for a score, whose values are worked out when they are first needed."""
+
+    def __init__(
+        self, domain: FiniteSet, score: SetScore, query: OnGrid, noise: IntegerNoise
+    ) -> None:
+        self.domain = domain
+        self._score = score
+        self._query = query
+        self._noise = noise
+        self.responses = range(noise.low, noise.high + 1)
+
+    @cached_property
+    def _values(self) -> NDArray[np.int64]:  # type: ignore[override]
+        return self._query.first + self._query.steps(self._score.values)
+
+    @classmethod
+    def prepare(cls, asked: Iterable[tuple[_NoisyScore, int]]) -> None:
+        waiting = {id(one): one for one, _ in asked if "_values" not in one.__dict__}
+        for group in alike(waiting.values(), lambda one: id(one.domain)):
+            scores = SetScore.values_of([one._score for one in group])
+            queries = [one._query for one in group]
+            low, high = np.array([query.range for query in queries], dtype=np.float64).T[..., None]
+            cells, first = np.array([(query.cells, query.first) for query in queries]).T[..., None]
+            values = first + grid_steps(scores, low, high, cells)
+            for one, row in zip(group, values, strict=True):
+                one.__dict__["_values"] = row.copy()  # a row would keep all others
 
 
 def _middles(lowest: int, highest: int, first: int) -> set[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -31,10 +31,13 @@ __all__ = [
     "Extreme",
     "Form",
     "SetScore",
+    "alike",
+    "between",
     "check_within",
     "shares",
 ]
 
+T = TypeVar("T")
 Doubles = TypeVar("Doubles", float, NDArray[np.float64])
 
 UNIT = Fraction(1, 2**53)
@@ -45,6 +48,7 @@ _LARGE = 2.0**1022
 # The same two as doubles, and what is above all that a million products lose below normal ones.
 _UNIT, _SMALLEST, _FEW = 2.0**-53, 2.0**-1074, 2.0**-1050
 _MORE = 1 + 2.0**-30
+_LISTED = 32
 
 # What decimals lose as doubles is not worth an error: 0.1 times 100 is 5.6e-16 above 10. Scores are
 # clipped to the range in any case, and accounted for as such.
@@ -91,6 +95,14 @@ def enlarged(total: float) -> float:
     of them together.
     """
     return total * _MORE + _FEW
+
+
+def alike(several: Iterable[T], by: Callable[[T], Hashable]) -> Iterable[list[T]]:
+    """Groups of those that are alike."""
+    groups: dict[Hashable, list[T]] = {}
+    for one in several:
+        groups.setdefault(by(one), []).append(one)
+    return groups.values()
 
 
 class AlignedScore(ABC):
@@ -283,16 +295,40 @@ class SetScore(AlignedScore):
         """The score of every point."""
         return self.at(list(self._columns))
 
+    @cached_property
+    def _listed(self) -> list[float]:
+        """The same in plain Python, with the same bits."""
+        columns = self._columns.tolist()
+        first, *others = self._order
+        total = [self.intercept + self.weights[first] * x for x in columns[first]]
+        for j in others:
+            total = [sum_ + self.weights[j] * x for sum_, x in zip(total, columns[j], strict=True)]
+        return total
+
+    @staticmethod
+    def values_of(several: Sequence[SetScore]) -> NDArray[np.float64]:
+        """The values of several scores on one domain, a row for each, with the bits of each."""
+        first = several[0]
+        if len(several) == 1:
+            return first.values[None]
+        weights = np.array([score.weights for score in several]).T[..., None]
+        intercepts = np.array([[score.intercept] for score in several])
+        head, *others = first._order
+        total: NDArray[np.float64] = intercepts + weights[head] * first._columns[head]
+        for j in others:
+            total = total + weights[j] * first._columns[j]
+        return total
+
     @property
     def ends(self) -> tuple[int, int, int]:
         lows, highs = self._rows(-1), self._rows(1)
         if len(lows) > 1 or len(highs) > 1:
             return super().ends
-        (low, low_under), (high, high_under) = (
-            exact_sum(self.weights, self._columns[:, row].tolist(), self.intercept)
-            for (row,) in (lows, highs)
-        )
-        return low * high_under, high * low_under, low_under * high_under
+        (*tops, first), bottom = over_one([*self.weights, self.intercept])
+        points, under = over_one(self._columns[:, lows + highs].T.ravel().tolist())
+        size = len(tops)
+        low, high = (sum(map(mul, tops, points[k : k + size])) for k in (0, size))
+        return first * under + low, first * under + high, bottom * under
 
     def extreme(self, sign: int) -> Extreme:
         rows = self._rows(sign)
@@ -305,13 +341,17 @@ class SetScore(AlignedScore):
 
         Each combination of coordinates that matter is there once.
         """
-        signed = self.values if sign > 0 else -self.values
-        most = int(signed.argmax())
-        rounding = (len(self.weights) + 3) * (_UNIT * self._at_most) + _FEW
-        close = signed >= signed[most] - 3 * rounding
-        if np.count_nonzero(close) == 1:
-            return [most]
-        rows = np.flatnonzero(close).tolist()
+        away = 3 * ((len(self.weights) + 3) * (_UNIT * self._at_most) + _FEW)
+        if self._columns.shape[1] <= _LISTED:
+            # A pass of NumPy takes longer than to look at few.
+            signed = self._listed if sign > 0 else [-score for score in self._listed]
+            least = max(signed) - away
+            rows = [row for row, score in enumerate(signed) if score >= least]
+        else:
+            scores = self.values if sign > 0 else -self.values
+            rows = np.flatnonzero(scores >= scores.max() - away).tolist()
+        if len(rows) == 1:
+            return rows
         matter = self._columns[np.array(self.weights) != 0][:, rows]
         _, first = np.unique(matter, axis=1, return_index=True)
         return [rows[place] for place in first.tolist()]
@@ -335,6 +375,11 @@ def check_within(score: AlignedScore, ends: Ends) -> None:
 def shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
     """Where scores are in a range, from 0 to 1."""
     low, high = map(float, ends)
+    return between(scores, low, high)
+
+
+def between(scores: NDArray[np.float64], low: Doubles, high: Doubles) -> NDArray[np.float64]:
+    """The same; of the scores of many queries, by columns of their ends."""
     # What overflows is far beyond the range, and clipped like the rest.
     with np.errstate(over="ignore"):
         return np.minimum(np.maximum((scores - low) / (high - low), 0.0), 1.0)

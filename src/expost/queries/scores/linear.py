@@ -16,11 +16,11 @@ from expost.files.reading import members, number
 from expost.numbers import ExactLike, above, below, decimal_text, over_one
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
 from expost.queries.query import Query, Unbiased, read_epsilon
-from expost.queries.scores.aligned import AlignedScore, BoxScore, check_within, shares
-from expost.queries.scores.one_bit import Ends, one_bit_meaning, one_bit_weights, read_range
+from expost.queries.scores.aligned import AlignedScore, BoxScore, between, check_within, shares
+from expost.queries.scores.one_bit import Ends, one_bit_meaning, read_range
 from expost.queries.scores.one_bit_on_box import ScoreLikelihood, relative_share
+from expost.queries.scores.one_bit_on_set import OneBitOnSet
 from expost.queries.scores.score import Score, WeightsLike, read_score, weights_from_json
-from expost.queries.tables.columns import Columns
 from expost.terms.on_box import Link
 
 __all__ = ["Linear", "linear"]
@@ -92,8 +92,7 @@ class Linear(Query):
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         score = self.score.on_set(domain)
         ends = self._ends(score)
-        columns = one_bit_weights(shares(score.values, ends), self.epsilon)
-        return Columns(domain, self._answers(ends), columns)
+        return OneBitOnSet(score, domain, self._answers(ends), self.epsilon, between, *ends)
 
     def on_box(self, domain: Box) -> BoxLikelihood:
         score = self.score.on_box(domain)

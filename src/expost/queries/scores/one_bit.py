@@ -16,7 +16,7 @@ from expost.files.reading import each, number
 from expost.numbers import double_below
 from expost.queries.query import Unbiased
 from expost.queries.values.pairwise import two_weights
-from expost.terms.on_set import Weights, as_weights
+from expost.terms.on_set import Weights, as_integers
 
 __all__ = ["Ends", "Grid", "one_bit_meaning", "one_bit_weights", "read_range"]
 
@@ -35,6 +35,11 @@ class Grid:
     @classmethod
     def at(cls, epsilon: Fraction) -> Grid:
         return _grid(*two_weights(epsilon))
+
+    @property
+    def total(self) -> int:
+        """What the weights of both responses add up to."""
+        return 2 * self.light + self.span
 
     def means(self, ends: Ends) -> tuple[Fraction, Fraction]:
         """What the low and the high response must stand for to be unbiased.
@@ -60,9 +65,8 @@ def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weig
     always add up to the same total.
     """
     grid = Grid.at(epsilon)
-    total = 2 * grid.light + grid.span
-    steps = np.rint(share * float(grid.span))
-    above = as_weights([int(s) for s in steps] if total >= 2**62 else steps, total)
+    total = grid.total
+    above = as_integers(np.rint(share * float(grid.span)), total)
     high = above + grid.light
     return total - high, high
 

@@ -15,10 +15,10 @@ from expost.files.reading import members
 from expost.numbers import decimal_text
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
 from expost.queries.query import Query, Unbiased, read_epsilon
-from expost.queries.scores.one_bit import one_bit_meaning, one_bit_weights
+from expost.queries.scores.one_bit import one_bit_meaning
 from expost.queries.scores.one_bit_on_box import ScoreLikelihood
+from expost.queries.scores.one_bit_on_set import OneBitOnSet
 from expost.queries.scores.score import Score, read_score, weights_from_json
-from expost.queries.tables.columns import Columns
 
 __all__ = ["Regression"]
 
@@ -67,8 +67,8 @@ class Regression(Query):
         return len(domain.values)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        shares = self.curve(self.score.on_set(domain).values)
-        return Columns(domain, _RESPONSES, one_bit_weights(shares, self.epsilon))
+        score = self.score.on_set(domain)
+        return OneBitOnSet(score, domain, _RESPONSES, self.epsilon, self.curve)
 
     def on_box(self, domain: Box) -> BoxLikelihood:
         return self.likelihood(domain, _RESPONSES, self.score.on_box(domain), self.epsilon)

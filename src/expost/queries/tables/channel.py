@@ -22,9 +22,9 @@ from expost.queries.lifted import of_classes
 from expost.queries.likelihood import FiniteLikelihood
 from expost.queries.query import Query, read_delta
 from expost.queries.tables.columns import Columns
-from expost.queries.tables.probabilities import read_table
+from expost.queries.tables.probabilities import in_lowest_terms, read_table
 from expost.queries.words import listed
-from expost.terms.on_set import Weights
+from expost.terms.on_set import Weights, as_weights
 
 __all__ = ["Channel", "channel"]
 
@@ -43,6 +43,7 @@ class Channel(Query):
     delta: Fraction = Fraction(0)
     of: NDArray[np.intp] | None = None
     """The class of each value, if there is a row per class and not one per value."""
+    cap: Fraction | None = None
 
     def __repr__(self) -> str:
         delta = f", delta={decimal_text(self.delta)}" if self.delta else ""
@@ -56,13 +57,29 @@ class Channel(Query):
         classes = "" if self.of is None else f" over {len(self.weights)} classes of values"
         return f"a channel{classes} to {listed(self.responses, 'or')}"
 
+    @classmethod
+    def of_weights(
+        cls,
+        rows: Sequence[Sequence[int]],
+        denominator: int,
+        of: NDArray[np.intp] | None = None,
+        *,
+        cap: Fraction | None = None,
+    ) -> Channel:
+        """A channel with responses 0, 1, … from integers, of which each row has this sum."""
+        assert all(sum(row) == denominator for row in rows), "rows are probabilities"
+        weights, denominator = in_lowest_terms(as_weights(rows, denominator), denominator)
+        responses = tuple(range(weights.shape[1]))
+        return cls(None, responses, weights, denominator, of=of, cap=cap)
+
     def tree(self) -> dict[str, Any]:
+        entries = {
+            weight: Fraction(weight, self.denominator)
+            for weight in set(self.weights.reshape(-1).tolist())
+        }
         tree: dict[str, Any] = {
             "responses": [r if isinstance(r, str) else float(r) for r in self.responses],
-            "probabilities": [
-                [Fraction(weight, self.denominator) for weight in row]
-                for row in self.weights.tolist()
-            ],
+            "probabilities": [[entries[weight] for weight in row] for row in self.weights.tolist()],
         }
         if self.of is not None:
             tree["of"] = self.of.astype(np.float64).tolist()

@@ -20,7 +20,7 @@ from expost.files.reading import NumberText, each, items
 from expost.numbers import exact
 from expost.terms.on_set import Weights, as_weights
 
-__all__ = ["read_table"]
+__all__ = ["in_lowest_terms", "read_table"]
 
 # Quotients of weights to their geometric mean then stay within the range of doubles.
 _MOST_BITS = 2000
@@ -33,15 +33,15 @@ def read_table(probabilities: Any) -> tuple[Weights, int]:
     """Weights and denominator, in lowest terms, of rows of probabilities that sum to one."""
     decimals = _short_decimals(probabilities)
     if decimals is not None:
-        return _in_lowest_terms(decimals, _PLACES)
+        return in_lowest_terms(decimals, _PLACES)
     entries = _entries(probabilities)
     if entries.ndim != 2 or 0 in entries.shape:
         raise InvalidInput("must be rows of numbers, one row per value")
     read = _from_exact if entries.dtype == object else _from_floats
-    return _in_lowest_terms(*read(entries))
+    return in_lowest_terms(*read(entries))
 
 
-def _in_lowest_terms(weights: Weights, denominator: int) -> tuple[Weights, int]:
+def in_lowest_terms(weights: Weights, denominator: int) -> tuple[Weights, int]:
     """Lowest terms and one type of array: equal channels have equal weights, however given."""
     common = math.gcd(denominator, int(np.gcd.reduce(weights, axis=None)))
     weights = as_weights(weights // common, denominator // common)

@@ -29,7 +29,7 @@ _REAL, _WHOLE = ctypes.c_double, ctypes.c_int64
 
 ENTRIES: Mapping[str, tuple[Any, ...]] = {
     "finish": (None, *[_WHOLE] * 2),
-    "grow": (_REAL, *[_WHOLE] * 12, *[_REAL] * 4),
+    "pursue": (_WHOLE, *[_WHOLE] * 14, *[_REAL] * 2),
     "best_corner": (_REAL, *[_WHOLE] * 4),
     "climb": (None, *[_WHOLE] * 4, _REAL),
 }
@@ -76,7 +76,7 @@ class Code:
             setattr(self, name, kind(self._engine.get_function_address(f"expost_{name}")))
 
     finish: Callable[..., None]
-    grow: Callable[..., float]
+    pursue: Callable[..., int]
     best_corner: Callable[..., float]
     climb: Callable[..., None]
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from expost.solver.kernels import nodes, one_piece, problems
+from expost.solver.kernels import one_piece, problems, trees
 from expost.solver.kernels.compiled import machine_code
 from expost.solver.kernels.layout import (
+    WORD,
     Climb,
     CornersOf,
     Floats,
+    Frontier,
     PackedProblem,
     Pool,
     Record,
@@ -20,7 +22,7 @@ from expost.solver.kernels.layout import (
     layout,
 )
 
-__all__ = ["best_corner", "climb", "finish", "grow"]
+__all__ = ["best_corner", "climb", "finish", "pursue"]
 
 
 def finish(problem: PackedProblem) -> None:
@@ -32,21 +34,21 @@ def finish(problem: PackedProblem) -> None:
         code.finish(problem.address, problem.layout.address)
 
 
-def grow(
-    problem: PackedProblem, work: Record[Work], pool: Pool, parent: int, half: int, slot: int,
-    rule: int, cutting: bool, level: int, lower: float, cut: float, tolerance: float, above: float,
-) -> float:  # fmt: skip
-    """Make one half of a node, or the root, a node of its own in a slot; returns its bound."""
+def pursue(
+    problem: PackedProblem, work: Record[Work], pool: Pool, frontier: Record[Frontier], rule: int,
+    cutting: bool, nodes: int, patience: int, steps: int, tolerance: float, enough: float,
+) -> int:  # fmt: skip
+    """Up to so many steps of a search: DONE, FULL or MORE of ``kernels/trees.py``."""
     code = machine_code()
     if code is None:
-        return float(_plain(
-            nodes.grow, problem.views, work.views, pool.node(parent), pool.node(slot), parent,
-            half, rule, cutting, level, lower, cut, tolerance, above,
+        return int(_plain(
+            trees.pursue, problem.views, work.views, pool, frontier.views, rule, cutting, nodes,
+            patience, steps, tolerance, enough,
         ))  # fmt: skip
-    return code.grow(
+    return code.pursue(
         problem.address, problem.layout.address, work.address, work.layout.address,
-        pool.address_of(parent), pool.address_of(slot), pool.layout.address, parent, half, rule,
-        cutting, level, lower, cut, tolerance, above,
+        frontier.address, frontier.layout.address, pool.address, pool.layout.address,
+        pool.layout.size * WORD, rule, cutting, nodes, patience, steps, tolerance, enough,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "CornersOf",
     "Field",
     "Floats",
+    "Frontier",
     "Ints",
     "Layout",
     "Links",
@@ -32,7 +33,9 @@ __all__ = [
     "Work",
     "fields",
     "layout",
+    "new_frontier",
     "new_work",
+    "roomier",
 ]
 
 Floats = NDArray[np.float64]
@@ -65,6 +68,13 @@ TOTAL_ERROR, CLIPPED_RISING, CLIPPED_FALLING, FREE, WHOLE = 0, 1, 2, 3, 4
 FACTS = 5
 VALUE, TIGHTENED = 0, 1  # in Work.found
 VARIABLE, POINT = 0, 1  # in Work.branch
+# In Frontier.known: the largest value that was found; a bound on all that is not in an open node;
+# the gap when it last shrank; the bounds of the parent, of the worse one of its halves, and of the
+# node that was made last.
+LOWER, SETTLED, GAP, ABOVE, WORSE, BOUND = 0, 1, 2, 3, 4, 5
+# In Frontier.counts: nodes that were made, open ones, and free slots; splits in a row that gained
+# nothing; the parent, its level, and which of its halves is next; where the last node was made.
+NODES, OPEN, SPARE, IDLE, PARENT, LEVEL, HALF, SLOT = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 class Problem(NamedTuple):
@@ -177,6 +187,19 @@ class Node(NamedTuple):
     mode: Annotated[Floats, 1]
     gap: Annotated[Floats, 1]
     labels: IntPerCoordinate
+
+
+class Frontier(NamedTuple):
+    """Where a search is: a heap of open nodes, the free slots, and what is known so far."""
+
+    known: Annotated[Floats, 6]
+    counts: Annotated[Ints, 8]
+    point: PerCoordinate
+    """Where the largest value was found."""
+    bounds: Annotated[Floats, "room"]
+    levels: Annotated[Ints, "room"]
+    slots: Annotated[Ints, "room"]
+    spare: Annotated[Ints, "room"]
 
 
 class CornersOf(NamedTuple):
@@ -331,6 +354,33 @@ def new_work(n: int, d: int) -> Record[Work]:
     # Unit vectors in R⁴ to start from, neighbours at right angles.
     work.view("V").reshape(-1)[::5] = 1.0
     return work
+
+
+def new_frontier(n: int, d: int, room: int) -> Record[Frontier]:
+    """A :class:`Frontier` before the first node, with room for so many."""
+    place = layout(Frontier, n, d, room=room)
+    return Record(place, _blank(place).copy())
+
+
+@lru_cache(maxsize=64)
+def _blank(place: Layout) -> Floats:
+    words = np.zeros(place.size)
+    known, counts, spare = (place.view(words, name) for name in ("known", "counts", "spare"))
+    known[LOWER], known[SETTLED], known[GAP] = -math.inf, math.inf, math.inf
+    counts[SPARE], counts[HALF] = len(spare), 2
+    spare[:] = np.arange(len(spare) - 1, -1, -1)
+    return words
+
+
+def roomier(frontier: Record[Frontier], n: int, d: int, room: int) -> Record[Frontier]:
+    """The same with room for so many nodes."""
+    larger, old = new_frontier(n, d, room), frontier.views
+    for name, part in old._asdict().items():
+        larger.view(name)[: len(part)] = part
+    left, added = int(old.counts[SPARE]), room - len(old.spare)
+    larger.view("spare")[left : left + added] = np.arange(room - 1, len(old.spare) - 1, -1)
+    larger.view("counts")[SPARE] += added
+    return larger
 
 
 class Pool:

@@ -1,4 +1,4 @@
-"""Compile the kernels with numba. Nothing else imports it, and only where nothing is kept yet."""
+"""Compile the kernels with numba, which is imported only where nothing is kept yet."""
 
 from __future__ import annotations
 
@@ -10,81 +10,39 @@ from typing import Any
 os.environ.setdefault("NUMBA_DISABLE_INTEL_SVML", "1")
 
 import llvmlite.binding as llvm
-import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
 
-from expost.solver.kernels import nodes, one_piece, problems
+from expost.solver.kernels import one_piece, problems, trees
 from expost.solver.kernels.compiled import ENTRIES, target_machine
-from expost.solver.kernels.layout import WORD, Climb, CornersOf, Node, Problem, Work, fields
+from expost.solver.kernels.layout import Climb, CornersOf, Frontier, Problem, Work
+from expost.solver.kernels.references import pool_at, record_at
 
 __all__ = ["build"]
 
-_TYPES = {np.float64: types.float64, np.int64: types.int64}
 _NUMBA = {None: types.void, c_double: types.float64, c_int64: types.int64}
 _LLVM = {None: ir.VoidType(), c_double: ir.DoubleType(), c_int64: ir.IntType(64)}
-_WORD = ir.IntType(64)
 # Of the C library, and so of every process.
 _KNOWN = frozenset(("erfc", "exp", "log", "log1p", "sqrt"))
 
 
-def _at(record: type) -> Any:
-    """A function of two addresses, of a block and of its directory: the record there."""
-    table = fields(record)
-    arrays = [types.Array(_TYPES[field.type], len(field.shape), "C") for field in table]
-    tuple_type = types.NamedTuple(arrays, record)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        block, directory = args
-        directory = builder.inttoptr(directory, _WORD.as_pointer())
-        word = ir.Constant(_WORD, WORD)
-
-        def entry(place: int) -> Any:
-            return builder.load(builder.gep(directory, [ir.Constant(_WORD, place)]))
-
-        values = []
-        for place, kind in enumerate(arrays):
-            offset, length, width = (entry(3 * place + k) for k in range(3))
-            array = make_array(kind)(context, builder)
-            row = builder.mul(width, word)
-            data = builder.add(block, builder.mul(offset, word))
-            populate_array(
-                array,
-                data=builder.inttoptr(data, array.data.type),
-                shape=[length, width][: kind.ndim],
-                strides=[row, word] if kind.ndim > 1 else [word],
-                itemsize=word,
-                meminfo=None,
-            )
-            values.append(array._getvalue())
-        return context.make_tuple(builder, tuple_type, values)
-
-    @intrinsic
-    def at(typing_context: Any, block: Any, directory: Any) -> Any:
-        return tuple_type(types.int64, types.int64), codegen
-
-    return at
-
-
-_problem_at, _work_at, _node_at = _at(Problem), _at(Work), _at(Node)
-_corners_at, _climb_at = _at(CornersOf), _at(Climb)
+_problem_at, _work_at, _frontier_at = record_at(Problem), record_at(Work), record_at(Frontier)
+_corners_at, _climb_at = record_at(CornersOf), record_at(Climb)
 
 
 def _finish(problem: int, problem_layout: int) -> None:
     problems.finish(_problem_at(problem, problem_layout))
 
 
-def _grow(
-    problem: int, problem_layout: int, work: int, work_layout: int, parent: int, child: int,
-    node_layout: int, place: int, half: int, rule: int, cutting: int, level: int,
-    lower: float, cut: float, tolerance: float, above: float,
-) -> float:  # fmt: skip
-    return nodes.grow(
+def _pursue(
+    problem: int, problem_layout: int, work: int, work_layout: int, frontier: int,
+    frontier_layout: int, pool: int, node_layout: int, node_size: int, rule: int, cutting: int,
+    nodes: int, patience: int, steps: int, tolerance: float, enough: float,
+) -> int:  # fmt: skip
+    return trees.pursue(
         _problem_at(problem, problem_layout), _work_at(work, work_layout),
-        _node_at(parent, node_layout), _node_at(child, node_layout),
-        place, half, rule, cutting != 0, level, lower, cut, tolerance, above,
+        pool_at(pool, node_layout, node_size), _frontier_at(frontier, frontier_layout),
+        rule, cutting != 0, nodes, patience, steps, tolerance, enough,
     )  # fmt: skip
 
 
@@ -100,7 +58,7 @@ def _climb(
     one_piece.climb(_problem_at(problem, problem_layout), _climb_at(climb, climb_layout), tolerance)
 
 
-_FUNCTIONS = {"finish": _finish, "grow": _grow, "best_corner": _best_corner, "climb": _climb}
+_FUNCTIONS = {"finish": _finish, "pursue": _pursue, "best_corner": _best_corner, "climb": _climb}
 
 
 def build() -> bytes:

@@ -16,7 +16,16 @@ from expost.ledger.ledger import Ledger
 from expost.ledger.rounds import Round
 from expost.report.words import query_in_words
 
-__all__ = ["OUTCOMES", "Kept", "Leftover", "Study", "leftover", "outcomes", "study_of", "totals"]
+__all__ = [
+    "OUTCOMES",
+    "Kept",
+    "Leftover",
+    "StudySummary",
+    "leftover",
+    "outcomes",
+    "summary_of",
+    "totals",
+]
 
 
 OUTCOMES = ("answered", "refused", "not answered yet")
@@ -44,7 +53,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class StudySummary:
     """All that a page about a ledger shows."""
 
     title: str
@@ -66,12 +75,12 @@ class Study:
     kept: Sequence[Kept]
 
 
-def study_of(ledger: Ledger) -> Study:
+def summary_of(ledger: Ledger) -> StudySummary:
     """All of it, from a ledger; every decision is made again for that."""
     rounds, found, tip = ledger.rounds(), ledger.audit(), ledger.tip
     names = {each.query for each in rounds}
     reasons = Counter(each.reason for each in found.kept)
-    return Study(
+    return StudySummary(
         title=ledger.policy.study,
         policy_id=ledger.policy.content_id,
         commits=tip.commits,
@@ -110,7 +119,7 @@ class Leftover:
         return self.used_up + self.partly + self.untouched + self.closed
 
 
-def leftover(study: Study) -> Leftover:
+def leftover(study: StudySummary) -> Leftover:
     """Count them; a budget with less than a thousandth left is used up."""
     if study.found is None:
         shut = len(study.closed)

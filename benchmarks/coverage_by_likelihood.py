@@ -1,0 +1,170 @@
+"""How often intervals around the likeliest distribution hold the truth, by simulation.
+
+Subjects are drawn from a known distribution, inside of the simplex or at its edge, and answer by
+the probabilities that their queries declare: one query each, or many under a filter. A row is one
+group of subjects, and has the shares of all values and the mean of a score. What is printed is the
+share of 95 % intervals with the truth, and in brackets the lowest of any of these numbers; beside
+it the same for the bootstrap, with 200 repetitions. ``run`` says whether every one of the intervals
+by likelihood holds the truth in 93 % of the groups or more, but for the error of the simulation.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import expost as xp
+
+GROUPS = 400
+SIZES = (100, 1_000)
+DRAWN_AGAIN = 200
+LEAST = 0.93
+NOTHING = 1e-5
+"""What a search leaves where the likeliest is zero; it is shown as zero."""
+Floats = NDArray[np.float64]
+Draw = Callable[[Any, int, Floats], xp.Answers]
+
+TRUTHS: dict[int, dict[str, list[float]]] = {
+    2: {"inside": [0.4, 0.6], "one value": [1, 0]},
+    4: {
+        "inside": [0.25] * 4,
+        "skewed": [0.7, 0.2, 0.08, 0.02],
+        "two values": [0.6, 0.4, 0, 0],
+        "one value": [1, 0, 0, 0],
+    },
+    10: {
+        "inside": [0.1] * 10,
+        "skewed": [0.4, 0.2, 0.15, 0.1, 0.05, 0.05, 0.03, 0.01, 0.01, 0],
+        "two values": [0.7, 0.3, *[0.0] * 8],
+        "one value": [1, *[0.0] * 9],
+    },
+}
+
+
+def once(query: xp.queries.Query, values: int) -> Draw:
+    """Everybody answers one query."""
+    domain = xp.FiniteSet(range(values))
+    chances = _chances(query, domain)
+    responses = list(query.on(domain).responses)
+
+    def draw(generator: Any, subjects: int, truth: Floats) -> xp.Answers:
+        mixed = truth @ chances
+        counts = generator.multinomial(subjects, mixed / mixed.sum()).tolist()
+        pairs = zip(responses, counts, strict=True)
+        given = [response for response, count in pairs for _ in range(count)]
+        table = {"subject": np.arange(subjects), "query": ["q"] * subjects, "response": given}
+        return xp.Answers(domain, {"q": query}, table)
+
+    return draw
+
+
+def filtered(sets: list[set[int]], values: int, epsilon: str, budget: str, rounds: int) -> Draw:
+    """Questions in turn whether a value is in a set, as long as a filter accepts them."""
+    domain, guard = xp.FiniteSet(range(values)), xp.BayesianFilter(epsilon=budget)
+    level = 1 / (1 + math.exp(float(epsilon)))
+    share = f"{level:.6f}"
+    rest = f"{1 - float(share):.6f}"
+    queries = {
+        str(number): xp.channel(
+            [[share, rest] if x in each else [rest, share] for x in range(values)]
+        )
+        for number, each in enumerate(sets)
+    }
+    logs = [np.log(_chances(query, domain)) for query in queries.values()]
+
+    def draw(generator: Any, subjects: int, truth: Floats) -> xp.Answers:
+        true = generator.choice(values, subjects, p=truth)
+        learned = np.zeros((subjects, values))
+        who, what, said = [], [], []
+        for turn in range(rounds):
+            log = logs[turn % len(sets)]
+            after = learned[:, :, None] + log
+            worst = (after.max(axis=1) - after.min(axis=1)).max(axis=1)
+            asked = np.flatnonzero(worst <= float(budget) + 1e-9)
+            answer = (generator.random(len(asked)) < np.exp(log[true[asked], 1])).astype(int)
+            learned[asked] += log[:, answer].T
+            who.append(asked)
+            what.append(np.full(len(asked), str(turn % len(sets))))
+            said.append(answer)
+        table = dict(zip(xp.answers.COLUMNS, map(np.concatenate, (who, what, said)), strict=True))
+        return xp.Answers(domain, queries, table, filter=guard)
+
+    return draw
+
+
+def _chances(query: xp.queries.Query, domain: xp.FiniteSet) -> Floats:
+    likelihood = query.on(domain)
+    positions = range(len(likelihood.responses))
+    pmfs = [likelihood.pmf(place) for place in range(len(domain))]
+    return np.array([[float(pmf.probability(y)) for y in positions] for pmf in pmfs])
+
+
+FAMILIES: dict[str, tuple[int, Callable[[], Draw]]] = {
+    "randomized response, epsilon 1": (4, lambda: once(xp.randomized_response(epsilon=1), 4)),
+    "randomized response, epsilon 3": (4, lambda: once(xp.randomized_response(epsilon=3), 4)),
+    "unary encoding, epsilon 1": (4, lambda: once(xp.unary_encoding(epsilon=1), 4)),
+    "randomized response, epsilon 2": (10, lambda: once(xp.randomized_response(epsilon=2), 10)),
+    "hadamard response, epsilon 2": (
+        10, lambda: once(xp.hadamard_response(order=16, epsilon=2), 10)
+    ),
+    "filter, one question, budget 2": (2, lambda: filtered([{1}], 2, "0.5", "2", 30)),
+    "filter, four questions, budget 2": (
+        4, lambda: filtered([{0, 1}, {0, 2}, {0}, {3}], 4, "0.3", "2", 40)
+    ),
+}  # fmt: skip
+
+
+def coverage(
+    draw: Draw, truth: Floats, subjects: int, groups: int, seed: int, repetitions: int | None
+) -> NDArray[np.bool_]:
+    """Whether each interval holds the truth: a row per group, the last column for the mean."""
+    generator = np.random.default_rng(seed)
+    scores = np.arange(len(truth), dtype=float)
+    hits = []
+    for _ in range(groups):
+        found = xp.estimation.estimate_distribution(draw(generator, subjects, truth))
+        ends = [found.intervals(each, repetitions=repetitions) for each in (None, scores)]
+        lower, upper = (np.concatenate([getattr(e, n) for e in ends]) for n in ("lower", "upper"))
+        true = np.append(truth, scores @ truth)
+        hits.append((lower <= true + NOTHING) & (true - NOTHING <= upper))
+    return np.array(hits)
+
+
+def _cell(hits: NDArray[np.bool_]) -> str:
+    return f"{100 * hits.mean():.1f} ({100 * hits.mean(axis=0).min():.1f})"
+
+
+def run(groups: int = GROUPS, wanted: tuple[str, ...] = ()) -> bool:
+    """Measure all of it, or the families of which some words are given."""
+    import warnings
+
+    holds = True
+    print("| | values | truth | subjects | by likelihood | bootstrap |\n|---|---|---|---|---|---|")
+    for name, (values, make) in FAMILIES.items():
+        if wanted and not any(word in name for word in wanted):
+            continue
+        draw = make()
+        for truth, shares in TRUTHS[values].items():
+            for subjects in SIZES:
+                seed = zlib.crc32(f"{name} {truth} {subjects}".encode())
+                args = (draw, np.array(shares, dtype=float), subjects)
+                hits = coverage(*args, groups, seed, None)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)
+                    again = coverage(*args, max(20, groups // 8), seed, DRAWN_AGAIN)
+                error = math.sqrt(LEAST * (1 - LEAST) / groups)
+                holds &= bool(hits.mean(axis=0).min() >= LEAST - 2 * error)
+                holds &= bool(hits.mean() >= LEAST)
+                what = f"{name} | {values} | {truth} | {subjects:,}"
+                print(f"| {what} | {_cell(hits)} | {_cell(again)} |", flush=True)
+    return holds
+
+
+if __name__ == "__main__":
+    sys.exit(0 if run(wanted=tuple(sys.argv[1:])) else 1)

@@ -1,0 +1,192 @@
+"""Studies that are really carried out, each way of asking by the means that a user has.
+
+Nothing of the room ``designs`` is used: subjects are asked on panels and sessions, and shares are
+estimated by :func:`expost.estimation.estimate_distribution`. So errors that come out can be held
+against those that were predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+import expost as xp
+from expost.saturation import equal_caps, third_of_the_rest
+
+__all__ = ["WAYS", "Survey"]
+
+Floats = NDArray[np.float64]
+_GAP = 1e-3
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Yes-or-no questions about values that are drawn from a population."""
+
+    chances: Floats
+    questions: NDArray[np.intp]
+    """A row for each: 1 where the answer is yes."""
+    epsilon: Fraction
+    subjects: int
+
+    @classmethod
+    def random(
+        cls, size: int, questions: int, epsilon: Fraction, subjects: int, seed: int
+    ) -> Survey:
+        """A random population, and questions about random halves of the values."""
+        generator = np.random.default_rng(seed)
+        rows: list[NDArray[np.intp]] = []
+        while len(rows) < questions:
+            row = (generator.random(size) < 0.5).astype(np.intp)
+            if 0 < row.sum() < size:
+                rows.append(row)
+        return cls(generator.dirichlet(np.ones(size)), np.array(rows), epsilon, subjects)
+
+    @property
+    def domain(self) -> xp.FiniteSet:
+        return xp.FiniteSet(range(len(self.chances)))
+
+    def query(self, number: int, epsilon: Fraction) -> xp.queries.Query:
+        return xp.perturbation(self.questions[number].tolist(), range=(0, 1), epsilon=epsilon)
+
+    def mean_square(self, way: str, seed: int) -> float:
+        """How far off the shares are, after all of it was done once."""
+        generator = np.random.default_rng([seed, *way.encode()])
+        values = generator.choice(len(self.chances), size=self.subjects, p=self.chances)
+        return WAYS[way](self, values, generator)
+
+    def panel(self, guard: xp.filters.Filter, seed: int) -> xp.Panel:
+        return xp.Panel(
+            self.domain,
+            filter=guard,
+            subjects=range(self.subjects),
+            source=xp.sampling.InsecureSource(seed),
+        )
+
+    def off(self, panel: xp.Panel) -> float:
+        found = xp.estimation.estimate_distribution(panel.answers(), gap=_GAP)
+        off = self.questions @ (found.probabilities - self.chances)
+        return float((off**2).mean())
+
+
+Way = Callable[[Survey, NDArray[np.intp], np.random.Generator], float]
+
+
+def basic(asked: int | None) -> Way:
+    """So many random questions for each subject, at equal parts of the budget."""
+
+    def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
+        count = len(survey.questions)
+        often = count if asked is None else asked
+        panel = survey.panel(
+            xp.BasicFilter(epsilon=survey.epsilon), int(generator.integers(1 << 30))
+        )
+        whom = generator.random((survey.subjects, count)).argsort(axis=1) < often
+        for number in range(count):
+            own = np.flatnonzero(whom[:, number])
+            panel.ask(survey.query(number, survey.epsilon / often), values[own], own.tolist())
+        return survey.off(panel)
+
+    return done
+
+
+def once(hadamard: bool) -> Way:
+    """The value once."""
+
+    def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
+        size, epsilon = len(survey.chances), survey.epsilon
+        chosen = max(1, round(size / (float(np.exp(float(epsilon))) + 1)))
+        query: xp.queries.Query = xp.randomized_response(epsilon=epsilon)
+        if hadamard:
+            query = xp.hadamard_response(order=1 << size.bit_length(), epsilon=epsilon)
+        elif chosen > 1:
+            query = xp.subset_selection(size=min(chosen, size - 1), epsilon=epsilon)
+        panel = survey.panel(xp.BayesianFilter(epsilon=epsilon), int(generator.integers(1 << 30)))
+        panel.ask(query, values)
+        return survey.off(panel)
+
+    return done
+
+
+def filtered(part: Fraction, rounds: int) -> Way:
+    """Every question in turn, in several rounds, as long as the Bayesian filter accepts."""
+
+    def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
+        guard = xp.BayesianFilter(epsilon=survey.epsilon)
+        panel = survey.panel(guard, int(generator.integers(1 << 30)))
+        for _ in range(rounds):
+            before = int(panel.exchanges.sum())
+            for number in range(len(survey.questions)):
+                panel.ask(survey.query(number, survey.epsilon * part), values)
+            if int(panel.exchanges.sum()) == before:
+                break
+        return survey.off(panel)
+
+    return done
+
+
+def staged(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
+    """Each question at the largest epsilon that the filter accepts at a rising budget."""
+    guard = xp.BayesianFilter(epsilon=survey.epsilon)
+    panel = survey.panel(guard, int(generator.integers(1 << 30)))
+    said = np.zeros(survey.subjects, dtype=np.intp)
+    for number, cap in enumerate(equal_caps(survey.epsilon, questions=len(survey.questions))):
+        for state in np.unique(said).tolist():
+            own = np.flatnonzero(said == state)
+            odometer = xp.Odometer(panel.transcript(int(own[0])))
+            step = xp.BayesianFilter(epsilon=cap)
+            decision = step.decide(odometer, survey.query(number, cap))
+            largest = cap if decision.accepted else decision.largest_epsilon
+            if largest:
+                query = survey.query(number, Fraction(largest))
+                replies = panel.ask(query, values[own], own.tolist())
+                said[own] = 3 * said[own] + np.array([int(bool(y)) for y in replies.responses])
+            else:
+                said[own] = 3 * said[own] + 2
+    return survey.off(panel)
+
+
+def saturating(asked: int | None, *, known: bool = True) -> Way:
+    """Saturating queries about some random ones of the questions, in their order."""
+
+    def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
+        count = len(survey.questions)
+        often = count if asked is None else asked
+        caps = (
+            equal_caps(survey.epsilon, questions=often)
+            if known
+            else tuple(islice(third_of_the_rest(survey.epsilon), often))
+        )
+        guard = xp.BayesianFilter(epsilon=survey.epsilon)
+        panel = survey.panel(guard, int(generator.integers(1 << 30)))
+        whom = generator.random((survey.subjects, count)).argsort(axis=1) < often
+        turns = np.zeros(survey.subjects, dtype=np.intp)
+        for number, row in enumerate(survey.questions):
+            for turn in np.unique(turns[whom[:, number]]).tolist():
+                own = np.flatnonzero(whom[:, number] & (turns == turn))
+                yes = np.flatnonzero(row).tolist()
+                ids = panel.saturating(yes, cap=caps[turn], subjects=own.tolist())
+                panel.ask(ids, values[own], own.tolist())
+            turns += whom[:, number]
+        return survey.off(panel)
+
+    return done
+
+
+WAYS: dict[str, Way] = {
+    "basic composition, all": basic(None),
+    "one random question each": basic(1),
+    "the value once, subset selection": once(hadamard=False),
+    "the value once, Hadamard response": once(hadamard=True),
+    "filter, 1/20 of the budget each": filtered(Fraction(1, 20), 40),
+    "filter, twice an equal share": filtered(Fraction(1, 3), 1),
+    "filter, largest epsilon, in steps": staged,
+    "saturating, equal steps": saturating(None),
+    "saturating, 3 random ones": saturating(3),
+    "saturating, a third of the rest": saturating(None, known=False),
+}

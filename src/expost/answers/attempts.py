@@ -1,0 +1,85 @@
+"""All attempts to ask, in their order: what is known of answers some of which are hidden."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from expost.answers.answers import Answers, Subject, read_key, read_subject
+from expost.answers.columns import columns_of, read_each
+from expost.errors import InvalidInput, at
+
+__all__ = ["ANSWERED", "HIDDEN", "REFUSED", "Attempt", "View", "views_of"]
+
+ANSWERED, HIDDEN, REFUSED = "answered", "hidden", "refused"
+_OUTCOMES = (ANSWERED, HIDDEN, REFUSED)
+_COLUMNS = ("subject", "query", "outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt to ask a subject, and what an analyst knows of its outcome."""
+
+    outcome: str
+    query: str
+    """Its id."""
+    position: int | None
+    """Of the response, if it is known."""
+
+
+View = tuple[Attempt, ...]
+"""What an analyst knows of one subject, in the order in which it happened."""
+
+
+def views_of(answers: Answers, table: Any) -> Counter[View]:
+    """How many subjects each view is of.
+
+    ``table`` has a row per attempt, in their order, with the columns ``subject``, ``query`` and
+    ``outcome``: answered, hidden or refused. The answered ones of a subject are its responses, in
+    the order of the table of answers.
+    """
+    with at("attempts", ": "):
+        columns = columns_of(table, _COLUMNS)
+        subject_of, subjects = read_each(columns[0], read_subject, "subject")
+        key_of, keys = read_each(
+            columns[1], partial(read_key, likelihoods=answers.queries), "query"
+        )
+        outcome_of, outcomes = read_each(columns[2], _outcome, "outcome")
+        made: dict[Subject, list[tuple[str, str]]] = {subject: [] for subject in subjects}
+        rows = zip(subject_of.tolist(), key_of.tolist(), outcome_of.tolist(), strict=True)
+        for subject, key, outcome in rows:
+            made[subjects[subject]].append((outcomes[outcome], keys[key]))
+        for subject in answers.subjects:
+            if subject not in made:
+                raise InvalidInput(f"subject {subject!r} answered, and has no row")
+        given = _given(answers)
+        return Counter(_view(subject, own, given.get(subject, [])) for subject, own in made.items())
+
+
+def _outcome(text: Any) -> str:
+    if text not in _OUTCOMES:
+        raise InvalidInput(f"must be one of {', '.join(_OUTCOMES)}")
+    return str(text)
+
+
+def _given(answers: Answers) -> dict[Subject, list[tuple[str, int]]]:
+    bounds = zip(answers.subjects, answers.starts[:-1], answers.starts[1:], strict=True)
+    codes = answers.codes.tolist()
+    return {name: [answers.given[code] for code in codes[a:b]] for name, a, b in bounds}
+
+
+def _view(
+    subject: Subject, own: list[tuple[str, str]], given: list[tuple[str, int]]
+) -> tuple[Attempt, ...]:
+    if [key for outcome, key in own if outcome == ANSWERED] != [key for key, _ in given]:
+        raise InvalidInput(
+            f"the answered ones of subject {subject!r} are not the queries of its responses, in "
+            "their order"
+        )
+    responses = iter(given)
+    return tuple(
+        Attempt(outcome, key, next(responses)[1] if outcome == ANSWERED else None)
+        for outcome, key in own
+    )

@@ -1,0 +1,102 @@
+"""``expost design``: how accurate each way of asking will be, before anybody is asked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import click
+
+from expost.cli.dates import page_date, written
+from expost.cli.options import as_json, path
+from expost.cli.progress import progress_line
+from expost.cli.show import show_json, show_lines
+from expost.designs import Design, designed, load_study
+from expost.designs.designing import REPETITIONS
+from expost.errors import printable
+from expost.files.durable import save
+from expost.report.design_page import design_page
+from expost.report.design_words import advice, error_text, reasons
+
+__all__ = ["command"]
+
+_BUDGETS = (Fraction(1, 4), Fraction(1, 2), Fraction(2))
+"""What else the figure of a page shows, relative to the budget of the study."""
+
+
+@click.command("design")
+@click.argument("study", type=path, metavar="STUDY")
+@click.option(
+    "--html", type=path, metavar="PAGE", help="Also write a page for a meeting, with figures."
+)
+@click.option("--repetitions", type=int, default=REPETITIONS, help="How many groups are simulated.")
+@click.option("--seed", type=int, default=0, help="Of the simulation.")
+@page_date
+@as_json
+def command(
+    study: Path,
+    html: Path | None,
+    repetitions: int,
+    seed: int,
+    date: str | None,
+    as_json: bool,
+) -> None:
+    """How accurate each way of asking will be, before anybody is asked, and which one to take.
+
+    STUDY says whom it is about, what for, and within which budget (JSON).
+    """
+    with progress_line() as line:
+        read = load_study(study)
+        budgets = [read.epsilon * factor for factor in _BUDGETS] if html is not None else []
+        found = designed(
+            read,
+            repetitions=repetitions,
+            seed=seed,
+            budgets=budgets,
+            progress=lambda done, total, what: line.count(done, total, f"ways of asking: {what}"),
+        )
+    if html is not None:
+        text = design_page(
+            found,
+            name=study.name,
+            date=date or written(study),
+            content_id=hashlib.sha256(study.read_bytes()).hexdigest(),
+        )
+        save(html, lambda: text)
+    if as_json:
+        show_json(found.tree())
+        return
+    _show(found)
+    if html is not None:
+        click.echo(f"\nwritten to {html}")
+
+
+def _show(found: Design) -> None:
+    best = found.recommended
+    cells = [("", "standard error", "answers", "possible")]
+    for each in found.predictions:
+        noise = each.accuracy.simulation_error
+        spread = f" ± {100 * noise / each.error:.1f} %" if noise else ""
+        verdict = "recommended" if each is best else "yes" if each.possible else "no"
+        cells.append(
+            (each.name, f"{error_text(each.error)}{spread}", f"{each.answers:.3g}", verdict)
+        )
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        click.echo(printable(line.rstrip()))
+    click.echo()
+    show_lines(_lines(found))
+
+
+def _lines(found: Design) -> Iterator[tuple[str, str]]:
+    yield "recommended", advice(found)
+    for number, reason in enumerate(reasons(found)):
+        yield "" if number else "why", reason
+    best = found.recommended
+    if best is not None:
+        for number, goal in enumerate(found.study.goals):
+            error = best.accuracy.standard_errors[number]
+            yield "" if number else "goals", f"{goal.name}: standard error {error_text(error)}"

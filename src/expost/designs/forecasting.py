@@ -1,0 +1,227 @@
+"""How many subjects who have answered before will answer a query now, and in further rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from expost.answers import Answers
+from expost.cards import View
+from expost.designs.outcomes import Floats, Places
+from expost.designs.populations import read_population
+from expost.designs.support import Support, support_of
+from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
+from expost.errors import InvalidInput, at, expect
+from expost.estimation.likeliest import likeliest
+from expost.files.frames import Table
+from expost.files.reading import whole
+from expost.filters import Filter
+from expost.panel import Panel
+from expost.queries import Query, check_query
+from expost.sampling import InsecureSource
+
+__all__ = ["Forecast", "forecast"]
+
+_MOST_ROUNDS = 1_000
+_GAP = 1e-2
+_STEPS = 300
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast(Table):
+    """How many subjects answer a query in each of several rounds."""
+
+    subjects: int
+    now: int
+    """How many would answer it now. That is certain: it depends on what was answered only."""
+    answering: tuple[float, ...]
+    """How many answer in each round, on average over simulations; the first one is now."""
+    errors: tuple[float, ...]
+    """The standard deviation of each from one simulation to the next."""
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
+        return {
+            "round": list(range(1, len(self.answering) + 1)),
+            "answering": list(self.answering),
+            "error": list(self.errors),
+        }
+
+    def tree(self) -> dict[str, Any]:
+        """The forecast as JSON."""
+        return {
+            "subjects": self.subjects,
+            "now": self.now,
+            "answering": list(self.answering),
+            "errors": list(self.errors),
+        }
+
+    def _view(self) -> View:
+        return View(
+            f"Forecast({self.now:,} of {self.subjects:,} subjects answer now)",
+            {},
+            ("round", "answering", "error"),
+            len(self.answering),
+            lambda place: (
+                place + 1,
+                f"{self.answering[place]:,.0f}",
+                f"{self.errors[place]:,.0f}",
+            ),
+        )
+
+
+def forecast(
+    answers: Answers,
+    query: Query,
+    *,
+    filter: Filter | None = None,
+    rounds: int = 1,
+    population: Any = None,
+    repetitions: int = 8,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Forecast:
+    """How many subjects accept a query now, and each time that it is asked again.
+
+    ``answers`` are all that the subjects have answered, under ``filter`` (by default the one that
+    they name). Who accepts it now follows from them. Later rounds depend on the answers in
+    between: those are simulated, for values that are drawn from what is likely of each subject,
+    given its answers and the likeliest distribution of all. On a box values are those of the
+    ``population``, as for a :class:`Study`.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> table = {"subject": ["a", "b"], "query": ["q"] * 2, "response": ["no", "yes"]}
+    >>> answers = xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table)
+    >>> xp.designs.forecast(answers, query, filter=xp.BayesianFilter(epsilon=2), rounds=2).now
+    2
+    """
+    with at("answers"):
+        expect(answers, Answers, "Answers")
+    guard = answers.filter if filter is None else filter
+    if guard is None:
+        raise InvalidInput("the answers name none; give one", "filter")
+    check_query(query)
+    with at("rounds"):
+        if (often := whole(rounds, at_least=1)) > _MOST_ROUNDS:
+            raise InvalidInput(f"must be at most {_MOST_ROUNDS:,}")
+    with at("repetitions"):
+        repeated = whole(repetitions, at_least=1) if often > 1 else 1
+    start = _Past(answers, guard)
+    now = int(start.panel(seed).decide(query).accepted.sum())
+    if often == 1:
+        return Forecast(len(answers), now, (float(now),), (0.0,))
+    drawn = answers.domain.asked(_Drawing(answers, query, population, seed))
+    counts = np.zeros((repeated, often))
+    for repetition in range(repeated):
+        panel, generator = start.panel(seed + repetition), np.random.default_rng([seed, repetition])
+        values = drawn(generator)
+        for number in range(often):
+            counts[repetition, number] = panel.ask(query, values).answered.sum()
+            if progress is not None:
+                progress(repetition * often + number + 1, repeated * often)
+    spread = counts.std(axis=0, ddof=1) if repeated > 1 else np.zeros(often)
+    return Forecast(len(answers), now, tuple(counts.mean(axis=0).tolist()), tuple(spread.tolist()))
+
+
+class _Past:
+    """What was answered, for panels that go on from there."""
+
+    def __init__(self, answers: Answers, guard: Filter) -> None:
+        self._answers, self._guard = answers, guard
+        likelihoods = {key: query.on(answers.domain) for key, query in answers.queries.items()}
+        given = [(key, likelihoods[key].responses[y]) for key, y in answers.given]
+        codes = answers.codes.tolist()
+        self._queries = [given[code][0] for code in codes]
+        self._responses = [given[code][1] for code in codes]
+        own = np.repeat(np.arange(len(answers)), answers.exchanges).tolist()
+        self._subjects = [answers.subjects[place] for place in own]
+
+    def panel(self, seed: int) -> Panel:
+        panel = Panel(
+            self._answers.domain,
+            filter=self._guard,
+            subjects=self._answers.subjects,
+            queries=self._answers.queries,
+            source=InsecureSource(seed),
+        )
+        panel.record(self._queries, self._responses, self._subjects)
+        return panel
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """Values for all subjects, as a panel takes them, by the kind of the domain."""
+
+    answers: Answers
+    query: Query
+    population: Any
+    seed: int
+
+    def on_set(self, domain: FiniteSet) -> Callable[[np.random.Generator], Any]:
+        def logs(query: Query, position: int) -> Floats:
+            return query.on(domain).term(position).logs
+
+        places = self._places(self._support(domain, ()), logs)
+        return lambda generator: [domain.values[i] for i in places(generator).tolist()]
+
+    def on_box(self, domain: Box) -> Callable[[np.random.Generator], Any]:
+        support = self._support(domain, ())
+        points = [domain.locate(value) for value in support.values]
+        columns = list(np.array(points, dtype=np.float64).T)
+
+        def logs(query: Query, position: int) -> Floats:
+            return query.on(domain).logs(position, columns)
+
+        places = self._places(support, logs)
+        return lambda generator: [support.values[i] for i in places(generator).tolist()]
+
+    def on_attributes(self, domain: Attributes) -> Callable[[np.random.Generator], Any]:
+        if domain.changes:
+            raise InvalidInput("a forecast of further rounds needs values that do not change")
+        queries = [*self.answers.queries.values(), self.query]
+        variables = {pair: None for query in queries for pair in query.on(domain).variables}
+        support = self._support(domain, tuple(variables))
+
+        def logs(query: Query, position: int) -> Floats:
+            seen = query.on(domain)
+            names = [name for name, _ in seen.variables]
+            own = [[row[name] for name in names] for row in support.rows]
+            places = [seen.part.locate(each if len(names) > 1 else each[0]) for each in own]
+            inside = np.array(places, dtype=np.intp)
+            return np.asarray(seen.on_part.term(position).logs[inside])
+
+        places = self._places(support, logs)
+
+        def columns(generator: np.random.Generator) -> dict[str, list[Any]]:
+            drawn = places(generator).tolist()
+            return {name: [support.rows[i][name] for i in drawn] for name, _ in variables}
+
+        return columns
+
+    def _support(self, domain: Domain, variables: tuple[Variable, ...]) -> Support:
+        with at("population"):
+            return support_of(domain, read_population(self.population), variables, self.seed)
+
+    def _places(
+        self, support: Support, logs: Callable[[Query, int], Floats]
+    ) -> Callable[[np.random.Generator], Places]:
+        """Where the value of each subject is, drawn from what is likely of it."""
+        answers = self.answers
+        of_subject, patterns = answers.patterns()
+        rows = np.array([logs(answers.queries[key], y) for key, y in answers.given])
+        told = np.array([rows[codes].sum(axis=0) for codes in patterns])
+        table = np.exp(told - told.max(axis=1, keepdims=True))
+        counts = np.bincount(of_subject).astype(np.float64)
+        found = likeliest(table, counts, gap=_GAP, steps=_STEPS)
+        ends = np.cumsum(table * found.weights, axis=1)
+
+        def drawn(generator: np.random.Generator) -> Places:
+            own = ends[of_subject]
+            points = generator.random(len(own)) * own[:, -1]
+            return np.asarray(np.minimum((own <= points[:, None]).sum(axis=1), own.shape[1] - 1))
+
+        return drawn

@@ -1,0 +1,68 @@
+"""All questions under a budget with a delta, at the largest epsilon of a declared plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from expost.designs.outcomes import Outcomes
+from expost.designs.policies.joint import fixed_plan
+from expost.designs.policies.policy import Simulation
+from expost.designs.study import Arrival, Model
+from expost.errors import InvalidInput
+from expost.filters.rules import Declared
+from expost.numbers import decimal_text
+
+__all__ = ["Approximate", "largest_of_plan"]
+
+_BITS = 24
+
+
+@dataclass(frozen=True)
+class Approximate:
+    """Some random ones of the questions, composed exactly under (epsilon, delta)."""
+
+    asked: int
+    of: int
+    delta: Fraction
+    latest: ClassVar[Arrival] = Arrival.IN_TURN
+    family: ClassVar[str] = "a budget with a delta"
+
+    @property
+    def name(self) -> str:
+        which = "all" if self.asked == self.of else f"{self.asked} random ones"
+        return f"declared plan with a delta, {which}"
+
+    @property
+    def words(self) -> str:
+        which = "every question" if self.asked == self.of else f"{self.asked} random questions"
+        return (
+            f"Ask each subject {which} under ApproximateFilter with the rule Declared and a delta "
+            f"of {decimal_text(self.delta)}, each at the largest epsilon that the plan allows. "
+            "With a delta the guarantee is weaker."
+        )
+
+    def fits(self, model: Model) -> bool:
+        return True
+
+    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        each = largest_of_plan(epsilon, self.delta, self.asked)
+        tables = [question.best(model.support, each)[1] for question in model.questions]
+        return fixed_plan(tables, self.asked, model, simulation)
+
+
+def largest_of_plan(epsilon: Fraction, delta: Fraction, times: int) -> Fraction:
+    """The largest epsilon, of few digits, of which a plan has so many queries."""
+
+    def fits(each: Fraction) -> bool:
+        try:
+            return Declared.most(epsilon, delta, each).plan[0][1] >= times
+        except InvalidInput:
+            return False
+
+    low, high = epsilon / times, epsilon * 2
+    for _ in range(_BITS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return Fraction(int(low * 10**4), 10**4) if low > epsilon / times else epsilon / times

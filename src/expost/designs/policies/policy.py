@@ -1,0 +1,48 @@
+"""Ways of asking: what all of them have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from expost.designs.outcomes import Outcomes
+from expost.designs.study import Arrival, Model
+
+__all__ = ["Policy", "Simulation"]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """How much to simulate, from which seed, and who is told."""
+
+    repetitions: int
+    seed: int
+    tick: Callable[[], None] = lambda: None
+
+
+class Policy(Protocol):
+    """A way of asking within a budget of epsilon per subject."""
+
+    @property
+    def latest(self) -> Arrival:
+        """The hardest case in which it can be carried out."""
+
+    @property
+    def family(self) -> str:
+        """What figures call it and others of its kind."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+
+    @property
+    def words(self) -> str:
+        """How it is carried out, in a sentence."""
+
+    def fits(self, model: Model) -> bool:
+        """Whether it makes sense for the questions of a study."""
+
+    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        """What subjects show."""

@@ -1,0 +1,135 @@
+"""Saturating questions: each response ends at a cap, and the caps rise in steps.
+
+After a response of such a query the likelihood is E on a set of values and 1 elsewhere, whatever
+was answered before. So subjects are in few states, and what is seen of them is one exact channel.
+Proof: docs/theory/saturating.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, islice
+from typing import ClassVar
+
+import numpy as np
+
+from expost.designs.outcomes import Floats, Kinds, Outcomes
+from expost.designs.policies.policy import Simulation
+from expost.designs.questions import table_of
+from expost.designs.study import Arrival, Model
+from expost.loss import Odometer
+from expost.saturation import equal_caps, saturating, third_of_the_rest
+from expost.transcript import Transcript
+
+__all__ = ["Tilted"]
+
+_MOST_PLANS = 24
+_MOST_VALUES = 1_500
+
+
+@dataclass(frozen=True)
+class Tilted:
+    """Saturating queries about some random ones of the questions, in their order.
+
+    ``asked`` is None if nobody knows how many there will be: each then spends a third of what is
+    left. Otherwise the caps are equal steps up to the budget.
+    """
+
+    asked: int | None
+    of: int
+    family: ClassVar[str] = "saturating questions"
+
+    @property
+    def latest(self) -> Arrival:
+        return Arrival.OPEN if self.asked is None else Arrival.IN_TURN
+
+    @property
+    def name(self) -> str:
+        if self.asked is None:
+            return "saturating, a third of the rest"
+        if self.asked == self.of:
+            return "saturating, equal steps"
+        return f"saturating, {self.asked} random ones"
+
+    @property
+    def words(self) -> str:
+        if self.asked is None:
+            return (
+                "Ask everybody every question as it comes, with a saturating query whose cap "
+                "spends a third of what is left of the budget."
+            )
+        which = "every question" if self.asked == self.of else f"{self.asked} random questions"
+        return (
+            f"Ask each subject {which} with saturating queries, whose caps are "
+            f"1/{self.asked}, …, {self.asked}/{self.asked} of the budget."
+        )
+
+    def fits(self, model: Model) -> bool:
+        support = model.support
+        return (
+            model.yes_or_no
+            and support.whole
+            and len(model.questions) > 1
+            and 2 < len(support) <= _MOST_VALUES
+        )
+
+    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        asked = self.of if self.asked is None else self.asked
+        caps = (
+            tuple(islice(third_of_the_rest(epsilon), asked))
+            if self.asked is None
+            else equal_caps(epsilon, questions=asked)
+        )
+        plans = list(combinations(range(self.of), asked))
+        if len(plans) > _MOST_PLANS:
+            chosen = np.random.default_rng(simulation.seed).permutation(len(plans))[:_MOST_PLANS]
+            plans = [plans[place] for place in sorted(chosen.tolist())]
+        states = _States(model, caps)
+        tables = [states.after(plan) / len(plans) for plan in plans]
+        answering = tuple(
+            sum(number in plan for plan in plans) / len(plans) for number in range(self.of)
+        )
+        return Kinds.of(np.concatenate(tables), model.weights, answering, float(asked))
+
+
+class _States:
+    """What subjects may have been left with, after each beginning of a plan."""
+
+    def __init__(self, model: Model, caps: Sequence[Fraction]) -> None:
+        self._model = model
+        self._caps = caps
+        start = Odometer(Transcript(model.support.domain))
+        self._known: dict[tuple[int, ...], list[tuple[Odometer, Floats]]] = {
+            (): [(start, np.ones(len(model.support)))]
+        }
+
+    def after(self, plan: tuple[int, ...]) -> Floats:
+        """Pr(state | value) after these questions: a row for each state."""
+        return np.array([chances for _, chances in self._states(plan)])
+
+    def _states(self, plan: tuple[int, ...]) -> list[tuple[Odometer, Floats]]:
+        if plan not in self._known:
+            self._known[plan] = list(self._step(plan))
+        return self._known[plan]
+
+    def _step(self, plan: tuple[int, ...]) -> Iterator[tuple[Odometer, Floats]]:
+        model, cap = self._model, self._caps[len(plan) - 1]
+        answers = model.questions[plan[-1]].answers
+        assert answers is not None
+        yes = np.flatnonzero(answers).tolist()
+        found: dict[bytes, tuple[Odometer, Floats]] = {}
+        for odometer, chances in self._states(plan[:-1]):
+            query = saturating(odometer, yes, cap=cap)
+            for position, row in enumerate(table_of(model.support, query)):
+                joint = chances * row
+                # Likelihoods of a state are the same up to a factor: E inside of a set, and 1.
+                inside = (joint > np.sqrt(joint.max() * joint.min())).tobytes()
+                if inside in found:
+                    known, before = found[inside]
+                    found[inside] = known, before + joint
+                else:
+                    response = query.on(model.support.domain).responses[position]
+                    found[inside] = odometer.add(query, response), joint
+        yield from found.values()

@@ -1,0 +1,84 @@
+"""The value itself once, at the full budget: whatever is asked later is worked out from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from expost.designs.outcomes import Outcomes, Places
+from expost.designs.policies.policy import Simulation
+from expost.designs.questions import once
+from expost.designs.study import Arrival, Model
+
+__all__ = ["AnswersOnce", "ValueOnce"]
+
+
+@dataclass(frozen=True)
+class ValueOnce:
+    """The value by subset selection (randomized response if sets have one value), or Hadamard."""
+
+    way: int
+    """Which of the ways, from 0."""
+    latest: ClassVar[Arrival] = Arrival.OPEN
+    family: ClassVar[str] = "the value once"
+
+    @property
+    def name(self) -> str:
+        return f"the value once, {('subset selection', 'Hadamard response')[self.way]}"
+
+    @property
+    def words(self) -> str:
+        return (
+            "Ask each subject for the whole value once, at the full budget "
+            f"({('subset_selection', 'hadamard_response')[self.way]}), and work everything out "
+            "from that, also what is thought of later."
+        )
+
+    def fits(self, model: Model) -> bool:
+        size = len(model.support)
+        return model.support.whole and size > 2 and (self.way == 1 or size <= _MOST_BY_SETS)
+
+    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        own = np.arange(len(model.support), dtype=np.intp)
+        return once(own, model.weights, epsilon)[self.way][1]
+
+
+# Beyond this subset selection would take long to simulate, and Hadamard response is for that.
+_MOST_BY_SETS = 256
+
+
+@dataclass(frozen=True)
+class AnswersOnce:
+    """The answers to all questions as one, where all of them are known beforehand."""
+
+    latest: ClassVar[Arrival] = Arrival.TOGETHER
+    family: ClassVar[str] = "all answers at once"
+
+    @property
+    def name(self) -> str:
+        return "all answers at once"
+
+    @property
+    def words(self) -> str:
+        return (
+            "Ask each subject once, at the full budget, which combination of answers to all "
+            "questions is theirs (subset selection over the combinations)."
+        )
+
+    def fits(self, model: Model) -> bool:
+        if not model.yes_or_no or not model.support.whole:
+            return False
+        cells = _cells(model)
+        return 2 < int(cells.max()) + 1 < len(model.support)
+
+    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        return once(_cells(model), model.weights, epsilon)[0][1]
+
+
+def _cells(model: Model) -> Places:
+    """Values by their answers to all questions."""
+    answers = np.array([question.answers for question in model.questions])
+    return np.unique(answers.T, axis=0, return_inverse=True)[1].reshape(-1).astype(np.intp)

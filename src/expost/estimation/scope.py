@@ -1,0 +1,116 @@
+"""What is estimated: values, and the finer ones that have to be estimated together with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Answers
+from expost.domains import Attributes, Box, FiniteSet, Part, Variable, some
+from expost.errors import InvalidInput, at
+from expost.estimation.atoms import Atoms, SetAtoms
+from expost.estimation.records import record_atoms
+from expost.estimation.support import PointAtoms, Points, read_support
+from expost.queries.about import read_about
+
+__all__ = ["Scope", "scope_of"]
+
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scope:
+    """Values, and the atoms of which each is made."""
+
+    domain: FiniteSet
+    atoms: Atoms
+    where: Places
+    """For each atom, the place of its value."""
+    model: str | None = None
+    """What the atoms are, where they are not the values themselves."""
+
+    def alike(self, groups: Places) -> Places:
+        """A number per value, the same for those that are made of the same ``groups`` of atoms."""
+        made: list[list[int]] = [[] for _ in range(len(self.domain))]
+        for value, group in zip(self.where.tolist(), groups.tolist(), strict=True):
+            made[value].append(group)
+        numbers: dict[tuple[int, ...], int] = {}
+        return np.array([numbers.setdefault(tuple(sorted(own)), len(numbers)) for own in made])
+
+
+def scope_of(answers: Answers, about: Any, step: Any, support: Any = None) -> Scope:
+    """What an estimate from answers is on: all values, the attributes that are named, or points."""
+    names: tuple[str, ...] | None = None
+    if about is not None:
+        names, step = read_about([about] if isinstance(about, str) else about, step)
+    elif step is not None:
+        raise InvalidInput("say about= which attribute, too", "at")
+    if support is not None and not isinstance(answers.domain, Box):
+        raise InvalidInput("only a distribution on a box needs one; leave it out", "support")
+    scope: Scope = answers.domain.asked(_Scope(answers, names, step, support))
+    return scope
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """The same, by the kind of a domain."""
+
+    answers: Answers
+    names: tuple[str, ...] | None
+    step: int | None
+    support: Any
+
+    def on_set(self, domain: FiniteSet) -> Scope:
+        atoms = SetAtoms(domain)
+        if self.names is None:
+            return Scope(domain, atoms, np.arange(len(domain)))
+        if not isinstance(domain, Part):
+            raise InvalidInput("a finite set has no attributes; leave it out", "about")
+        if self.step is not None:
+            raise InvalidInput("leave it out: these answers are about one step", "at")
+        with at("about"):
+            part = domain.part(self.names)
+        axes = np.unravel_index(np.arange(len(domain)), domain.sizes)
+        own = [axes[domain.about.index(name)] for name in self.names]
+        return Scope(part, atoms, np.ravel_multi_index(own, part.sizes).astype(np.intp))
+
+    def on_attributes(self, domain: Attributes) -> Scope:
+        if self.names is None:
+            raise InvalidInput(
+                f"of which attributes? Take answers.about(…) some of {some(domain.names)}, or say "
+                "about=… to estimate them together with all others",
+                "domain",
+            )
+        with at("about"):
+            part = domain.part(self.names)
+        wanted = domain.variables(self.names, self.step)
+        asked = self._asked(domain)
+        for name, step in wanted:
+            if (name, step) not in asked:
+                when = "" if step is None else f" at step {step}"
+                raise InvalidInput(f"nobody answered about {name}{when}", "about")
+        atoms = record_atoms(domain, asked)
+        return Scope(part, atoms, atoms.where(wanted), atoms.in_words())
+
+    def on_box(self, domain: Box) -> Scope:
+        if self.names is not None:
+            raise InvalidInput("take answers.about(…) of a coordinate with categories", "about")
+        if self.support is None:
+            raise InvalidInput(
+                "must be a finite set: the values of a box cannot be listed; or give a support, "
+                "points of which the distribution is to be a mixture",
+                "domain",
+            )
+        with at("support"):
+            samples = read_support(self.support, domain)
+        where = np.arange(len(samples))
+        return Scope(Points(samples), PointAtoms(samples), where, f"{len(samples):,} points")
+
+    def _asked(self, domain: Attributes) -> Sequence[Variable]:
+        queries = [self.answers.queries[key] for key, _ in self.answers.given]
+        seen = dict.fromkeys(v for query in queries for v in query.on(domain).variables)
+        return sorted(seen, key=lambda v: (domain.names.index(v[0]), v[1] or 0))

@@ -1,0 +1,109 @@
+"""Saturating queries for many subjects: each is made once for all who are in the same state.
+
+A state is the likelihood of what somebody answered, up to a factor. Different transcripts lead to
+the same one: after a saturating answer it is a set of values and a cap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers.columns import listed, read_each
+from expost.errors import InvalidInput, at
+from expost.panel.kernel import Kernel
+from expost.panel.places import Places
+from expost.panel.questions import Questions
+from expost.panel.tallies import Tallies
+from expost.queries import Query
+from expost.saturation.known import Known, known_of
+from expost.saturation.questions import Question, read_question
+from expost.saturation.saturated import Tables, read_cap, saturated
+
+__all__ = ["Saturating", "Wanted"]
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """What some subjects are to be asked, and where their losses are to end."""
+
+    questions: Sequence[Question]
+    """One for everybody, or one for each public order of the answers."""
+    which: Places
+    """Which of the questions, for each subject."""
+    caps: Sequence[Fraction]
+    cap_of: Places
+    """Which of the caps, for each subject."""
+
+    @classmethod
+    def read(cls, question: Any, cap: Any, seeds: Any, kernel: Kernel, count: int) -> Self:
+        """What a person wants to ask so many subjects."""
+        cap_of, caps = _each(cap, lambda each: read_cap(each, kernel.filter), count, "cap")
+        which, orders = _each(seeds, lambda each: each, count, "seeds")
+        questions = [read_question(kernel.domain, question, seed) for seed in orders]
+        return cls(questions, which, caps, cap_of)
+
+
+def _each(
+    given: Any, read: Callable[[Any], T], count: int, name: str
+) -> tuple[Places, Sequence[T]]:
+    """One for all of so many subjects, or a column of them: which it is for each, and all."""
+    if isinstance(given, str) or not hasattr(given, "__len__"):
+        return np.zeros(count, dtype=np.intp), [read(given)]
+    with at(name):
+        column = listed(given)
+        if len(column) != count:
+            raise InvalidInput(f"there are {len(column):,} for {count:,} subjects")
+    return read_each(column, read, name)
+
+
+class Saturating:
+    """The queries that were made so far, by the state, the question and the cap."""
+
+    def __init__(self, questions: Questions, name: Callable[[Query], str]) -> None:
+        self._questions = questions
+        self._name = name
+        self._states: dict[tuple[object, ...], Known] = {}
+        self._of_tally: dict[int, Known | None] = {}
+        self._ids: dict[tuple[object, ...], str | None] = {}
+        self._tables: Tables = {}
+
+    def ids(self, wanted: Wanted, numbers: Places, tallies: Tallies) -> NDArray[np.object_]:
+        """The id of the query for subjects with these tallies; None if none ends at the cap."""
+        shape = int(numbers.max(initial=0)) + 1, len(wanted.questions), len(wanted.caps)
+        code = np.ravel_multi_index((numbers, wanted.which, wanted.cap_of), shape)
+        different, first, each = np.unique(code, return_index=True, return_inverse=True)
+        found = np.empty(len(different), dtype=object)
+        for place, (own, row) in enumerate(zip(different.tolist(), first.tolist(), strict=True)):
+            tally, which, cap = (int(part) for part in np.unravel_index(own, shape))
+            try:
+                known = self._known(tally, tallies)
+                found[place] = self._id(known, wanted.questions[which], wanted.caps[cap])
+            except InvalidInput as error:
+                raise error.within(f"row {row + 1}", ": ") from None
+        return found[each]
+
+    def _known(self, number: int, tallies: Tallies) -> Known | None:
+        if number not in self._of_tally:
+            summands = tallies.summands(number, self._questions)
+            known = known_of(self._questions.domain, summands)
+            if known is not None:
+                known = self._states.setdefault(known.key, known)
+            self._of_tally[number] = known
+        return self._of_tally[number]
+
+    def _id(self, known: Known | None, question: Question, cap: Fraction) -> str | None:
+        if known is None:
+            return None
+        key = (id(known), question.key, cap)  # states are kept, so identities are not used twice
+        if key not in self._ids:
+            query = saturated(self._questions.domain, known, question, cap, self._tables)
+            self._ids[key] = None if query is None else self._name(query)
+        return self._ids[key]

@@ -1,0 +1,108 @@
+"""``expost design`` and ``expost forecast``: what they print and write, and how they fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import expost as xp
+from support.pages import checked
+
+Run = Callable[..., tuple[int, str, str]]
+
+STUDY: dict[str, Any] = {
+    "version": 1,
+    "domain": {"values": ["never", "sometimes", "often", "daily"]},
+    "subjects": 500,
+    "epsilon": "2",
+    "goals": ['value == "daily"', 'value == "never" or value == "often"'],
+}
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    file = tmp_path / "study.json"
+    file.write_text(json.dumps(STUDY), encoding="utf-8")
+    return file
+
+
+def test_people_get_a_table_a_recommendation_and_why(run: Run, study: Path) -> None:
+    code, out, _ = run("design", study, "--repetitions", 8)
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].split() == ["standard", "error", "answers", "possible"]
+    assert sum(line.endswith("recommended") for line in lines) == 1
+    assert any(line.startswith("recommended  ") for line in lines)
+    assert 'value == "daily": standard error 0.0' in out
+
+
+def test_programs_get_all_numbers(run: Run, study: Path) -> None:
+    code, out, _ = run("design", study, "--json", "--repetitions", 8)
+    found = json.loads(out)
+    assert code == 0
+    names = [each["policy"] for each in found["policies"]]
+    assert found["recommended"] in names
+    assert {"one random question each", "basic composition, all 2"} <= set(names)
+    first = found["policies"][0]
+    assert first["error"] <= min(each["error"] or 1 for each in found["policies"])
+    assert len(first["standard_errors"]) == len(first["asymptotic"]) == 2
+    assert found["by_budget"] == []
+
+
+def test_a_meeting_gets_a_page(run: Run, study: Path, tmp_path: Path) -> None:
+    page = tmp_path / "study.html"
+    code, out, _ = run("design", study, "--html", page, "--repetitions", 8, "--date", "2026-11-17")
+    assert code == 0
+    assert str(page) in out
+    found = checked(page.read_text(encoding="utf-8"))
+    assert found.facts["budget"] == "2 nats for each person"
+    assert len(found.alts) == 2
+    titles = [title.text for title in found.all("h2")]
+    assert titles[:2] == ["Why", "Accuracy and budget"]
+    # The same study gives the same page.
+    before = page.read_bytes()
+    run("design", study, "--html", page, "--repetitions", 8, "--date", "2026-11-17")
+    assert page.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"goals": ["value > 1"]}, "goals[0]"),
+        ({"epsilon": "-1"}, "epsilon"),
+        ({"subjects": "many"}, "subjects: must be an integer"),
+    ],
+)
+def test_bad_input_is_one_line(
+    run: Run, study: Path, changed: dict[str, Any], message: str
+) -> None:
+    study.write_text(json.dumps({**STUDY, **changed}), encoding="utf-8")
+    code, out, err = run("design", study)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_forecast_from_a_table(run: Run, tmp_path: Path) -> None:
+    query = xp.randomized_response(epsilon="0.5")
+    domain = xp.FiniteSet(["no", "yes"])
+    queries = tmp_path / "queries.json"
+    queries.write_text(xp.answers.queries_to_json(domain, {"q": query}), encoding="utf-8")
+    answers = tmp_path / "answers.csv"
+    rows = [f"{name},q,{'yes' if name % 2 else 'no'}" for name in range(20)]
+    answers.write_text("subject,query,response\n" + "\n".join([*rows, *rows[:10]]) + "\n")
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"version": 1, "filter": {"kind": "bayesian", "epsilon": "1"}}')
+    given = ("forecast", answers, "--queries", queries, "--query", f"{queries}#q", "--rounds", 3)
+    code, out, _ = run(*given, "--policy", policy, "--json")
+    assert code == 0
+    assert json.loads(out)["now"] == 10  # who answered alike twice has used up the budget
+    code, out, _ = run(*given, "--policy", policy)
+    assert out.splitlines()[1].endswith("10 answer")
+    code, _, err = run(*given)
+    assert code == 2
+    assert "give --policy POLICY too" in err

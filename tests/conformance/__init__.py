@@ -1,0 +1,1 @@
+"""Conformance vectors: what every implementation of the specification must say."""

@@ -1,0 +1,164 @@
+"""What the library says about the cases of a conformance file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import expost as xp
+from conformance.drawing import Tree
+from expost.domains import domain_from_json, freeze
+from expost.errors import ExpostError
+from expost.files.canonical import canonical, readable, value_tree
+from expost.files.reading import parse
+from expost.filters import filter_from_json
+from expost.queries import FiniteLikelihood, query_from_json
+from expost.sampling import draw
+
+__all__ = ["CHECKS", "Bytes", "answer", "read"]
+
+
+def read(tree: Any) -> Any:
+    """A tree as the library reads it from a file."""
+    return parse(json.dumps(tree))
+
+
+class Bytes:
+    """A source that makes integers of given bytes, as the operating system's generator does."""
+
+    def __init__(self, given: bytes) -> None:
+        self._given = given
+        self.used = 0
+
+    def bytes(self, count: int) -> bytes:
+        taken = self._given[self.used : self.used + count]
+        assert len(taken) == count, "there are no more bytes"
+        self.used += count
+        return taken
+
+    def below(self, limit: int) -> int:
+        bits = limit.bit_length()
+        count = -(-bits // 8)
+        while (uniform := int.from_bytes(self.bytes(count), "big") >> (8 * count - bits)) >= limit:
+            pass
+        return uniform
+
+
+def transcript_of(given: Tree) -> xp.Transcript:
+    guard = filter_from_json(read(given["filter"]))
+    transcript = xp.Transcript(domain_from_json(read(given["domain"])), guard)
+    for exchange in given["exchanges"]:
+        transcript = transcript.add(query_from_json(read(exchange["query"])), exchange["response"])
+    return transcript
+
+
+def query(given: Tree) -> Tree:
+    return {"id": query_from_json(read(given["query"])).content_id}
+
+
+def policy(given: Tree) -> Tree:
+    fields = read(given["policy"])
+    guard = filter_from_json(fields["filter"])
+    tree = {
+        "version": 1,
+        "study": fields["study"],
+        "nonce": fields["nonce"],
+        "domain": domain_from_json(fields["domain"]).tree(),
+        "filter": {"kind": guard.kind, **guard.tree()},
+    }
+    return {"id": hashlib.sha256(canonical(tree)).hexdigest()}
+
+
+def chain(given: Tree) -> Tree:
+    start = {"ledger": 1, "policy": given["policy"], "subject": given["subject"]}
+    heads = [hashlib.sha256(canonical(start)).hexdigest()]
+    for number, (query_id, response) in enumerate(given["exchanges"], 1):
+        value = tuple(response) if isinstance(response, list) else response
+        link = {
+            "previous": heads[-1],
+            "query": query_id,
+            "response": value_tree(value),
+            "sequence": number,
+        }
+        heads.append(hashlib.sha256(canonical(link)).hexdigest())
+    return {"heads": heads}
+
+
+def weights(given: Tree) -> Tree:
+    domain = domain_from_json(read(given["domain"]))
+    likelihood: Any = query_from_json(read(given["query"])).on(domain)
+    seen: FiniteLikelihood = getattr(likelihood, "on_part", likelihood)
+    columns = []
+    for response in given["responses"]:
+        position = seen.position(response)
+        assert position is not None, "it is a response"
+        column = [seen.pmf(place).weight(position) for place in range(len(seen.domain))]
+        common = math.gcd(*column)
+        columns.append([f"{weight // common:x}" for weight in column])
+    return {"total": f"{seen.pmf(0).total:x}", "columns": columns}
+
+
+def drawn(given: Tree) -> Tree:
+    domain = domain_from_json(read(given["domain"]))
+    likelihood = query_from_json(read(given["query"])).on(domain)
+    source = Bytes(bytes.fromhex(given["bytes"]))
+    position = draw(likelihood.pmf(domain.locate(given["value"])), source)
+    return {"response": readable(value_tree(likelihood.responses[position])), "used": source.used}
+
+
+def decision(given: Tree) -> Tree:
+    transcript, asked = transcript_of(given), query_from_json(read(given["query"]))
+    odometer = xp.Odometer(transcript)
+    decided = transcript.guard.decide(odometer, asked)
+    worst = transcript.guard.worst_case(odometer, asked)
+    assert worst.exact is not None
+    found = worst.exact()
+    told: Tree = {"accepted": decided.accepted, "rational": None, "ratio": None}
+    if found.ratio is not None:
+        told |= {"rational": str(found.rational), "ratio": quotient(found.ratio)}
+    return told
+
+
+def quotient(ratio: Fraction) -> str:
+    return f"{ratio.numerator:x}/{ratio.denominator:x}"
+
+
+def frozen(given: Tree) -> Tree:
+    domain = domain_from_json(read(given["domain"]))
+    assert isinstance(domain, xp.Attributes)
+    places = [domain.locate(record) for record in given["records"]]
+    sequence = freeze(domain, [place for place in places if place is not None])
+    return {"records": [dict(zip(domain.names, domain.value(x), strict=True)) for x in sequence]}
+
+
+def refused(given: Tree) -> Tree:
+    try:
+        domain = domain_from_json(read(given["domain"]))
+        asked = query_from_json(read(given["query"]))
+        asked.on(domain)
+        if "response" in given:
+            xp.Transcript(domain).add(asked, given["response"])
+    except ExpostError:
+        return {"refused": True}
+    return {"refused": False}
+
+
+CHECKS: dict[str, Callable[[Tree], Tree]] = {
+    "query": query,
+    "policy": policy,
+    "chain": chain,
+    "weights": weights,
+    "draw": drawn,
+    "decision": decision,
+    "frozen": frozen,
+    "refused": refused,
+}
+
+
+def answer(case: Tree) -> Tree:
+    """What is to be expected of a case."""
+    return CHECKS[case["check"]](case["given"])

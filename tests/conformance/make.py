@@ -1,0 +1,71 @@
+"""Makes the conformance vectors: ``PYTHONPATH=src:tests python -m conformance.make``.
+
+The same seeds give the same bytes. What is expected is what the library says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+from conformance import cases
+from conformance.drawing import Tree
+from conformance.refusals import REFUSALS
+from expost.errors import InvalidInput
+
+__all__ = ["FILES", "VECTORS", "file_of", "main"]
+
+VECTORS = Path(__file__).with_name("vectors")
+FILES: dict[str, list[tuple[str, Callable[[Random], Tree], int]]] = {
+    "ids": [
+        ("query", cases.ids, 80),
+        ("policy", cases.policies, 20),
+        ("chain", cases.chains, 20),
+    ],
+    "weights": [("weights", cases.weights, 80), ("weights", cases.weights_of_scores, 10)],
+    "draws": [("draw", cases.draws, 160)],
+    "decisions": [
+        ("decision", cases.decisions, 130),
+        ("decision", cases.decisions_with_noise, 20),
+        ("decision", cases.decisions_in_one_place, 30),
+    ],
+    "changing": [
+        ("frozen", cases.frozen, 30),
+        ("decision", cases.decisions_about_changes, 40),
+        ("decision", cases.decisions_about_distances, 20),
+    ],
+}
+
+
+def _drawn(check: str, make: Callable[[Random], Tree], count: int) -> Iterator[Tree]:
+    seed = 0
+    while count:
+        seed += 1
+        try:
+            yield cases.with_answers(check, make(Random(f"{check} {make.__name__} {seed}")))
+        except InvalidInput:  # a score that is the same everywhere, and the like
+            continue
+        count -= 1
+
+
+def file_of(name: str) -> str:
+    """The text of a file of vectors."""
+    found: list[Tree] = []
+    if name == "refused":
+        found += [cases.with_answers("refused", given) for given in REFUSALS]
+    for check, make, count in FILES.get(name, []):
+        found += _drawn(check, make, count)
+    lines = ",\n".join(json.dumps(case, ensure_ascii=False) for case in found)
+    return f'{{"conformance": 1, "cases": [\n{lines}\n]}}\n'
+
+
+def main() -> None:
+    VECTORS.mkdir(exist_ok=True)
+    for name in (*FILES, "refused"):
+        (VECTORS / f"{name}.json").write_text(file_of(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

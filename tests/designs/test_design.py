@@ -1,0 +1,210 @@
+"""Predictions against closed forms, against what really comes out, and what is recommended."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.designs import Arrival, Design, Prediction, Study
+from expost.designs.accuracy import accuracy
+from expost.designs.outcomes import Kinds, Subsets
+from expost.designs.policies import Basic, Filtered, Simulation, Tilted, ValueOnce
+
+TEN = xp.FiniteSet(range(10))
+SIX = [
+    "value >= 7",
+    "value < 2 or value == 5",
+    "value < 5",
+    "value == 1 or value == 4 or value == 6",
+    "value < 3 or value > 8",
+    "value == 0 or value == 9 or value == 2",
+]
+SKEWED = [0.3, 0.2, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05]
+
+
+def of(found: Design, name: str) -> Prediction:
+    return next(each for each in found.predictions if each.name == name)
+
+
+def randomized_response_error(share: float, subjects: float, epsilon: float) -> float:
+    """The standard error of the unbiased estimate of a share from randomized responses."""
+    bias = math.tanh(epsilon / 2)
+    yes = (1 - bias) / 2 + bias * share
+    return math.sqrt(yes * (1 - yes) / subjects) / bias
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1, 4])
+def test_one_question_has_the_error_of_randomized_response(epsilon: float) -> None:
+    found = xp.design(
+        TEN, subjects=20_000, epsilon=epsilon, goals=["value < 2"], population=[0, 1, *range(2, 10)]
+    )
+    asked = of(found, "the question once")
+    expected = randomized_response_error(0.2, 20_000, epsilon)
+    assert asked.accuracy.asymptotic[0] == pytest.approx(expected, rel=1e-9)
+    assert asked.error == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("asked", [1, 2, 6])
+def test_random_questions_have_the_error_of_so_many_fewer_subjects(asked: int) -> None:
+    study = Study(TEN, subjects=50_000, epsilon=2, goals=SIX, population={"probabilities": SKEWED})
+    outcomes = Basic(asked, 6).outcomes(study.model, study.epsilon, Simulation(8, 0))
+    found = accuracy(
+        outcomes,
+        study.model.targets,
+        study.subjects,
+        repetitions=8,
+        generator=np.random.default_rng(0),
+    )
+    if asked == 1:  # several answers of one subject tell more than each of them alone
+        for target, error in zip(study.model.targets, found.asymptotic, strict=True):
+            share = float(target.rows[0] @ SKEWED)
+            expected = randomized_response_error(share, 50_000 / 6, 2)
+            assert error == pytest.approx(expected, rel=1e-6)
+    assert outcomes.answers == asked
+    assert outcomes.answering == (asked / 6,) * 6
+
+
+def test_subsets_are_drawn_as_the_query_draws_them() -> None:
+    weights = np.array([0.5, 0.3, 0.1, 0.05, 0.05])
+    drawn = Subsets(np.arange(5), weights, 2, math.e)
+    ((rows, counts),) = drawn.groups(40_000, 1, np.random.default_rng(1))
+    likelihood = xp.subset_selection(size=2, epsilon=1).on(xp.FiniteSet(range(5)))
+    exact = np.array(
+        [
+            [float(likelihood.pmf(x).probability(y)) for x in range(5)]
+            for y in range(len(likelihood.responses))
+        ]
+    )
+    chances = exact @ weights
+    seen = np.zeros(len(chances))
+    for row in rows:
+        inside = tuple(np.flatnonzero(row == 1).tolist())
+        seen[likelihood.position(inside)] += 1
+    spread = np.sqrt(chances * (1 - chances) / counts.sum())
+    assert (np.abs(seen / counts.sum() - chances) < 5 * spread).all()
+    listed = Kinds.of(exact, weights, (1.0,), 1.0)
+    order = np.argsort(np.unique(listed.cells, return_index=True)[1])
+    information = listed.information[np.ix_(order, order)]
+    assert np.allclose(drawn.information, information, rtol=0.1, atol=0.1)
+
+
+def test_saturating_questions_are_one_exact_channel() -> None:
+    """Subjects of a panel that asks them end in its states, as often as it says."""
+    study = Study(TEN, subjects=100, epsilon=2, goals=SIX[:3], population={"probabilities": SKEWED})
+    outcomes = Tilted(3, 3).outcomes(study.model, Fraction(2), Simulation(8, 0))
+    assert isinstance(outcomes, Kinds)
+    table = outcomes.table[:, outcomes.cells]
+    assert np.allclose(table.sum(axis=0), 1)
+    # Every state speaks for a set of values by the full budget, and against the others.
+    assert np.allclose(table.max(axis=1) / table.min(axis=1), math.exp(2), rtol=1e-5)
+    sets = {tuple((row > row.mean()).tolist()): number for number, row in enumerate(table)}
+    panel = xp.Panel(
+        TEN,
+        filter=xp.BayesianFilter(epsilon=2),
+        subjects=range(4000),
+        source=xp.sampling.InsecureSource(3),
+    )
+    values = [0, 4] * 2000
+    for question, cap in zip(SIX, xp.saturation.equal_caps(2, questions=3), strict=False):
+        panel.ask(panel.saturating(question, cap=cap), values)
+    answers = panel.answers()
+    of_subject, patterns = answers.patterns()
+    states = []
+    for codes in patterns:
+        logs = np.zeros(10)
+        for part in answers.transcript_of(codes).tally:
+            logs += part.times * part.query.on(TEN).term(part.position).logs
+        states.append(sets[tuple((logs > logs.mean()).tolist())])
+    ended = np.array(states)[of_subject]
+    for start, value in enumerate((0, 4)):
+        seen = np.bincount(ended[start::2], minlength=len(table))
+        expected = 2000 * table[:, value]
+        assert (np.abs(seen - expected) < 5 * np.sqrt(expected) + 3).all()
+
+
+def test_errors_that_are_predicted_are_those_that_come_out() -> None:
+    """A survey of 300 subjects, done 40 times by the means that a user has."""
+    subjects, goals, epsilon = 300, SIX[:3], Fraction(2)
+    found = xp.design(TEN, subjects=subjects, epsilon=2, goals=goals, seed=5)
+    statements = [xp.knowledge.Statement(TEN, goal).probabilities for goal in goals]
+    rows = np.array(statements, dtype=np.float64)
+    generator = np.random.default_rng(8)
+    queries = [xp.perturbation(row.tolist(), range=(0, 1), epsilon=epsilon / 3) for row in rows]
+    squares: dict[str, list[float]] = {"basic composition, all 3": [], "the value once": []}
+    for repetition in range(40):
+        values = generator.integers(10, size=subjects)
+        panel = xp.Panel(
+            TEN,
+            filter=xp.BayesianFilter(epsilon=epsilon),
+            subjects=range(subjects),
+            source=xp.sampling.InsecureSource(repetition),
+        )
+        for query in queries:
+            panel.ask(query, values)
+        estimated = xp.estimation.estimate_distribution(panel.answers(), gap=1e-3)
+        off = rows @ (estimated.probabilities - 0.1)
+        squares["basic composition, all 3"].append(float((off**2).mean()))
+        once = xp.Panel(
+            TEN,
+            filter=xp.BayesianFilter(epsilon=epsilon),
+            subjects=range(subjects),
+            source=xp.sampling.InsecureSource(repetition),
+        )
+        once.ask(xp.randomized_response(epsilon=epsilon), values)
+        estimated = xp.estimation.estimate_distribution(once.answers(), gap=1e-3)
+        off = rows @ (estimated.probabilities - 0.1)
+        squares["the value once"].append(float((off**2).mean()))
+    for name, each in squares.items():
+        realized = math.sqrt(np.mean(each))
+        predicted = next(p for p in found.predictions if p.name.startswith(name)).error
+        spread = np.std(each) / math.sqrt(40) / (2 * realized)
+        assert abs(predicted - realized) < 4 * spread
+
+
+def test_the_filter_answers_as_long_as_it_accepts() -> None:
+    study = Study(TEN, subjects=500, epsilon=1, goals=SIX[:2])
+    outcomes = Filtered(Fraction(1), 1, Arrival.IN_TURN).outcomes(
+        study.model, study.epsilon, Simulation(8, 0)
+    )
+    # The whole budget for the first question leaves room only for what it does not touch.
+    assert outcomes.answering[0] == 1
+    assert outcomes.answering[1] < 0.5
+
+
+def test_what_is_recommended_depends_on_what_is_known_beforehand() -> None:
+    def name(arrival: str, epsilon: object) -> str:
+        found = xp.design(
+            TEN, subjects=2000, epsilon=epsilon, goals=SIX, arrival=arrival, repetitions=8
+        )
+        assert found.recommended is not None
+        return found.recommended.policy.family
+
+    assert name("together", 2) in ("all answers at once", "saturating questions")
+    assert name("in turn", 2) == "saturating questions"
+    assert name("open", 2) == "the value once"
+
+
+def test_a_policy_that_needs_the_number_is_not_possible_where_it_is_open() -> None:
+    found = xp.design(TEN, subjects=500, epsilon=1, goals=SIX[:2], arrival="open", repetitions=8)
+    assert not of(found, "one random question each").possible
+    assert of(found, "saturating, a third of the rest").possible
+
+
+def test_the_same_seed_gives_the_same_design_and_other_budgets_do_not_change_it() -> None:
+    def tree(budgets: list[int]) -> object:
+        found = xp.design(
+            TEN, subjects=200, epsilon=1, goals=SIX[:2], repetitions=8, budgets=budgets
+        )
+        return found.tree()["policies"]
+
+    assert tree([]) == tree([2])
+
+
+def test_a_value_that_is_asked_once_by_hadamard_response_can_have_any_size() -> None:
+    study = Study(xp.FiniteSet(range(300)), subjects=1000, epsilon=1, goals=["value < 100"])
+    assert not ValueOnce(0).fits(study.model)
+    assert ValueOnce(1).fits(study.model)

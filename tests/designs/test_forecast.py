@@ -1,0 +1,69 @@
+"""How many will answer: against sessions that do it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.designs import forecast
+
+DOMAIN = xp.FiniteSet(range(4))
+FIRST = xp.randomized_response(epsilon="0.5")
+NEXT = xp.perturbation([0, 0, 1, 1], range=(0, 1), epsilon="0.4")
+GUARD = xp.BayesianFilter(epsilon="1")
+
+
+def past(subjects: int, seed: int) -> tuple[xp.Answers, list[int]]:
+    values = np.random.default_rng(seed).choice(4, size=subjects, p=[0.6, 0.2, 0.1, 0.1]).tolist()
+    panel = xp.Panel(
+        DOMAIN, filter=GUARD, subjects=range(subjects), source=xp.sampling.InsecureSource(seed)
+    )
+    panel.ask(FIRST, values)
+    return panel.answers(), values
+
+
+def test_who_answers_now_is_what_each_filter_decides() -> None:
+    answers, _ = past(200, 3)
+    found = forecast(answers, NEXT, filter=GUARD)
+    decided = [GUARD.decide(answers.transcript(name), NEXT).accepted for name in answers.subjects]
+    assert found.now == sum(decided)
+    assert found.answering == (found.now,)
+
+
+def test_further_rounds_are_what_really_comes_out() -> None:
+    answers, values = past(4000, 5)
+    found = forecast(answers, NEXT, filter=GUARD, rounds=5, seed=1)
+    panel = xp.Panel(
+        DOMAIN, filter=GUARD, subjects=range(4000), source=xp.sampling.InsecureSource(5)
+    )
+    panel.ask(FIRST, values)
+    for predicted in found.answering:
+        realized = int(panel.ask(NEXT, values).answered.sum())
+        assert predicted == pytest.approx(realized, abs=150)
+    assert found.answering[0] == found.now
+    assert found.answering[-1] < found.answering[0]
+
+
+def test_records_and_boxes_are_forecast_too() -> None:
+    person = xp.Attributes(region=["n", "s"], smokes=["no", "yes"])
+    query = xp.randomized_response(epsilon="0.5").about("smokes")
+    table = {"subject": [1, 2], "query": ["q", "q"], "response": ["no", "yes"]}
+    found = forecast(xp.Answers(person, {"q": query}, table), query, filter=GUARD, rounds=3)
+    assert found.now == 2
+    box = xp.Box(age=(0, 100))
+    older = xp.linear({"age": 1}, epsilon="0.5")
+    table = {"subject": [1, 2], "query": ["q", "q"], "response": [0, 100]}
+    answers = xp.Answers(box, {"q": older}, table)
+    found = forecast(answers, older, filter=GUARD, rounds=3, population=[[20], [80]])
+    assert found.now == 2
+    assert found.answering[1] <= 2
+
+
+def test_what_cannot_be_forecast_is_said() -> None:
+    answers, _ = past(10, 1)
+    plain = xp.Answers(DOMAIN, {"q": FIRST}, {"subject": [1], "query": ["q"], "response": [0]})
+    with pytest.raises(xp.InvalidInput, match="filter: the answers name none"):
+        forecast(plain, NEXT)
+    with pytest.raises(xp.InvalidInput, match="rounds: must be at least 1"):
+        forecast(answers, NEXT, filter=GUARD, rounds=0)

@@ -1,0 +1,88 @@
+"""What is recommended is near the best one, and what is said about it is true."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from benchmarks.utility import random_studies
+
+import expost as xp
+from expost.designs import Arrival, Design, Study, designed
+from expost.designs.policies.approximate import largest_of_plan
+from expost.report.design_words import advice, reasons
+
+
+@pytest.mark.parametrize("number", [1, 4, 6])
+def test_the_recommended_policy_is_near_the_best_one(number: int) -> None:
+    study = list(random_studies(number + 1))[-1]
+    first = designed(study, repetitions=8, seed=1).recommended
+    again = designed(study, repetitions=30, seed=2)
+    assert first is not None
+    best = again.recommended
+    assert best is not None
+    same = next(each for each in again.predictions if each.policy == first.policy)
+    assert same.possible
+    assert same.error <= 1.05 * best.error + 2 * same.accuracy.simulation_error
+
+
+@pytest.fixture(scope="module")
+def small() -> Design:
+    study = Study(
+        xp.FiniteSet(range(6)), subjects=300, epsilon=1, goals=["value < 2", "value > 3"],
+        arrival="open", delta="1e-6",
+    )  # fmt: skip
+    return designed(study, repetitions=8)
+
+
+def test_only_what_the_study_can_carry_out_is_recommended(small: Design) -> None:
+    best = small.recommended
+    assert best is not None
+    assert best.policy.latest is Arrival.OPEN
+    errors = [each.error for each in small.predictions if each.possible]
+    assert best.error == min(errors)
+    assert all(not each.possible or each.error >= best.error for each in small.predictions)
+
+
+def test_what_is_said_is_what_was_found(small: Design) -> None:
+    best = small.recommended
+    assert best is not None
+    assert best.policy.words in advice(small)
+    told = " ".join(reasons(small))
+    better = [each for each in small.predictions if each.error < best.error]
+    assert all(not each.possible for each in better)
+    if better:
+        assert "beforehand" in told
+    for each in small.alike:
+        assert each.name.lower() in told.lower()
+        assert each.like(best)
+
+
+def test_a_delta_allows_more_in_a_plan(small: Design) -> None:
+    names = [each.name for each in small.predictions]
+    assert "declared plan with a delta, all" in names
+    each = largest_of_plan(Fraction(1), Fraction("1e-6"), 40)
+    assert each > Fraction(1, 40)
+    assert xp.filters.rules.Declared.most("1", "1e-6", each).plan[0][1] >= 40
+    assert xp.filters.rules.Declared.most("1", "1e-6", each + Fraction(1, 100)).plan[0][1] < 40
+
+
+def test_a_saturating_question_at_a_high_budget_comes_near_the_truth() -> None:
+    """At a large budget nothing is left but that subjects are a sample."""
+    study = Study(xp.FiniteSet(range(3)), subjects=1000, epsilon=12, goals=["value < 1"])
+    found = designed(study, repetitions=8)
+    assert found.recommended is not None
+    assert found.recommended.error == pytest.approx(math.sqrt(2 / 9 / 1000), rel=0.05)
+
+
+def test_goals_that_nothing_tells_apart_are_not_determined() -> None:
+    study = Study(
+        xp.FiniteSet(range(4)), subjects=100, epsilon=1,
+        goals=["value < 2", {"distribution": "value"}], arrival="in turn",
+    )  # fmt: skip
+    found = designed(study, repetitions=8)
+    assert all(np.isfinite(each.error) or each.error == math.inf for each in found.predictions)
+    once = next(each for each in found.predictions if each.name.startswith("the value once"))
+    assert math.isfinite(once.error)

@@ -1,0 +1,124 @@
+"""The search tree in the kernels: a heap, a pool that grows, and bounds that hold at any moment."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from expost.solver.branch_and_bound import Search, Tree
+from expost.solver.kernels.branching import COORDINATES_ONLY, SCORES_FIRST
+from expost.solver.kernels.layout import (
+    ABOVE,
+    LEVEL,
+    LOWER,
+    OPEN,
+    PARENT,
+    SPARE,
+    PackedProblem,
+    new_frontier,
+    roomier,
+)
+from expost.solver.kernels.trees import pop, push
+from expost.terms.on_box import Link, ScoreTerm
+from support.parts import make_packed
+
+FOREVER = 10**6
+
+
+def steep(seed: int, n: int = 14, d: int = 4) -> tuple[PackedProblem, PackedProblem]:
+    generator = random.Random(seed)
+    terms = [
+        ScoreTerm(
+            Link.LOGISTIC,
+            0.5,
+            tuple(generator.uniform(-9, 9) for _ in range(d)),
+            generator.uniform(-9, 9),
+            0.0,
+        )
+        for _ in range(n)
+    ]
+    return make_packed(terms, [-1.0] * d, [1.0] * d)
+
+
+def test_the_heap_gives_the_largest_bound_first_then_the_lowest_level_then_the_first_slot() -> None:
+    generator = random.Random(1)
+    for _ in range(50):
+        frontier = new_frontier(3, 2, 64).views
+        given = [
+            (generator.choice([1.0, 2.5, -3.0, math.inf]), generator.randrange(4), slot)
+            for slot in generator.sample(range(64), generator.randrange(1, 64))
+        ]
+        for bound, level, slot in given:
+            push(frontier, bound, level, slot)
+        taken = []
+        while frontier.counts[OPEN]:
+            pop(frontier)
+            taken.append((float(frontier.known[ABOVE]), *frontier.counts[[LEVEL, PARENT]].tolist()))
+        assert taken == sorted(given, key=lambda one: (-one[0], one[1], one[2]))
+
+
+def test_a_roomier_frontier_is_the_same_with_more_slots() -> None:
+    small = new_frontier(3, 2, 8)
+    small.view("known")[LOWER] = 1.5
+    small.view("point")[:] = 0.25, 0.5
+    for slot in (4, 2, 7):
+        push(small.views, float(slot), 1, slot)
+    small.view("counts")[SPARE] = 1
+    large = roomier(small, 3, 2, 16).views
+    assert large.known[LOWER] == 1.5
+    assert large.point.tolist() == [0.25, 0.5]
+    assert large.bounds[:3].tolist() == small.view("bounds")[:3].tolist() == [7.0, 2.0, 4.0]
+    assert large.counts[SPARE] == 9
+    assert large.spare[:9].tolist() == [int(small.view("spare")[0]), *range(15, 7, -1)]
+
+
+@pytest.mark.parametrize("rule", [SCORES_FIRST, COORDINATES_ONLY])
+@pytest.mark.parametrize("seed", range(4))
+def test_left_after_any_node_it_goes_on_as_if_it_had_not_been(seed: int, rule: int) -> None:
+    for problem in steep(seed):
+        whole, parts = Tree(problem, rule), Tree(problem, rule)
+        whole.pursue(1e-3, 400, math.inf, None)
+        generator = random.Random(seed)
+        while parts._go_on(1e-3, 400, math.inf, generator.randrange(1, 9)):
+            pass
+        assert (whole.nodes, whole.lower, whole.upper) == (parts.nodes, parts.lower, parts.upper)
+        assert whole.point is not None
+        assert parts.point is not None
+        assert np.array_equal(whole.point, parts.point)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_its_bound_holds_at_any_moment(seed: int) -> None:
+    for problem in steep(seed):
+        closed = Tree(problem, SCORES_FIRST)
+        closed.pursue(1e-4, FOREVER, math.inf, None)
+        tree, upper = Tree(problem, SCORES_FIRST), math.inf
+        while tree._go_on(1e-3, FOREVER, math.inf, 1):
+            # What is known to be reached by a point of the box, less the rounding of its value.
+            assert tree.upper >= closed.lower - problem.total_error
+            assert tree.upper <= upper
+            upper = tree.upper
+
+
+def test_a_pool_that_is_full_grows() -> None:
+    largest, _ = steep(3, n=40, d=9)
+    tree = Tree(largest, SCORES_FIRST)
+    tree.pursue(1e-6, 700, math.inf, None)
+    assert tree.nodes >= 700
+    assert len(tree._pool) > 64
+    slots = tree._frontier.views.slots[: tree._counts[OPEN]].tolist()
+    spare = tree._frontier.views.spare[: tree._counts[SPARE]].tolist()
+    assert sorted(slots + spare) == list(range(len(tree._pool)))
+
+
+def test_a_search_with_hardly_any_nodes_makes_one_root() -> None:
+    largest, _ = steep(3, n=40, d=9)
+    search = Search(largest)
+    search.pursue(1e-6, 0)
+    assert search.nodes == 1
+    search.pursue(1e-6, 100)
+    assert search.nodes > 100
+    assert search.upper >= search.lower
