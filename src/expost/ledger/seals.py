@@ -32,4 +32,5 @@ def head_seal(
     """The seal of a head."""
     # Numbers start the checksum, so that any one bit of them changes it as well.
     start = subject * 0x9E3779B1 ^ sequence * 0x85EBCA6B ^ last * 0xC2B2AE35 ^ closed
-    return zlib.crc32(digest + tally + reserved.encode(), start & 0xFFFFFFFF)
+    seal = zlib.crc32(tally, zlib.crc32(digest, start & 0xFFFFFFFF))
+    return zlib.crc32(reserved.encode(), seal) if reserved else seal

@@ -34,6 +34,8 @@ UPDATE heads SET sequence = ?, digest = ?, tally = ?, closed = ?, reserved = ?, 
 WHERE subject = ? AND sequence = ? AND closed = ? AND reserved = ?
 """
 _HEADS = "SELECT sequence, digest, tally, closed, reserved, last, seal FROM heads WHERE subject"
+_REQUESTED = "SELECT subject, query, sequence, response, made FROM requests WHERE key = ?"
+_RESERVED = "SELECT subject, query, sequence, 0, made FROM reservations WHERE key = ?"
 _REQUEST = "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -112,12 +114,10 @@ class Sqlite(Backend):
             found = self._heads(subjects)
         if len(found) != len(subjects):
             raise Damaged("the head of somebody is missing")
-        result = []
-        for subject, (*fields, seal) in zip(subjects, found, strict=True):
-            if seal != head_seal(subject, *fields):
+        for subject, row in zip(subjects, found, strict=True):
+            if row[6] != head_seal(subject, *row[:6]):
                 raise Damaged(f"the head of subject number {subject} is not what was recorded")
-            result.append(Head._make(fields))
-        return result
+        return [Head(*row[:6]) for row in found]
 
     def _heads(self, subjects: Sequence[int]) -> list[Any]:
         first, count = (subjects[0] if subjects else 0), len(subjects)
@@ -131,17 +131,25 @@ class Sqlite(Backend):
         number = self._key(key)
         if number is None:
             return {}
-        result: dict[int, Outcome] = {}
+        found: list[Any] = []
         with reading():
-            for table, response in (("reservations", "0"), ("requests", "response")):
-                found = self._cursor.executemany(
-                    f"SELECT subject, query, sequence, {response}, made FROM {table}"  # noqa: S608
-                    " WHERE key = ? AND subject = ?",
-                    ((number, subject) for subject in subjects),
-                )
-                for subject, *outcome in found:
-                    result[subject] = Outcome(*outcome)
-        return result
+            if self._cursor.execute(f"{_RESERVED} LIMIT 1", (number,)).fetchall():
+                found += self._of_key(_RESERVED, number, subjects)
+            found += self._of_key(_REQUESTED, number, subjects)
+        return {subject: Outcome(*outcome) for subject, *outcome in found}
+
+    def _of_key(self, statement: str, key: int, subjects: Sequence[int]) -> list[Any]:
+        """The rows of a key for some subjects."""
+        first, last = min(subjects, default=0), max(subjects, default=0)
+        if last - first < 2 * len(subjects):  # nearly neighbours, as in a round over all
+            rows = self._cursor.execute(
+                f"{statement} AND subject BETWEEN ? AND ?", (key, first, last)
+            ).fetchall()
+            own = set(subjects)
+            return [row for row in rows if row[0] in own]
+        return self._cursor.executemany(
+            f"{statement} AND subject = ?", ((key, subject) for subject in subjects)
+        ).fetchall()
 
     def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
         if self._broken:
