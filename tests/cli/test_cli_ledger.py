@@ -14,6 +14,7 @@ import pytest
 
 import expost as xp
 from expost.cli.ledger import COMMANDS
+from support.hiding import COMMAND_LINE, run_without
 from support.pages import checked
 
 Run = Callable[..., tuple[int, str, str]]
@@ -90,6 +91,18 @@ def test_every_command_is_explained_and_has_json(run: Run) -> None:
         assert code == 0
         assert "--json" in out
         assert "LEDGER" in out
+
+
+def test_the_list_of_commands_imports_nothing_heavy() -> None:
+    program = f"""
+import sys
+sys.argv = ["expost", "ledger", "--help"]
+try:
+    {COMMAND_LINE.replace(chr(10), "; ")}
+except SystemExit:
+    print([name for name in ("numpy", "polars", "psycopg", "apsw") if name in sys.modules])
+"""
+    assert run_without([], program).stdout.endswith("[]\n")
 
 
 def test_a_study_from_nothing_to_its_end(run: Run, do: Do, place: str) -> None:
