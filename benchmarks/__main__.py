@@ -24,6 +24,7 @@ from benchmarks import (
     scaling,
     solvers,
     start_up,
+    utility,
     weekly,
 )
 
@@ -47,6 +48,7 @@ if __name__ == "__main__":
             records,
             weekly,
             saturating,
+            utility,
             scaling,
             refusals,
             solvers,

@@ -149,6 +149,8 @@ def test_whoever_follows_a_page_gets_what_it_says(
     monkeypatch.setattr("expost.filters.FILTERS", FILTERS.copy())
     for module in ("session.session", "ledger.book", "ledger.ledger"):
         monkeypatch.setattr(f"expost.{module}.SystemSource", partial(InsecureSource, 2))
+    # On a busy machine a command may take a second, and would say how far it is.
+    monkeypatch.setattr("expost.cli.progress._PATIENCE", float("inf"))
     Reader(page, run).follow()
 
 

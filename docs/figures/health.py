@@ -46,11 +46,15 @@ def study(patients: int) -> dict[str, Any]:
 
 
 def _told(what: str) -> Callable[[int, int], None]:
-    """Say from time to time how much is done."""
+    """Say after every tenth how much is done."""
+    tenths = 0
 
     def told(done: int, total: int) -> None:
-        if done == total or done % 1_000 == 0:
+        nonlocal tenths
+        now = 10 * done // total
+        if now != tenths:
             print(f"{done:,} of {total:,} {what}", file=sys.stderr)
+        tenths = now
 
     return told
 

@@ -246,3 +246,66 @@ def test_bad_input_is_one_line(run: Run, habits: Path, queries: Path, tmp_path: 
         code, out, err = run(*arguments)
         assert (code, out, err.count("\n")) == (2, "", 1), arguments
         assert err.startswith(f"expost: {message}"), err
+
+
+def test_attributes_are_estimated_together_if_who_was_asked_may_depend_on_others(
+    run: Run, tmp_path: Path
+) -> None:
+    person = {"attributes": {"smokes": ["no", "yes"], "drinks": ["no", "yes"]}}
+    asked = {
+        name: {"kind": "randomized_response", "epsilon": "1", "about": [name]}
+        for name in ("smokes", "drinks")
+    }
+    queries, data = tmp_path / "queries.json", tmp_path / "data.csv"
+    queries.write_text(json.dumps({"version": 1, "domain": person, "queries": asked}))
+    rows = [(n, "smokes", "yes" if n % 5 < 2 else "no") for n in range(200)]
+    rows += [(n, "drinks", "yes" if n % 7 < 4 else "no") for n in range(200) if n % 5 < 3]
+    lines = [f"{subject},{query},{response}\n" for subject, query, response in rows]
+    data.write_text("subject,query,response\n" + "".join(lines))
+    command = ["estimate", data, "--queries", queries, "--about", "drinks", "--json"]
+    tree = json.loads(run(*command)[1])
+    found = estimate_distribution(xp.load_answers(data, queries), about="drinks")
+    assert [row["estimate"] for row in tree["estimates"]] == found.probabilities.tolist()
+    assert [row["upper"] for row in tree["estimates"]] == found.intervals().upper.tolist()
+    assert (tree["answers"], tree["unused"], tree["warning"]) == (320, 0, None)
+    assert "smokes and drinks together: 4 combinations" in tree["what"]
+    planned = json.loads(run(*command, "--planned")[1])
+    assert (planned["answers"], planned["unused"]) == (120, 200)
+    naive = json.loads(run(*command, "--frequencies")[1])
+    assert naive["warning"].startswith("Answers about other attributes are left out.")
+
+
+def test_a_mean_on_a_box_by_likelihood_takes_a_support(run: Run, tmp_path: Path) -> None:
+    queries, data, points = (tmp_path / name for name in ("q.json", "data.csv", "points.csv"))
+    question = {"kind": "logistic", "weights": {"age": 1}, "epsilon": "1"}
+    box = {"version": 1, "domain": {"box": {"age": [0, 1]}}, "queries": {"ill": question}}
+    queries.write_text(json.dumps(box))
+    data.write_text(
+        "subject,query,response\n" + "".join(f"{n},ill,{n % 3 > 0:d}\n" for n in range(90))
+    )
+    points.write_text("age\n" + "".join(f"{n / 20}\n" for n in range(21)))
+    asked = ["estimate", data, "--queries", queries, "--mean", "ill", "--json"]
+    tree = json.loads(run(*asked, "--likelihood", "--support", points)[1])
+    (one,) = tree["estimates"]
+    assert one["lower"] <= one["estimate"] <= one["upper"]
+    assert one["estimate"] == pytest.approx(0.731, abs=1e-3)  # the most that is possible
+    assert "by maximum likelihood of 21 points" in tree["what"]
+    assert "the log-likelihood higher by at most" in tree["assumes"][-1]
+    code, out, err = run(*asked, "--support", points)
+    assert (code, out) == (2, "")
+    assert err.startswith("expost: --support: leave it out: it is for --mean ID --likelihood")
+
+
+def test_frequencies_under_a_filter_warn_if_not_everybody_was_asked_the_same(
+    run: Run, tmp_path: Path
+) -> None:
+    """Two of the same in one case, one of each in the other."""
+    folder = tmp_path / "subjects"
+    folder.mkdir()
+    other = xp.randomized_response("0.4")
+    for number in range(4):
+        second = HABIT if number % 2 else other
+        start = xp.Transcript(VALUES, filter=GUARD)
+        start.add(HABIT, "never").add(second, "often").save(folder / f"{number}.json")
+    tree = json.loads(run("estimate", folder, "--frequencies", "--json")[1])
+    assert tree["warning"].startswith("Not all subjects were asked the same. Under their filter")

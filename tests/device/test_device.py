@@ -56,15 +56,16 @@ def test_it_answers_until_the_budget_is_used_up_and_declines_then(tmp_path: Path
 
 def test_the_same_reservation_gets_the_same_bytes_also_from_a_new_process(tmp_path: Path) -> None:
     ann = a_device(tmp_path)
-    asked = [reservation(ann)]
-    said = [ann.answer(asked[0])]
-    asked.append(reservation(ann))
-    said.append(ann.answer(asked[1]))
+    asked, said = [], []
+    pairs = {"kind": "subset_selection", "size": 2, "epsilon": "0.1"}
+    for query in (QUERY, pairs, {**pairs, "size": 1.0}):
+        asked.append(reservation(ann, query))
+        said.append(ann.answer(asked[-1]))
     assert [ann.answer(each) for each in asked] == said
     ann.close()
     again = Device(str(tmp_path / "store"))
     assert [again.answer(each) for each in asked] == said
-    assert len(again.heads) == 3
+    assert len(again.heads) == 4
 
 
 def test_what_was_declined_stays_declined_under_its_key(tmp_path: Path) -> None:

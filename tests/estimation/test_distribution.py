@@ -320,7 +320,7 @@ FOUND = xp.estimation.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN)
         (
             lambda: xp.estimation.estimate_distribution(
                 [(xp.linear([1], epsilon=1), -1)],
-                domain=xp.Box([(-1, 1)]),  # type: ignore[arg-type]
+                domain=xp.Box([(-1, 1)]),
             ),
             "domain: must be a finite set",
         ),

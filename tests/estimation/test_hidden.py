@@ -83,7 +83,7 @@ def random_table(generator: np.random.Generator, size: int, responses: int) -> M
 
 def study(
     views: list[list[tuple[str, str, int | None]]], tables: dict[str, Matrix], ratio: Fraction
-) -> tuple[xp.Answers, dict[str, list[Any]]]:
+) -> tuple[xp.Answers, dict[str, Any]]:
     rows = [(n, *attempt) for n, view in enumerate(views) for attempt in view]
     given = [row for row in rows if row[1] == "answered"]
     queries = {key: channel(table) for key, table in tables.items()}
@@ -98,7 +98,7 @@ def study(
         complete=False,
         filter=xp.BayesianFilter(ratio=str(ratio)),
     )
-    attempts = {
+    attempts: dict[str, Any] = {
         "subject": [row[0] for row in rows],
         "query": [row[2] for row in rows],
         "outcome": [row[1] for row in rows],
@@ -138,16 +138,18 @@ def asked_twice(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """One analyst asks everybody once, and a second one until the filter refuses."""
     yes = generator.random(subjects) < share
-    balance, rows, given = np.zeros(subjects, dtype=int), [], []
+    balance = np.zeros(subjects, dtype=int)
+    rows: list[tuple[int, str]] = []
+    given: list[tuple[int, bool]] = []
     left = np.arange(subjects)
     for turn in range(20):
         fits = np.abs(balance[left]) < 2  # one more of epsilon 1 is within the budget of 2
-        rows += [(subject, "refused") for subject in left[~fits]]
+        rows += [(int(subject), "refused") for subject in left[~fits]]
         left = left[fits]
         said = yes[left] ^ (generator.random(len(left)) < 1 / (1 + math.e))
         balance[left] += np.where(said, 1, -1)
-        rows += [(subject, "answered" if turn else "hidden") for subject in left]
-        given += zip(left, said, strict=True) if turn else []
+        rows += [(int(subject), "answered" if turn else "hidden") for subject in left]
+        given += zip(left.tolist(), said.tolist(), strict=True) if turn else []
     table = {
         "subject": [subject for subject, _ in given],
         "query": ["q"] * len(given),

@@ -27,7 +27,8 @@ def random_problem(seed: int) -> tuple[Floats, Floats, Floats]:
     table[np.arange(rows), draw.integers(values, size=rows)] = 1
     counts = 1.0 + draw.multinomial(int(10 ** draw.uniform(0, 6)), draw.dirichlet(np.ones(rows)))
     scores = draw.random(values) if seed % 2 else np.eye(values)[0]
-    return table, counts, (scores - scores.min()) / np.ptp(scores)
+    scaled = (scores - scores.min()) / np.ptp(scores)
+    return np.asarray(table), np.asarray(counts, dtype=np.float64), np.asarray(scaled)
 
 
 def grid(values: int, parts: int) -> Floats:

@@ -64,6 +64,18 @@ def test_a_query_with_too_many_responses_for_a_table_is_drawn_from_its_pmf() -> 
     assert panel.transcript(1).exchanges[0].response == replies.responses[1]
 
 
+def test_values_of_one_class_draw_as_if_their_rows_were_written_out() -> None:
+    rows = [["1/2", "1/3", "1/6"], ["1/6", "1/3", "1/2"], ["1/10", "1/10", "4/5"]]
+    of, places = [2, 0, 0, 1, 2], np.arange(5).repeat(500)
+    domain = xp.FiniteSet(range(5))
+    short, long = xp.channel(rows, of=of), xp.channel([rows[own] for own in of])
+    drawn, expected = (
+        Drawing(query.on(domain)).positions(places, xp.sampling.InsecureSource(2)).tolist()
+        for query in (short, long)
+    )
+    assert drawn == expected
+
+
 def test_many_responses_are_drawn_as_few_are() -> None:
     query, places = xp.unary_encoding(epsilon=1), np.arange(6).repeat(3000)
     likelihood = query.on(xp.FiniteSet(range(6)))

@@ -99,3 +99,16 @@ def test_records_of_a_box_are_hidden_as_values_of_sets_are() -> None:
     with pytest.raises(xp.InvalidInput, match="row 2: the value is outside") as caught:
         panel.ask(OTHERS["logistic"], {"age": [20, 777], "bmi": [20, 20]})
     assert "777" not in str(caught.value)
+
+
+def test_where_the_epsilons_fit_the_worst_is_known_from_above_only() -> None:
+    panel = xp.Panel(BOX, filter=xp.BayesianFilter("1.2"), subjects=["a", "b"], queries=LINEAR)
+    ends = {key: query.on(BOX).responses[1] for key, query in LINEAR.items()}
+    panel.record("linear 0", [ends["linear 0"]], ["a"])
+    found = panel.decide("linear 1").loss_at_worst
+    assert found.lower.tolist() == [0.0, 0.0]
+    for upper, spent in zip(found.upper.tolist(), [1.0, 0.5], strict=True):
+        assert spent <= upper <= spent * (1 + 1e-12)
+    panel.record("linear 1", [ends["linear 1"]], ["a"])
+    searched = panel.decide("linear 2", ["a"]).loss_at_worst
+    assert 0 < searched.lower[0] <= searched.upper[0] < 1.5

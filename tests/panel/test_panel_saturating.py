@@ -138,6 +138,20 @@ def test_a_query_is_made_once_for_all_who_are_in_one_state() -> None:
     assert len(panel.queries) < 25
 
 
+def test_ties_are_settled_for_everybody_with_the_same_answers() -> None:
+    """Losses that doubles cannot tell from the budget, half of them above it."""
+    panel = xp.Panel(
+        xp.FiniteSet([0, 1]), filter=xp.BayesianFilter(ratio=2), subjects=["a", "b", "c", "d"]
+    )
+    panel.saturating([0], cap="0.2")
+    tiny = Fraction(1, 10**25)
+    half = Fraction(1, 2)
+    nearly = xp.channel([[half + tiny, half - tiny], [half, half]])
+    assert panel.record(nearly, [1, 0, 0, 1]).all()
+    twice = xp.channel([["1/2", "1/2"], ["1/4", "3/4"]])
+    assert panel.decide(twice).accepted.tolist() == [True, False, False, True]
+
+
 def test_devices_draw_themselves_what_they_are_asked() -> None:
     panel = xp.Panel(
         xp.FiniteSet(range(5)), filter=xp.BayesianFilter(epsilon=2), subjects=["a", "b"]

@@ -231,7 +231,7 @@ def test_a_command_draws_what_plot_draws() -> None:
     found = _together()
     table = {"subject": [1, 2], "query": ["q"] * 2, "response": ["no", "yes"]}
     answers = xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": QUERY}, table)
-    (drawn,) = estimate_figure(distribution(answers, repetitions=200)).axes
+    (drawn,) = estimate_figure(distribution(answers)).axes
     axes = xp.plot(xp.estimation.estimate_distribution(answers))
     assert drawn.get_xlabel() == axes.get_xlabel()
     assert [tick.get_text() for tick in drawn.get_yticklabels()] == ["no", "yes"]

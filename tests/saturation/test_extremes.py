@@ -21,6 +21,7 @@ from scipy.optimize import linprog
 import expost as xp
 from expost.queries import About, Query
 from expost.saturation import classes, known, saturated
+from expost.saturation.tilted import tilted
 from support.records import Listed, Places, likelihoods, listed, some_records
 
 CLOSE = mpmath.mpf(2) ** -20
@@ -187,6 +188,55 @@ def test_no_query_about_the_part_tells_more(never_listed: None) -> None:
         uneven += len(set(np.round(lows / highs, 9))) > 1
     assert tried > 80
     assert uneven > 15
+
+
+Uneven = tuple[list[Fraction], list[Fraction], Fraction, list[int]]
+
+
+def uneven() -> Iterator[Uneven]:
+    """The smallest and the largest likelihoods of some parts, e^cap, and answers."""
+    # The best A is where arcs of one answer change places; any other tells 1.3 % less.
+    lows, highs = (
+        list(map(Fraction, each)) for each in ([12, 20, 16, 18, 11], [48, 22, 24, 27, 44])
+    )
+    yield lows, highs, Fraction(24, 5), [0, 1, 1, 0, 1]
+    generator = random.Random(3)
+    for _ in range(60):
+        size = generator.randint(2, 6)
+        lows = [Fraction(generator.randint(5, 20)) for _ in range(size)]
+        highs = [low * Fraction(generator.choice(["1", "3/2", "8"])) for low in lows]
+        ratio = max(highs) / min(lows) * Fraction(generator.choice(["11/10", "3", "20"]))
+        yield lows, highs, ratio, [0, 1, *(generator.randint(0, 1) for _ in range(size - 2))]
+
+
+def test_no_query_tells_more_where_the_rest_weighs_very_differently() -> None:
+    for lows, highs, ratio, answers in uneven():
+        query = tilted(lows, highs, [1] * len(lows), answers, ratio)
+        arcs = query.best_exactly(10**6)
+        assert arcs is not None
+        assert arcs.saturates
+        table = arcs.table(query.ratios)
+        assert table is not None
+        low, high = np.array(lows, dtype=float), np.array(highs, dtype=float)
+        counts, yes = (low + high) / 2, np.array(answers) == 1
+        joint = counts[:, None] * [[weight / table.total for weight in row] for row in table.rows]
+        masses = np.array([joint[yes].sum(axis=0), joint[~yes].sum(axis=0)])
+        told = float((masses * np.log(masses / masses.sum(axis=0))).sum())
+        best = best_by_linear_program(low, high, float(ratio), yes, counts)
+        assert told == pytest.approx(best, rel=1e-6)
+
+
+def test_a_cap_below_the_loss_leaves_no_room(never_listed: None) -> None:
+    refused = 0
+    for case in cases(60, seed=11):
+        loss = float(log(Fraction(max(case.weights), min(case.weights))))
+        if loss > 0.02:
+            with pytest.raises(xp.InvalidInput, match="so nothing can be asked that ends at"):
+                xp.saturating(
+                    case.transcript, case.question, cap=Fraction(int(loss * 100), 100), seed="5a"
+                )
+            refused += 1
+    assert refused > 20
 
 
 def test_thirty_attributes_of_ten_values() -> None:

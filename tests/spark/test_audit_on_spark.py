@@ -74,6 +74,50 @@ def test_files_are_read_alike(spark: Any, tmp_path: Path) -> None:
         assert there.to_polars().equals(here)
 
 
+HEADER = "subject,order,query,response\n"
+ODD = {
+    "more.csv": HEADER + "ann,1,q,a\nann,2,q,b,and more\n",
+    "fewer.csv": HEADER + "ann,1,q,a\nann,2,q\n",
+    "quoted.csv": HEADER + 'ann,1,q,"c,d"\n"bob ""b""",1,q," a"\n',
+    "lines.csv": HEADER + '"ann\nann",1,q,a\n',
+    "decimal.csv": HEADER + "ann,1.0,q,a\n",
+    "blank.csv": HEADER + "ann,1,q,a\n\nbob,1,q,b\n",
+    "twice.csv": "subject,order,query,response,response\nann,1,q,a,b\n",
+    "torn.jsonl": '{"subject": "ann", "order": 1, "query": "q", "response": "a"}\n{"subject": "b',
+    "mixed.jsonl": '{"subject": 1, "order": "1", "query": "q", "response": "a"}\n'
+    '{"subject": "bob", "order": 1, "query": "q", "response": "a", "more": [1]}\n',
+    "true.jsonl": '{"subject": "ann", "order": 1, "query": "q", "response": true}\n',
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_files_are_read_or_refused_alike(name: str, spark: Any, tmp_path: Path) -> None:
+    domain = xp.FiniteSet(["a", "b", " a", "c,d"])
+    queries, log = tmp_path / "queries.json", tmp_path / name
+    xp.audits.save_queries(domain, {"q": xp.randomized_response(epsilon="0.1")}, queries)
+    log.write_text(ODD[name])
+
+    def told(audit: Callable[..., xp.audits.Audit], **more: Any) -> object:
+        try:
+            return audit(log, queries, filter=GUARD, **more).to_polars().rows()
+        except xp.InvalidInput as error:
+            return str(error)
+
+    assert told(audit_files_on_spark, effort=xp.solver.Effort()) == told(xp.audit)
+
+
+def test_columns_go_by_their_names_in_every_file(spark: Any, tmp_path: Path) -> None:
+    logged = some_log(random.Random(37), "set", subjects=20)
+    queries, folder = logged.save_queries(tmp_path / "queries.json"), tmp_path / "log"
+    folder.mkdir()
+    frame = logged.frame()
+    frame[:50].write_csv(folder / "a.csv")
+    frame[50:].select("response", "query", "order", "subject").write_csv(folder / "b.csv")
+    here = xp.audit(folder, queries, filter=GUARD).to_polars()
+    there = audit_files_on_spark(folder, queries, filter=GUARD, effort=xp.solver.Effort())
+    assert there.to_polars().equals(here)
+
+
 def test_the_command_audits_on_spark(spark: Any, run: Run, tmp_path: Path) -> None:
     logged = some_log(random.Random(35), "set", subjects=20)
     queries = logged.save_queries(tmp_path / "queries.json")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from expost.answers import no_such_query, response_position
+from expost.audits.log import read
 from expost.audits.plan import Plan
 from expost.errors import InvalidInput, printable
 
@@ -100,7 +101,7 @@ def _by_themselves(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _P
     reasons: dict[tuple[str, str], str] = {}
     for file, part in parts:
         known = polars.col("query").is_in(list(plan.queries))
-        pairs = part.select("query", "response").filter(known).unique().drop_nulls().collect()
+        pairs = read(part.select("query", "response").filter(known).unique().drop_nulls())
         for key, response in pairs.iter_rows():
             try:
                 response_position(plan.queries[key].on(plan.domain), response, key)
@@ -120,8 +121,8 @@ def _by_themselves(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _P
             & polars.col("wrong").is_null()
         )
         bad = numbered.filter(~usable)
-        number += bad.select(polars.len()).collect().item()
-        for row in bad.sort("row").head(MOST - len(found)).collect().iter_rows(named=True):
+        number += read(bad.select(polars.len())).item()
+        for row in read(bad.sort("row").head(MOST - len(found))).iter_rows(named=True):
             found.append((file, row["row"], _reason(row, reasons, plan)))
     return number, found
 
@@ -146,13 +147,13 @@ def _by_order(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Proble
     again = polars.len() - order.n_unique()
     gaps = (order.unique().sort().diff() > 1).sum() + (order.min() > 1)
     counts = polars.concat(each).group_by("subject").agg(number=again + gaps)
-    bad = counts.filter(polars.col("number") > 0).collect()
+    bad = read(counts.filter(polars.col("number") > 0))
     suspects = bad.select("subject").sort("subject").head(MOST)
     numbered = [
         part.with_row_index("row", offset=1).with_columns(part=polars.lit(place))
         for place, (_, part) in enumerate(parts)
     ]
-    rows = polars.concat(numbered).join(suspects.lazy(), on="subject", how="semi").collect()
+    rows = read(polars.concat(numbered).join(suspects.lazy(), on="subject", how="semi"))
     found = [(parts[part][0], row, reason) for part, row, reason in _gaps(rows)]
     return int(bad["number"].sum()), found
 

@@ -26,9 +26,9 @@ from expost.report.estimates import (
     frequencies,
     mean,
     mean_by_likelihood,
-    mean_on_support,
     of_a_part,
 )
+from expost.report.estimates_on_box import mean_on_support
 
 __all__ = ["command"]
 

@@ -18,7 +18,9 @@ import io
 import json
 import math
 import sys
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +152,8 @@ class Export:
         """Whether decisions are checked too."""
         self._digest = hashlib.sha256()
         self._ended = False
+        self._queries: dict[str, Any] = {}
+        self._asked: dict[str, Any] = {}
 
     def need(self, right: bool, what: str) -> None:
         if not right:
@@ -209,10 +213,12 @@ class Export:
 
     def _decisions(self, place: str, exchanges: Any) -> None:
         """Whether every question was accepted by what was answered before it."""
-        account = device.Account(self._policy.domain)
+        account = device.Account(self._policy.domain, self._asked)
         for sequence, (query_id, response) in enumerate(exchanges, 1):
             try:
-                asked = account.asked(device.Query.read(self._trees.get(query_id)))
+                if query_id not in self._queries:
+                    self._queries[query_id] = device.Query.read(self._trees.get(query_id))
+                asked = account.asked(self._queries[query_id])
                 accepted = device.decide(self._policy.filter, account, asked)
                 account.add(asked, asked.likelihood.read(response))
             except device.Refused as problem:
@@ -247,11 +253,12 @@ def _generic_policy_id(policy: Any) -> str:
     return named
 
 
-def check_export(path: str) -> Export:
-    """What is wrong with an export."""
+def check_export(path: str, tell: Callable[[Export], None] = lambda _: None) -> Export:
+    """What is wrong with an export; ``tell`` is called after every line."""
     export = Export()
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
+            tell(export)
             try:
                 export.add(line)
             except device.Refused as problem:
@@ -262,9 +269,21 @@ def check_export(path: str) -> Export:
     return export
 
 
+class Progress:
+    """Says from time to time, where somebody is looking, how many subjects were checked."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, export: Export) -> None:
+        if sys.stderr.isatty() and time.monotonic() > self._last + 1:
+            self._last = time.monotonic()
+            print(f"{export.subjects:,} subjects", end="\r", file=sys.stderr, flush=True)
+
+
 def told(path: str) -> int:
     """Check an export and print what was found; how many faults there are."""
-    export = check_export(path)
+    export = check_export(path, Progress())
     for fault in export.faults:
         print(f"{path}: {fault}", file=sys.stderr)
     checked = "chains, tallies and decisions" if export.decided else "chains and tallies"

@@ -907,12 +907,12 @@ class Asked(NamedTuple):
 class Account:
     """The likelihoods of all responses so far, as integers, up to common factors."""
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Domain, known: dict[str, Asked] | None = None) -> None:
         self.domain = domain
         self.tables: dict[Scope, list[int]] = {}  # products of weights, by what was asked about
         self.spent = Fraction(0)  # the sum of the epsilons, but for questions that name none
         self.unnamed: Pair = (1, 1)  # the product of what those can do alone
-        self._asked: dict[str, Asked] = {}
+        self._asked = {} if known is None else known  # for other accounts on this domain too
 
     def asked(self, query: Query) -> Asked:
         """A question on the domain; refused if it does not suit it."""

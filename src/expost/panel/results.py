@@ -48,7 +48,10 @@ class Decisions(Table):
     undecided: Bools
     """Refused because a search could not tell, as only on a box."""
     loss_at_worst: Bounds
-    """What counts against the budget after the query, at worst over responses."""
+    """What counts against the budget after the query, at worst over responses.
+
+    On a box nothing is searched for where the epsilons fit: between 0 and their sum.
+    """
     remaining: Floats
     """Budget minus what counts against it now, rounded down; 0 for who is closed."""
 

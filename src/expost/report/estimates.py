@@ -20,19 +20,15 @@ from expost.estimation import (
     Frequencies,
     Intervals,
     Mean,
-    beyond_support,
     estimate_distribution,
     estimate_frequencies,
     estimate_mean,
-    point_scores,
 )
 from expost.estimation.decoding import INSTEAD
 from expost.estimation.scope import scope_of
 from expost.estimation.scores import scores_of
-from expost.estimation.support import Points
 from expost.files.canonical import plain
 from expost.filters import Filter
-from expost.knowledge import Samples
 from expost.loss.odometer import Odometer
 from expost.numbers import ExactLike
 from expost.queries import About
@@ -44,12 +40,15 @@ __all__ = [
     "Estimated",
     "check_mean",
     "distribution",
+    "estimated_by_likelihood",
     "for_likelihood",
     "frequencies",
+    "how_found",
     "mean",
     "mean_by_likelihood",
-    "mean_on_support",
     "of_a_part",
+    "quietly",
+    "rows_of",
 ]
 
 T = TypeVar("T")
@@ -69,7 +68,6 @@ _MISSING = (
 )
 # Of so few, resampling shows little; coverage was measured from 100 on (docs/how-to/estimates.md).
 _FEW = 30
-_MOST_FRESH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +139,7 @@ def mean(
 ) -> Estimated:
     """The mean of the score that a query is about; ``guard`` is the filter of all subjects."""
     times = _times(answers, key)
-    found = _quietly(partial(estimate_mean, answers, key, confidence=confidence))
+    found = quietly(partial(estimate_mean, answers, key, confidence=confidence))
     query, asked = answers.queries[key], times > 0
     low, high = map(float, query.meaning(answers.domain).range)
     (one,) = rows_of(found)
@@ -210,7 +208,7 @@ def mean_by_likelihood(
         query = answers.queries[key]
         scores = scores_of(query, values)
         low, high = map(float, query.meaning(values).range)
-    around = _quietly(
+    around = quietly(
         partial(
             found.intervals,
             scores,
@@ -222,53 +220,8 @@ def mean_by_likelihood(
     )
     (one,) = rows_of(around)
     one = replace(one, of=f"{key}: {query_in_words(query, values)}")
-    what = f"the mean of {key}, {_how(found)}"
-    return _by_likelihood(answers, what, (one,), around, (low, high))
-
-
-def mean_on_support(
-    answers: Answers,
-    key: str,
-    support: Samples,
-    *,
-    confidence: ExactLike = "0.95",
-    repetitions: int | None = None,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> Estimated:
-    """The mean on a box, from the likeliest mixture of some points, and what others would add."""
-    with at("query"):
-        query = answers.queries[key]
-        scores = point_scores(query, support)
-    found = _quietly(partial(estimate_distribution, answers, support=support))
-    fresh = Samples.uniform(support.box, max(2, min(len(support), _MOST_FRESH)), seed=seed)
-    beyond = _quietly(partial(beyond_support, answers, found, fresh))
-    around = _quietly(
-        partial(
-            found.intervals,
-            scores,
-            confidence=confidence,
-            repetitions=repetitions,
-            seed=seed,
-            progress=progress,
-        )
-    )
-    (one,) = rows_of(around)
-    one = replace(one, of=f"{key}: {query_in_words(query, answers.domain)}")
-    other = beyond.wider.mean(point_scores(query, _points(beyond.wider)))
-    ends = (float(scores.min()), float(scores.max()))
-    result = _by_likelihood(answers, f"the mean of {key}, {_how(found)}", (one,), around, ends)
-    assumed = (
-        f"values are distributed over these points; with {len(fresh):,} more, drawn from all of "
-        f"the box, the mean is {other:.4g} and the log-likelihood higher by at most "
-        f"{beyond.gain:.2g} nats"
-    )
-    return replace(result, assumes=(*result.assumes, assumed))
-
-
-def _points(found: Distribution) -> Samples:
-    assert isinstance(found.domain, Points)
-    return found.domain.samples
+    what = f"the mean of {key}, {how_found(found)}"
+    return estimated_by_likelihood(answers, what, (one,), around, (low, high))
 
 
 def frequencies(
@@ -277,7 +230,7 @@ def frequencies(
     """How frequent each value is: unbiased, if everybody was asked alike."""
     _finite(answers)
     try:
-        found = _quietly(partial(estimate_frequencies, answers, confidence=confidence))
+        found = quietly(partial(estimate_frequencies, answers, confidence=confidence))
     except InvalidInput as error:
         instead = "leave out --frequencies, for any mixture of queries"
         raise InvalidInput(error.reason.replace(INSTEAD, instead), error.place) from None
@@ -313,7 +266,7 @@ def distribution(
 ) -> Estimated:
     """How the values are distributed, by maximum likelihood, with intervals."""
     found = _likeliest(answers, chosen)
-    around = _quietly(
+    around = quietly(
         partial(
             found.intervals,
             confidence=confidence,
@@ -323,30 +276,32 @@ def distribution(
         )
     )
     about = _about(answers) if chosen is None else _of(*chosen)
-    what = f"the distribution{about}, {_how(found)}"
-    return _by_likelihood(answers, what, rows_of(around), around, (0.0, 1.0))
+    what = f"the distribution{about}, {how_found(found)}"
+    return estimated_by_likelihood(answers, what, rows_of(around), around, (0.0, 1.0))
 
 
 def _likeliest(answers: Answers, chosen: Chosen | None) -> Distribution:
     if chosen is None:
         _finite(answers)
-        return _quietly(partial(estimate_distribution, answers))
+        return quietly(partial(estimate_distribution, answers))
     names, step = chosen
-    return _quietly(partial(estimate_distribution, answers, about=names, at=step))
+    return quietly(partial(estimate_distribution, answers, about=names, at=step))
 
 
-def _how(found: Distribution) -> str:
+def how_found(found: Distribution) -> str:
+    """By which method, and of which model."""
     model = "" if found.model is None else f" of {found.model}"
     return f"by maximum likelihood{model}"
 
 
-def _by_likelihood(
+def estimated_by_likelihood(
     answers: Answers,
     what: str,
     rows: tuple[Estimate, ...],
     around: Intervals,
     ends: tuple[float, float],
 ) -> Estimated:
+    """An estimate from the likeliest distribution, with its doubts."""
     doubts = []
     if left_out := _left_out(answers):
         doubts.append(left_out)
@@ -441,7 +396,7 @@ def _left_out(answers: Answers) -> str | None:
     )
 
 
-def _quietly(estimate: Callable[[], T]) -> T:
+def quietly(estimate: Callable[[], T]) -> T:
     """An estimate without the warnings for programs; what they say is in the result."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -108,8 +108,15 @@ def _legend(axes: Axes) -> None:
     )  # fmt: skip
 
 
+def _with_intervals(found: Distribution) -> Intervals:
+    try:
+        return found.intervals()
+    except InvalidInput:  # there are too many numbers
+        return found.intervals(repetitions=_REPETITIONS)
+
+
 def _draw_estimate(found: Estimate, ax: Axes | None) -> Axes:
-    shown = found.intervals(repetitions=_REPETITIONS) if isinstance(found, Distribution) else found
+    shown = _with_intervals(found) if isinstance(found, Distribution) else found
     rows = rows_of(shown)
     axes = _axes(ax, min(len(rows), MOST))
     said = [shown.used.amount(), *(["can be biased"] if shown.used.doubts else [])]

@@ -18,8 +18,10 @@ from expost.solver.kernels.layout import (
     OPEN,
     SETTLED,
     Floats,
+    Frontier,
     PackedProblem,
     Pool,
+    Record,
     new_frontier,
     new_work,
     roomier,
@@ -60,19 +62,24 @@ class Tree:
         n, d = problem.shape
         self._work = new_work(n, d)
         self._pool = Pool(n, d, _ROOM)
-        self._frontier = new_frontier(n, d, _ROOM)
-        self._known, self._counts = self._frontier.view("known"), self._frontier.view("counts")
+        self._look_at(new_frontier(n, d, _ROOM))
         self.passed: dict[int, float] = {}
         """What the upper bound was at the marks of a race."""
 
+    def _look_at(self, frontier: Record[Frontier]) -> None:
+        # Single words are asked for all the time, and a view takes longer than to read one.
+        self._frontier, self._words = frontier, frontier.words
+        self._counts = frontier.view("counts")
+        self._top = frontier.layout.spans["bounds"][0].start
+
     @property
     def nodes(self) -> int:
-        return int(self._counts[NODES])
+        return int(self._counts.item(NODES))
 
     @property
     def lower(self) -> float:
         """The largest value that was found."""
-        return float(self._known[LOWER])
+        return self._words.item(LOWER)
 
     @property
     def point(self) -> Floats | None:
@@ -83,17 +90,18 @@ class Tree:
     @property
     def settled(self) -> float:
         """A bound on everything that is not in an open node."""
-        return float(self._known[SETTLED])
+        return self._words.item(SETTLED)
 
     @property
     def upper(self) -> float:
         """A certified bound on the largest value, at any moment."""
-        bounds = [self.settled]
-        if self._counts[OPEN]:
-            bounds.append(float(self._frontier.view("bounds")[0]))
-        if self._counts[HALF] < 2:  # the parent is no longer open, and its halves are not yet made
-            bounds.append(float(self._known[ABOVE]))
-        return max(bounds)
+        upper = self._words.item(SETTLED)
+        if self._counts.item(OPEN):
+            upper = max(upper, self._words.item(self._top))
+        if self._counts.item(HALF) < 2:
+            # The parent is no longer open, and its halves are not yet made.
+            upper = max(upper, self._words.item(ABOVE))
+        return upper
 
     def pursue(self, tolerance: float, nodes: int, enough: float, tick: Tick | None) -> None:
         """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded.
@@ -108,7 +116,7 @@ class Tree:
     def offer(self, value: float, point: Floats | None) -> None:
         """A point that was found elsewhere, and its value."""
         if value > self.lower and point is not None:
-            self._known[LOWER] = value
+            self._words[LOWER] = value
             self._frontier.view("point")[:] = point
 
     def _go_on(self, tolerance: float, nodes: int, enough: float, steps: int) -> bool:
@@ -124,8 +132,7 @@ class Tree:
     def _extend(self) -> None:
         n, d = self._problem.shape
         self._pool.double()
-        self._frontier = roomier(self._frontier, n, d, len(self._pool))
-        self._known, self._counts = self._frontier.view("known"), self._frontier.view("counts")
+        self._look_at(roomier(self._frontier, n, d, len(self._pool)))
 
 
 class Search:
@@ -164,7 +171,7 @@ class Search:
     @property
     def reached(self) -> float:
         """The largest value that was found, as computed."""
-        return max(tree.lower for tree in self._trees)
+        return max([tree.lower for tree in self._trees])
 
     @property
     def point(self) -> Floats | None:

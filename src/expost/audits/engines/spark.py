@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.audits.bad_rows import MOST, BadRow, BadRows, bad_rows
@@ -26,6 +27,8 @@ __all__ = ["audited_log_on_spark", "audited_on_spark"]
 _TYPES = ("bigint", "double", "double", "double", "double", "boolean", "bigint", "double")
 # Rows that cannot be used come back in place of results: a line about each, and their number.
 _BAD = ("bad", "bad_number")
+# Rows of a file that are handed over at once.
+_TOGETHER = 1 << 17
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -66,18 +69,42 @@ def audited_log_on_spark(log: Log, plan: Plan) -> DataFrame:
 
 
 def _read(log: Log) -> Any:
-    """The rows of the files of a log, read by Spark."""
+    """The rows of the files of a log.
+
+    Parquet is read by Spark. Texts are read by workers, a file each, as one process reads them, for
+    not everybody who reads CSV or JSON finds the same rows.
+    """
     try:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise InvalidInput("an audit on Spark needs pyspark: pip install pyspark") from None
-    reader = SparkSession.builder.getOrCreate().read
+    session = SparkSession.builder.getOrCreate()
     files = [os.fspath(file.resolve()) for file in log.files]
     if log.suffix == ".parquet":
-        return reader.parquet(*files)
-    if log.suffix == ".csv":
-        return reader.option("header", True).option("escape", '"').csv(files)
-    return reader.json(files)
+        return session.read.parquet(*files)
+    for file in log.files:
+        log.part(file)  # or what is wrong with its columns
+    names = session.createDataFrame([(file,) for file in files], "file string")
+    written = "subject string, `order` bigint, query string, response string"
+    return names.repartition(len(files)).mapInArrow(_texts(log.suffix), written)
+
+
+def _texts(suffix: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """What a worker does with the names of its files."""
+
+    def read(batches: Iterable[Any]) -> Iterator[Any]:
+        import polars
+
+        for file in (Path(name) for batch in batches for name in polars.DataFrame(batch)["file"]):
+            rows = Log((file,), suffix).part(file)
+            try:
+                for part in rows.collect_batches(chunk_size=_TOGETHER):
+                    yield from _arrow(part)
+            except polars.exceptions.PolarsError:
+                # A row that cannot be used, so that the file is looked at where errors are told.
+                yield from _arrow(rows.clear().collect().clear(1))
+
+    return read
 
 
 def _work(plan: Plan, kinds: dict[str, Any]) -> Callable[[Iterable[Any]], Iterator[Any]]:

@@ -28,7 +28,9 @@ class Basic:
 
     @property
     def family(self) -> str:
-        return "one random question" if self.asked == 1 and self.of > 1 else "basic composition"
+        if self.asked > 1:
+            return "basic composition"
+        return "one random question" if self.of > 1 else "the question once"
 
     @property
     def name(self) -> str:

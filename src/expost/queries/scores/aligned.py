@@ -295,6 +295,10 @@ class SetScore(AlignedScore):
         """The score of every point."""
         return self.at(list(self._columns))
 
+    def _point(self, row: int) -> list[float]:
+        point: list[float] = self._columns[:, row].tolist()
+        return point
+
     @cached_property
     def _listed(self) -> list[float]:
         """The same in plain Python, with the same bits."""
@@ -325,14 +329,14 @@ class SetScore(AlignedScore):
         if len(lows) > 1 or len(highs) > 1:
             return super().ends
         (*tops, first), bottom = over_one([*self.weights, self.intercept])
-        points, under = over_one(self._columns[:, lows + highs].T.ravel().tolist())
+        points, under = over_one(x for row in (*lows, *highs) for x in self._point(row))
         size = len(tops)
         low, high = (sum(map(mul, tops, points[k : k + size])) for k in (0, size))
         return first * under + low, first * under + high, bottom * under
 
     def extreme(self, sign: int) -> Extreme:
         rows = self._rows(sign)
-        scores = {row: self.exactly_at(self._columns[:, row].tolist()) for row in rows}
+        scores = {row: self.exactly_at(self._point(row)) for row in rows}
         row = max(rows, key=lambda row: (sign * scores[row], -row))
         return Extreme(scores[row], lambda: f"{self._kind}[{row}]")
 

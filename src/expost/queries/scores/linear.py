@@ -92,7 +92,9 @@ class Linear(Query):
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         score = self.score.on_set(domain)
         ends = self._ends(score)
-        return OneBitOnSet(score, domain, self._answers(ends), self.epsilon, between, *ends)
+        return OneBitOnSet(
+            score, domain, self._answers(ends), self.epsilon, between, *map(float, ends)
+        )
 
     def on_box(self, domain: Box) -> BoxLikelihood:
         score = self.score.on_box(domain)

@@ -53,7 +53,7 @@ class OneBitOnSet(Columns):
         waiting = {
             (id(one), position): (one, position)
             for one, position in asked
-            if position not in one._terms
+            if position not in one._terms and one._words == 1
         }
         for group in alike(waiting.values(), lambda pair: pair[0]._kind):
             first, _ = group[0]
@@ -61,7 +61,7 @@ class OneBitOnSet(Columns):
             parameters = np.array([one._parameters for one, _ in group], dtype=np.float64)
             shares = first._curve(scores, *parameters.T[..., None])
             both = np.stack(one_bit_weights(shares, first._epsilon))
-            if both.dtype == object:
+            if both.dtype == object:  # too large for passes
                 continue
             terms = Term.several(both[[position for _, position in group], range(len(group))])
             for place, ((one, position), term) in enumerate(zip(group, terms, strict=True)):

@@ -50,6 +50,8 @@ class Columns(BySufficientTerms):
         return len(self.domain) * self._words
 
     def position(self, response: Any) -> int | None:
+        if type(response) in (int, float):  # as it is read from a file
+            return self._positions.get(response)
         try:
             return self._positions.get(scalar(response))
         except InvalidInput:
