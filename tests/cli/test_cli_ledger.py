@@ -32,6 +32,8 @@ NAMES = ["ann", "bob", "cyd"]
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    # On a busy machine a command may take a second, and would say how far it is.
+    monkeypatch.setattr("expost.cli.progress._PATIENCE", float("inf"))
     Path("queries.json").write_text(json.dumps(QUERIES))
     Path("values.csv").write_text("subject,value\nann,yes\nbob,no\ncyd,no\n")
     Path("values.csv").chmod(0o600)
@@ -137,6 +139,29 @@ def test_a_study_from_nothing_to_its_end(run: Run, do: Do, place: str) -> None:
         run, "ask", place, "--query", "smokes", "--values", "values.csv"
     )
     assert do("status", place)["ended"] is True
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["register", "study.db", "dan"],
+        ["reserve", "study.db", "--query", "smokes", "-o", "r.jsonl"],
+        ["record", "study.db", "m.jsonl"],
+        ["ask", "study.db", "--query", "smokes", "--values", "values.csv"],
+        ["report", "study.db", "-o", "page.html"],
+        ["export", "study.db", "-o", "export.jsonl"],
+        ["verify", "study.db"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_what_takes_long_says_how_far_it_is(
+    run: Run, do: Do, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    started(do, "study.db")
+    Path("m.jsonl").write_text("a message\n")
+    monkeypatch.setattr("expost.cli.progress._PATIENCE", 0.0)
+    _, _, err = run("ledger", *arguments)
+    assert "subjects" in err or "messages" in err or "deciding" in err
 
 
 def test_devices_answer_what_was_reserved(run: Run, do: Do, place: str) -> None:
