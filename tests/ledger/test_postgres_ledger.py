@@ -12,7 +12,8 @@ import pytest
 
 import expost as xp
 from expost.errors import InvalidInput
-from expost.ledger import Behind, Broken, Damaged, Ledger
+from expost.ledger import Behind, Broken, CheckpointFile, Damaged, Ledger
+from expost.ledger.checkpoint import Checkpoint
 from expost.ledger.postgres import backend, connection, urls, writing
 from expost.ledger.postgres.writing import commit
 from support.hiding import run_without
@@ -196,7 +197,7 @@ class TestLostConnections:
 
     @pytest.mark.parametrize("when", ["before", "after"])
     def test_a_commit_is_there_once(
-        self, postgres: str, monkeypatch: pytest.MonkeyPatch, when: str
+        self, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
     ) -> None:
         times = 0
 
@@ -210,10 +211,14 @@ class TestLostConnections:
             raw.close()
             raise psycopg.OperationalError("the connection is lost")
 
-        with created(postgres) as ledger:
+        file = tmp_path / "checkpoint"
+        with created(postgres, every=1, checkpoint=file) as ledger:
             monkeypatch.setattr(backend, "commit", lost)
             replies = ledger.ask(QUERY, VALUES, key="week 1")
             assert times == (1 if when == "after" else 2)
+            # Nothing is released before its checkpoint.
+            kept = Checkpoint(CheckpointFile(file), ledger.policy.content_id, 1).last()
+            assert kept == ledger.tip
             assert len(recorded(postgres)) == 20
             assert ledger.ask(QUERY, VALUES, key="week 1").responses == replies.responses
             assert ledger.tip.commits == 2
@@ -304,3 +309,16 @@ except xp.errors.InvalidInput as error:
 """
     done = run_without(["psycopg"], program)
     assert "pip install 'expost[postgres]'" in done.stdout, done.stderr
+
+
+def test_a_statement_that_the_server_has_forgotten_is_prepared_again(postgres: str) -> None:
+    with created(postgres) as ledger:
+        for week in range(8):
+            ledger.ask(QUERY, VALUES[:1], [NAMES[week]])
+        # Behind the driver's back, as a failure in the middle of a pipeline may.
+        raw = ledger._core.backend._connection.raw  # type: ignore[attr-defined]
+        raw.pgconn.exec_(b"DEALLOCATE ALL")
+        assert ledger.ask(QUERY, VALUES[:1], [NAMES[8]]).answered.all()
+        raw.pgconn.exec_(b"DEALLOCATE ALL")
+        assert ledger.status().exchanges.tolist() == [1] * 9 + [0] * 11
+        assert ledger.verify().good

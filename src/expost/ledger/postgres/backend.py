@@ -3,16 +3,19 @@
 A commit takes a lock on the table of commits first, so commits follow each other, and whoever has
 the lock sees all that was committed before. If the connection is lost on the way, nobody knows
 whether it was recorded. So a new connection waits for the same lock until the server is done with
-it, and whoever asked looks their key up.
+it, and looks for a commit whose root is that of the same lines. If there is none, whoever asked
+begins again, with the same key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import pairwise
 
 from expost.errors import InvalidInput
 from expost.ledger.backend import Backend, Looked, Row, Stale
+from expost.ledger.digests import next_root
 from expost.ledger.errors import Broken, Damaged
 from expost.ledger.postgres.connection import Connection, driver, first_line
 from expost.ledger.postgres.schema import MIGRATIONS
@@ -212,12 +215,27 @@ class Postgres(Backend):
                     f"the ledger could not be written ({first_line(error)}); open it again "
                     "when that is mended"
                 ) from None
-            self._settle()
-            self._broken = False
-            raise Stale from None  # whoever looks their keys up knows whether it was recorded
+            found = self._recorded(lines)
+            if found is None:
+                self._broken = False
+                raise Stale from None
+            tip = found
         self._connection.confirmed = tip
         self._broken = False
         return tip
+
+    def _recorded(self, lines: Sequence[bytes]) -> Tip | None:
+        """The commit of these lines whose connection was lost; None if it was not recorded."""
+        self._settle()
+        known = self._connection.confirmed
+        assert known is not None
+        since = self._connection.read(
+            "SELECT number, root FROM commits WHERE number >= %s ORDER BY number", (known.commits,)
+        )
+        for (_, before), (number, root) in pairwise(since):
+            if next_root(before, lines) == root:
+                return Tip(number, root)
+        return None
 
     def _settle(self) -> None:
         """Connect again, and wait until the server is done with what the old connection did."""

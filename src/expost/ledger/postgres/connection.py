@@ -55,6 +55,10 @@ class Unreachable(InvalidInput):
     """There is no server, or none that takes connections."""
 
 
+class _Unprepared(Exception):
+    """The driver took a statement for prepared that is not."""
+
+
 class Connection:
     """One connection, by a URL. What is lost between two statements is made again."""
 
@@ -72,6 +76,8 @@ class Connection:
             try:
                 with reading(), raw.cursor(binary=True) as cursor:
                     return cursor.execute(statement.encode(), values).fetchall()
+            except _Unprepared:
+                raw.execute("DEALLOCATE ALL")  # from which the driver learns that none is there
             except driver().OperationalError as error:
                 if raw is self._view or not raw.closed:
                     raise Broken(f"the ledger cannot be read ({first_line(error)})") from None
@@ -211,5 +217,7 @@ def reading() -> Iterator[None]:
     psycopg = driver()
     try:
         yield
+    except psycopg.errors.InvalidSqlStatementName:
+        raise _Unprepared from None
     except (psycopg.InternalError, psycopg.ProgrammingError, psycopg.DataError) as error:
         raise Damaged(f"the database cannot be read ({first_line(error)})") from None

@@ -74,14 +74,19 @@ def commit(raw: Any, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
     statement, values = _statement(changes, lines)
     try:
         with raw.pipeline():
-            raw.execute("BEGIN")
-            raw.execute(_LOCK)
+            raw.execute("BEGIN", prepare=False)
+            raw.execute(_LOCK, prepare=False)
             added = raw.execute(statement, values, binary=True)
-            raw.execute("COMMIT")
+            raw.execute("COMMIT", prepare=False)
         number, root, _ = added.fetchone()
         return Tip(number, root)
-    except (driver().IntegrityError, errors.SerializationFailure):
-        _roll_back(raw)
+    except (
+        driver().IntegrityError,
+        errors.SerializationFailure,
+        # The driver takes a statement for prepared that an earlier failure had cut off.
+        errors.InvalidSqlStatementName,
+    ):
+        _roll_back(raw)  # after which it prepares all anew
         raise Stale from None
     except errors.LockNotAvailable:
         _roll_back(raw)
@@ -115,7 +120,7 @@ def columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
 def _roll_back(raw: Any) -> None:
     """End a transaction, if the connection is there; where it is lost, the server does."""
     if not raw.closed:
-        raw.execute("ROLLBACK")
+        raw.execute("ROLLBACK", prepare=False)
 
 
 def _statement(changes: Sequence[Change], lines: Sequence[bytes]) -> tuple[str, list[Any]]:
