@@ -88,10 +88,14 @@ def plot() -> None:
 
 
 def postgres() -> None:
-    """The driver of a PostgreSQL, with its own library."""
+    """The driver of a PostgreSQL, with its own library; there is no server at this address."""
     import psycopg
 
     assert psycopg.pq.__impl__ == "binary"
+    try:
+        xp.Ledger("postgresql://127.0.0.1:1/study", checkpoint="checkpoint")
+    except ValueError as error:
+        assert "cannot be opened" in str(error)
 
 
 def sklearn() -> None:
