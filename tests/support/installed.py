@@ -92,10 +92,12 @@ def postgres() -> None:
     import psycopg
 
     assert psycopg.pq.__impl__ == "binary"
+    said = ""
     try:
         xp.Ledger("postgresql://127.0.0.1:1/study", checkpoint="checkpoint")
     except ValueError as error:
-        assert "cannot be opened" in str(error)
+        said = str(error)
+    assert "cannot be opened" in said
 
 
 def sklearn() -> None:
