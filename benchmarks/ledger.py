@@ -23,9 +23,9 @@ from benchmarks.timing import once
 SINGLE, THREADS, BATCH, ROUND, OPENING = 0.5, 3.0, 20.0, 1.5, 5.0
 """Limits: × fdatasync, × fdatasync, µs an answer, × the bare rows, seconds."""
 
-VALUES, SUBJECTS, TOGETHER = 8, 100_000, 256
+VALUES, SUBJECTS, TOGETHER = 8, 50_000, 256
 QUERY = xp.randomized_response(epsilon="0.05")
-SECONDS = 2.0
+BLOCK, BLOCKS = 0.25, 12
 PART = 1 << 13
 
 
@@ -58,17 +58,20 @@ def _values(count: int) -> object:
     return np.random.default_rng(1).integers(0, VALUES, count)
 
 
-def _rate(action: Callable[[int], int]) -> float:
+def _rate(action: Callable[[int], int], seconds: float = BLOCK) -> float:
     """How many a second, on the clock."""
     start, done, turn = time.perf_counter(), 0, 0
-    while time.perf_counter() - start < SECONDS:
+    while time.perf_counter() - start < seconds:
         done += action(turn)
         turn += 1
     return done / (time.perf_counter() - start)
 
 
-def _syncs() -> float:
-    """Bare synchronized writes a second."""
+def _against_syncs(answers: Callable[[], float]) -> tuple[float, float]:
+    """How many answers there are to a bare synchronized write, and how many of these a second.
+
+    Both take turns, for a quarter of a second each, because disks change their minds.
+    """
     with tempfile.NamedTemporaryFile(dir=".") as file:
         descriptor = file.fileno()
         os.write(descriptor, bytes(1 << 18))
@@ -79,16 +82,9 @@ def _syncs() -> float:
             os.fdatasync(descriptor)
             return 1
 
-        return _rate(sync)
-
-
-def _against_syncs(answers: Callable[[], float]) -> float:
-    """The median of several comparisons, each in one breath."""
-    ratios = []
-    for _ in range(3):
-        before = _syncs()
-        ratios.append(answers() / ((before + _syncs()) / 2))
-    return sorted(ratios)[1]
+        turns = [(answers(), _rate(sync)) for _ in range(BLOCKS)]
+    ours, peer = (sum(column) / BLOCKS for column in zip(*turns, strict=True))
+    return ours / peer, peer
 
 
 def _single(ledger: xp.Ledger, what: str, limit: float | None) -> bool:
@@ -96,9 +92,11 @@ def _single(ledger: xp.Ledger, what: str, limit: float | None) -> bool:
         ledger.ask(QUERY, [turn % VALUES], [turn % len(ledger)])
         return 1
 
-    ratio = _against_syncs(lambda: _rate(ask))
+    spent = 1e3 * min(once(lambda: [ask(turn) for turn in range(50)]) / 50 for _ in range(3))
+    ratio, syncs = _against_syncs(lambda: _rate(ask))
     said = "" if limit is None else f" (limit {limit:g})"
-    print(f"one after the other, {what}: {ratio:.2f} × fdatasync{said}")
+    print(f"one after the other, {what}: {ratio:.2f} × fdatasync{said}", end="")
+    print(f", of which there are {syncs:,.0f} a second; {spent:.2f} ms of processor time")
     return limit is None or ratio >= limit
 
 
@@ -118,8 +116,12 @@ def _threads(ledger: xp.Ledger, threads: int = 8) -> bool:
             worker.join()
         return sum(counts)
 
-    ratio = _against_syncs(answers)
-    print(f"{threads} threads: {ratio:.2f} × fdatasync (limit {THREADS:g})")
+    before = ledger.tip.commits, int(ledger.status().exchanges.sum())
+    ratio, syncs = _against_syncs(answers)
+    commits = ledger.tip.commits - before[0]
+    each = (int(ledger.status().exchanges.sum()) - before[1]) / commits
+    print(f"{threads} threads: {ratio:.2f} × fdatasync (limit {THREADS:g})", end="")
+    print(f", of which there are {syncs:,.0f} a second; {each:.1f} answers a commit")
     return ratio >= THREADS
 
 

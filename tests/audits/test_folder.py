@@ -52,6 +52,12 @@ def test_a_folder_is_the_table_of_its_exchanges(folder: Path, tmp_path: Path) ->
     assert xp.load_answers(folder, queries).subjects == ("ann", "bob")
 
 
+def test_a_folder_names_the_filter_that_all_its_transcripts_name(folder: Path) -> None:
+    assert xp.load_answers(folder).filter == GUARD
+    xp.Transcript(VALUES).add(HALF, "no").save(folder / "max.json")
+    assert xp.load_answers(folder).filter is None
+
+
 def test_losses_are_those_of_the_transcripts(folder: Path) -> None:
     losses = xp.realized_losses(xp.load_answers(folder))
     for name, upper, lower in zip(losses.subjects, losses.upper, losses.lower, strict=True):

@@ -67,3 +67,16 @@ def test_what_cannot_be_forecast_is_said() -> None:
         forecast(plain, NEXT)
     with pytest.raises(xp.InvalidInput, match="rounds: must be at least 1"):
         forecast(answers, NEXT, filter=GUARD, rounds=0)
+
+
+def test_values_are_drawn_from_what_is_likely_of_the_group() -> None:
+    """Half of everybody says yes to a question on which they are divided, and that cancels."""
+    divided = xp.perturbation([0, 0.5, 0.5, 1], range=(0, 1), epsilon="0.5")
+    guard, values = xp.BayesianFilter(epsilon=2), [1, 2] * 1500
+    panel = xp.Panel(
+        DOMAIN, filter=guard, subjects=range(3000), source=xp.sampling.InsecureSource(2)
+    )
+    panel.ask(xp.randomized_response(epsilon=1), values)
+    found = forecast(panel.answers(), divided, filter=guard, rounds=6)
+    realized = [int(panel.ask(divided, values).answered.sum()) for _ in range(6)]
+    assert np.abs(np.array(found.answering) - realized).max() < 60

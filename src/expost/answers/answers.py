@@ -188,7 +188,7 @@ class Answers:
         """Answers from the transcripts of subjects, by their names, all on one domain.
 
         ``queries`` gives queries their ids; others go by their content ids. Subjects who were asked
-        nothing are left out.
+        nothing are left out. The filter is the one that all the others name.
 
         >>> import expost as xp
         >>> query, values = xp.randomized_response(epsilon=1), xp.FiniteSet(["no", "yes"])
@@ -220,7 +220,11 @@ class Answers:
         codes = np.array([code[pair] for pair in pairs], dtype=np.intp)
         starts = np.cumsum([0, *map(len, asked.values())], dtype=np.intp)
         answers = object.__new__(cls)
-        answers._set(domain, named, tuple(asked), tuple(given), codes, starts, complete=complete)
+        guards = {transcript.filter for transcript in asked.values()}
+        answers._set(
+            domain, named, tuple(asked), tuple(given), codes, starts,
+            complete=complete, filter=guards.pop() if len(guards) == 1 else None,
+        )  # fmt: skip
         return answers
 
     @classmethod

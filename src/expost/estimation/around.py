@@ -34,7 +34,7 @@ class Intervals(Table):
     >>> found = estimate_distribution(pairs, domain=xp.FiniteSet(["no", "yes"]))
     >>> intervals = found.intervals()
     >>> intervals.lower.round(3).tolist(), intervals.upper.round(3).tolist()
-    ([0.634, 0.128], [0.872, 0.366])
+    ([0.637, 0.126], [0.874, 0.363])
     """
 
     estimate: Floats

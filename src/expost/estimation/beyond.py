@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from expost.answers import Answers
-from expost.domains import Box
 from expost.errors import InvalidInput, expect
 from expost.estimation.distribution import Distribution, estimate_distribution
 from expost.estimation.likeliest import log_up, slopes_of
@@ -51,10 +50,10 @@ def beyond_support(answers: Answers, found: Distribution, other: Any) -> Beyond:
     True
     """
     expect(answers, Answers, "Answers")
-    if not isinstance(found.domain, Points) or not isinstance(answers.domain, Box):
-        raise InvalidInput("must be an estimate on a support of a box", "found")
+    if not isinstance(found.domain, Points) or found.domain.samples.box != answers.domain:
+        raise InvalidInput("must be an estimate on a support of the box of the answers", "found")
     own = found.domain.samples
-    others = read_support(other, answers.domain)
+    others = read_support(other, own.box)
     both = Samples(own.box, [*own.points, *others.points])
     observed = observations_of(answers, PointAtoms(both))
     counts, total = observed.counts, float(observed.counts.sum())

@@ -49,8 +49,6 @@ def scope_of(answers: Answers, about: Any, step: Any, support: Any = None) -> Sc
         names, step = read_about([about] if isinstance(about, str) else about, step)
     elif step is not None:
         raise InvalidInput("say about= which attribute, too", "at")
-    if support is not None and not isinstance(answers.domain, Box):
-        raise InvalidInput("only a distribution on a box needs one; leave it out", "support")
     scope: Scope = answers.domain.asked(_Scope(answers, names, step, support))
     return scope
 
@@ -65,6 +63,7 @@ class _Scope:
     support: Any
 
     def on_set(self, domain: FiniteSet) -> Scope:
+        self._without_support()
         atoms = SetAtoms(domain)
         if self.names is None:
             return Scope(domain, atoms, np.arange(len(domain)))
@@ -79,6 +78,7 @@ class _Scope:
         return Scope(part, atoms, np.ravel_multi_index(own, part.sizes).astype(np.intp))
 
     def on_attributes(self, domain: Attributes) -> Scope:
+        self._without_support()
         if self.names is None:
             raise InvalidInput(
                 f"of which attributes? Take answers.about(…) some of {some(domain.names)}, or say "
@@ -109,6 +109,10 @@ class _Scope:
             samples = read_support(self.support, domain)
         where = np.arange(len(samples))
         return Scope(Points(samples), PointAtoms(samples), where, f"{len(samples):,} points")
+
+    def _without_support(self) -> None:
+        if self.support is not None:
+            raise InvalidInput("only a distribution on a box needs one; leave it out", "support")
 
     def _asked(self, domain: Attributes) -> Sequence[Variable]:
         queries = [self.answers.queries[key] for key, _ in self.answers.given]

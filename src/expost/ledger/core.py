@@ -24,7 +24,7 @@ from expost.ledger.records import Change, Head, Outcome
 from expost.ledger.requests import Request, Situation
 from expost.ledger.tallies import Tallies
 from expost.ledger.words import Words
-from expost.panel.kernel import Kernel, Verdicts
+from expost.panel.kernel import Kernel, Verdicts, groups
 from expost.panel.searching import Search
 from expost.panel.state import State
 from expost.queries import Query
@@ -179,9 +179,10 @@ class Core:
         self, state: State, queries: Ints, heads: Sequence[Head], places: NDArray[np.intp] | None
     ) -> Verdicts:
         """What the filter says at some places; whoever is closed is refused."""
-        asked, which = np.unique(queries, return_inverse=True)
-        questions = np.array([self.words.question(number) for number in asked.tolist()])
-        return self._decided(state, questions[which], heads, places)
+        questions = np.empty(len(queries), dtype=np.int64)
+        for number, own in groups(queries):
+            questions[own] = self.words.question(number)
+        return self._decided(state, questions, heads, places)
 
     def _decided(
         self,

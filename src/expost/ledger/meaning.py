@@ -29,7 +29,7 @@ def whom(core: Core, subjects: Any, *, repeated: bool = False) -> tuple[tuple[Su
     names = subjects_of(subjects)
     numbers = core.people.numbers(core.backend, names)
     core.people.check(numbers)
-    if not repeated and len(np.unique(numbers)) < len(numbers):
+    if not repeated and len(set(numbers.tolist())) < len(numbers):
         raise InvalidInput("somebody is there twice", "subjects")
     return names, numbers
 

@@ -122,7 +122,7 @@ class Request(ABC):
         closing = (~found.accepted[numbers]).tolist()
         columns = (rows.tolist(), numbers.tolist(), responses.tolist(), packed, closing,
                    self.subjects[rows].tolist(), self.queries[rows].tolist())  # fmt: skip
-        links = {response: words.link(response) for response in np.unique(responses).tolist()}
+        links = {response: words.link(response) for response in set(responses.tolist())}
         heads, outcomes, answers = found.heads, self.outcomes, change.answers
         for row, number, response, tally, closes, subject, query in zip(*columns, strict=True):
             before = heads[number]

@@ -6,14 +6,13 @@ else, so states of many subjects are built from these, without any exchange bein
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.ledger.words import Words
-from expost.panel.kernel import Kernel
+from expost.panel.kernel import Kernel, groups
 from expost.panel.state import State
 
 __all__ = ["Tallies", "pairs_of"]
@@ -22,23 +21,16 @@ Ints = NDArray[np.int64]
 
 _PAIR = 8
 _SHIFT = 32
-# For so few subjects arrays are not worth it.
-_FEW = 8
+# Up to so many subjects, each by itself takes less than all together.
+_FEW = 3
 # The most counts that are written out as a table, over all subjects of a state.
 _LARGEST_TABLE = 1 << 22
 
 
 def pairs_of(tally: bytes) -> list[tuple[int, int]]:
     """The responses of one tally by their numbers, and how often each was given."""
-    return list(struct.iter_unpack("<II", tally))
-
-
-def _one_more(tally: bytes, response: int) -> bytes:
-    """A tally with one more response."""
-    counts = dict(pairs_of(tally))
-    counts[response] = counts.get(response, 0) + 1
-    flat = [number for pair in sorted(counts.items()) for number in pair]
-    return struct.pack(f"<{len(flat)}I", *flat)
+    numbers = np.frombuffer(tally, dtype="<u4").reshape(-1, 2)
+    return [(number, times) for number, times in numbers.tolist()]
 
 
 class Tallies:
@@ -48,7 +40,6 @@ class Tallies:
         pairs = np.frombuffer(b"".join(packed), dtype="<u4").reshape(-1, 2).astype(np.int64)
         lengths = np.fromiter(map(len, packed), dtype=np.int64, count=len(packed)) // _PAIR
         self.count = len(packed)
-        self._packed = packed
         self.whose: Ints = np.repeat(np.arange(self.count), lengths)
         self.which: Ints = pairs[:, 0]
         self.times: Ints = pairs[:, 1]
@@ -56,8 +47,9 @@ class Tallies:
     def plus(self, whose: NDArray[np.intp], which: Ints) -> list[bytes]:
         """The tallies of these subjects with one more response each, in bytes."""
         if len(whose) <= _FEW:
-            pairs_ = zip(whose.tolist(), which.tolist(), strict=True)
-            return [_one_more(self._packed[place], response) for place, response in pairs_]
+            return [
+                self._one(place, response) for place, response in zip(whose, which, strict=True)
+            ]
         own = np.isin(self.whose, whose) if len(whose) < self.count else slice(None)
         places = np.concatenate([self.whose[own], whose]) << _SHIFT
         keys = places | np.concatenate([self.which[own], which])
@@ -74,14 +66,18 @@ class Tallies:
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
         ]
 
+    def _one(self, place: int, response: int) -> bytes:
+        own = self.whose == place
+        times = dict(zip(self.which[own].tolist(), self.times[own].tolist(), strict=True))
+        times[int(response)] = times.get(int(response), 0) + 1
+        return np.array(sorted(times.items()), dtype="<u4").tobytes()
+
     def state(self, kernel: Kernel, words: Words) -> State:
         """What these subjects answered so far, as the kernel decides on it."""
         state = kernel.start(self.count)
         if not len(self.which):
             return state
-        numbers = words.question_of(self.which)
-        for number in np.unique(numbers).tolist():
-            own = np.flatnonzero(numbers == number)
+        for number, own in groups(words.question_of(self.which)):
             which, place = np.unique(self.which[own], return_inverse=True)
             if len(which) * self.count > _LARGEST_TABLE:
                 return self._by_turns(kernel, words)

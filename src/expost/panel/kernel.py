@@ -128,6 +128,9 @@ class Kernel:
 
 def groups(numbers: NDArray[np.integer[Any]]) -> Iterator[tuple[int, Places]]:
     """The numbers that occur, and where each does, in order."""
+    if len(numbers) and (numbers == numbers[0]).all():
+        yield int(numbers[0]), np.arange(len(numbers))
+        return
     order = np.argsort(numbers, kind="stable")
     own, starts = np.unique(numbers[order], return_index=True)
     for number, start, stop in zip(own.tolist(), starts, [*starts[1:], len(order)], strict=False):

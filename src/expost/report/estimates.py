@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from expost.answers import Answers, no_such_query
 from expost.cards import count
-from expost.domains import Attributes, FiniteSet, Part, finite
+from expost.domains import FiniteSet, Part, finite
 from expost.errors import InvalidInput, at
 from expost.estimation import (
     Distribution,
@@ -174,21 +174,24 @@ def for_likelihood(
     if chosen is None:
         return answers, None
     names, step = chosen
-    whole = not planned and isinstance(answers.domain, Attributes)
     try:
         part = answers.about(*names, at=step, planned=planned)
-    except InvalidInput:
-        if not whole:
-            raise
-        scope_of(answers, names, step)
+    except InvalidInput as error:
+        if planned or not _together(answers, chosen):
+            raise error from None
         return answers, chosen
-    if whole and not (part.complete or part.evenly()):
-        try:
-            scope_of(answers, names, step)
-        except InvalidInput:  # there are too many combinations, and it is said what is left out
-            return part, None
-        return answers, chosen
-    return part, None
+    if planned or part.complete or part.evenly() or not _together(answers, chosen):
+        return part, None
+    return answers, chosen
+
+
+def _together(answers: Answers, chosen: Chosen) -> bool:
+    """Whether all that was asked about can be estimated together with what was chosen."""
+    try:
+        scope_of(answers, *chosen)
+    except InvalidInput:  # perhaps there are too many combinations
+        return False
+    return True
 
 
 def mean_by_likelihood(
