@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
@@ -35,3 +35,20 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return code, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> str:
+    """The DSN of a PostgreSQL that runs: the one that is named, or one of our own."""
+    from support.postgres import named_server, shared_server
+
+    return named_server() or shared_server().dsn
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> Iterator[str]:
+    """The DSN of an empty schema."""
+    from support.postgres import fresh
+
+    with fresh(postgres_server) as dsn:
+        yield dsn

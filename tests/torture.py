@@ -1,6 +1,8 @@
 """Torture ledgers: thousands of small studies in which everything fails, each from a seed.
 
-    python tests/torture.py [--seeds 10000] [--first 0] [--kind disk|vault|file] [--mutants]
+    python tests/torture.py [--seeds 10000] [--first 0] [--kind disk|vault|file|server] [--mutants]
+
+Of a hundred seeds one is played on a PostgreSQL that is killed, too.
 
 What must hold is in tests/support/worlds.py. A violation is printed with its seed, which plays it
 again: python tests/torture.py --first SEED --seeds 1
@@ -15,10 +17,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from support import servers as _servers  # noqa: F401 - adds a kind of world, and mutants
 from support.mutants import MUTANTS, caught
 from support.worlds import KINDS, played
 
@@ -43,7 +47,7 @@ def _results(first: int, seeds: int, kind: str | None) -> Iterator[tuple[int, st
         for start in range(first, first + seeds, _TOGETHER)
     ]
     processes = min(len(tasks), os.cpu_count() or 1)
-    if processes < 2:
+    if processes < 2 or kind == "server":  # there is one server for all of a process
         for task in tasks:
             yield from _some(task)
         return
@@ -68,16 +72,21 @@ def main() -> int:
         return int(missed > 0)
     start, kinds, violations = time.monotonic(), Counter[str](), 0
     print(f"seeds {given.first} to {given.first + given.seeds - 1}", flush=True)
-    for number, (seed, kind, wrong) in enumerate(_results(given.first, given.seeds, given.kind), 1):
+    servers = given.seeds // 100 if given.kind is None else 0
+    total = given.seeds + servers
+    results = chain(
+        _results(given.first, given.seeds, given.kind), _results(given.first, servers, "server")
+    )
+    for number, (seed, kind, wrong) in enumerate(results, 1):
         kinds[kind] += 1
         if wrong:
             violations += 1
             print(f"\rseed {seed}: {wrong}", flush=True)
-        if number % 100 == 0 or number == given.seeds:
+        if number % 100 == 0 or number == total:
             took = time.monotonic() - start
-            print(f"\r{number:,} of {given.seeds:,} seeds, {took:.0f} s", end="", flush=True)
+            print(f"\r{number:,} of {total:,} seeds, {took:.0f} s", end="", flush=True)
     counts = ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds[kind])
-    print(f"\n{violations} violations in {given.seeds:,} seeds ({counts})")
+    print(f"\n{violations} violations in {total:,} seeds ({counts})")
     return int(violations > 0 or missed > 0)
 
 

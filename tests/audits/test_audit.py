@@ -164,3 +164,19 @@ def test_answers_in_memory_and_transcripts_of_a_folder_are_audited_like_a_log(
     for subject in logged.subjects:
         logged.transcript(subject, guard).save(folder / f"{subject}.json")
     assert xp.audit(folder, filter=guard).to_polars().equals(whole)
+
+
+def test_histograms_beside_each_other_have_the_budget_as_an_edge() -> None:
+    guard, query = xp.BayesianFilter(epsilon="0.9"), xp.randomized_response(epsilon="0.3")
+    panel = xp.Panel(xp.FiniteSet(["no", "yes"]), filter=guard, subjects=range(4))
+    panel.record(
+        query, ["no"] * 3 + ["no", "yes", "no", "yes", "no"] + ["no"], [0] * 3 + [1] * 5 + [2]
+    )
+    found = xp.audit(panel.answers(), filter=guard)
+    losses, basic = found.histogram("upper", "basic"), found.histogram("basic", "upper")
+    assert losses.edges == basic.edges
+    (place,) = (n for n, edge in enumerate(losses.edges) if abs(edge - 0.9) < 1e-12)
+    # Whoever has used the budget up is not above it.
+    assert (sum(losses.counts[:place]), sum(losses.counts)) == (3, 3)
+    assert (sum(basic.counts[:place]), sum(basic.counts)) == (2, 3)
+    assert losses.edges[-1] >= 1.5

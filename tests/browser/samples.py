@@ -9,11 +9,15 @@ import expost as xp
 from expost.designs import Study, designed
 from expost.knowledge.learned import learned
 from expost.knowledge.priors import load_prior
+from expost.ledger.rounds import Round
 from expost.report.audit_page import audit_page
 from expost.report.design_page import design_page
 from expost.report.explanation import explain
 from expost.report.learned_page import learned_page
+from expost.report.ledger_page import OneSubject, ledger_page
+from expost.report.study_summary import Kept, StudySummary
 from expost.report.transcript_page import transcript_page
+from expost.report.words import query_in_words
 from expost.reproduce import reproduce
 from expost.reproduce.runner import Plan
 
@@ -105,6 +109,51 @@ def audit(folder: Path) -> str:
     return audit_page(found, name=f"{'a_long_name_' * 9}.csv", date=DATE, content_id="0" * 64)
 
 
+def study(folder: Path) -> str:
+    """A study with refusals, open reservations, messages that did not fit, and somebody's odometer.
+
+    The rounds have keys of all lengths.
+    """
+    guard, query = xp.BayesianFilter(epsilon="1"), xp.randomized_response(epsilon="0.25")
+    panel = xp.Panel(WORDS, filter=guard, subjects=range(300), source=xp.sampling.InsecureSource(3))
+    rounds = []
+    for number in range(12):
+        replies = panel.ask(query, ["never", "sometimes", "often"] * 80, subjects=range(240))
+        refused = len(replies.refused)
+        key = f"{'a_long_key_' * 9}{number}" if number == 3 else f"week {number}"
+        rounds.append(Round(key, query.content_id, 240 - refused, refused, 0, number * 2))
+    return _study(panel, rounds, closed=frozenset({5, 7}), of=11)
+
+
+def new_study(folder: Path) -> str:
+    """Nobody, or nothing, so far."""
+    panel = xp.Panel(WORDS, filter=xp.BayesianFilter(epsilon="1"), subjects=["a"])
+    return _study(panel, [], of="a")
+
+
+def broken_study(folder: Path) -> str:
+    """One round by keys of the ledger, and a budget that was not kept."""
+    panel = xp.Panel(WORDS, filter=xp.BayesianFilter(epsilon="1"), subjects=range(3))
+    panel.record(HALF, ["never"] * 9, subjects=[1] * 9)
+    rounds = [Round(None, "smokes", 9, 0, 0, 0)]
+    return _study(panel, rounds, closed=frozenset({1}), of=1)
+
+
+def _study(
+    panel: xp.Panel, rounds: list[Round], closed: frozenset[int] = frozenset(), *, of: int | str
+) -> str:
+    kept = [Kept("another response to exchange 3, which is recorded", 2)] if len(closed) > 1 else []
+    found = xp.audit(panel.answers(), filter=panel.filter) if rounds else None
+    asked = {each.query: query_in_words(HALF, WORDS) for each in rounds}
+    told = StudySummary(
+        "Habits in the north", "1" * 64, 17, "2" * 64, False,
+        panel.filter, len(panel), found, closed, rounds, asked, kept,
+    )  # fmt: skip
+    its = explain(panel.transcript(of))
+    one = OneSubject(str(of), its, list(its.replay.odometer.history))
+    return ledger_page(told, name="study.db", date=DATE, subject=one)
+
+
 def plan(folder: Path) -> str:
     """Many ways of asking, some of which are not possible."""
     goals = ["value < 3", "value == 5 or value > 8", {"mean": "value"}]
@@ -121,6 +170,21 @@ class _Silent:
 
 SAMPLES: dict[str, Callable[[Path], str]] = {
     sample.__name__: sample
-    for sample in (few, many, nothing, infinite, tiny, surer, hardly, surely, paper, audit, plan)
+    for sample in (
+        few,
+        many,
+        nothing,
+        infinite,
+        tiny,
+        surer,
+        hardly,
+        surely,
+        paper,
+        audit,
+        plan,
+        study,
+        new_study,
+        broken_study,
+    )
 }
 """What makes each, given a folder to work in."""

@@ -24,6 +24,7 @@ press() {
 }
 press expost com
 press expost query rand
+press expost ledger re
 """
 
 
@@ -41,7 +42,11 @@ def test_bash_completes_commands_and_what_they_take(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines() == ["compare completion", "randomized_response"]
+    assert done.stdout.splitlines() == [
+        "compare completion",
+        "randomized_response",
+        "register reserve record report recover",
+    ]
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])

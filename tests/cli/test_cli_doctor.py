@@ -59,8 +59,8 @@ def test_a_whole_installation_has_nothing_wrong(doctor: Doctor, run: Run) -> Non
     assert Path(told["kernels"]["file"]).parent in places()
     code, out, _ = run("doctor")
     assert code == 0
-    assert "kernels        compiled for this computer\n" in out
-    assert out.endswith("wrong          nothing\n")
+    assert "kernels         compiled for this computer\n" in out
+    assert out.endswith("wrong           nothing\n")
 
 
 def test_every_extra_is_listed_with_what_it_is_for() -> None:

@@ -1,4 +1,4 @@
-"""One suite for every store that a ledger may be kept in: in memory, over a VFS, in a file."""
+"""One suite for every store of a ledger: in memory, over a VFS, in a file, on a server."""
 
 from __future__ import annotations
 

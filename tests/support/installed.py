@@ -59,6 +59,19 @@ def frames() -> None:
         assert polars.read_parquet(file)["subject"].to_list() == ["a", "b"]
 
 
+def ledger() -> None:
+    """A study on SQLite: nobody is asked twice by one key."""
+    with tempfile.TemporaryDirectory() as folder:
+        place, guard = Path(folder) / "study.db", xp.BayesianFilter(epsilon=1)
+        with xp.Ledger.create(place, xp.FiniteSet(["no", "yes"]), filter=guard) as study:
+            study.register(["ann", "bob"])
+            query = xp.randomized_response(epsilon=1)
+            first = study.ask(query, ["no", "yes"], key="first")
+        with xp.Ledger(place) as study:
+            assert study.ask(query, ["no", "yes"], key="first").responses == first.responses
+            assert not study.decide(query).accepted.any()
+
+
 def plot() -> None:
     """A picture of an odometer."""
     from click.testing import CliRunner
@@ -74,6 +87,19 @@ def plot() -> None:
         assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def postgres() -> None:
+    """The driver of a PostgreSQL, with its own library; there is no server at this address."""
+    import psycopg
+
+    assert psycopg.pq.__impl__ == "binary"
+    said = ""
+    try:
+        xp.Ledger("postgresql://127.0.0.1:1/study", checkpoint="checkpoint")
+    except ValueError as error:
+        said = str(error)
+    assert "cannot be opened" in said
+
+
 def sklearn() -> None:
     """A fitted model as a query."""
     from sklearn.linear_model import LinearRegression
@@ -85,7 +111,7 @@ def sklearn() -> None:
 
 
 PROGRAMS: dict[str, Callable[[], None]] = {
-    program.__name__: program for program in (finite, box, frames, plot, sklearn)
+    program.__name__: program for program in (finite, box, frames, ledger, plot, postgres, sklearn)
 }
 
 if __name__ == "__main__":

@@ -11,8 +11,10 @@ from expost.ledger import Backend, CheckpointFile, Ledger, Place, StudyPolicy
 from expost.ledger.checkpoint import Checkpoint
 from expost.ledger.connecting import create_database
 from expost.ledger.digests import first_root
+from expost.ledger.postgres import Postgres
 from expost.ledger.sqlite import Sqlite
 from support.disks import Disk, DiskPlace, mounted
+from support.postgres import fresh, named_server, shared_server
 from support.vaults import Door, Vault
 
 __all__ = ["POLICY", "SHARED", "STORES", "Opened", "Store", "opened"]
@@ -47,11 +49,20 @@ def on_a_file(folder: Path, policy: StudyPolicy) -> Iterator[tuple[Opened, Place
     yield lambda: Sqlite.open(path), CheckpointFile(folder / "study.checkpoint")
 
 
+@contextmanager
+def on_a_server(folder: Path, policy: StudyPolicy) -> Iterator[tuple[Opened, Place]]:
+    with fresh(named_server() or shared_server().dsn) as dsn:
+        Postgres.create(dsn, policy.to_json(), first_root(policy.content_id))
+        yield lambda: Postgres.open(dsn), CheckpointFile(folder / "study.checkpoint")
+
+
 Store = Callable[[Path, StudyPolicy], AbstractContextManager[tuple[Opened, Place]]]
-STORES: dict[str, Store] = {"memory": in_memory, "vfs": over_a_vfs, "sqlite": on_a_file}
+STORES: dict[str, Store] = {
+    "memory": in_memory, "vfs": over_a_vfs, "sqlite": on_a_file, "postgres": on_a_server,
+}  # fmt: skip
 """Every store that a ledger may be kept in; one suite holds for all of them."""
 
-SHARED = {"memory", "sqlite"}
+SHARED = {"memory", "postgres", "sqlite"}
 """Those that several workers may have open."""
 
 

@@ -9,7 +9,7 @@ from expost.audits.folder import Study, load_folder
 from expost.audits.losses import Losses, realized_losses
 from expost.audits.policy import load_policy, save_policy
 from expost.audits.result import Audit
-from expost.audits.tables import load_answers, save_losses, save_queries
+from expost.audits.tables import load_answers, save_answers, save_losses, save_queries
 
 __all__ = [
     "AgainstBudget",
@@ -25,6 +25,7 @@ __all__ = [
     "load_folder",
     "load_policy",
     "realized_losses",
+    "save_answers",
     "save_losses",
     "save_policy",
     "save_queries",

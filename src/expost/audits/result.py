@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expost.cards import View, nats
 from expost.files.canonical import plain
@@ -24,6 +26,8 @@ _NAMED = 100
 
 _WORST = 10
 _BINS = 20
+_MOST_BINS = 100
+_ROUNDED = 1e-9
 
 # A weight that is rounded leaves so little of a budget that is spent.
 _NOTHING = 1e-9
@@ -107,13 +111,29 @@ class Audit(Table):
         worst = self.frame.sort(order, descending=[True, True, False], maintain_order=True)
         return worst.head(most).to_dicts()
 
-    def histogram(self, column: str = "upper") -> Histogram:
-        """How the losses now are spread, or the peaks: from nothing to the largest of all."""
+    def histogram(self, column: str = "upper", *beside: str) -> Histogram:
+        """How the losses now are spread, or the peaks: from nothing to the largest of all.
+
+        Histograms of columns that are shown ``beside`` each other have the same edges, and the
+        budget is one of these.
+        """
         amounts = self.frame[column].to_numpy()
         finite = amounts[np.isfinite(amounts)]
-        most = max(float(finite.max(initial=0.0)), self.guard.budget.nearest)
-        counts, edges = np.histogram(finite, bins=_BINS, range=(0.0, most))
+        budget = self.guard.budget.nearest
+        most = max(budget, *map(self._largest_finite, (column, *beside)))
+        edges: NDArray[np.floating[Any]] = np.linspace(0.0, most, _BINS + 1)
+        if beside:
+            # Of a sum that is many times the budget, wide bars, each of several budgets.
+            several = math.ceil(most / (_MOST_BINS * budget))
+            width = several * budget / math.ceil(_BINS * budget / most)
+            edges = width * np.arange(math.ceil(most / width * (1 - _ROUNDED)) + 1)
+        # What is at an edge, such as a budget that is used up, is not above it.
+        counts, _ = np.histogram(finite, bins=edges * (1 + _ROUNDED) if beside else edges)
         return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), len(amounts) - len(finite))
+
+    def _largest_finite(self, column: str) -> float:
+        amounts = self.frame[column].to_numpy()
+        return float(amounts[np.isfinite(amounts)].max(initial=0.0))
 
     def refusals(self) -> list[tuple[int, int]]:
         """By the number of the first exchange that the filter refuses: how many subjects."""

@@ -16,6 +16,7 @@ from expost.audits.folder import load_folder
 from expost.audits.losses import Losses
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
+from expost.files.canonical import json_text
 from expost.files.durable import save
 from expost.files.kinds import QUERIES, replaced
 from expost.files.regular import read_text
@@ -23,7 +24,7 @@ from expost.files.tables import read_table, write_table
 from expost.filters import Filter
 from expost.queries import Query
 
-__all__ = ["load_answers", "save_losses", "save_queries"]
+__all__ = ["load_answers", "save_answers", "save_losses", "save_queries"]
 
 Path_ = str | os.PathLike[str]
 
@@ -111,6 +112,32 @@ def save_queries(
         if not overwrite:
             replaced(path, QUERIES)
         save(path, lambda: text)
+
+
+def save_answers(answers: Answers, path: Path_) -> None:
+    """Write a table of answers that :func:`load_answers` and audits read.
+
+    The columns are subject, order (from 1 for each subject), query and response; the suffix of the
+    file gives the format, as for :func:`save_losses`.
+    """
+    counts = answers.exchanges.tolist()
+    spelled = [_spelled(answers, key, position) for key, position in answers.given]
+    columns: dict[str, list[Any]] = {
+        "subject": [
+            name for name, count in zip(answers.subjects, counts, strict=True) for _ in range(count)
+        ],
+        "order": [number for count in counts for number in range(1, count + 1)],
+        "query": [answers.given[code][0] for code in answers.codes.tolist()],
+        "response": [spelled[code] for code in answers.codes.tolist()],
+    }
+    with at(os.fspath(path), ": "):
+        write_table(columns, Path(path))
+
+
+def _spelled(answers: Answers, key: str, position: int) -> Any:
+    """A response as tables spell it: several values as a JSON list."""
+    response = answers.queries[key].on(answers.domain).responses[position]
+    return json_text(list(response)) if isinstance(response, tuple) else response
 
 
 def save_losses(losses: Losses | AgainstBudget, path: Path_) -> None:

@@ -28,7 +28,7 @@ from expost.report.audit_page import audit_page
 from expost.report.words import budget_text, shown
 from expost.solver import Effort
 
-__all__ = ["command"]
+__all__ = ["audit_lines", "command"]
 
 _BAR = 40
 _PARTS = ".parts"
@@ -100,7 +100,7 @@ def command(
     if as_json:
         show_json(found.summary())
     else:
-        show_lines(_lines(found))
+        show_lines(audit_lines(found))
     if found.broken:
         click.get_current_context().exit(1)
 
@@ -179,7 +179,8 @@ def _content_id(found: Audit, answers: Path, queries: Path | None) -> str:
     return whole.hexdigest()
 
 
-def _lines(found: Audit) -> Iterator[tuple[str, str]]:
+def audit_lines(found: Audit) -> Iterator[tuple[str, str]]:
+    """What an audit found, by name."""
     told = found.summary()
     yield "subjects", f"{len(found):,}"
     yield "exchanges", f"{told['exchanges']:,}"

@@ -1,21 +1,20 @@
 """The command line: parse input, show results, no arithmetic.
 
 Exit codes: 0 done, 1 a negative outcome of a check or an action, 2 bad input, 3 a proof that holds
-and does not show that the loss is within the budget, 70 an error of ours. A command is a module of
-the same name, imported when it is called, so that ``--help`` is instant.
+and does not show that the loss is within the budget, 70 an error of ours.
 """
 
 from __future__ import annotations
 
 import io
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
 from expost import __version__
+from expost.cli.lazily import Lazily
 
 __all__ = ["COMMANDS", "group", "run"]
 
@@ -34,6 +33,7 @@ COMMANDS = {
     "explain": "What was asked and answered, what it did to the loss and what it means.",
     "plot": "The loss after each response as a picture.",
     "compare": "What every accounting says about a transcript.",
+    "ledger": "A study whose budgets outlive crashes, retries and restored backups.",
     "check-client": "Whether a client has the probabilities that it claims.",
     "reproduce": "Run the experiments of the paper, and write a report.",
     "certify": "Write a proof of an upper bound on the realized loss.",
@@ -44,34 +44,13 @@ COMMANDS = {
 """What ``--help`` says about each, in the order of the list."""
 
 
-class _Lazily(click.Group):
-    """Commands that are imported when they are called, not when they are listed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"expost.cli.{cmd_name.replace('-', '_')}")
-        command: click.Command = module.command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            from expost.errors import meant
-
-            raise click.UsageError(f"there is no command {args[0]!r}{meant(args[0], COMMANDS)}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group("expost", cls=_Lazily, context_settings={"show_default": True})
+@click.group(
+    "expost",
+    cls=Lazily,
+    package="expost.cli",
+    listed=COMMANDS,
+    context_settings={"show_default": True},
+)
 @click.version_option(__version__, message="expost %(version)s")
 def group() -> None:
     """Privacy accounting after the fact for local differential privacy."""
@@ -96,7 +75,7 @@ class _Patient(io.FileIO):
 
 def run() -> None:
     """Run the command line; whatever goes wrong is one line on standard error, and an exit code."""
-    from expost.errors import BudgetExceeded, InvalidInput
+    from expost.errors import ExpostError, InvalidInput
 
     out = sys.__stdout__
     if out is not None and out is sys.stdout and not out.isatty():
@@ -109,10 +88,10 @@ def run() -> None:
         done = group.main(sys.argv[1:] or ["--help"], "expost", standalone_mode=False) or 0
         sys.stdout.flush()
         sys.exit(done)
-    except BudgetExceeded as refusal:
-        reason, code = str(refusal), 1
     except InvalidInput as error:
         reason = str(error)
+    except ExpostError as refusal:  # a query was refused, or a ledger has stopped
+        reason, code = str(refusal), 1
     except click.ClickException as error:
         reason = error.format_message()
     except click.Abort:

@@ -31,14 +31,16 @@ __all__ = [
 
 EXTRAS = {
     "frames": "Parquet files",
+    "ledger": "ledgers on SQLite",
     "plot": "pictures",
+    "postgres": "ledgers on PostgreSQL",
     "sklearn": "models of scikit-learn as queries",
 }
 """What each extra is for."""
 
 _MODULES = {"scikit-learn": "sklearn"}  # all others are imported by the name of their package
 _COMPILER = ("llvmlite", "numba")
-_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)>=(?P<least>[\d.]+)(?P<marker>.*)")
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[\w+\])?>=(?P<least>[\d.]+)(?P<marker>.*)")
 _EXTRA = re.compile(r"extra == '(?P<extra>[\w-]+)'")
 
 

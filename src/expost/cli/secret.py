@@ -17,7 +17,7 @@ from expost.files.reading import members, parse, repeats
 from expost.files.regular import contents, opened
 from expost.session import HistoryFile
 
-__all__ = ["check_name", "open_history", "read_changes", "read_record", "read_value"]
+__all__ = ["check_name", "open_history", "read_changes", "read_record", "read_value", "warn"]
 
 
 def read_value(file: Path | None) -> Any:
@@ -37,7 +37,7 @@ def read_changes(file: Path | None) -> Any:
 
 def open_history(file: Path, line: Line) -> HistoryFile:
     """The records of a subject whose attributes change; others must not write to the file."""
-    return HistoryFile(file, waiting=lambda: line.waits_for(file), warn=_warn)
+    return HistoryFile(file, waiting=lambda: line.waits_for(file), warn=warn)
 
 
 def check_name(file: Path, option: str, *, made: bool = False) -> None:
@@ -79,11 +79,12 @@ def _parsed(text: str) -> Any:
 def _kept(file: Path) -> str:
     with opened(file) as stream:
         if others_may_read(os.fstat(stream.fileno())):
-            _warn(f"others may read {file}; chmod 600 leaves it to its owner")
+            warn(f"others may read {file}; chmod 600 leaves it to its owner")
         return contents(stream)
 
 
-def _warn(message: str) -> None:
+def warn(message: str) -> None:
+    """Say something on standard error, and go on."""
     click.echo(printable(f"expost: warning: {message}"), err=True)
 
 

@@ -21,6 +21,6 @@ def show_json(tree: Any) -> None:
 def show_lines(lines: Iterable[tuple[str, str]]) -> None:
     """Print names and values in two columns, without control characters."""
     rows = list(lines)
-    width = max(len(name) for name, _ in rows)
+    width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
         click.echo(printable(f"{name:<{width}}  {value}"))

@@ -10,6 +10,7 @@ from expost.ledger.errors import Behind, Broken, Damaged, LedgerStopped
 from expost.ledger.ledger import Ledger
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.records import Tip
+from expost.ledger.rounds import Round
 from expost.ledger.status import Status
 from expost.ledger.verifying import Verification
 
@@ -25,6 +26,7 @@ __all__ = [
     "Place",
     "Receipt",
     "Reservation",
+    "Round",
     "Status",
     "StudyAudit",
     "StudyPolicy",

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from expost.ledger.records import Change, Head, Kept, Outcome, QueryWord, ResponseWord, Tip
 
-__all__ = ["DECLINED", "Backend", "Row", "Stale"]
+__all__ = ["DECLINED", "Backend", "Looked", "Row", "Stale"]
 
 DECLINED = -1
 """The response of a request that a device declined."""
@@ -32,6 +32,15 @@ class Row(NamedTuple):
     sequence: int
     response: int
     commit: int
+
+
+class Looked(NamedTuple):
+    """What there is for several requests, in their order."""
+
+    outcomes: list[dict[int, Outcome]]
+    heads: list[list[Head]]
+    ended: bool
+    """Whether the study is closed."""
 
 
 class Backend(Protocol):
@@ -76,6 +85,14 @@ class Backend(Protocol):
     @abstractmethod
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
         """What became of a request of some subjects; those who never had it are left out."""
+
+    def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked:
+        """All that several requests are decided on, each given by its key and its subjects."""
+        return Looked(
+            [self.outcomes(key, subjects) for key, subjects in asked],
+            [self.heads(subjects) for _, subjects in asked],
+            bool(self.ended()),
+        )
 
     @abstractmethod
     def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:

@@ -26,6 +26,7 @@ from expost.ledger.meaning import asked_in, whom
 from expost.ledger.opening import policy_of
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.records import Tip
+from expost.ledger.rounds import Round, rounds_of
 from expost.ledger.status import Status
 from expost.ledger.turns import Turns
 from expost.ledger.verifying import Verification, verified
@@ -181,6 +182,11 @@ class Book:
             history = History.read(core)
             names = core.people.names(core.backend)
             return history.answers(self.domain, self.filter, core.words, names)
+
+    def rounds(self) -> tuple[Round, ...]:
+        """What became of every question, by its key, in the order of their first requests."""
+        with self._reading() as core, core.backend.snapshot():
+            return rounds_of(core)
 
     def audit(self) -> StudyAudit:
         """Decide about every exchange again, and list what did not fit. It needs polars."""

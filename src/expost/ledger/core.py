@@ -117,19 +117,19 @@ class Core:
 
     def _situations(self, requests: Sequence[Request]) -> list[tuple[Request, Situation]]:
         """Where the subjects of open rows are, and what the filter says; errors are set."""
-        read = [self._read(request) for request in requests]
+        found = self.backend.look([(each.key, each.subjects.tolist()) for each in requests])
         self._know(
-            [found for outcomes, _ in read for found in outcomes.values()],
-            [head for _, heads in read for head in heads],
+            [outcome for outcomes in found.outcomes for outcome in outcomes.values()],
+            [head for heads in found.heads for head in heads],
         )
         waiting: list[tuple[Request, NDArray[np.intp], list[Head]]] = []
-        for request, (outcomes, own) in zip(requests, read, strict=True):
+        for request, outcomes, own in zip(requests, found.outcomes, found.heads, strict=True):
             request.start(self.words)
             try:
                 request.repeat(outcomes, self.words)
                 rows = request.open
-                if len(rows) and request.decides:
-                    self.check_open()
+                if len(rows) and request.decides and found.ended:
+                    raise _closed()
                 heads = [own[row] for row in rows.tolist()]
                 request.check(rows, heads)
                 request.propose(self.words)
@@ -157,10 +157,6 @@ class Core:
             result.append((request, Situation(rows, heads, tallies, places, accepted[places])))
             start += len(rows)
         return result
-
-    def _read(self, request: Request) -> tuple[dict[int, Outcome], list[Head]]:
-        subjects = request.subjects.tolist()
-        return self.backend.outcomes(request.key, subjects), self.backend.heads(subjects)
 
     def _know(self, outcomes: Sequence[Outcome], heads: Sequence[Head]) -> None:
         """Have all words that these use; before any new word gets a number."""
@@ -213,7 +209,7 @@ class Core:
     def check_open(self) -> None:
         """Refuse to go on when the study is closed."""
         if self.backend.ended():
-            raise InvalidInput("the study is closed")
+            raise _closed()
 
     def check_query(self, query: Query) -> None:
         """Refuse what cannot be asked here."""
@@ -247,6 +243,10 @@ def reached(head: Head, farther: bool) -> tuple[int, str]:
     Whoever was reserved or closed is one farther: a database that has lost that must not go on.
     """
     return (head.sequence + 1, "") if farther else (head.sequence, head.digest.hex()[:HEAD])
+
+
+def _closed() -> InvalidInput:
+    return InvalidInput("the study is closed")
 
 
 def _reached(changes: Sequence[Change]) -> Reached:

@@ -14,6 +14,7 @@ from expost.ledger.core import Core, reached
 from expost.ledger.digests import first_root
 from expost.ledger.errors import Behind, Damaged
 from expost.ledger.policy import StudyPolicy
+from expost.ledger.postgres import Postgres, checkpoint_of, on_server, shown_url
 from expost.ledger.sqlite import Sqlite
 
 __all__ = [
@@ -29,8 +30,13 @@ Path_ = str | os.PathLike[str]
 
 
 def checkpoint_place(place: Path_, given: Path_ | None) -> Place:
-    """Where checkpoints are kept: beside the database, if nothing else is said."""
+    """Where checkpoints are kept, if nothing else is said: beside the database.
+
+    Beside a server there is no place, so it is in a folder of the user.
+    """
     expect(given, (str, os.PathLike, type(None)), "the name of a file")
+    if given is None and on_server(place):
+        return CheckpointFile(checkpoint_of(str(place)))
     if given is None:
         return CheckpointFile(Path(f"{followed(place, strict=False)}.checkpoint"))
     return CheckpointFile(Path(given))
@@ -39,16 +45,24 @@ def checkpoint_place(place: Path_, given: Path_ | None) -> Place:
 def create_backend(place: Path_, policy: StudyPolicy) -> None:
     """Make a new database."""
     expect(place, (str, os.PathLike), "the name of a file")
-    with at(os.fspath(place), ": "):
-        root = first_root(policy.content_id)
-        create_database(Path(place), policy.to_json(), root)
+    document, root = policy.to_json(), first_root(policy.content_id)
+    with at(_shown(place), ": "):
+        if on_server(place):
+            Postgres.create(str(place), document, root)
+        else:
+            create_database(Path(place), document, root)
 
 
 def open_backend(place: Path_) -> Backend:
     """Open the database that is there."""
     expect(place, (str, os.PathLike), "the name of a file")
-    with at(os.fspath(place), ": "):
-        return Sqlite.open(followed(place))
+    with at(_shown(place), ": "):
+        return Postgres.open(str(place)) if on_server(place) else Sqlite.open(followed(place))
+
+
+def _shown(place: Path_) -> str:
+    """The name of a ledger for people; a URL may have a password."""
+    return shown_url(str(place)) if on_server(place) else os.fspath(place)
 
 
 def policy_of(backend: Backend) -> StudyPolicy:

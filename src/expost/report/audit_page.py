@@ -23,7 +23,7 @@ from expost.report.page import (
 )
 from expost.report.words import budget_text, shown
 
-__all__ = ["audit_page", "people", "verdict"]
+__all__ = ["audit_page", "histogram", "people", "promise", "verdict"]
 
 _LISTED = 100
 _NOTHING = 1e-9
@@ -45,7 +45,7 @@ def audit_page(found: Audit, *, name: str, date: str, content_id: str) -> str:
     )
     return page(
         header,
-        section("What the budget promises", *_promise(found.guard)),
+        section("What the budget promises", *promise(found.guard)),
         section("How much was given away", beside(_losses(found), _peaks(found))),
         *_broken(found),
         section("Who is nearest to the limit, or over it", _worst(found)),
@@ -95,7 +95,8 @@ def _largest(found: Audit, column: str) -> float:
     return float(largest)
 
 
-def _promise(guard: Filter) -> Iterator[str]:
+def promise(guard: Filter) -> Iterator[str]:
+    """What a budget bounds, as paragraphs for somebody who has never heard of one."""
     limit = guard.budget.enclosure.upper
     yield paragraph(
         "Every answer is blurred by chance before it leaves a device, so that no single answer "
@@ -122,7 +123,7 @@ def _promise(guard: Filter) -> Iterator[str]:
 
 
 def _losses(found: Audit) -> str:
-    return _histogram(
+    return histogram(
         found,
         found.histogram(),
         "loss now (nats)",
@@ -131,7 +132,7 @@ def _losses(found: Audit) -> str:
 
 
 def _peaks(found: Audit) -> str:
-    return _histogram(
+    return histogram(
         found,
         found.histogram("peak"),
         "largest loss on the way (nats)",
@@ -140,11 +141,14 @@ def _peaks(found: Audit) -> str:
     )
 
 
-def _histogram(found: Audit, spread: Histogram, label: str, caption: str) -> str:
+def histogram(
+    found: Audit, spread: Histogram, label: str, caption: str, colour: str = "realized"
+) -> str:
+    """How an amount is spread over people, beside the budget, as a figure."""
     limit = found.guard.budget.enclosure.upper
     edges, counts = spread.edges, spread.counts
     marks: list[Mark] = [
-        Bars(edges, counts, "realized", "people"),
+        Bars(edges, counts, colour, "people"),
         Upright(limit, "ink", f"budget {shown(limit)}", "6 4"),
     ]
     top = max(1, *counts)

@@ -126,17 +126,23 @@ class Dots:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Upright bars from zero, between the edges of each: a histogram."""
+    """Upright bars from zero, between the edges of each: a histogram.
+
+    On top of others they start at ``floors``.
+    """
 
     edges: Sequence[float]
     heights: Sequence[float]
     colour: str
     label: str = ""
+    floors: Sequence[float] = ()
 
     def svg(self, x: Axis, y: Axis) -> str:
+        floors = self.floors or [0.0] * len(self.heights)
+        bars = zip(self.edges, self.edges[1:], floors, self.heights, strict=False)
         return "".join(
-            _rectangle(start, 0, end, height, self.colour, x, y)
-            for start, end, height in zip(self.edges, self.edges[1:], self.heights, strict=False)
+            _rectangle(start, floor, end, floor + height, self.colour, x, y)
+            for start, end, floor, height in bars
             if height
         )
 

@@ -13,7 +13,7 @@ from expost.report.page import Header, bullets, figure, page, paragraph, section
 from expost.report.sentences import change_text, closing
 from expost.report.words import basic_text, budget_text, kept_text, response_text, shown
 
-__all__ = ["transcript_page"]
+__all__ = ["learned_table", "odometer_figure", "peak_text", "transcript_page"]
 
 _NOT_COVERED = (
     "Not covered: what is not in this file, such as other answers of the same person, a second "
@@ -47,9 +47,9 @@ def transcript_page(
         return page(header)
     return page(
         header,
-        _odometer(found, losses),
+        odometer_figure(found, losses),
         section("What was asked", paragraph(NOISY), _asked(found)),
-        section("Who has learned what", _learned(found), bullets(_NOT_COVERED)),
+        section("Who has learned what", learned_table(found), bullets(_NOT_COVERED)),
     )
 
 
@@ -61,13 +61,13 @@ def _facts(found: Explanation, losses: Sequence[Enclosure]) -> Iterator[tuple[st
         # After a breach nothing is left of a promise, whatever the filter would still accept.
         yield "left", guard.remaining_text(odometer)
     yield "realized loss", shown(found.loss)
-    yield "at its peak", _peak(found, losses)
+    yield "at its peak", peak_text(found, losses)
     yield "basic composition", basic_text(found.basic, odometer.transcript)
     yield "queries answered", f"{found.exchanges:,}"
     yield "the value", printable(found.domain)
 
 
-def _peak(found: Explanation, losses: Sequence[Enclosure]) -> str:
+def peak_text(found: Explanation, losses: Sequence[Enclosure]) -> str:
     """The largest loss on the way, and when it was reached, where that is certain."""
     place, searched = _highest(losses), found.replay.odometer.searched
     if found.replay.peak.upper <= found.loss.upper and (searched or place == found.exchanges):
@@ -84,7 +84,8 @@ def _highest(losses: Sequence[Enclosure]) -> int:
     return next(count for count, loss in enumerate(losses) if shown(loss) == most)
 
 
-def _odometer(found: Explanation, losses: Sequence[Enclosure]) -> str:
+def odometer_figure(found: Explanation, losses: Sequence[Enclosure]) -> str:
+    """The loss after each response, as a figure with its numbers."""
     odometer, guard = found.replay.odometer, found.guard
     limit = "" if guard is None else f", the budget is {guard.limit}"
     return figure(
@@ -117,7 +118,8 @@ def _every_loss(found: Explanation, losses: Sequence[Enclosure]) -> str:
     return table(head, rows, caption=caption, words=True)
 
 
-def _learned(found: Explanation) -> str:
+def learned_table(found: Explanation) -> str:
+    """Who has learned at most how much."""
     caption = "In nats. The loss of a part by itself is no bound on what the part tells."
     return table(["who sees", "has learned at most"], list(viewers(found.replay)), caption=caption)
 

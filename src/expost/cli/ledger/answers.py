@@ -1,0 +1,50 @@
+"""``expost ledger answers``: everybody's answers as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from expost.audits.tables import save_answers, save_queries
+from expost.cli.ledger.options import Open, ledger
+from expost.cli.options import as_json, path
+from expost.cli.show import show_json, show_lines
+from expost.errors import InvalidInput, at
+from expost.files.tables import table_format
+
+__all__ = ["command"]
+
+
+@click.command("answers")
+@ledger
+@click.option(
+    "--out", "-o", type=path, required=True, metavar="TABLE", help=".csv, .jsonl or .parquet."
+)
+@click.option(
+    "--queries",
+    type=path,
+    required=True,
+    metavar="QUERIES",
+    help="Where to write what was asked (JSON), which estimates and audits need too.",
+)
+@as_json
+def command(open_: Open, out: Path, queries: Path, as_json: bool) -> None:
+    """Write everybody's answers as a table, for estimates and audits.
+
+    The columns are subject, order, query and response. Estimates take it: expost estimate TABLE
+    --queries QUERIES.
+    """
+    with at(str(out), ": "):
+        table_format(out)
+        if out.exists():
+            raise InvalidInput("is there already, and is not written over")
+    with open_() as study:
+        answers = study.answers()
+    save_queries(answers.domain, answers.queries, queries)
+    save_answers(answers, out)
+    count = len(answers.codes)
+    if as_json:
+        show_json({"answers": count, "subjects": len(answers)})
+    else:
+        show_lines([("answers", f"{count:,}"), ("subjects", f"{len(answers):,}")])

@@ -1,0 +1,32 @@
+"""``expost ledger recover``: after a restored backup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from expost.cli.ledger.options import checkpoint_file
+from expost.cli.options import as_json
+from expost.cli.show import show_json, show_lines
+from expost.ledger import Ledger
+
+__all__ = ["command"]
+
+
+@click.command("recover")
+@click.argument("place", metavar="LEDGER")
+@checkpoint_file
+@as_json
+def command(place: str, checkpoint: Path | None, as_json: bool) -> None:
+    """Make a ledger usable that is behind its checkpoint.
+
+    That is what a restored backup is: some subjects may have answered more than it knows. They are
+    closed, and everybody else goes on. If the newer database is still there, bring that back rather
+    than this.
+    """
+    closed = Ledger.recover(place, checkpoint=checkpoint)
+    if as_json:
+        show_json({"closed": closed})
+    else:
+        show_lines([("closed", f"{len(closed):,}"), *(("", str(name)) for name in closed)])

@@ -1,0 +1,36 @@
+"""``expost ledger transcript``: what one subject was asked and answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from expost.cli.ledger.options import Open, ledger, subject_called
+from expost.cli.options import as_json, path
+from expost.cli.show import show_json, show_lines
+from expost.errors import at
+from expost.files.durable import create
+
+__all__ = ["command"]
+
+
+@click.command("transcript")
+@ledger
+@click.argument("subject", metavar="NAME")
+@click.option("--out", "-o", type=path, required=True, metavar="FILE", help="A new file (JSON).")
+@as_json
+def command(open_: Open, subject: str, out: Path, as_json: bool) -> None:
+    """Write what one subject was asked and answered.
+
+    It is a transcript like any other: expost explain tells it in plain words. A device that was
+    restored from a backup fetches it.
+    """
+    with open_() as study:
+        transcript = study.transcript(subject_called(study, subject))
+    with at(str(out), ": "):
+        create(out, transcript.to_json())
+    if as_json:
+        show_json({"content_id": transcript.content_id, "exchanges": len(transcript)})
+    else:
+        show_lines([("exchanges", f"{len(transcript):,}"), ("content id", transcript.content_id)])

@@ -1,0 +1,125 @@
+"""The values of many subjects, from a table. Nothing of it is ever shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from expost.answers import Subject
+from expost.cli.secret import check_name, warn
+from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
+from expost.errors import InvalidInput, at
+from expost.files.permissions import others_may_read
+from expost.files.tables import read_table
+from expost.session.secret import Single
+
+__all__ = ["SecretRows", "read_values"]
+
+Read = Callable[[str], Any]
+"""Makes a value of a cell of CSV, which is a text."""
+
+_SUBJECT = "subject"
+_ALONE = "value"
+
+
+class SecretRows(Single):
+    """The values of some subjects, which nobody but the ledger looks at."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        self._rows = rows
+
+    def part(self, start: int, end: int) -> Sequence[Any]:
+        """Those of some of them."""
+        return self._rows[start:end]
+
+
+def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
+    """Who is in a table, and their values, in the same order."""
+    check_name(file, "values")
+    if others_may_read(file.stat()):
+        warn(f"others may read {file}; chmod 600 leaves it to its owner")
+    cells: dict[str, Read] = domain.asked(_Cells())
+    with at(os.fspath(file), ": "):
+        table = read_table(file, [_SUBJECT, *cells])
+        there = list(table.columns if hasattr(table, "columns") else table)
+        for name in (_SUBJECT, *cells):
+            if name not in there:
+                raise InvalidInput(f"has no column {name!r}")
+        texts = file.suffix.lower() == ".csv"
+        columns = [
+            [read(cell) for cell in table[name]] if texts else list(table[name])
+            for name, read in cells.items()
+        ]
+        if list(cells) == [_ALONE]:
+            return list(table[_SUBJECT]), SecretRows(columns[0])
+        named = domain.names is not None
+        rows = [
+            dict(zip(cells, row, strict=True)) if named else list(row)
+            for row in zip(*columns, strict=True)
+        ]
+        if domain.changes:
+            rows = [_steps(row, domain) for row in rows]
+        return list(table[_SUBJECT]), SecretRows(rows)
+
+
+def _steps(row: Any, domain: Domain) -> list[dict[str, Any]]:
+    """A record for each step, where a column of what changes has a list of the values so far."""
+    last = max((len(row[name]) for name in row if domain[name].change), default=1)  # type: ignore[index]
+    return [
+        {name: row[name][step] if domain[name].change else row[name] for name in row}  # type: ignore[index]
+        for step in range(last)
+    ]
+
+
+class _Cells:
+    """The columns that the values of a domain have, and what reads a cell of each."""
+
+    def on_set(self, domain: FiniteSet) -> dict[str, Read]:
+        if domain.names is None:
+            return {_ALONE: _of(domain)}
+        return dict.fromkeys(domain.names, _number)
+
+    def on_attributes(self, domain: Attributes) -> dict[str, Read]:
+        return {
+            name: _refused if domain[name].change else _of(domain[name].values)
+            for name in domain.names
+        }
+
+    def on_box(self, domain: Box) -> dict[str, Read]:
+        names = domain.names or [f"x{place}" for place in range(len(domain.sides))]
+        return {
+            name: str if isinstance(side, Categories) else _number
+            for name, side in zip(names, domain.sides, strict=True)
+        }
+
+
+def _of(domain: FiniteSet) -> Read:
+    """A label of a set, or one of its numbers."""
+
+    def read(text: str) -> Any:
+        number = _number(text)
+        if number != text and domain.locate(text) is not None:
+            if domain.locate(number) is not None:
+                raise InvalidInput("a cell is a number or a label; JSON Lines tell them apart")
+            return text
+        return number
+
+    return read
+
+
+def _number(text: str) -> Any:
+    """What is a number as one; else the text, which is outside of the domain then."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _refused(text: str) -> Any:
+    raise InvalidInput("attributes that change have a list of values: use JSON Lines (.jsonl)")

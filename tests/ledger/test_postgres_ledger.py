@@ -1,0 +1,324 @@
+"""Ledgers on a real PostgreSQL: what only a server can do to them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import expost as xp
+from expost.errors import InvalidInput
+from expost.ledger import Behind, Broken, CheckpointFile, Damaged, Ledger
+from expost.ledger.checkpoint import Checkpoint
+from expost.ledger.postgres import backend, connection, urls, writing
+from expost.ledger.postgres.writing import commit
+from support.hiding import run_without
+from support.postgres import Server, fresh, server_of_our_own
+
+WORDS = xp.FiniteSet(["no", "yes"])
+QUERY = xp.randomized_response(epsilon="0.25")
+NAMES = [f"p{number}" for number in range(20)]
+VALUES = ["no", "yes"] * 10
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Checkpoints of servers are in a folder of the user."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def created(dsn: str, **options: Any) -> Ledger:
+    ledger = xp.Ledger.create(dsn, WORDS, filter=xp.BayesianFilter(epsilon=1), **options)
+    ledger.register(NAMES)
+    return ledger
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One that may be killed and started again with other settings."""
+    with server_of_our_own() as server:
+        yield server
+
+
+@pytest.fixture
+def killed(server: Server) -> Iterator[str]:
+    with fresh(server.dsn) as dsn:
+        yield dsn
+
+
+def recorded(dsn: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(dsn) as raw:
+        return raw.execute("SELECT key, subject, sequence FROM requests ORDER BY 1, 2").fetchall()
+
+
+def test_a_round_is_there_when_the_ledger_is_opened_again(postgres: str) -> None:
+    with created(postgres, study="a study") as ledger:
+        first = ledger.ask(QUERY, VALUES, key="week 1")
+        root = ledger.tip
+    with xp.Ledger(postgres) as ledger:
+        assert ledger.tip == root
+        assert ledger.policy.study == "a study"
+        assert ledger.ask(QUERY, VALUES, key="week 1").responses == first.responses
+        assert ledger.tip == root
+        assert ledger.status().exchanges.tolist() == [1] * 20
+
+
+def test_it_decides_and_draws_as_a_panel(postgres: str) -> None:
+    guard, other = xp.BayesianFilter(epsilon=1), xp.randomized_response(epsilon="0.5")
+    noise = [xp.sampling.InsecureSource(seed) for seed in (5, 5)]
+    panel = xp.Panel(WORDS, filter=guard, subjects=NAMES, source=noise[0])
+    with xp.Ledger.create(postgres, WORDS, filter=guard) as empty:
+        empty.register(NAMES)
+    with xp.Ledger(postgres, source=noise[1]) as ledger:
+        for query in (QUERY, other, QUERY, QUERY, other, QUERY, other):
+            theirs, ours = panel.ask(query, VALUES), ledger.ask(query, VALUES)
+            assert ours.responses == theirs.responses
+        assert ledger.status().remaining.tolist() == panel.remaining.tolist()
+        for name in NAMES[:5]:
+            assert ledger.transcript(name) == panel.transcript(name)
+        assert ledger.answers().refused == panel.answers().refused
+
+
+def test_two_ledgers_fit_into_one_database(postgres_server: str, state: Path) -> None:
+    with fresh(postgres_server) as one, fresh(postgres_server) as other:
+        with created(one) as first, created(other) as second:
+            assert first.policy.content_id != second.policy.content_id
+        assert len(list((state / "expost").iterdir())) == 2
+
+
+def test_a_ledger_is_never_written_over(postgres: str, tmp_path: Path) -> None:
+    with created(postgres) as ledger:
+        policy = ledger.policy
+    with pytest.raises(InvalidInput, match="is there already, and is not written over"):
+        created(postgres, checkpoint=tmp_path / "other")
+    with xp.Ledger(postgres) as ledger:
+        assert ledger.policy == policy
+
+
+def test_a_database_without_a_ledger_is_bad_input(postgres: str) -> None:
+    with pytest.raises(InvalidInput, match="there is no ledger in this database"):
+        xp.Ledger(postgres)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE requests SET response = 1",
+        "DELETE FROM requests",
+        "TRUNCATE requests",
+        "DELETE FROM heads",
+        "TRUNCATE heads",
+        "UPDATE heads SET sequence = 0",
+        "UPDATE heads SET closed = false WHERE subject = 2",
+        "UPDATE ledger SET document = '{}'",
+        "DELETE FROM ledger",
+        "DELETE FROM commits WHERE number > 1",
+        "UPDATE keys SET key = ''",
+        "DELETE FROM closures",
+        "UPDATE kept SET reason = ''",
+    ],
+)
+def test_nobody_changes_what_was_recorded(postgres: str, statement: str) -> None:
+    with created(postgres) as ledger:
+        ledger.ask(QUERY, VALUES, key="week 1")
+        ledger.record(QUERY, ["no"] * 9, ["p1"] * 9)
+        ledger.receive([b"no message"])
+    with psycopg.connect(postgres) as raw, pytest.raises(psycopg.Error, match="never changed or"):
+        raw.execute(statement.encode())
+
+
+def test_a_head_that_was_changed_behind_our_back_is_damaged(postgres: str) -> None:
+    with created(postgres) as ledger:
+        ledger.ask(QUERY, VALUES)
+        with psycopg.connect(postgres) as raw:
+            raw.execute("UPDATE heads SET tally = '' WHERE subject = 3")
+        with pytest.raises(Damaged, match="subject number 3"):
+            ledger.decide(QUERY)
+
+
+class TestSettings:
+    @pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
+    def test_a_server_that_may_lose_commits_is_refused(
+        self, server: Server, killed: str, name: str
+    ) -> None:
+        with created(killed) as ledger:
+            ledger.ask(QUERY, VALUES, key="before")
+            server.stop()
+            server.start(**{name: "off"})
+            try:
+                with pytest.raises(InvalidInput, match=f"setting {name} is off") as raised:
+                    xp.Ledger(killed)
+                assert f"ALTER SYSTEM SET {name} = on" in str(raised.value)
+                # Also by one that was opened before.
+                with pytest.raises(InvalidInput, match=f"setting {name} is off"):
+                    ledger.ask(QUERY, VALUES, key="after")
+            finally:
+                server.stop()
+                server.start()
+            ledger.ask(QUERY, VALUES, key="after")
+
+    def test_a_setting_that_is_changed_while_we_write_is_noticed(
+        self, server: Server, killed: str
+    ) -> None:
+        def ask_again_and_again(ledger: Ledger) -> None:
+            for number in range(200):  # until the server has read it
+                ledger.ask(QUERY, VALUES[:1], ["p0"], key=f"{number}")
+
+        with created(killed) as ledger, psycopg.connect(server.dsn, autocommit=True) as admin:
+            admin.execute("ALTER SYSTEM SET fsync = off")
+            server.reload()
+            try:
+                with pytest.raises(InvalidInput, match="fsync is off"):
+                    ask_again_and_again(ledger)
+            finally:
+                admin.execute("ALTER SYSTEM RESET fsync")
+                server.reload()
+
+    def test_commits_that_do_not_wait_for_the_disk_are_made_to(
+        self, server: Server, killed: str
+    ) -> None:
+        slow = f"{killed}%20-csynchronous_commit%3Doff"
+        with psycopg.connect(slow) as raw:
+            assert raw.execute("SHOW synchronous_commit").fetchone() == ("off",)
+        with created(slow) as ledger:
+            first = ledger.ask(QUERY, VALUES, key="week 1")
+            server.kill()
+            server.start()
+            assert ledger.ask(QUERY, VALUES, key="week 1").responses == first.responses
+
+
+class TestLostConnections:
+    """The answer to a commit is lost: it is looked up, and never written twice."""
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_a_commit_is_there_once(
+        self, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+    ) -> None:
+        times = 0
+
+        def lost(raw: Any, changes: Any, lines: Sequence[bytes]) -> Any:
+            nonlocal times
+            times += 1
+            if times > 1:
+                return commit(raw, changes, lines)
+            if when == "after":
+                commit(raw, changes, lines)
+            raw.close()
+            raise psycopg.OperationalError("the connection is lost")
+
+        file = tmp_path / "checkpoint"
+        with created(postgres, every=1, checkpoint=file) as ledger:
+            monkeypatch.setattr(backend, "commit", lost)
+            replies = ledger.ask(QUERY, VALUES, key="week 1")
+            assert times == (1 if when == "after" else 2)
+            # Nothing is released before its checkpoint.
+            kept = Checkpoint(CheckpointFile(file), ledger.policy.content_id, 1).last()
+            assert kept == ledger.tip
+            assert len(recorded(postgres)) == 20
+            assert ledger.ask(QUERY, VALUES, key="week 1").responses == replies.responses
+            assert ledger.tip.commits == 2
+            assert ledger.verify().good
+
+    def test_a_transaction_that_is_still_under_way_is_waited_for(
+        self, postgres: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The server works on a commit whose client is gone: looking too early would be wrong."""
+        slow = psycopg.connect(postgres)
+
+        def lost(raw: Any, changes: Any, lines: Sequence[bytes]) -> Any:
+            monkeypatch.setattr(backend, "commit", commit)
+            statement, values = writing._statement(changes, lines)
+            slow.execute("LOCK TABLE commits IN SHARE ROW EXCLUSIVE MODE")
+            slow.execute(statement.encode(), values)
+            threading.Timer(0.3, slow.commit).start()
+            raw.close()
+            raise psycopg.OperationalError("the connection is lost")
+
+        with created(postgres) as ledger:
+            monkeypatch.setattr(backend, "commit", lost)
+            ledger.ask(QUERY, VALUES, key="week 1")
+            assert ledger.tip.commits == 2
+            assert len(recorded(postgres)) == 20
+        slow.close()
+
+    def test_a_server_that_lost_what_it_had_confirmed_is_not_written_to(
+        self, server: Server, killed: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ledger = created(killed)
+        ledger.ask(QUERY, VALUES, key="week 1")
+        with psycopg.connect(killed, autocommit=True) as admin:
+            admin.execute("ALTER TABLE commits DISABLE TRIGGER ALL")
+            admin.execute("DELETE FROM commits WHERE number = 2")
+        server.kill()
+        server.start()
+        for _ in range(2):
+            with pytest.raises(Behind, match="without what it had confirmed"):
+                ledger.ask(QUERY, VALUES, key="week 2")
+
+    def test_a_server_that_stays_away_stops_the_ledger(
+        self, server: Server, killed: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connection, "_PATIENCE", 0.2)
+        ledger = created(killed)
+        server.kill()
+        try:
+            with pytest.raises(Broken, match="the connection to the ledger was lost"):
+                ledger.ask(QUERY, VALUES, key="week 1")
+        finally:
+            server.start()
+        with xp.Ledger(killed) as again:
+            assert again.ask(QUERY, VALUES, key="week 1").answered.all()
+
+
+def test_nobody_sees_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "postgresql://zoe:geheim@127.0.0.1:1/study?sslmode=disable"
+    with pytest.raises(InvalidInput) as raised:
+        xp.Ledger(url)
+    assert str(raised.value).startswith("postgresql://127.0.0.1:1/study: cannot be opened: ")
+    assert "geheim" not in str(raised.value)
+    assert "zoe" not in str(raised.value)
+    with pytest.raises(InvalidInput, match="is not the URL of a database"):
+        xp.Ledger("postgresql://[/study")
+
+
+def test_a_checkpoint_belongs_to_where_the_tables_are(state: Path) -> None:
+    one = urls.checkpoint_of("postgresql://ann:x@host/study")
+    assert one == urls.checkpoint_of("postgres://bob@host/study?sslmode=require")
+    assert one.parent == state / "expost"
+    others = [
+        "postgresql://other/study",
+        "postgresql://host/another",
+        "postgresql://host:5433/study",
+        "postgresql://host/study?options=-csearch_path%3Dother",
+    ]
+    assert len({one, *map(urls.checkpoint_of, others)}) == 5
+
+
+def test_without_the_driver_the_extra_is_named() -> None:
+    program = """
+import expost as xp
+try:
+    xp.Ledger("postgresql://127.0.0.1:1/study")
+except xp.errors.InvalidInput as error:
+    print(error)
+"""
+    done = run_without(["psycopg"], program)
+    assert "pip install 'expost[postgres]'" in done.stdout, done.stderr
+
+
+def test_a_statement_that_the_server_has_forgotten_is_prepared_again(postgres: str) -> None:
+    with created(postgres) as ledger:
+        for week in range(8):
+            ledger.ask(QUERY, VALUES[:1], [NAMES[week]])
+        # Behind the driver's back, as a failure in the middle of a pipeline may.
+        raw = ledger._core.backend._connection.raw  # type: ignore[attr-defined]
+        raw.pgconn.exec_(b"DEALLOCATE ALL")
+        assert ledger.ask(QUERY, VALUES[:1], [NAMES[8]]).answered.all()
+        raw.pgconn.exec_(b"DEALLOCATE ALL")
+        assert ledger.status().exchanges.tolist() == [1] * 9 + [0] * 11
+        assert ledger.verify().good

