@@ -71,7 +71,8 @@ def _decisions() -> bool:
         limit = max((loss.lower + loss.upper) / 2 for loss in losses)
         for offset in np.random.default_rng(seed).uniform(-0.02, 0.02, 10):
             guard = xp.BayesianFilter(epsilon=f"{limit + offset:.9f}")
-            decision, seconds = timed(partial(guard.decide, xp.Odometer(transcript, effort=EFFORT), query))
+            odometer = xp.Odometer(transcript, effort=EFFORT)
+            decision, seconds = timed(partial(guard.decide, odometer, query))
             decisions.append(decision)
             deciding.append(seconds)
     share = statistics.mean(decision.undecided for decision in decisions)
