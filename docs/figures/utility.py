@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from expost.designs import designed
-from expost.report.palette import ALLOWED, BASIC, GREEN, OCHRE, PURPLE
+from expost.report.palette import ALLOWED, BASIC, GREEN, GREY, INK, OCHRE, PAPER, PURPLE
 
 STATIC = Path(__file__).parent.parent / "_static"
 KEPT = Path("build/utility/map.json")
@@ -39,7 +39,7 @@ COLOURS = {
     "all answers at once": (GREEN, "all\nanswers"),
     "saturating questions": (ALLOWED, "satu-\nrating"),
     "the Bayesian filter": (PURPLE, "filter"),
-    "basic composition": ("#ffffff", "basic"),
+    "basic composition": (PAPER, "basic"),
 }
 
 
@@ -92,7 +92,7 @@ def draw(axes: Axes, arrival: str, found: dict[str, dict[str, float]]) -> None:
                 ha="center",
                 va="center",
                 fontsize=8,
-                color="white" if dark else "#222222",
+                color=PAPER if dark else INK,
             )
     axes.set_xlim(0, len(BUDGETS))
     axes.set_ylim(0, len(SIZES))
@@ -113,7 +113,7 @@ def main() -> None:
     figure.axes[0].set_ylabel("number of values")
     figure.legend(
         handles=[
-            Patch(facecolor=colour, edgecolor="#888888", label=family)
+            Patch(facecolor=colour, edgecolor=GREY, label=family)
             for family, (colour, _) in COLOURS.items()
         ],
         loc="outside lower center",
