@@ -129,6 +129,7 @@ def on_spark(subjects: int = 250_000, runs: int = 8) -> bool:
     """Warm Spark on two cores beside Polars: processor time of the JVM and of all workers."""
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers have what we have
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     spark = builder.config("spark.sql.shuffle.partitions", "4").getOrCreate()
