@@ -69,6 +69,28 @@ def test_a_meeting_gets_a_page(run: Run, study: Path, tmp_path: Path) -> None:
     assert page.read_bytes() == before
 
 
+@pytest.mark.parametrize(("epsilon", "shown"), [("0.01", 2), ("400", 3)])
+def test_a_page_shows_the_other_budgets_that_a_study_can_have(
+    run: Run, study: Path, tmp_path: Path, epsilon: str, shown: int
+) -> None:
+    study.write_text(json.dumps({**STUDY, "epsilon": epsilon}), encoding="utf-8")
+    given = ("design", study, "--html", tmp_path / "page.html", "--repetitions", 8, "--json")
+    code, out, _ = run(*given)
+    assert code == 0
+    assert len({point["epsilon"] for point in json.loads(out)["by_budget"]}) == shown
+
+
+def test_what_was_found_is_shown_where_the_page_cannot_be_written(
+    run: Run, study: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "nowhere" / "study.html"
+    code, out, err = run("design", study, "--html", page, "--repetitions", 8)
+    assert code == 2
+    assert "recommended" in out
+    assert "written to" not in out
+    assert "cannot write" in err
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
