@@ -199,7 +199,7 @@ def _method(found: Design) -> str:
             "The population is the one that the study assumes. If it is another one, errors are "
             "somewhat different; which way of asking is best changes less.",
             "Every way of asking gives each person the same guarantee within the budget, except "
-            "where a delta is named.",
+            "those with a delta in their name: theirs is weaker.",
             "Where a person shows one of few kinds of outcomes, probabilities are exact; otherwise "
             "people were simulated from a seed. Repeating it gives the same numbers.",
         ]

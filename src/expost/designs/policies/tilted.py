@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from expost.designs.outcomes import Floats, Kinds, Outcomes
-from expost.designs.policies.policy import Simulation
+from expost.designs.policies.policy import Simulation, equal_steps
 from expost.designs.questions import table_of
 from expost.designs.study import Arrival, Model
 from expost.loss import Odometer
@@ -65,7 +65,7 @@ class Tilted:
         which = "every question" if self.asked == self.of else f"{self.asked} random questions"
         return (
             f"Ask each subject {which} with saturating queries, whose caps are "
-            f"1/{self.asked}, …, {self.asked}/{self.asked} of the budget."
+            f"{equal_steps(self.asked)}."
         )
 
     def fits(self, model: Model) -> bool:
