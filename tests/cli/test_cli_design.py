@@ -128,3 +128,33 @@ def test_a_forecast_from_a_table(run: Run, tmp_path: Path) -> None:
     code, _, err = run(*given)
     assert code == 2
     assert "give --policy POLICY too" in err
+
+
+def test_a_forecast_from_a_ledger_and_from_a_folder_says_who_is_not_counted(
+    run: Run, tmp_path: Path
+) -> None:
+    domain, query = xp.FiniteSet(["no", "yes"]), xp.randomized_response(epsilon="0.5")
+    guard = xp.BayesianFilter(epsilon="1")
+    queries = tmp_path / "queries.json"
+    queries.write_text(xp.answers.queries_to_json(domain, {"q": query}), encoding="utf-8")
+    place = tmp_path / "study.db"
+    folder = tmp_path / "transcripts"
+    folder.mkdir()
+    with xp.Ledger.create(place, domain, filter=guard) as ledger:
+        ledger.register(range(12))
+        for key, names in {"first": range(8), "again": range(4), "more": range(2)}.items():
+            ledger.record(query, ["yes"] * len(names), list(names), key=key)
+        ledger.reserve(query, [7], key="waiting")
+        for name in ledger.subjects:
+            ledger.transcript(name).save(folder / f"{name}.json")
+    given = ("--query", f"{queries}#q", "--rounds", 2)
+    code, out, _ = run("forecast", place, *given, "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert (told["subjects"], told["now"]) == (8, 4)  # whoever answered yes once
+    assert (told["not_asked"], told["held_back"]) == (4, 1)
+    code, out, _ = run("forecast", place, *given)
+    assert "4 who have not answered anything so far" in out
+    assert "1 closed or with an open reservation" in out
+    code, out, _ = run("forecast", folder, *given, "--json")
+    assert {**told, "held_back": 0} == json.loads(out)
