@@ -63,6 +63,8 @@ def test_a_meeting_gets_a_page(run: Run, study: Path, tmp_path: Path) -> None:
     assert len(found.alts) == 2
     titles = [title.text for title in found.all("h2")]
     assert titles[:2] == ["Why", "Accuracy and budget"]
+    # What cannot be carried out is in both tables of all ways, not in the one by budgets.
+    assert [cell.text for cell in found.all("td")].count("all answers at once") == 2
     # The same study gives the same page.
     before = page.read_bytes()
     run("design", study, "--html", page, "--repetitions", 8, "--date", "2026-11-17")

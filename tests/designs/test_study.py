@@ -70,6 +70,14 @@ def test_what_is_wrong_with_a_study_is_said(changed: dict[str, Any], message: st
         read(**changed)
 
 
+def test_shares_of_an_attribute_that_is_not_there_are_an_error() -> None:
+    person = xp.Attributes(age=["young", "old"], smokes=["no", "yes"])
+    shares = {"shares": {"smoke": ["0.9", "0.1"]}}
+    study = Study(person, subjects=100, epsilon=1, goals=['age == "old"'], population=shares)
+    with pytest.raises(xp.InvalidInput, match=r"population.shares: there is no attribute 'smoke'"):
+        _ = study.model
+
+
 def test_another_file_is_recognized() -> None:
     with pytest.raises(xp.InvalidInput, match="is a query; a study is needed here"):
         study_from_json('{"kind": "randomized_response", "epsilon": "1"}')

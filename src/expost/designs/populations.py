@@ -146,6 +146,12 @@ class Shares:
         raise InvalidInput("shares of attributes need attributes; give a sample of points")
 
     def on_rows(self, domain: Attributes, rows: Sequence[Row]) -> Floats:
+        for name in self.by_name:
+            if name not in domain.names:
+                known_here = ", ".join(domain.names)
+                raise InvalidInput(
+                    f"there is no attribute {name!r}; there are {known_here}", "shares"
+                )
         known = {
             name: dict(zip(domain[name].values.values, self._of(domain, name), strict=True))
             for name in domain.names

@@ -141,7 +141,8 @@ def _answering(shares: tuple[float, ...]) -> str:
 
 
 def _curve(found: Design) -> str:
-    families = list(dict.fromkeys(point.family for point in found.curve))
+    seen = [point.family for point in found.curve if math.isfinite(point.error)]
+    families = list(dict.fromkeys(seen))
     marks: list[Mark] = []
     for family, (colour, dashes) in zip(families, _LOOKS, strict=False):
         points = [
