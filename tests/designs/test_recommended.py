@@ -12,6 +12,7 @@ from benchmarks.utility import random_studies
 
 import expost as xp
 from expost.designs import Arrival, Design, Study, designed
+from expost.designs.policies import policies_for
 from expost.designs.policies.approximate import largest_of_plan
 from expost.report.design_words import advice, reasons
 
@@ -68,6 +69,15 @@ def test_a_delta_allows_more_in_a_plan(small: Design) -> None:
     assert each > Fraction(1, 40)
     assert xp.filters.rules.Declared.most("1", "1e-6", each).plan[0][1] >= 40
     assert xp.filters.rules.Declared.most("1", "1e-6", each + Fraction(1, 100)).plan[0][1] < 40
+
+
+def test_a_plan_with_a_delta_may_have_as_many_questions_as_one_without() -> None:
+    goals = [f"value == {number}" for number in range(6)]
+    given: dict[str, Any] = {"subjects": 300, "epsilon": 8, "goals": goals, "delta": "1e-6"}
+    names = {policy.name for policy in policies_for(Study(xp.FiniteSet(range(9)), **given))}
+    for few in (3, 4):
+        assert f"basic composition, {few} random ones" in names
+        assert f"declared plan with a delta, {few} random ones" in names
 
 
 def study_with(**changed: Any) -> Design:
