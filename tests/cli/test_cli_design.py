@@ -63,10 +63,34 @@ def test_a_meeting_gets_a_page(run: Run, study: Path, tmp_path: Path) -> None:
     assert len(found.alts) == 2
     titles = [title.text for title in found.all("h2")]
     assert titles[:2] == ["Why", "Accuracy and budget"]
+    # What cannot be carried out is in both tables of all ways, not in the one by budgets.
+    assert [cell.text for cell in found.all("td")].count("all answers at once") == 2
     # The same study gives the same page.
     before = page.read_bytes()
     run("design", study, "--html", page, "--repetitions", 8, "--date", "2026-11-17")
     assert page.read_bytes() == before
+
+
+@pytest.mark.parametrize(("epsilon", "shown"), [("0.01", 2), ("400", 3)])
+def test_a_page_shows_the_other_budgets_that_a_study_can_have(
+    run: Run, study: Path, tmp_path: Path, epsilon: str, shown: int
+) -> None:
+    study.write_text(json.dumps({**STUDY, "epsilon": epsilon}), encoding="utf-8")
+    given = ("design", study, "--html", tmp_path / "page.html", "--repetitions", 8, "--json")
+    code, out, _ = run(*given)
+    assert code == 0
+    assert len({point["epsilon"] for point in json.loads(out)["by_budget"]}) == shown
+
+
+def test_what_was_found_is_shown_where_the_page_cannot_be_written(
+    run: Run, study: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "nowhere" / "study.html"
+    code, out, err = run("design", study, "--html", page, "--repetitions", 8)
+    assert code == 2
+    assert "recommended" in out
+    assert "written to" not in out
+    assert "cannot write" in err
 
 
 @pytest.mark.parametrize(
@@ -106,3 +130,33 @@ def test_a_forecast_from_a_table(run: Run, tmp_path: Path) -> None:
     code, _, err = run(*given)
     assert code == 2
     assert "give --policy POLICY too" in err
+
+
+def test_a_forecast_from_a_ledger_and_from_a_folder_says_who_is_not_counted(
+    run: Run, tmp_path: Path
+) -> None:
+    domain, query = xp.FiniteSet(["no", "yes"]), xp.randomized_response(epsilon="0.5")
+    guard = xp.BayesianFilter(epsilon="1")
+    queries = tmp_path / "queries.json"
+    queries.write_text(xp.answers.queries_to_json(domain, {"q": query}), encoding="utf-8")
+    place = tmp_path / "study.db"
+    folder = tmp_path / "transcripts"
+    folder.mkdir()
+    with xp.Ledger.create(place, domain, filter=guard) as ledger:
+        ledger.register(range(12))
+        for key, names in {"first": range(8), "again": range(4), "more": range(2)}.items():
+            ledger.record(query, ["yes"] * len(names), list(names), key=key)
+        ledger.reserve(query, [7], key="waiting")
+        for name in ledger.subjects:
+            ledger.transcript(name).save(folder / f"{name}.json")
+    given = ("--query", f"{queries}#q", "--rounds", 2)
+    code, out, _ = run("forecast", place, *given, "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert (told["subjects"], told["now"]) == (8, 4)  # whoever answered yes once
+    assert (told["not_asked"], told["held_back"]) == (4, 1)
+    code, out, _ = run("forecast", place, *given)
+    assert "4 who have not answered anything so far" in out
+    assert "1 closed or with an open reservation" in out
+    code, out, _ = run("forecast", folder, *given, "--json")
+    assert {**told, "held_back": 0} == json.loads(out)

@@ -67,6 +67,8 @@ def test_what_cannot_be_forecast_is_said() -> None:
         forecast(plain, NEXT)
     with pytest.raises(xp.InvalidInput, match="rounds: must be at least 1"):
         forecast(answers, NEXT, filter=GUARD, rounds=0)
+    with pytest.raises(xp.InvalidInput, match="seed: must be at least 0"):
+        forecast(answers, NEXT, filter=GUARD, rounds=2, seed=-1)
 
 
 def test_values_are_drawn_from_what_is_likely_of_the_group() -> None:

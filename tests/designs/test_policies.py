@@ -11,7 +11,7 @@ import pytest
 import expost as xp
 from expost.designs import Study
 from expost.designs.outcomes import Kinds, Seen, Subsets
-from expost.designs.policies import Policy, Simulation, policies_for
+from expost.designs.policies import Policy, Simulation, Tilted, policies_for
 
 GOALS = ["value < 2", "value == 1 or value > 4", "value == 3 or value == 0"]
 STUDIES = {
@@ -50,6 +50,15 @@ def test_whatever_a_subject_shows_is_within_the_budget(study: Study, policy: Pol
     assert spread.max() > 1.05
     # The mean of a subject's scores is one at every cell.
     assert np.allclose(outcomes.information @ outcomes.weights, 1, atol=0.15)
+
+
+def test_questions_that_come_when_nothing_is_left_are_not_asked() -> None:
+    goals = [f"value < {1 + number % 3}" for number in range(100)]
+    study = Study(xp.FiniteSet(range(4)), subjects=100, epsilon=2, goals=goals, arrival="open")
+    found = Tilted(None, 100).outcomes(study.model, study.epsilon, Simulation(8, 0))
+    # 2 · (2/3)^35 is above 2^-20, and 2 · (2/3)^36 is not.
+    assert found.answers == 35
+    assert found.answering == (1.0,) * 35 + (0.0,) * 65
 
 
 def test_answers_are_counted() -> None:

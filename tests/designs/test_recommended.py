@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from benchmarks.utility import random_studies
 
 import expost as xp
 from expost.designs import Arrival, Design, Study, designed
+from expost.designs.policies import policies_for
 from expost.designs.policies.approximate import largest_of_plan
 from expost.report.design_words import advice, reasons
 
@@ -67,6 +69,64 @@ def test_a_delta_allows_more_in_a_plan(small: Design) -> None:
     assert each > Fraction(1, 40)
     assert xp.filters.rules.Declared.most("1", "1e-6", each).plan[0][1] >= 40
     assert xp.filters.rules.Declared.most("1", "1e-6", each + Fraction(1, 100)).plan[0][1] < 40
+
+
+def test_a_plan_with_a_delta_may_have_as_many_questions_as_one_without() -> None:
+    goals = [f"value == {number}" for number in range(6)]
+    given: dict[str, Any] = {"subjects": 300, "epsilon": 8, "goals": goals, "delta": "1e-6"}
+    names = {policy.name for policy in policies_for(Study(xp.FiniteSet(range(9)), **given))}
+    for few in (3, 4):
+        assert f"basic composition, {few} random ones" in names
+        assert f"declared plan with a delta, {few} random ones" in names
+
+
+def study_with(**changed: Any) -> Design:
+    given: dict[str, Any] = {
+        "subjects": 1000,
+        "epsilon": 2,
+        "goals": ["value >= 7", "value < 2"],
+        **changed,
+    }
+    return designed(Study(xp.FiniteSet(range(10)), **given), repetitions=8)
+
+
+def test_a_weaker_guarantee_is_never_compared_without_a_word() -> None:
+    # Half of the time anything may happen: nothing pure is as good.
+    found = study_with(delta="0.5")
+    best = found.recommended
+    assert best is not None
+    assert best.delta == Fraction(1, 2)
+    pure = next(each for each in found.predictions if each.possible and not each.delta)
+    told = list(reasons(found))
+    assert "weaker guarantee" in told[0]
+    assert pure.name in told[0]
+    assert {each["delta"] for each in found.tree()["policies"]} == {0.0, 0.5}
+
+
+def test_of_two_that_are_as_good_the_one_with_the_stronger_guarantee_is_recommended() -> None:
+    found = study_with(goals=["value >= 7"], delta="1e-9")
+    best = found.recommended
+    assert best is not None
+    assert not best.delta
+    assert any(each.delta for each in found.alike)
+    assert "with a delta the guarantee is weaker" in " ".join(reasons(found))
+
+
+def test_where_next_to_nothing_is_learned_it_is_said() -> None:
+    told = list(reasons(study_with(epsilon="0.1")))
+    assert told[0].startswith("So little is learned")
+    # Errors do not fall with the root of the number of subjects there.
+    assert not any("it would take" in each for each in told)
+    assert any("it would take" in each for each in reasons(study_with()))
+
+
+def test_means_are_relative_to_their_range_and_names_with_commas_are_told_apart() -> None:
+    found = study_with(goals=[{"mean": "value"}])
+    assert "The goal then has a standard error" in advice(found)
+    assert "relative to the range" in advice(found)
+    assert "relative" not in advice(study_with())
+    many = study_with(epsilon=30)
+    assert all(f"“{each.name}”" in " ".join(reasons(many)) for each in many.alike)
 
 
 def test_a_saturating_question_at_a_high_budget_comes_near_the_truth() -> None:

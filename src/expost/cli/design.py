@@ -15,8 +15,10 @@ from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
 from expost.designs import Design, designed, load_study
 from expost.designs.designing import REPETITIONS
+from expost.designs.study import LEAST_EPSILON
 from expost.errors import printable
 from expost.files.durable import save
+from expost.queries.query import LARGEST_EPSILON
 from expost.report.design_page import design_page
 from expost.report.design_words import advice, error_text, reasons
 
@@ -49,7 +51,7 @@ def command(
     """
     with progress_line() as line:
         read = load_study(study)
-        budgets = [read.epsilon * factor for factor in _BUDGETS] if html is not None else []
+        budgets = _other_budgets(read.epsilon) if html is not None else []
         found = designed(
             read,
             repetitions=repetitions,
@@ -57,6 +59,11 @@ def command(
             budgets=budgets,
             progress=lambda done, total, what: line.count(done, total, f"ways of asking: {what}"),
         )
+    # First what was found: a page that cannot be written must not lose it.
+    if as_json:
+        show_json(found.tree())
+    else:
+        _show(found)
     if html is not None:
         text = design_page(
             found,
@@ -65,12 +72,14 @@ def command(
             content_id=hashlib.sha256(study.read_bytes()).hexdigest(),
         )
         save(html, lambda: text)
-    if as_json:
-        show_json(found.tree())
-        return
-    _show(found)
-    if html is not None:
-        click.echo(f"\nwritten to {html}")
+        if not as_json:
+            click.echo(f"\nwritten to {html}")
+
+
+def _other_budgets(epsilon: Fraction) -> list[Fraction]:
+    """Those of the figure that a study can have."""
+    some = [epsilon * factor for factor in _BUDGETS]
+    return [each for each in some if LEAST_EPSILON <= each <= LARGEST_EPSILON]
 
 
 def _show(found: Design) -> None:

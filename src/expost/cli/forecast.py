@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from expost.audits.folder import Study
 from expost.audits.policy import load_policy
 from expost.cli.many import read_many
 from expost.cli.options import as_json, next_query, path
@@ -14,10 +16,14 @@ from expost.cli.progress import progress_line
 from expost.cli.questions import read_query
 from expost.cli.show import show_json, show_lines
 from expost.designs import Forecast, forecast
-from expost.errors import InvalidInput
+from expost.errors import InvalidInput, at
+from expost.files.regular import opened
 from expost.knowledge.priors import load_prior
+from expost.ledger import Ledger
 
 __all__ = ["command"]
+
+_DATABASE = b"SQLite format 3\0"
 
 
 @click.command("forecast")
@@ -26,7 +32,7 @@ __all__ = ["command"]
     "--queries",
     type=path,
     metavar="QUERIES",
-    help="All queries about their value (JSON); a folder of transcripts needs none.",
+    help="All queries about their value (JSON); a folder or a ledger needs none.",
 )
 @click.option(
     "--policy", type=path, metavar="POLICY", help="The filter (JSON); transcripts name theirs."
@@ -50,10 +56,15 @@ def command(
 ) -> None:
     """How many will answer a query now, and each time that it is asked again.
 
-    DATA has all answers that they gave (CSV, JSONL, Parquet), or is a folder of transcripts.
+    DATA has all answers that they gave (CSV, JSONL, Parquet), or is a folder of transcripts, or
+    a ledger in a file. Who has not answered anything so far is not counted.
     """
+    accepting: int | None = None
     with progress_line() as line:
-        study = read_many(data, queries, line)
+        if _is_ledger(data):
+            study, accepting = _from_ledger(data, query)
+        else:
+            study = read_many(data, queries, line)
         guard = study.filter if policy is None else load_policy(policy)
         if guard is None:
             raise InvalidInput("give --policy POLICY too; DATA does not name one filter")
@@ -66,14 +77,36 @@ def command(
             seed=seed,
             progress=lambda done, total: line.count(done, total, "rounds"),
         )
+    held_back = 0 if accepting is None else found.now - accepting
     if as_json:
-        show_json(found.tree())
+        show_json({**found.tree(), "not_asked": study.unasked, "held_back": held_back})
     else:
-        show_lines(_lines(found))
+        show_lines(_lines(found, study.unasked, held_back))
 
 
-def _lines(found: Forecast) -> Iterator[tuple[str, str]]:
-    yield "subjects", f"{found.subjects:,}"
+def _is_ledger(place: Path) -> bool:
+    if not place.is_file():
+        return False
+    with at(str(place), ": "), opened(place, most=sys.maxsize) as file:
+        return file.read(len(_DATABASE)) == _DATABASE
+
+
+def _from_ledger(place: Path, query: Path) -> tuple[Study, int]:
+    """What a ledger holds, and how many of those who have answered it would ask now."""
+    with Ledger(place) as ledger:
+        answers = ledger.answers()
+        decided = ledger.decide(read_query(query, ledger.domain), answers.subjects)
+        waiting = ledger.status(answers.subjects).reserved
+        study = Study(answers, len(ledger) - len(answers), (ledger.filter,))
+    return study, int((decided.accepted & ~waiting).sum())
+
+
+def _lines(found: Forecast, unasked: int, held_back: int) -> Iterator[tuple[str, str]]:
+    yield "subjects", f"{found.subjects:,} who have answered before"
+    if unasked:
+        yield "not counted", f"{unasked:,} who have not answered anything so far"
+    if held_back:
+        yield "held back", f"{held_back:,} closed or with an open reservation, counted as if not"
     yield "now", f"{found.now:,} answer"
     for number, (count, error) in enumerate(zip(found.answering, found.errors, strict=True)):
         if number:

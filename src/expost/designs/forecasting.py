@@ -110,6 +110,8 @@ def forecast(
             raise InvalidInput(f"must be at most {_MOST_ROUNDS:,}")
     with at("repetitions"):
         repeated = whole(repetitions, at_least=1) if often > 1 else 1
+    with at("seed"):
+        seed = whole(seed, at_least=0)
     start = _Past(answers, guard)
     now = int(start.panel(seed).decide(query).accepted.sum())
     if often == 1:

@@ -130,7 +130,8 @@ class _InNumbers:
             return self._share(domain, of)
         names = domain.called("value")
         if of not in ("value", *names):
-            raise InvalidInput(f"there is no {of!r}; known here: value, {', '.join(names)}")
+            known = ", ".join(dict.fromkeys(("value", *names)))
+            raise InvalidInput(f"there is no {of!r}; known here: {known}")
         if of in names:
             return self._of_column([row[of] for row in self.support.rows])
         return self._of_column([tuple(row.values()) for row in self.support.rows])

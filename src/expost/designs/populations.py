@@ -146,6 +146,12 @@ class Shares:
         raise InvalidInput("shares of attributes need attributes; give a sample of points")
 
     def on_rows(self, domain: Attributes, rows: Sequence[Row]) -> Floats:
+        for name in self.by_name:
+            if name not in domain.names:
+                known_here = ", ".join(domain.names)
+                raise InvalidInput(
+                    f"there is no attribute {name!r}; there are {known_here}", "shares"
+                )
         known = {
             name: dict(zip(domain[name].values.values, self._of(domain, name), strict=True))
             for name in domain.names
@@ -184,14 +190,14 @@ def read_population(given: Any) -> Population:
     if isinstance(given, str):
         raise InvalidInput('must be "uniform", or have probabilities, shares or a sample')
     if not isinstance(given, Mapping):
-        return Pilot(tuple(items(given, "a prior, or a sample of values")))
+        return _pilot(items(given, "a prior, or a sample of values"))
     fields = members(dict(given), optional=("probabilities", "shares", "changes", "sample"))
     kinds = [kind for kind in ("probabilities", "shares", "sample") if kind in fields]
     if len(kinds) != 1 or ("changes" in fields and kinds != ["shares"]):
         raise InvalidInput('give one of "probabilities", "shares" (with "changes") and "sample"')
     if kinds == ["sample"]:
         with at("sample"):
-            return Pilot(tuple(items(fields["sample"])))
+            return _pilot(items(fields["sample"]))
     if kinds == ["probabilities"]:
         return Listed(fields["probabilities"])
     with at("shares"):
@@ -199,6 +205,12 @@ def read_population(given: Any) -> Population:
     with at("changes"):
         rate = read_probability(fields.get("changes", 1))
     return Shares(shares, rate)
+
+
+def _pilot(values: list[Any]) -> Pilot:
+    if not values:
+        raise InvalidInput("there are no values in it; leave it out for a uniform population")
+    return Pilot(tuple(values))
 
 
 @dataclass(frozen=True)

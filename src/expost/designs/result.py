@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from expost.cards import View
 from expost.designs.accuracy import Accuracy
-from expost.designs.policies import Policy
+from expost.designs.policies import Approximate, Policy
 from expost.designs.study import Study
 from expost.files.frames import Table
 
@@ -47,6 +48,11 @@ class Prediction:
         """
         return self.accuracy.together
 
+    @property
+    def delta(self) -> Fraction:
+        """Of its guarantee: 0 unless it is the weaker one of a budget with a delta."""
+        return self.policy.delta if isinstance(self.policy, Approximate) else Fraction(0)
+
     def like(self, other: Prediction) -> bool:
         """Whether the simulation does not tell the two apart."""
         spread = math.hypot(self.accuracy.simulation_error, other.accuracy.simulation_error)
@@ -60,6 +66,7 @@ class Prediction:
             "family": self.policy.family,
             "how": self.policy.words,
             "possible": self.possible,
+            "delta": float(self.delta),
             "error": _number(self.error),
             "simulation_error": _number(found.simulation_error),
             "simulated_groups": found.groups,
@@ -93,9 +100,13 @@ class Design(Table):
 
     @property
     def recommended(self) -> Prediction | None:
-        """The most accurate one that the study can carry out; None if none determines all goals."""
+        """The most accurate one that the study can carry out; None if none determines all goals.
+
+        One with a delta only if none with the stronger guarantee is as good.
+        """
         fit = [each for each in self.predictions if each.possible and math.isfinite(each.error)]
-        return fit[0] if fit else None
+        as_good = (each for each in fit if not each.delta and each.like(fit[0]))
+        return next(as_good, fit[0]) if fit else None
 
     @property
     def alike(self) -> tuple[Prediction, ...]:
@@ -122,6 +133,7 @@ class Design(Table):
         columns: dict[str, Any] = {
             "policy": [each.name for each in rows],
             "possible": [each.possible for each in rows],
+            "delta": [float(each.delta) for each in rows],
             "error": [each.error for each in rows],
             "simulation_error": [each.accuracy.simulation_error for each in rows],
             "answers_per_subject": [each.answers for each in rows],

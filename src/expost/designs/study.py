@@ -22,9 +22,11 @@ from expost.files.reading import each, whole
 from expost.numbers import ExactLike, positive
 from expost.queries.query import LARGEST_EPSILON, read_delta
 
-__all__ = ["Arrival", "Model", "Study"]
+__all__ = ["LEAST_EPSILON", "Arrival", "Model", "Study"]
 
 _MOST_GOALS = 100
+LEAST_EPSILON = Fraction(1, 100)
+"""Of a study: below it a step for each of many questions is too small for saturating queries."""
 _MOST_SUBJECTS = 100_000_000
 _MOST_ROUNDS = 1_000
 
@@ -87,10 +89,10 @@ class Study:
         with at("subjects"):
             many = _within(subjects, 10, _MOST_SUBJECTS)
         with at("epsilon"):
-            budget = positive(epsilon, at_most=LARGEST_EPSILON)
+            budget = _budget(epsilon)
         wanted = each(goals, read_goal, "goals")
         if not 1 <= len(wanted) <= _MOST_GOALS:
-            raise InvalidInput(f"must be 1 to {_MOST_GOALS}", "goals")
+            raise InvalidInput(f"there must be 1 to {_MOST_GOALS} of them", "goals")
         with at("population"):
             people = read_population(population)
         with at("arrival"):
@@ -122,7 +124,7 @@ class Study:
         """The same study with another budget."""
         other = copy(self)
         with at("epsilon"):
-            object.__setattr__(other, "epsilon", positive(epsilon, at_most=LARGEST_EPSILON))
+            object.__setattr__(other, "epsilon", _budget(epsilon))
         return other
 
     @cached_property
@@ -141,6 +143,13 @@ class Study:
             targets.append(target)
             questions.append(question)
         return Model(support, tuple(targets), tuple(questions), self.subjects)
+
+
+def _budget(epsilon: ExactLike) -> Fraction:
+    found = positive(epsilon, at_most=LARGEST_EPSILON)
+    if found < LEAST_EPSILON:
+        raise InvalidInput(f"of a study must be at least {float(LEAST_EPSILON):g}")
+    return found
 
 
 def _within(value: Any, least: int, most: int) -> int:

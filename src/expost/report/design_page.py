@@ -141,7 +141,8 @@ def _answering(shares: tuple[float, ...]) -> str:
 
 
 def _curve(found: Design) -> str:
-    families = list(dict.fromkeys(point.family for point in found.curve))
+    seen = [point.family for point in found.curve if math.isfinite(point.error)]
+    families = list(dict.fromkeys(seen))
     marks: list[Mark] = []
     for family, (colour, dashes) in zip(families, _LOOKS, strict=False):
         points = [
@@ -199,7 +200,7 @@ def _method(found: Design) -> str:
             "The population is the one that the study assumes. If it is another one, errors are "
             "somewhat different; which way of asking is best changes less.",
             "Every way of asking gives each person the same guarantee within the budget, except "
-            "where a delta is named.",
+            "those with a delta in their name: theirs is weaker.",
             "Where a person shows one of few kinds of outcomes, probabilities are exact; otherwise "
             "people were simulated from a seed. Repeating it gives the same numbers.",
         ]

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator
 
 from expost.designs import Arrival, Design, Prediction
-from expost.queries.words import listed
 
 __all__ = ["advice", "error_text", "reasons"]
 
 _ONE_SHOT = ("one random question", "the value once", "all answers at once", "the question once")
+
+_NEAR = 1.1
 
 
 def error_text(error: float) -> str:
@@ -23,9 +24,13 @@ def advice(found: Design) -> str:
     best = found.recommended
     if best is None:
         return "No way of asking determines all goals within this budget."
+    several = len(found.study.goals) > 1
+    what = "All goals together then have" if several else "The goal then has"
+    means = any(target.scale != 1 for target in found.study.model.targets)
+    unit = f", {'means' if several else 'it is'} relative to the range of a score" if means else ""
     return (
-        f"{_capital(best.name)}: {best.policy.words} All goals together then have a standard "
-        f"error of {error_text(best.error)}."
+        f"{_capital(best.name)}: {best.policy.words} {what} a standard error of "
+        f"{error_text(best.error)}{unit}."
     )
 
 
@@ -35,11 +40,22 @@ def reasons(found: Design) -> Iterator[str]:
     if best is None:
         return
     alike = found.alike
-    if alike:
-        names = listed([each.name for each in alike])
+    if not _as_in_the_limit(found, best):
         yield (
-            f"{_capital(names)} {'is' if len(alike) == 1 else 'are'} as good within the error of "
-            "the simulation, or within one per cent."
+            "So little is learned within this budget that errors are bounded by the range of what "
+            "is estimated, more than by the answers: which way is best says little before there "
+            "are more subjects or a larger budget."
+        )
+    if best.delta:
+        yield from _at_the_stronger_guarantee(found, best)
+    if alike:
+        # Names have commas in them.
+        names = ", ".join(f"“{each.name}”" for each in alike)
+        weaker = any(each.delta for each in alike) and not best.delta
+        yield (
+            f"{names} {'is' if len(alike) == 1 else 'are'} as good within the error of "
+            "the simulation, or within one per cent"
+            f"{'; with a delta the guarantee is weaker' if weaker else ''}."
         )
     others: dict[str, Prediction | None] = {
         "basic composition at its best": found.best_of("basic composition"),
@@ -52,12 +68,13 @@ def reasons(found: Design) -> Iterator[str]:
     for name, other in others.items():
         if other is None or other is best or other in alike:
             continue
-        more = other.error / best.error
-        yield (
-            f"{_capital(name)} has {error_text(other.error)}, {more:.2f} times as much: it would "
-            f"take {_subjects(found, more)} subjects for the same accuracy."
-        )
-    better = [each for each in found.predictions if not each.possible and each.error < best.error]
+        has = "have" if "their" in name else "has"
+        yield f"{_capital(name)} {has} {_against(found, other, best)}"
+    better = [
+        each
+        for each in found.predictions
+        if not each.possible and each.error < best.error and not each.like(best)
+    ]
     if better:
         name, error = _capital(better[0].name), error_text(better[0].error)
         yield f"{name} would have {error}, but {_why_not(found)}."
@@ -66,6 +83,33 @@ def reasons(found: Design) -> Iterator[str]:
             "Whatever a filter lets through is one channel within the same budget, so for goals "
             "that are known beforehand no sequence of questions beats the best single one."
         )
+
+
+def _at_the_stronger_guarantee(found: Design, best: Prediction) -> Iterator[str]:
+    """What the weaker guarantee of the recommended one is worth."""
+    pure = [each for each in found.predictions if each.possible and not each.delta]
+    if pure and math.isfinite(pure[0].error):
+        yield (
+            "This is the weaker guarantee, with a delta. Of those that have the stronger one "
+            f"“{pure[0].name}” is the most accurate. It has {_against(found, pure[0], best)}"
+        )
+
+
+def _against(found: Design, other: Prediction, best: Prediction) -> str:
+    """The error of another one, and what it would take to make up for that."""
+    ratio = other.error / best.error
+    text = f"{error_text(other.error)}, {ratio:.2f} times as much"
+    if not _as_in_the_limit(found, other):
+        return f"{text}."
+    return f"{text}: it would take {_subjects(found, ratio)} subjects for the same accuracy."
+
+
+def _as_in_the_limit(found: Design, each: Prediction) -> bool:
+    """Whether an error is what it is for many subjects, and so falls with the root of them."""
+    scales = [target.scale for target in found.study.model.targets]
+    limits = zip(each.accuracy.asymptotic, scales, strict=True)
+    limit = math.sqrt(sum((error / scale) ** 2 for error, scale in limits) / len(scales))
+    return limit <= _NEAR * each.error
 
 
 def _subjects(found: Design, ratio: float) -> str:

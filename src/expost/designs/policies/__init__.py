@@ -55,7 +55,7 @@ def _all(study: Study, count: int) -> Iterator[Policy]:
         yield Tilted(3, count)
     yield Tilted(None, count)
     if study.delta:
-        yield from (Approximate(asked, count, study.delta) for asked in sorted({1, count}))
+        yield from (Approximate(asked, count, study.delta) for asked in sorted(numbers))
 
 
 def _between(epsilon: float, count: int) -> set[int]:

@@ -31,12 +31,18 @@ class Approximate:
 
     @property
     def name(self) -> str:
-        which = "all" if self.asked == self.of else f"{self.asked} random ones"
+        if self.asked == 1 < self.of:
+            which = "one random question each"
+        else:
+            which = "all" if self.asked == self.of else f"{self.asked} random ones"
         return f"declared plan with a delta, {which}"
 
     @property
     def words(self) -> str:
-        which = "every question" if self.asked == self.of else f"{self.asked} random questions"
+        if self.asked == 1 < self.of:
+            which = "one random question"
+        else:
+            which = "every question" if self.asked == self.of else f"{self.asked} random questions"
         return (
             f"Ask each subject {which} under ApproximateFilter with the rule Declared and a delta "
             f"of {decimal_text(self.delta)}, each at the largest epsilon that the plan allows. "

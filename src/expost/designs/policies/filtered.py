@@ -41,15 +41,19 @@ class Filtered:
     @property
     def name(self) -> str:
         often = "" if self.rounds == 1 else f", up to {self.rounds} rounds"
-        return f"filter, {self.part} of the budget each{often}"
+        return f"filter, {self._part} of the budget each{often}"
 
     @property
     def words(self) -> str:
         often = "once" if self.rounds == 1 else f"in up to {self.rounds} rounds"
         return (
-            f"Ask everybody every question {often}, each time at {self.part} of the budget, and "
+            f"Ask everybody every question {often}, each time at {self._part} of the budget, and "
             "let the Bayesian filter of each subject decide."
         )
+
+    @property
+    def _part(self) -> str:
+        return "all" if self.part == 1 else str(self.part)
 
     def fits(self, model: Model) -> bool:
         return True

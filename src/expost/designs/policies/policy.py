@@ -10,7 +10,7 @@ from typing import Protocol
 from expost.designs.outcomes import Outcomes
 from expost.designs.study import Arrival, Model
 
-__all__ = ["Policy", "Simulation"]
+__all__ = ["Policy", "Simulation", "equal_steps"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,13 @@ class Simulation:
     repetitions: int
     seed: int
     tick: Callable[[], None] = lambda: None
+
+
+def equal_steps(count: int) -> str:
+    """Parts of a budget up to all of it, in words: ``1/3, 2/3 and all of the budget``."""
+    some = [f"{step}/{count}" for step in range(1, min(count, 3))]
+    more = ", …" if count > 3 else ""
+    return f"{', '.join(some)}{more} and all of the budget"
 
 
 class Policy(Protocol):

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from expost.designs.outcomes import Floats, Kinds, Outcomes
-from expost.designs.policies.policy import Simulation
+from expost.designs.policies.policy import Simulation, equal_steps
 from expost.designs.questions import table_of
 from expost.designs.study import Arrival, Model
 from expost.filters import BayesianFilter
@@ -42,7 +42,7 @@ class Staged:
     def words(self) -> str:
         return (
             "Ask everybody every question at the largest epsilon that the Bayesian filter accepts "
-            f"while 1/{self.of}, …, {self.of}/{self.of} of the budget are released."
+            f"while {equal_steps(self.of)} are released."
         )
 
     def fits(self, model: Model) -> bool:

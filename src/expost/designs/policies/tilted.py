@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from expost.designs.outcomes import Floats, Kinds, Outcomes
-from expost.designs.policies.policy import Simulation
+from expost.designs.policies.policy import Simulation, equal_steps
 from expost.designs.questions import table_of
 from expost.designs.study import Arrival, Model
 from expost.loss import Odometer
@@ -27,6 +27,8 @@ __all__ = ["Tilted"]
 
 _MOST_PLANS = 24
 _MOST_VALUES = 1_500
+_LEAST_LEFT = Fraction(1, 1 << 20)
+"""Of a budget: questions that come when less is left are not asked."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Tilted:
         which = "every question" if self.asked == self.of else f"{self.asked} random questions"
         return (
             f"Ask each subject {which} with saturating queries, whose caps are "
-            f"1/{self.asked}, …, {self.asked}/{self.asked} of the budget."
+            f"{equal_steps(self.asked)}."
         )
 
     def fits(self, model: Model) -> bool:
@@ -76,13 +78,13 @@ class Tilted:
         )
 
     def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        asked = self.of if self.asked is None else self.asked
-        caps = (
-            tuple(islice(third_of_the_rest(epsilon), asked))
-            if self.asked is None
-            else equal_caps(epsilon, questions=asked)
-        )
-        plans = list(combinations(range(self.of), asked))
+        if self.asked is None:
+            some = islice(third_of_the_rest(epsilon), self.of)
+            caps = tuple(cap for cap in some if epsilon - cap >= _LEAST_LEFT)
+            plans = [tuple(range(len(caps)))]
+        else:
+            caps = equal_caps(epsilon, questions=self.asked)
+            plans = list(combinations(range(self.of), self.asked))
         if len(plans) > _MOST_PLANS:
             chosen = np.random.default_rng(simulation.seed).permutation(len(plans))[:_MOST_PLANS]
             plans = [plans[place] for place in sorted(chosen.tolist())]
@@ -91,7 +93,7 @@ class Tilted:
         answering = tuple(
             sum(number in plan for plan in plans) / len(plans) for number in range(self.of)
         )
-        return Kinds.of(np.concatenate(tables), model.weights, answering, float(asked))
+        return Kinds.of(np.concatenate(tables), model.weights, answering, float(len(caps)))
 
 
 class _States:
