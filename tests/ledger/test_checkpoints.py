@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,6 +96,24 @@ def test_a_reservation_that_is_still_there_concerns_nobody(place: Path, tmp_path
     asked(place, "ann")
     shutil.copy(tmp_path / "backup", place)
     assert Ledger.recover(place) == ["ann"]
+
+
+def test_a_closing_is_missed_also_where_its_reservation_is_still_there(
+    place: Path, tmp_path: Path
+) -> None:
+    with Ledger(place) as ledger:
+        (given,) = ledger.reserve(QUERY, ["bob"])
+        assert given is not None
+    shutil.copy(place, tmp_path / "backup")
+    tree = {
+        "ledger": given.ledger, "subject": "bob", "sequence": 9, "key": given.key,
+        "query": QUERY.content_id, "response": "no", "head": "0" * 64,
+    }  # fmt: skip
+    with Ledger(place) as ledger:
+        (receipt,) = ledger.receive([json.dumps(tree)])
+        assert receipt.outcome == "kept"
+    shutil.copy(tmp_path / "backup", place)
+    assert Ledger.recover(place) == ["bob"]
 
 
 def test_the_window_is_as_many_commits_as_was_said(place: Path, tmp_path: Path) -> None:

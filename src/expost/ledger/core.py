@@ -31,10 +31,13 @@ from expost.queries import Query
 from expost.sampling import Source
 from expost.session.secret import without_frames
 
-__all__ = ["HEAD", "Core", "reached"]
+__all__ = ["CLOSED", "HEAD", "Core", "reached"]
 
 HEAD = 16
 """How many digits of a head a checkpoint has."""
+
+CLOSED = "closed"
+"""What it has in place of a head for whoever is closed."""
 
 Ints = NDArray[np.int64]
 Step = Callable[[str], None]
@@ -237,12 +240,15 @@ class Core:
         return head
 
 
-def reached(head: Head, farther: bool) -> tuple[int, str]:
+def reached(head: Head) -> tuple[int, str]:
     """How far a subject is, for a checkpoint, with its head if that is known.
 
     Whoever was reserved or closed is one farther: a database that has lost that must not go on.
+    The two are told apart, for one that has the reservation may have lost the closing.
     """
-    return (head.sequence + 1, "") if farther else (head.sequence, head.digest.hex()[:HEAD])
+    if head.closed:
+        return head.sequence + 1, CLOSED
+    return (head.sequence + 1, "") if head.reserved else (head.sequence, head.digest.hex()[:HEAD])
 
 
 def _closed() -> InvalidInput:
@@ -255,7 +261,7 @@ def _reached(changes: Sequence[Change]) -> Reached:
     for change in changes:
         result.names.update({number: name for number, name, _ in change.subjects})
         for answer in change.answers:
-            result.heads[answer.subject] = reached(answer.after, answer.after.closed)
+            result.heads[answer.subject] = reached(answer.after)
         for move in (*change.reserved, *change.closed):
-            result.heads[move.subject] = reached(move.after, True)
+            result.heads[move.subject] = reached(move.after)
     return result

@@ -108,7 +108,7 @@ def cover(core: Core) -> None:
     core.checkpoint.note(
         Reached(
             {number: name for number, name, commit in registered if commit > last.commits},
-            {number: reached(head, head.closed or bool(head.reserved)) for number, head in heads},
+            {number: reached(head) for number, head in heads},
         ),
         tip,
     )

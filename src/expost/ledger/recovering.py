@@ -6,7 +6,7 @@ import json
 
 from expost.errors import InvalidInput
 from expost.ledger.checkpoint import Reached
-from expost.ledger.core import HEAD, Core, reached
+from expost.ledger.core import CLOSED, HEAD, Core, reached
 from expost.ledger.digests import first_head
 from expost.ledger.records import Change, Head, Move
 
@@ -43,7 +43,9 @@ def quarantine(core: Core) -> list[str]:
 
 
 def _lost(core: Core, number: int, head: Head, sequence: int, digest: str) -> bool:
-    """Whether a subject had come farther than its head, or elsewhere."""
+    """Whether an open subject had come farther than its head, or elsewhere."""
+    if digest == CLOSED:
+        return True
     if head.sequence < sequence:
         return not (head.reserved and head.sequence == sequence - 1 and not digest)
     return bool(digest) and core.head_after(number, sequence).hex()[:HEAD] != digest
@@ -68,5 +70,5 @@ def _all(core: Core) -> Reached:
         block = range(first, min(first + _BLOCK, size + 1))
         for number, head in zip(block, core.backend.heads(block), strict=True):
             if head.sequence or head.reserved or head.closed:
-                result.heads[number] = reached(head, head.closed or bool(head.reserved))
+                result.heads[number] = reached(head)
     return result
