@@ -13,6 +13,7 @@ from expost.ledger import Ledger
 
 SMOKES = xp.FiniteSet(["no", "yes"])
 QUERY, OTHER = xp.randomized_response(epsilon="1/4"), xp.randomized_response(epsilon="1/2")
+TOO_MUCH = xp.randomized_response(epsilon=3)
 GAUSSIAN = xp.gaussian({"value": 1}, range=(0, 1), sigma=1, grid="1/4")
 ABOUT = QUERY.about("region")
 
@@ -25,6 +26,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         made.register(["ann", "bob"])
         made.ask(QUERY, ["no", "no"], key="used")
         made.record(QUERY, ["no", "no"], key="recorded")
+        made.ask(TOO_MUCH, ["no", "no"], key="refused")
         yield made
 
 
@@ -47,6 +49,10 @@ CASES: list[tuple[Callable[[Any], Any], str]] = [
     (
         lambda x: x.record(QUERY, ["no", "yes"], key="recorded"),
         "key 'recorded': row 2: was used for another response",
+    ),
+    (
+        lambda x: x.record(TOO_MUCH, ["no", "no"], key="refused"),
+        "key 'refused': row 1: was refused or declined; record it under a new key",
     ),
     (lambda x: x.record(QUERY, ["no", "maybe"]), "row 2: response: 'maybe' is not a response of"),
     (lambda x: x.record(QUERY, ["no"]), "responses: 1 responses for 2 subjects"),

@@ -131,6 +131,15 @@ def test_a_device_may_decline_and_its_key_stays_refused(ledger: Ledger) -> None:
     assert not ledger.status().closed.any()
 
 
+def test_nothing_is_taken_for_recorded_under_a_key_that_was_declined(ledger: Ledger) -> None:
+    ledger.record(QUERY, ["yes"], [7], key="other")
+    ledger.receive([declined(reserved(ledger))])
+    with pytest.raises(xp.InvalidInput, match="was refused or declined; record it under a new key"):
+        ledger.record(QUERY, ["yes"], ["ann"], key="k")
+    assert ledger.record(QUERY, ["yes"], ["ann"], key="new").all()
+    assert ledger.status().exchanges.tolist() == [1, 1]
+
+
 def test_whoever_is_refused_gets_no_reservation(ledger: Ledger) -> None:
     for turn in range(2):
         ledger.receive([message(reserved(ledger, f"k{turn}"))])

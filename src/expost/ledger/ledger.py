@@ -34,7 +34,7 @@ from expost.ledger.policy import StudyPolicy
 from expost.ledger.receiving import Received, kept_for_nobody
 from expost.ledger.records import Change
 from expost.ledger.recovering import quarantine
-from expost.ledger.requests import Asked, Recorded, Request, Reserved
+from expost.ledger.requests import TURN, Asked, Recorded, Request, Reserved
 from expost.panel.kernel import groups
 from expost.panel.naming import subjects_of
 from expost.panel.results import Replies
@@ -261,7 +261,7 @@ class Ledger(Book):
         positions = positions_of(self.domain, asked, which, responses)
         accepted = np.ones(len(names), dtype=np.bool_)
         for turn, own in enumerate(_waves(numbers), 1):
-            name = key if turn == 1 else f"{key}#{turn}"
+            name = key if turn == 1 else f"{key}{TURN}{turn}"
             requests = [
                 Recorded(name, numbers[own[part]], asked, which[own[part]], positions[own[part]])
                 for part in _parts(len(own))

@@ -23,13 +23,19 @@ from expost.panel.kernel import groups
 from expost.panel.values import Values
 from expost.queries import Query
 
-__all__ = ["Asked", "Draw", "Recorded", "Request", "Reserved", "Situation"]
+__all__ = ["TURN", "Asked", "Draw", "Recorded", "Request", "Reserved", "Situation"]
 
 Ints = NDArray[np.int64]
 Places = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 Draw = Callable[[int, Any], NDArray[Any]]
 """Draws responses: the number of a query, and where the values of some subjects are."""
+
+TURN = "\n"
+"""Between a key and the turn of somebody who is recorded more than once in one call.
+
+No key that somebody gives has it, so none of them is taken for another.
+"""
 
 
 class Situation(NamedTuple):
@@ -219,10 +225,13 @@ class Recorded(Request):
     def repeat(self, found: Mapping[int, Outcome], words: Words) -> None:
         super().repeat(found, words)
         for row, outcome in enumerate(self.outcomes):
-            if outcome and words.position(outcome.response) != self._positions[row]:
-                raise InvalidInput(
-                    "was used for another response", f"key {self.key!r}: row {row + 1}"
-                )
+            if outcome is None:
+                continue
+            place = f"key {self.key!r}: row {row + 1}"
+            if not outcome.answered:
+                raise InvalidInput("was refused or declined; record it under a new key", place)
+            if words.position(outcome.response) != self._positions[row]:
+                raise InvalidInput("was used for another response", place)
 
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
         change = Change(self.key)

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from expost.ledger.backend import DECLINED
 from expost.ledger.core import Core
 from expost.ledger.history import Rows
+from expost.ledger.requests import TURN
 
 __all__ = ["Round", "rounds_of"]
 
-_MADE_UP = re.compile(r"[0-9a-f]{32}(#\d+)?")
+_MADE_UP = re.compile(r"[0-9a-f]{32}")
 """A key that was made up, because nobody gave one."""
 
 _SHIFT = 32
@@ -47,7 +48,8 @@ def rounds_of(core: Core) -> tuple[Round, ...]:
     waiting = reserved.some(~np.isin(_paired(reserved, number, reserved.subject), done))
     shown: dict[str | None, int] = {}
     for key in keys:
-        number[key] = shown.setdefault(None if _MADE_UP.fullmatch(key) else key, len(shown))
+        given = key.partition(TURN)[0]
+        number[key] = shown.setdefault(None if _MADE_UP.fullmatch(given) else given, len(shown))
     codes = np.concatenate([_paired(part, number, part.query) for part in (rows, waiting)])
     commits = np.concatenate([rows.commit, waiting.commit])
     refused = np.where(rows.response == DECLINED, 2, 1)
