@@ -359,3 +359,24 @@ def test_a_word_that_is_damaged_is_noticed(place: Path, rows: Any, table: str, c
     rows.close()
     with pytest.raises(Damaged), Ledger(place) as ledger:
         ledger.status()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE requests SET sequence = 0",
+        "UPDATE requests SET response = -1",
+        "UPDATE requests SET response = 9",
+        "UPDATE requests SET query = 9",
+    ],
+)
+def test_a_request_that_cannot_have_been_recorded_is_not_repeated(
+    place: Path, rows: Any, change: str
+) -> None:
+    with Ledger(place) as ledger:
+        ledger.ask(QUERY, ["no"] * 3, key="again")
+    rows.execute("DROP TRIGGER requests_last")
+    rows.execute(change)
+    rows.close()
+    with Ledger(place) as ledger, pytest.raises(Damaged, match="what became of a request"):
+        ledger.ask(QUERY, ["no"] * 3, key="again")

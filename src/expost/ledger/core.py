@@ -17,7 +17,7 @@ from expost.errors import ExpostError, InvalidInput
 from expost.ledger.backend import Backend, Stale
 from expost.ledger.checkpoint import Checkpoint, Reached
 from expost.ledger.digests import first_head, next_head
-from expost.ledger.errors import Broken
+from expost.ledger.errors import Broken, Damaged
 from expost.ledger.people import People
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.records import Change, Head, Outcome
@@ -169,6 +169,8 @@ class Core:
         unknown = response > self.words.last_response or query > self.words.last_query
         if unknown or any(self.words.tentative()):
             self.learn()
+        if not all(map(self.words.explains, outcomes)):
+            raise Damaged("what became of a request is not what was recorded")
 
     def tallies(self, heads: Sequence[Head]) -> Tallies:
         """The tallies of some heads, all of whose responses are known."""
