@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import expost as xp
+from expost.errors import ExpostError
 from expost.ledger import Ledger
 
 SMOKES = xp.FiniteSet(["no", "yes"])
@@ -149,3 +150,22 @@ def test_a_place_that_is_taken_is_not_written_over(ledger: Ledger, tmp_path: Pat
     (tmp_path / "empty.db").touch()
     with pytest.raises(xp.InvalidInput, match="is not a ledger"):
         Ledger(tmp_path / "empty.db")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "is no file that may be read and written"),
+        (b"", "is not a ledger"),
+        (b"a table of something else" * 99, "the database cannot be read (file is not a database)"),
+    ],
+)
+def test_what_is_no_ledger_is_named(tmp_path: Path, content: bytes | None, said: str) -> None:
+    path = tmp_path / "other"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(ExpostError) as error:
+        Ledger(path)
+    assert str(error.value) == f"{path}: {said}"

@@ -223,6 +223,11 @@ def test_what_is_no_message_is_kept_and_closes_nobody(
     assert [each.subject for each in ledger.audit().kept] == [None]
 
 
+def test_a_text_that_has_no_bytes_is_kept_as_well(ledger: Ledger) -> None:
+    (receipt,) = ledger.receive(["\ud800"])
+    assert (receipt.outcome, receipt.reason) == ("kept", "not a message: is not UTF-8 JSON")
+
+
 def test_messages_of_others_are_kept_and_close_nobody(ledger: Ledger) -> None:
     given = reserved(ledger)
     said = ledger.receive(

@@ -308,7 +308,10 @@ class Ledger(Book):
 
         All of it is durable when this returns. What does not fit is kept, and its subject closed.
         """
-        contents = [each.encode() if isinstance(each, str) else each for each in messages]
+        contents = [
+            each.encode(errors="surrogatepass") if isinstance(each, str) else each
+            for each in messages
+        ]
         found: list[Received | Receipt] = []
         with self._reading() as core:
             core.learn()
