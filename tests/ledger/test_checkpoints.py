@@ -168,6 +168,34 @@ def test_who_was_registered_since_does_not_come_back_with_a_new_budget(
         assert ledger.verify().good
 
 
+def test_who_was_registered_is_known_also_if_that_process_is_killed(
+    place: Path, tmp_path: Path
+) -> None:
+    shutil.copy(place, tmp_path / "backup")
+    with Ledger(place, every=1) as other:
+        killed = Ledger(place, every=64)
+        killed.register(["eve"])
+        killed._core.backend.close()
+        other.ask(QUERY, ["no"], ["eve"])
+    shutil.copy(tmp_path / "backup", place)
+    assert Ledger.recover(place) == ["eve"]
+    with Ledger(place) as ledger:
+        assert ledger.register(["eve"]) == 0
+        assert ledger.status(["eve"]).closed.all()
+
+
+def test_a_checkpoint_that_names_nobody_does_not_help_to_recover(
+    place: Path, tmp_path: Path
+) -> None:
+    shutil.copy(place, tmp_path / "backup")
+    asked(place, "ann")
+    kept = tmp_path / "study.db.checkpoint"
+    kept.write_bytes(kept.read_bytes().splitlines(keepends=True)[-1])
+    shutil.copy(tmp_path / "backup", place)
+    with pytest.raises(xp.InvalidInput, match="does not say who subject number 1 is"):
+        Ledger.recover(place)
+
+
 def test_a_recovery_can_be_repeated(place: Path, tmp_path: Path) -> None:
     """A crash before the checkpoint starts again leaves it behind, and those are closed already."""
     shutil.copy(place, tmp_path / "backup")

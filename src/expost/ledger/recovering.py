@@ -27,6 +27,11 @@ def quarantine(core: Core) -> list[str]:
     present = dict(zip(names, core.backend.numbers(names), strict=True))
     closed, missing = dict[str, Move](), list[str]()
     for number, (sequence, digest) in sorted(known.heads.items()):
+        if number not in known.names:
+            raise InvalidInput(
+                f"its checkpoint does not say who subject number {number} is, who has answered "
+                "since; only a newer copy of the database helps"
+            )
         name = known.names[number]
         here = present[name]
         if not here:
