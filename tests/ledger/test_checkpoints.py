@@ -221,15 +221,21 @@ def test_a_checkpoint_that_is_missing_is_noticed(place: Path, tmp_path: Path) ->
     (tmp_path / "study.db.checkpoint").unlink()
     with pytest.raises(Behind, match="the checkpoint of the ledger is missing"):
         Ledger(place)
-    assert Ledger.recover(place) == []
+    for kept in (None, tmp_path / "nowhere"):
+        with pytest.raises(xp.InvalidInput, match="no checkpoint, so nobody would be closed"):
+            Ledger.recover(place, checkpoint=kept)
+    assert Ledger.recover(place, lost=True) == []
     Ledger(place).close()
 
 
 def test_the_checkpoint_of_another_ledger_is_refused(place: Path, tmp_path: Path) -> None:
+    other, kept = tmp_path / "other.db.checkpoint", tmp_path / "study.db.checkpoint"
     Ledger.create(tmp_path / "other.db", SMOKES, filter=GUARD).close()
-    shutil.copy(tmp_path / "other.db.checkpoint", tmp_path / "study.db.checkpoint")
-    with pytest.raises(xp.InvalidInput, match="is the checkpoint of another ledger"):
-        Ledger(place)
+    shutil.copy(other, kept)
+    for call in (Ledger, Ledger.recover):
+        with pytest.raises(xp.InvalidInput, match="is the checkpoint of another ledger"):
+            call(place)
+    assert kept.read_bytes() == other.read_bytes()
 
 
 def test_a_line_that_was_cut_off_does_not_count(place: Path, tmp_path: Path) -> None:

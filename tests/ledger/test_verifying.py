@@ -14,6 +14,7 @@ import pytest
 import expost as xp
 from expost.ledger import Ledger
 from expost.ledger.seals import head_seal, seal_of
+from expost.ledger.verifying import Verification
 
 SMOKES = xp.FiniteSet(["no", "yes"])
 QUERY, OTHER = xp.randomized_response(epsilon="1/4"), xp.randomized_response(epsilon="1/2")
@@ -206,3 +207,9 @@ def test_chains_of_numbers_are_of_doubles(tmp_path: Path) -> None:
             '"response":"0x1.0000000000000p+1","sequence":1}'
         )
         assert head.digest == hashlib.sha256(text.encode()).digest()
+
+
+def test_what_is_undecided_is_not_said_to_be_as_it_should_be() -> None:
+    found = Verification(9, 20, 3, (), 2)
+    assert str(found).endswith("should be, but for the decisions about 2 that are undecided")
+    assert "undecided" not in str(Verification(9, 20, 3, (), 0))

@@ -159,22 +159,27 @@ class Ledger(Book):
         return ledger
 
     @classmethod
-    def recover(cls, place: Path_, *, checkpoint: Path_ | None = None) -> list[Subject]:
+    def recover(
+        cls, place: Path_, *, checkpoint: Path_ | None = None, lost: bool = False
+    ) -> list[Subject]:
         """Make a ledger usable that is behind its checkpoint, and say who is closed by that.
 
         Those are the subjects of whom the checkpoint knows more than the database: they may have
         spent more than is recorded, so they are asked nothing any more. Without a checkpoint nobody
-        knows who they are, and nobody is closed.
+        knows who they are, and nobody is closed; say that it is ``lost`` if that is how it is.
         """
-        return cls.recover_on(open_backend(place), checkpoint_place(place, checkpoint))
+        kept = checkpoint_place(place, checkpoint)
+        return cls.recover_on(open_backend(place), kept, lost=lost)
 
     @classmethod
-    def recover_on(cls, backend: Backend, checkpoint: Place) -> list[Subject]:
+    def recover_on(
+        cls, backend: Backend, checkpoint: Place, *, lost: bool = False
+    ) -> list[Subject]:
         """The same for a backend of your own."""
         ledger = object.__new__(cls)
         ledger._start(backend, checkpoint, 1, None, None)
         with ledger:
-            return [json.loads(name) for name in quarantine(ledger._core)]
+            return [json.loads(name) for name in quarantine(ledger._core, lost)]
 
     def register(self, subjects: Any) -> int:
         """Add subjects, durably, and say how many are new.

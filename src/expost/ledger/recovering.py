@@ -15,13 +15,20 @@ __all__ = ["quarantine"]
 _BLOCK = 1 << 15
 
 
-def quarantine(core: Core) -> list[str]:
+def quarantine(core: Core, lost: bool) -> list[str]:
     """Close all subjects of whom the checkpoint knows more than the database; names as JSON.
 
     Who was registered after the copy was made, and answered, is registered again for that: or else
     the same name would get a new budget. Once that is recorded, the checkpoint starts again from
     what there is; a crash before that leaves it as it was.
+
+    One that is not there would close nobody, so it has to be said that it is lost.
     """
+    if core.checkpoint.last() is None and not lost:
+        raise InvalidInput(
+            "there is no checkpoint, so nobody would be closed; name the file if it is elsewhere, "
+            "and only if it is lost, say so (--lost)"
+        )
     known = core.checkpoint.reached()
     names = list(known.names.values())
     present = dict(zip(names, core.backend.numbers(names), strict=True))

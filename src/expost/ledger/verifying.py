@@ -55,7 +55,9 @@ class Verification:
         counts = f"{self.subjects:,} subjects, {self.exchanges:,} exchanges"
         counts += f", {self.commits:,} commits"
         if self.good:
-            return f"verified: {counts}; chains, tallies, decisions and roots are as they should be"
+            text = f"verified: {counts}; chains, tallies, decisions and roots are as they should be"
+            left = f", but for the decisions about {self.undecided:,} that are undecided"
+            return text + left if self.undecided else text
         return "\n".join([f"NOT as recorded: {counts}", *self.problems])
 
 
