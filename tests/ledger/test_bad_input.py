@@ -152,6 +152,17 @@ def test_a_place_that_is_taken_is_not_written_over(ledger: Ledger, tmp_path: Pat
         Ledger(tmp_path / "empty.db")
 
 
+def test_rows_are_those_of_the_call_also_in_a_later_commit(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 1)
+    with pytest.raises(xp.InvalidInput, match="key 'recorded': row 2: was used for another resp"):
+        ledger.record(QUERY, ["no", "yes"], key="recorded")
+    ledger.reserve(QUERY, ["bob"])
+    with pytest.raises(xp.InvalidInput, match="subjects: row 2: has an open reservation"):
+        ledger.ask(QUERY, ["no", "no"], key="next")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -268,8 +268,8 @@ class Ledger(Book):
         for turn, own in enumerate(_waves(numbers), 1):
             name = key if turn == 1 else f"{key}{TURN}{turn}"
             requests = [
-                Recorded(name, numbers[own[part]], asked, which[own[part]], positions[own[part]])
-                for part in _parts(len(own))
+                Recorded(name, numbers[rows], asked, which[rows], rows, positions[rows])
+                for rows in (own[part] for part in _parts(len(own)))
             ]
             self._take(requests)
             accepted[own] = np.concatenate([self._accepted(request) for request in requests])
@@ -286,7 +286,9 @@ class Ledger(Book):
         """
         key = _key(key)
         names, numbers, asked, which = self._meant(query, subjects)
-        requests = [Reserved(key, numbers[own], asked, which[own]) for own in _parts(len(numbers))]
+        requests = [
+            Reserved(key, numbers[own], asked, which[own], own) for own in _parts(len(numbers))
+        ]
         self._take(requests)
         with self._reading() as core:
             outcomes = [outcome for request in requests for outcome in request.outcomes]

@@ -59,13 +59,17 @@ class Request(ABC):
     reserves: ClassVar[bool] = False
     """Whether a reservation is what is wanted."""
 
-    def __init__(self, key: str, subjects: Ints, asked: Sequence[Query], which: Ints) -> None:
+    def __init__(
+        self, key: str, subjects: Ints, asked: Sequence[Query], which: Ints, rows: Places
+    ) -> None:
         self.key = key
         self.subjects = subjects
         self.asked = asked
         """The different queries."""
         self.which = which
         """For each row which of them."""
+        self.rows = rows
+        """Which rows these are of all that were given in one call."""
         self.served = False
 
     def start(self, words: Words) -> None:
@@ -91,9 +95,9 @@ class Request(ABC):
             if outcome is None:
                 continue
             if outcome.query != self.queries[row]:
-                raise InvalidInput("was used for another query", f"key {self.key!r}: row {row + 1}")
+                raise InvalidInput("was used for another query", self._place(row))
             if outcome.reserved and not self.reserves:
-                raise _reserved(row, self.key)
+                raise _reserved(int(self.rows[row]), self.key)
             self.outcomes[row] = outcome
 
     @property
@@ -106,7 +110,10 @@ class Request(ABC):
         """Refuse to go on while somebody has a reservation."""
         for row, head in zip(rows.tolist(), heads, strict=True):
             if head.reserved:
-                raise _reserved(row, head.reserved)
+                raise _reserved(int(self.rows[row]), head.reserved)
+
+    def _place(self, row: int) -> str:
+        return f"key {self.key!r}: row {int(self.rows[row]) + 1}"
 
     @abstractmethod
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
@@ -166,8 +173,7 @@ class Asked(Request):
         rows: Places,
         held: Sequence[Values],
     ) -> None:
-        super().__init__(key, subjects, asked, which)
-        self._rows = rows
+        super().__init__(key, subjects, asked, which, rows)
         self._held = held
         self._drawn: dict[int, tuple[bytes, int]] = {}
         """For a row the head that it was drawn after, and the position of the response."""
@@ -197,7 +203,7 @@ class Asked(Request):
         """
         own = list(zip(rows.tolist(), heads, strict=True))
         new = [place for place, (row, head) in enumerate(own) if self._last(row) != head]
-        fresh = draw(held.some(self._rows[rows[new]])).tolist() if new else []
+        fresh = draw(held.some(self.rows[rows[new]])).tolist() if new else []
         for place, position in zip(new, fresh, strict=True):
             row, head = own[place]
             self._drawn[row] = head, position
@@ -216,9 +222,10 @@ class Recorded(Request):
         subjects: Ints,
         asked: Sequence[Query],
         which: Ints,
+        rows: Places,
         positions: NDArray[Any],
     ) -> None:
-        super().__init__(key, subjects, asked, which)
+        super().__init__(key, subjects, asked, which, rows)
         self._positions = positions
         self.accepted = np.ones(len(subjects), dtype=np.bool_)
 
@@ -227,7 +234,7 @@ class Recorded(Request):
         for row, outcome in enumerate(self.outcomes):
             if outcome is None:
                 continue
-            place = f"key {self.key!r}: row {row + 1}"
+            place = self._place(row)
             if not outcome.answered:
                 raise InvalidInput("was refused or declined; record it under a new key", place)
             if words.position(outcome.response) != self._positions[row]:
