@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 import expost as xp
+from expost.errors import ExpostError
 from expost.ledger import Ledger
 
 SMOKES = xp.FiniteSet(["no", "yes"])
 QUERY, OTHER = xp.randomized_response(epsilon="1/4"), xp.randomized_response(epsilon="1/2")
+TOO_MUCH = xp.randomized_response(epsilon=3)
 GAUSSIAN = xp.gaussian({"value": 1}, range=(0, 1), sigma=1, grid="1/4")
 ABOUT = QUERY.about("region")
 
@@ -25,6 +27,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         made.register(["ann", "bob"])
         made.ask(QUERY, ["no", "no"], key="used")
         made.record(QUERY, ["no", "no"], key="recorded")
+        made.ask(TOO_MUCH, ["no", "no"], key="refused")
         yield made
 
 
@@ -47,6 +50,10 @@ CASES: list[tuple[Callable[[Any], Any], str]] = [
     (
         lambda x: x.record(QUERY, ["no", "yes"], key="recorded"),
         "key 'recorded': row 2: was used for another response",
+    ),
+    (
+        lambda x: x.record(TOO_MUCH, ["no", "no"], key="refused"),
+        "key 'refused': row 1: was refused or declined; record it under a new key",
     ),
     (lambda x: x.record(QUERY, ["no", "maybe"]), "row 2: response: 'maybe' is not a response of"),
     (lambda x: x.record(QUERY, ["no"]), "responses: 1 responses for 2 subjects"),
@@ -143,3 +150,33 @@ def test_a_place_that_is_taken_is_not_written_over(ledger: Ledger, tmp_path: Pat
     (tmp_path / "empty.db").touch()
     with pytest.raises(xp.InvalidInput, match="is not a ledger"):
         Ledger(tmp_path / "empty.db")
+
+
+def test_rows_are_those_of_the_call_also_in_a_later_commit(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 1)
+    with pytest.raises(xp.InvalidInput, match="key 'recorded': row 2: was used for another resp"):
+        ledger.record(QUERY, ["no", "yes"], key="recorded")
+    ledger.reserve(QUERY, ["bob"])
+    with pytest.raises(xp.InvalidInput, match="subjects: row 2: has an open reservation"):
+        ledger.ask(QUERY, ["no", "no"], key="next")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "is no file that may be read and written"),
+        (b"", "is not a ledger"),
+        (b"a table of something else" * 99, "the database cannot be read (file is not a database)"),
+    ],
+)
+def test_what_is_no_ledger_is_named(tmp_path: Path, content: bytes | None, said: str) -> None:
+    path = tmp_path / "other"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(ExpostError) as error:
+        Ledger(path)
+    assert str(error.value) == f"{path}: {said}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +98,24 @@ def test_a_reservation_that_is_still_there_concerns_nobody(place: Path, tmp_path
     assert Ledger.recover(place) == ["ann"]
 
 
+def test_a_closing_is_missed_also_where_its_reservation_is_still_there(
+    place: Path, tmp_path: Path
+) -> None:
+    with Ledger(place) as ledger:
+        (given,) = ledger.reserve(QUERY, ["bob"])
+        assert given is not None
+    shutil.copy(place, tmp_path / "backup")
+    tree = {
+        "ledger": given.ledger, "subject": "bob", "sequence": 9, "key": given.key,
+        "query": QUERY.content_id, "response": "no", "head": "0" * 64,
+    }  # fmt: skip
+    with Ledger(place) as ledger:
+        (receipt,) = ledger.receive([json.dumps(tree)])
+        assert receipt.outcome == "kept"
+    shutil.copy(tmp_path / "backup", place)
+    assert Ledger.recover(place) == ["bob"]
+
+
 def test_the_window_is_as_many_commits_as_was_said(place: Path, tmp_path: Path) -> None:
     """Within it a rollback is not noticed; that is what the setting says."""
     copies = []
@@ -149,6 +168,34 @@ def test_who_was_registered_since_does_not_come_back_with_a_new_budget(
         assert ledger.verify().good
 
 
+def test_who_was_registered_is_known_also_if_that_process_is_killed(
+    place: Path, tmp_path: Path
+) -> None:
+    shutil.copy(place, tmp_path / "backup")
+    with Ledger(place, every=1) as other:
+        killed = Ledger(place, every=64)
+        killed.register(["eve"])
+        killed._core.backend.close()
+        other.ask(QUERY, ["no"], ["eve"])
+    shutil.copy(tmp_path / "backup", place)
+    assert Ledger.recover(place) == ["eve"]
+    with Ledger(place) as ledger:
+        assert ledger.register(["eve"]) == 0
+        assert ledger.status(["eve"]).closed.all()
+
+
+def test_a_checkpoint_that_names_nobody_does_not_help_to_recover(
+    place: Path, tmp_path: Path
+) -> None:
+    shutil.copy(place, tmp_path / "backup")
+    asked(place, "ann")
+    kept = tmp_path / "study.db.checkpoint"
+    kept.write_bytes(kept.read_bytes().splitlines(keepends=True)[-1])
+    shutil.copy(tmp_path / "backup", place)
+    with pytest.raises(xp.InvalidInput, match="does not say who subject number 1 is"):
+        Ledger.recover(place)
+
+
 def test_a_recovery_can_be_repeated(place: Path, tmp_path: Path) -> None:
     """A crash before the checkpoint starts again leaves it behind, and those are closed already."""
     shutil.copy(place, tmp_path / "backup")
@@ -174,15 +221,21 @@ def test_a_checkpoint_that_is_missing_is_noticed(place: Path, tmp_path: Path) ->
     (tmp_path / "study.db.checkpoint").unlink()
     with pytest.raises(Behind, match="the checkpoint of the ledger is missing"):
         Ledger(place)
-    assert Ledger.recover(place) == []
+    for kept in (None, tmp_path / "nowhere"):
+        with pytest.raises(xp.InvalidInput, match="no checkpoint, so nobody would be closed"):
+            Ledger.recover(place, checkpoint=kept)
+    assert Ledger.recover(place, lost=True) == []
     Ledger(place).close()
 
 
 def test_the_checkpoint_of_another_ledger_is_refused(place: Path, tmp_path: Path) -> None:
+    other, kept = tmp_path / "other.db.checkpoint", tmp_path / "study.db.checkpoint"
     Ledger.create(tmp_path / "other.db", SMOKES, filter=GUARD).close()
-    shutil.copy(tmp_path / "other.db.checkpoint", tmp_path / "study.db.checkpoint")
-    with pytest.raises(xp.InvalidInput, match="is the checkpoint of another ledger"):
-        Ledger(place)
+    shutil.copy(other, kept)
+    for call in (Ledger, Ledger.recover):
+        with pytest.raises(xp.InvalidInput, match="is the checkpoint of another ledger"):
+            call(place)
+    assert kept.read_bytes() == other.read_bytes()
 
 
 def test_a_line_that_was_cut_off_does_not_count(place: Path, tmp_path: Path) -> None:
@@ -340,3 +393,24 @@ def test_a_word_that_is_damaged_is_noticed(place: Path, rows: Any, table: str, c
     rows.close()
     with pytest.raises(Damaged), Ledger(place) as ledger:
         ledger.status()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE requests SET sequence = 0",
+        "UPDATE requests SET response = -1",
+        "UPDATE requests SET response = 9",
+        "UPDATE requests SET query = 9",
+    ],
+)
+def test_a_request_that_cannot_have_been_recorded_is_not_repeated(
+    place: Path, rows: Any, change: str
+) -> None:
+    with Ledger(place) as ledger:
+        ledger.ask(QUERY, ["no"] * 3, key="again")
+    rows.execute("DROP TRIGGER requests_last")
+    rows.execute(change)
+    rows.close()
+    with Ledger(place) as ledger, pytest.raises(Damaged, match="what became of a request"):
+        ledger.ask(QUERY, ["no"] * 3, key="again")

@@ -131,6 +131,15 @@ def test_a_device_may_decline_and_its_key_stays_refused(ledger: Ledger) -> None:
     assert not ledger.status().closed.any()
 
 
+def test_nothing_is_taken_for_recorded_under_a_key_that_was_declined(ledger: Ledger) -> None:
+    ledger.record(QUERY, ["yes"], [7], key="other")
+    ledger.receive([declined(reserved(ledger))])
+    with pytest.raises(xp.InvalidInput, match="was refused or declined; record it under a new key"):
+        ledger.record(QUERY, ["yes"], ["ann"], key="k")
+    assert ledger.record(QUERY, ["yes"], ["ann"], key="new").all()
+    assert ledger.status().exchanges.tolist() == [1, 1]
+
+
 def test_whoever_is_refused_gets_no_reservation(ledger: Ledger) -> None:
     for turn in range(2):
         ledger.receive([message(reserved(ledger, f"k{turn}"))])
@@ -212,6 +221,11 @@ def test_what_is_no_message_is_kept_and_closes_nobody(
     assert ledger.receive([sent]) == (receipt,)
     assert not ledger.status().closed.any()
     assert [each.subject for each in ledger.audit().kept] == [None]
+
+
+def test_a_text_that_has_no_bytes_is_kept_as_well(ledger: Ledger) -> None:
+    (receipt,) = ledger.receive(["\ud800"])
+    assert (receipt.outcome, receipt.reason) == ("kept", "not a message: is not UTF-8 JSON")
 
 
 def test_messages_of_others_are_kept_and_close_nobody(ledger: Ledger) -> None:

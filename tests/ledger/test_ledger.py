@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.ledger import Ledger
+from expost.ledger import Broken, Ledger
 from expost.ledger.backend import Stale
 from expost.sampling import InsecureSource
 
@@ -296,6 +297,21 @@ def test_no_frame_of_an_error_holds_a_value(ledger: Ledger, monkeypatch: Any) ->
         if "expost" in trace.tb_frame.f_code.co_filename:
             assert "yes" not in repr(trace.tb_frame.f_locals)
         trace = trace.tb_next
+
+
+@pytest.mark.parametrize("error", [xp.InvalidInput("busy"), Broken("full"), KeyboardInterrupt()])
+def test_no_frame_of_an_error_holds_what_was_drawn(
+    ledger: Ledger, monkeypatch: Any, error: BaseException
+) -> None:
+    def failing(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(ledger._core.backend, "append", failing)
+    with pytest.raises(type(error)) as raised:
+        ledger.ask(xp.randomized_response(epsilon="1/4"), ["no", "yes"])
+    frames = list(traceback.walk_tb(raised.value.__traceback__))[1:]
+    shown = [repr(frame.f_locals) for frame, _ in frames]
+    assert not [each for each in shown if "Answer(" in each]
 
 
 def test_a_commit_that_somebody_else_was_faster_with_does_not_draw_again(

@@ -65,3 +65,16 @@ def test_without_any_request_there_are_no_rounds(tmp_path: Path) -> None:
     with opened("sqlite", tmp_path) as ledger:
         ledger.register(NAMES)
         assert ledger.rounds() == ()
+
+
+def test_no_key_is_taken_for_the_turn_of_another(tmp_path: Path) -> None:
+    query = QUERIES["1/4"]
+    with opened("sqlite", tmp_path) as ledger:
+        ledger.register(NAMES)
+        for key in ("week#2", "week 2", "week2"):
+            ledger.record(query, ["yes"], ["ann"], key=key)
+        for _ in range(2):
+            ledger.record(query, ["yes", "yes"], ["ann", "ann"], key="week")
+        assert ledger.status(["ann"]).exchanges.tolist() == [5]
+        assert [(each.key, each.answered) for each in ledger.rounds()][-1] == ("week", 2)
+        assert ledger.verify().good

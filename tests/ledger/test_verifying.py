@@ -14,6 +14,7 @@ import pytest
 import expost as xp
 from expost.ledger import Ledger
 from expost.ledger.seals import head_seal, seal_of
+from expost.ledger.verifying import Verification
 
 SMOKES = xp.FiniteSet(["no", "yes"])
 QUERY, OTHER = xp.randomized_response(epsilon="1/4"), xp.randomized_response(epsilon="1/2")
@@ -85,6 +86,11 @@ CHANGES = [
     "UPDATE requests SET subject = 77 WHERE subject = 2 AND sequence = 0",
     "UPDATE requests SET query = 9 WHERE subject = 2 AND sequence = 0",
     "UPDATE requests SET made = made + 1 WHERE subject = 2 AND sequence = 0",
+    "UPDATE requests SET response = 1 WHERE subject = 2 AND sequence = 0",
+    "UPDATE requests SET previous = 0 WHERE subject = 2 AND sequence = 2",
+    "UPDATE heads SET last = 1 WHERE subject = 2",
+    "UPDATE heads SET reserved = '' WHERE subject = 1",
+    "UPDATE heads SET reserved = 'reserved' WHERE subject = 2",
     "UPDATE heads SET tally = x'' WHERE subject = 2",
     "UPDATE heads SET tally = x'0100000001000000' WHERE subject = 2",
     "UPDATE heads SET closed = 0 WHERE subject = 3",
@@ -201,3 +207,9 @@ def test_chains_of_numbers_are_of_doubles(tmp_path: Path) -> None:
             '"response":"0x1.0000000000000p+1","sequence":1}'
         )
         assert head.digest == hashlib.sha256(text.encode()).digest()
+
+
+def test_what_is_undecided_is_not_said_to_be_as_it_should_be() -> None:
+    found = Verification(9, 20, 3, (), 2)
+    assert str(found).endswith("should be, but for the decisions about 2 that are undecided")
+    assert "undecided" not in str(Verification(9, 20, 3, (), 0))

@@ -110,6 +110,10 @@ class Backend(Protocol):
         """The queries and responses of one subject, in order, by their numbers."""
 
     @abstractmethod
+    def unlinked(self) -> list[int]:
+        """The subjects whose exchanges are not found one from the other, back from the last."""
+
+    @abstractmethod
     def rows(self) -> Iterator[Row]:
         """All requests that were answered, refused or declined, in no order."""
 

@@ -137,10 +137,14 @@ class Checkpoint:
         self._shortest = 0
 
     def note(self, more: Reached, tip: Tip) -> None:
-        """Something was recorded."""
+        """Something was recorded.
+
+        Names are written at once: another process may say how far they came, and who they are
+        must be known by then, also if this one is killed.
+        """
         self._since.add(more)
         self._commits += 1
-        if self._commits >= self.every:
+        if self._commits >= self.every or more.names:
             self.write(tip)
 
     def write(self, tip: Tip) -> None:

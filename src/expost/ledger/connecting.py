@@ -67,7 +67,7 @@ def connect(path: Path, vfs: str | None = None) -> apsw.Connection:
         try:
             connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE, vfs)
         except apsw.CantOpenError:
-            raise InvalidInput("cannot be opened: there is no such file") from None
+            raise InvalidInput("is no file that may be read and written") from None
         try:
             connection.set_busy_handler(_wait)
             if vfs is not None:

@@ -17,7 +17,7 @@ from expost.errors import ExpostError, InvalidInput
 from expost.ledger.backend import Backend, Stale
 from expost.ledger.checkpoint import Checkpoint, Reached
 from expost.ledger.digests import first_head, next_head
-from expost.ledger.errors import Broken
+from expost.ledger.errors import Broken, Damaged
 from expost.ledger.people import People
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.records import Change, Head, Outcome
@@ -31,10 +31,13 @@ from expost.queries import Query
 from expost.sampling import Source
 from expost.session.secret import without_frames
 
-__all__ = ["HEAD", "Core", "reached"]
+__all__ = ["CLOSED", "HEAD", "Core", "reached"]
 
 HEAD = 16
 """How many digits of a head a checkpoint has."""
+
+CLOSED = "closed"
+"""What it has in place of a head for whoever is closed."""
 
 Ints = NDArray[np.int64]
 Step = Callable[[str], None]
@@ -166,6 +169,8 @@ class Core:
         unknown = response > self.words.last_response or query > self.words.last_query
         if unknown or any(self.words.tentative()):
             self.learn()
+        if not all(map(self.words.explains, outcomes)):
+            raise Damaged("what became of a request is not what was recorded")
 
     def tallies(self, heads: Sequence[Head]) -> Tallies:
         """The tallies of some heads, all of whose responses are known."""
@@ -237,12 +242,15 @@ class Core:
         return head
 
 
-def reached(head: Head, farther: bool) -> tuple[int, str]:
+def reached(head: Head) -> tuple[int, str]:
     """How far a subject is, for a checkpoint, with its head if that is known.
 
     Whoever was reserved or closed is one farther: a database that has lost that must not go on.
+    The two are told apart, for one that has the reservation may have lost the closing.
     """
-    return (head.sequence + 1, "") if farther else (head.sequence, head.digest.hex()[:HEAD])
+    if head.closed:
+        return head.sequence + 1, CLOSED
+    return (head.sequence + 1, "") if head.reserved else (head.sequence, head.digest.hex()[:HEAD])
 
 
 def _closed() -> InvalidInput:
@@ -255,7 +263,7 @@ def _reached(changes: Sequence[Change]) -> Reached:
     for change in changes:
         result.names.update({number: name for number, name, _ in change.subjects})
         for answer in change.answers:
-            result.heads[answer.subject] = reached(answer.after, answer.after.closed)
+            result.heads[answer.subject] = reached(answer.after)
         for move in (*change.reserved, *change.closed):
-            result.heads[move.subject] = reached(move.after, True)
+            result.heads[move.subject] = reached(move.after)
     return result

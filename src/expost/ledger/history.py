@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from expost.answers import Answers, Subject
 from expost.domains import Domain
 from expost.filters import Filter
-from expost.ledger.backend import Row
+from expost.ledger.backend import DECLINED, Row
 from expost.ledger.core import Core
 from expost.ledger.errors import Damaged
 from expost.ledger.words import Words
 
-__all__ = ["History", "Rows"]
+__all__ = ["SHIFT", "History", "Rows", "unanswered"]
 
 Ints = NDArray[np.int64]
+
+SHIFT = 32
+"""Two numbers in one: the first is shifted by so many bits."""
 
 _TOGETHER = 1 << 16
 
@@ -53,6 +56,11 @@ class Rows:
         columns = (self.key, self.subject, self.query, self.sequence, self.response, self.commit)
         return Rows(self.keys, *(column[own] for column in columns))
 
+    def paired(self, number: Mapping[str, int], other: Ints) -> Ints:
+        """The key of each row by its number, together with something else, in one."""
+        own = np.array([number[key] for key in self.keys], dtype=np.int64)
+        return np.asarray(own[self.key] << SHIFT | other)
+
     def check(self, size: int, words: Words) -> None:
         """Refuse rows that are nobody's, or about no query."""
         for column, most in ((self.subject, size), (self.query, words.last_query)):
@@ -61,6 +69,14 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.subject)
+
+
+def unanswered(reserved: Rows, *requests: Rows) -> Rows:
+    """The reservations of which nothing has become so far, among all requests."""
+    keys = dict.fromkeys(key for rows in (reserved, *requests) for key in rows.keys)
+    number = {key: place for place, key in enumerate(keys)}
+    done = np.concatenate([rows.paired(number, rows.subject) for rows in requests])
+    return reserved.some(~np.isin(reserved.paired(number, reserved.subject), done))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +111,10 @@ class History:
             known = least >= 1 and most <= words.last_response
             if not known or (words.query_of(exchanges.response) != exchanges.query).any():
                 raise Damaged("an exchange has a response that its query does not have")
-        return cls(size, exchanges, starts, rows.some(~answered))
+        others = rows.some(~answered)
+        if not np.isin(others.response, (0, DECLINED)).all():
+            raise Damaged("a request that was not answered has a response")
+        return cls(size, exchanges, starts, others)
 
     def answers(
         self, domain: Domain, filter: Filter, words: Words, names: list[Subject]

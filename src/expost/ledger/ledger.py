@@ -34,7 +34,7 @@ from expost.ledger.policy import StudyPolicy
 from expost.ledger.receiving import Received, kept_for_nobody
 from expost.ledger.records import Change
 from expost.ledger.recovering import quarantine
-from expost.ledger.requests import Asked, Recorded, Request, Reserved
+from expost.ledger.requests import TURN, Asked, Recorded, Request, Reserved
 from expost.panel.kernel import groups
 from expost.panel.naming import subjects_of
 from expost.panel.results import Replies
@@ -159,22 +159,27 @@ class Ledger(Book):
         return ledger
 
     @classmethod
-    def recover(cls, place: Path_, *, checkpoint: Path_ | None = None) -> list[Subject]:
+    def recover(
+        cls, place: Path_, *, checkpoint: Path_ | None = None, lost: bool = False
+    ) -> list[Subject]:
         """Make a ledger usable that is behind its checkpoint, and say who is closed by that.
 
         Those are the subjects of whom the checkpoint knows more than the database: they may have
         spent more than is recorded, so they are asked nothing any more. Without a checkpoint nobody
-        knows who they are, and nobody is closed.
+        knows who they are, and nobody is closed; say that it is ``lost`` if that is how it is.
         """
-        return cls.recover_on(open_backend(place), checkpoint_place(place, checkpoint))
+        kept = checkpoint_place(place, checkpoint)
+        return cls.recover_on(open_backend(place), kept, lost=lost)
 
     @classmethod
-    def recover_on(cls, backend: Backend, checkpoint: Place) -> list[Subject]:
+    def recover_on(
+        cls, backend: Backend, checkpoint: Place, *, lost: bool = False
+    ) -> list[Subject]:
         """The same for a backend of your own."""
         ledger = object.__new__(cls)
         ledger._start(backend, checkpoint, 1, None, None)
         with ledger:
-            return [json.loads(name) for name in quarantine(ledger._core)]
+            return [json.loads(name) for name in quarantine(ledger._core, lost)]
 
     def register(self, subjects: Any) -> int:
         """Add subjects, durably, and say how many are new.
@@ -261,10 +266,10 @@ class Ledger(Book):
         positions = positions_of(self.domain, asked, which, responses)
         accepted = np.ones(len(names), dtype=np.bool_)
         for turn, own in enumerate(_waves(numbers), 1):
-            name = key if turn == 1 else f"{key}#{turn}"
+            name = key if turn == 1 else f"{key}{TURN}{turn}"
             requests = [
-                Recorded(name, numbers[own[part]], asked, which[own[part]], positions[own[part]])
-                for part in _parts(len(own))
+                Recorded(name, numbers[rows], asked, which[rows], rows, positions[rows])
+                for rows in (own[part] for part in _parts(len(own)))
             ]
             self._take(requests)
             accepted[own] = np.concatenate([self._accepted(request) for request in requests])
@@ -281,7 +286,9 @@ class Ledger(Book):
         """
         key = _key(key)
         names, numbers, asked, which = self._meant(query, subjects)
-        requests = [Reserved(key, numbers[own], asked, which[own]) for own in _parts(len(numbers))]
+        requests = [
+            Reserved(key, numbers[own], asked, which[own], own) for own in _parts(len(numbers))
+        ]
         self._take(requests)
         with self._reading() as core:
             outcomes = [outcome for request in requests for outcome in request.outcomes]
@@ -308,7 +315,10 @@ class Ledger(Book):
 
         All of it is durable when this returns. What does not fit is kept, and its subject closed.
         """
-        contents = [each.encode() if isinstance(each, str) else each for each in messages]
+        contents = [
+            each.encode(errors="surrogatepass") if isinstance(each, str) else each
+            for each in messages
+        ]
         found: list[Received | Receipt] = []
         with self._reading() as core:
             core.learn()

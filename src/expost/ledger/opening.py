@@ -56,8 +56,11 @@ def create_backend(place: Path_, policy: StudyPolicy) -> None:
 def open_backend(place: Path_) -> Backend:
     """Open the database that is there."""
     expect(place, (str, os.PathLike), "the name of a file")
-    with at(_shown(place), ": "):
-        return Postgres.open(str(place)) if on_server(place) else Sqlite.open(followed(place))
+    try:
+        with at(_shown(place), ": "):
+            return Postgres.open(str(place)) if on_server(place) else Sqlite.open(followed(place))
+    except Damaged as error:
+        raise Damaged(f"{_shown(place)}: {error}") from None
 
 
 def _shown(place: Path_) -> str:
@@ -108,7 +111,7 @@ def cover(core: Core) -> None:
     core.checkpoint.note(
         Reached(
             {number: name for number, name, commit in registered if commit > last.commits},
-            {number: reached(head, head.closed or bool(head.reserved)) for number, head in heads},
+            {number: reached(head) for number, head in heads},
         ),
         tip,
     )

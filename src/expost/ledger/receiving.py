@@ -29,7 +29,8 @@ class Received(Request):
         reason_kept: Callable[[int, str], str | None],
         head_after: Callable[[int, int], bytes],
     ) -> None:
-        super().__init__(message.key, np.array([number]), (), np.zeros(1, dtype=np.int64))
+        which, rows = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.intp)
+        super().__init__(message.key, np.array([number]), (), which, rows)
         self._message = message
         self._content = content
         self._reason_kept = reason_kept

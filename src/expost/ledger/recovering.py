@@ -6,7 +6,7 @@ import json
 
 from expost.errors import InvalidInput
 from expost.ledger.checkpoint import Reached
-from expost.ledger.core import HEAD, Core, reached
+from expost.ledger.core import CLOSED, HEAD, Core, reached
 from expost.ledger.digests import first_head
 from expost.ledger.records import Change, Head, Move
 
@@ -15,18 +15,30 @@ __all__ = ["quarantine"]
 _BLOCK = 1 << 15
 
 
-def quarantine(core: Core) -> list[str]:
+def quarantine(core: Core, lost: bool) -> list[str]:
     """Close all subjects of whom the checkpoint knows more than the database; names as JSON.
 
     Who was registered after the copy was made, and answered, is registered again for that: or else
     the same name would get a new budget. Once that is recorded, the checkpoint starts again from
     what there is; a crash before that leaves it as it was.
+
+    One that is not there would close nobody, so it has to be said that it is lost.
     """
+    if core.checkpoint.last() is None and not lost:
+        raise InvalidInput(
+            "there is no checkpoint, so nobody would be closed; name the file if it is elsewhere, "
+            "and only if it is lost, say so (--lost)"
+        )
     known = core.checkpoint.reached()
     names = list(known.names.values())
     present = dict(zip(names, core.backend.numbers(names), strict=True))
     closed, missing = dict[str, Move](), list[str]()
     for number, (sequence, digest) in sorted(known.heads.items()):
+        if number not in known.names:
+            raise InvalidInput(
+                f"its checkpoint does not say who subject number {number} is, who has answered "
+                "since; only a newer copy of the database helps"
+            )
         name = known.names[number]
         here = present[name]
         if not here:
@@ -43,7 +55,9 @@ def quarantine(core: Core) -> list[str]:
 
 
 def _lost(core: Core, number: int, head: Head, sequence: int, digest: str) -> bool:
-    """Whether a subject had come farther than its head, or elsewhere."""
+    """Whether an open subject had come farther than its head, or elsewhere."""
+    if digest == CLOSED:
+        return True
     if head.sequence < sequence:
         return not (head.reserved and head.sequence == sequence - 1 and not digest)
     return bool(digest) and core.head_after(number, sequence).hex()[:HEAD] != digest
@@ -68,5 +82,5 @@ def _all(core: Core) -> Reached:
         block = range(first, min(first + _BLOCK, size + 1))
         for number, head in zip(block, core.backend.heads(block), strict=True):
             if head.sequence or head.reserved or head.closed:
-                result.heads[number] = reached(head, head.closed or bool(head.reserved))
+                result.heads[number] = reached(head)
     return result

@@ -23,13 +23,19 @@ from expost.panel.kernel import groups
 from expost.panel.values import Values
 from expost.queries import Query
 
-__all__ = ["Asked", "Draw", "Recorded", "Request", "Reserved", "Situation"]
+__all__ = ["TURN", "Asked", "Draw", "Recorded", "Request", "Reserved", "Situation"]
 
 Ints = NDArray[np.int64]
 Places = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 Draw = Callable[[int, Any], NDArray[Any]]
 """Draws responses: the number of a query, and where the values of some subjects are."""
+
+TURN = "\n"
+"""Between a key and the turn of somebody who is recorded more than once in one call.
+
+No key that somebody gives has it, so none of them is taken for another.
+"""
 
 
 class Situation(NamedTuple):
@@ -53,13 +59,17 @@ class Request(ABC):
     reserves: ClassVar[bool] = False
     """Whether a reservation is what is wanted."""
 
-    def __init__(self, key: str, subjects: Ints, asked: Sequence[Query], which: Ints) -> None:
+    def __init__(
+        self, key: str, subjects: Ints, asked: Sequence[Query], which: Ints, rows: Places
+    ) -> None:
         self.key = key
         self.subjects = subjects
         self.asked = asked
         """The different queries."""
         self.which = which
         """For each row which of them."""
+        self.rows = rows
+        """Which rows these are of all that were given in one call."""
         self.served = False
 
     def start(self, words: Words) -> None:
@@ -85,9 +95,9 @@ class Request(ABC):
             if outcome is None:
                 continue
             if outcome.query != self.queries[row]:
-                raise InvalidInput("was used for another query", f"key {self.key!r}: row {row + 1}")
+                raise InvalidInput("was used for another query", self._place(row))
             if outcome.reserved and not self.reserves:
-                raise _reserved(row, self.key)
+                raise _reserved(int(self.rows[row]), self.key)
             self.outcomes[row] = outcome
 
     @property
@@ -100,7 +110,10 @@ class Request(ABC):
         """Refuse to go on while somebody has a reservation."""
         for row, head in zip(rows.tolist(), heads, strict=True):
             if head.reserved:
-                raise _reserved(row, head.reserved)
+                raise _reserved(int(self.rows[row]), head.reserved)
+
+    def _place(self, row: int) -> str:
+        return f"key {self.key!r}: row {int(self.rows[row]) + 1}"
 
     @abstractmethod
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
@@ -160,8 +173,7 @@ class Asked(Request):
         rows: Places,
         held: Sequence[Values],
     ) -> None:
-        super().__init__(key, subjects, asked, which)
-        self._rows = rows
+        super().__init__(key, subjects, asked, which, rows)
         self._held = held
         self._drawn: dict[int, tuple[bytes, int]] = {}
         """For a row the head that it was drawn after, and the position of the response."""
@@ -191,7 +203,7 @@ class Asked(Request):
         """
         own = list(zip(rows.tolist(), heads, strict=True))
         new = [place for place, (row, head) in enumerate(own) if self._last(row) != head]
-        fresh = draw(held.some(self._rows[rows[new]])).tolist() if new else []
+        fresh = draw(held.some(self.rows[rows[new]])).tolist() if new else []
         for place, position in zip(new, fresh, strict=True):
             row, head = own[place]
             self._drawn[row] = head, position
@@ -210,19 +222,23 @@ class Recorded(Request):
         subjects: Ints,
         asked: Sequence[Query],
         which: Ints,
+        rows: Places,
         positions: NDArray[Any],
     ) -> None:
-        super().__init__(key, subjects, asked, which)
+        super().__init__(key, subjects, asked, which, rows)
         self._positions = positions
         self.accepted = np.ones(len(subjects), dtype=np.bool_)
 
     def repeat(self, found: Mapping[int, Outcome], words: Words) -> None:
         super().repeat(found, words)
         for row, outcome in enumerate(self.outcomes):
-            if outcome and words.position(outcome.response) != self._positions[row]:
-                raise InvalidInput(
-                    "was used for another response", f"key {self.key!r}: row {row + 1}"
-                )
+            if outcome is None:
+                continue
+            place = self._place(row)
+            if not outcome.answered:
+                raise InvalidInput("was refused or declined; record it under a new key", place)
+            if words.position(outcome.response) != self._positions[row]:
+                raise InvalidInput("was used for another response", place)
 
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
         change = Change(self.key)

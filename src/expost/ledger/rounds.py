@@ -6,18 +6,16 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.ledger.backend import DECLINED
 from expost.ledger.core import Core
-from expost.ledger.history import Rows
+from expost.ledger.history import SHIFT, Rows, unanswered
+from expost.ledger.requests import TURN
 
 __all__ = ["Round", "rounds_of"]
 
-_MADE_UP = re.compile(r"[0-9a-f]{32}(#\d+)?")
+_MADE_UP = re.compile(r"[0-9a-f]{32}")
 """A key that was made up, because nobody gave one."""
-
-_SHIFT = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +40,13 @@ def rounds_of(core: Core) -> tuple[Round, ...]:
     rows, reserved = Rows.of(iter(core.backend.rows())), Rows.of(core.backend.reservations())
     core.words.read(core.backend)
     keys = list(dict.fromkeys((*rows.keys, *reserved.keys)))
-    number = {key: place for place, key in enumerate(keys)}
-    done = _paired(rows, number, rows.subject)
-    waiting = reserved.some(~np.isin(_paired(reserved, number, reserved.subject), done))
+    waiting = unanswered(reserved, rows)
+    number: dict[str, int] = {}
     shown: dict[str | None, int] = {}
     for key in keys:
-        number[key] = shown.setdefault(None if _MADE_UP.fullmatch(key) else key, len(shown))
-    codes = np.concatenate([_paired(part, number, part.query) for part in (rows, waiting)])
+        given = key.partition(TURN)[0]
+        number[key] = shown.setdefault(None if _MADE_UP.fullmatch(given) else given, len(shown))
+    codes = np.concatenate([part.paired(number, part.query) for part in (rows, waiting)])
     commits = np.concatenate([rows.commit, waiting.commit])
     refused = np.where(rows.response == DECLINED, 2, 1)
     outcomes = np.concatenate([np.where(rows.sequence > 0, 0, refused), np.full(len(waiting), 3)])
@@ -60,15 +58,9 @@ def rounds_of(core: Core) -> tuple[Round, ...]:
     names = list(shown)
     return tuple(
         Round(
-            names[int(found[each]) >> _SHIFT],
-            core.words.names[int(found[each]) & ((1 << _SHIFT) - 1)],
+            names[int(found[each]) >> SHIFT],
+            core.words.names[int(found[each]) & ((1 << SHIFT) - 1)],
             *counts[each].tolist(),
         )
         for each in np.argsort(earliest, kind="stable").tolist()
     )
-
-
-def _paired(rows: Rows, number: dict[str, int], other: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The key of each row by its number, together with something else, in one."""
-    own = np.array([number[key] for key in rows.keys], dtype=np.int64)
-    return own[rows.key] << _SHIFT | other

@@ -6,7 +6,7 @@ forward. Rows that a decision depends on have a ``seal``, so that a flipped bit 
 
 from __future__ import annotations
 
-__all__ = ["APPLICATION", "MIGRATIONS"]
+__all__ = ["APPLICATION", "MIGRATIONS", "UNLINKED"]
 
 APPLICATION = 0x65787073
 """What tells a ledger from other databases: "exps"."""
@@ -117,3 +117,14 @@ BEGIN SELECT RAISE(ABORT, '{table} are never changed'); END;
 
 MIGRATIONS: tuple[str, ...] = (_TABLES + "".join(map(_append_only, _FIXED)) + _HEADS,)
 """Version n of the schema is what the first n of these make."""
+
+UNLINKED = """
+SELECT r.subject FROM requests r
+LEFT JOIN requests p ON p.key = r.previous AND p.subject = r.subject
+WHERE r.sequence > 0 AND coalesce(p.sequence, 0) <> r.sequence - 1
+UNION
+SELECT h.subject FROM heads h LEFT JOIN requests p ON p.key = h.last AND p.subject = h.subject
+WHERE coalesce(p.sequence, 0) <> h.sequence
+ORDER BY 1
+"""
+"""Whose exchanges do not lead from the last to the first; the tables of PostgreSQL have it too."""

@@ -22,6 +22,7 @@ from expost.ledger.records import (
     ResponseWord,
     Tip,
 )  # fmt: skip
+from expost.ledger.schema import UNLINKED
 from expost.ledger.seals import checked_name, head_seal, seal_of
 
 if TYPE_CHECKING:
@@ -316,6 +317,9 @@ class Sqlite(Backend):
             result.append((found[0], found[1]))
             last = found[2]
         return result[::-1]
+
+    def unlinked(self) -> list[int]:
+        return [subject for (subject,) in self._all(UNLINKED)]
 
     def rows(self) -> Iterator[Row]:
         return self._rows(

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from expost.ledger.requests import Request
+from expost.session.secret import without_frames
 
 __all__ = ["Turns"]
 
@@ -80,6 +81,7 @@ class Turns:
         try:
             self._serve(group)
         except BaseException as error:
+            without_frames(error)  # which hold responses that were drawn and are not released
             for request in group:
                 request.error = error
             if not isinstance(error, Exception):

@@ -20,7 +20,7 @@ from expost.ledger.backend import DECLINED
 from expost.ledger.core import Core
 from expost.ledger.digests import first_head, next_head, next_root
 from expost.ledger.errors import Damaged
-from expost.ledger.history import History, Rows
+from expost.ledger.history import History, Rows, unanswered
 from expost.ledger.tallies import Tallies
 
 __all__ = ["Verification", "verified"]
@@ -29,6 +29,7 @@ Ints = NDArray[np.int64]
 Tell = Callable[[int, int], None]
 
 _SHOWN = 20
+_OF_A_HEAD = ("length", "chain", "tally", "closing", "reservation")
 _NEVER = 1 << 62
 _BLOCK = 1 << 15
 
@@ -54,7 +55,9 @@ class Verification:
         counts = f"{self.subjects:,} subjects, {self.exchanges:,} exchanges"
         counts += f", {self.commits:,} commits"
         if self.good:
-            return f"verified: {counts}; chains, tallies, decisions and roots are as they should be"
+            text = f"verified: {counts}; chains, tallies, decisions and roots are as they should be"
+            left = f", but for the decisions about {self.undecided:,} that are undecided"
+            return text + left if self.undecided else text
         return "\n".join([f"NOT as recorded: {counts}", *self.problems])
 
 
@@ -66,6 +69,10 @@ def verified(core: Core, tell: Tell) -> Verification:
         history = History.read(core)
         exchanges = len(history.exchanges)
         heads = _chains(core, history, problems, tell)
+        problems += [
+            f"subject {number}: its exchanges do not lead from one to the other"
+            for number in core.backend.unlinked()
+        ]
         undecided = _decisions(core, history, problems)
         problems += [
             f"message {kept.digest} is not what was kept"
@@ -87,6 +94,10 @@ def _chains(core: Core, history: History, problems: list[str], tell: Tell) -> li
     if len(names) != history.size:
         raise Damaged("somebody is missing")
     closures = dict(core.backend.closures())
+    waiting = unanswered(Rows.of(core.backend.reservations()), history.exchanges, history.others)
+    open_keys = dict(zip(waiting.subject.tolist(), waiting.key.tolist(), strict=True))
+    if len(open_keys) != len(waiting):
+        raise Damaged("somebody has more than one open reservation")
     shared = [core.words.link(number) for number in range(core.words.last_response + 1)]
     for first in range(0, history.size, _BLOCK):
         block = range(first, min(first + _BLOCK, history.size))
@@ -99,13 +110,15 @@ def _chains(core: Core, history: History, problems: list[str], tell: Tell) -> li
             for sequence, row in enumerate(range(starts[number], starts[number + 1]), 1):
                 digest = next_head(digest, shared[responses[row]], sequence)
                 result.append(digest)
-            found = (head.sequence, head.digest, head.tally, bool(head.closed))
-            due = (starts[number + 1] - starts[number], digest, tally, number + 1 in closures)
-            for what, one, other in zip(("length", "chain", "tally", "closing"), found, due,
-                                        strict=True):  # fmt: skip
+            found = (head.sequence, head.digest, head.tally, bool(head.closed), head.reserved)
+            place = open_keys.get(number + 1)
+            key = "" if place is None else waiting.keys[place]
+            length = starts[number + 1] - starts[number]
+            due = (length, digest, tally, number + 1 in closures, key)
+            for what, one, other in zip(_OF_A_HEAD, found, due, strict=True):
                 if one != other:
                     whose = f"subject {number + 1}"
-                    problems.append(f"{whose}: its {what} is not that of its exchanges")
+                    problems.append(f"{whose}: its {what} is not that of its requests")
         tell(block.stop, history.size)
     return result
 

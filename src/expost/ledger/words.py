@@ -14,7 +14,7 @@ from expost.files.reading import parse, scalar
 from expost.ledger.backend import Backend
 from expost.ledger.digests import link
 from expost.ledger.errors import Damaged
-from expost.ledger.records import QueryWord, ResponseWord
+from expost.ledger.records import Outcome, QueryWord, ResponseWord
 from expost.panel.kernel import Kernel
 from expost.queries import Likelihood, Query, query_from_json
 
@@ -170,6 +170,14 @@ class Words:
     def response(self, number: int) -> ResponseWord:
         """A response by its number."""
         return self._words[number]
+
+    def explains(self, outcome: Outcome) -> bool:
+        """Whether it is one that a request can have: a response is to its query, in an exchange."""
+        query, sequence, response, _ = outcome
+        if response <= 0:
+            return 1 <= query <= self.last_query and (not response or not sequence)
+        known = sequence > 0 and response <= self.last_response
+        return known and self._words[response].query == query
 
     def link(self, response: int) -> str:
         """What all exchanges with a response have in common in their heads."""

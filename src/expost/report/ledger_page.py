@@ -177,7 +177,7 @@ def _subject(subject: OneSubject) -> str:
 def _kept(study: StudySummary) -> Iterator[str]:
     messages = sum(each.messages for each in study.kept)
     if not messages and not study.closed:
-        yield paragraph("Nothing: every message that arrived was one that the ledger had reserved.")
+        yield paragraph("Nothing: whatever arrived did fit.")
         return
     yield paragraph(
         f"{messages:,} message{' that does' if messages == 1 else 's that do'} not fit arrived. "

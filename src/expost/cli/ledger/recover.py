@@ -17,15 +17,18 @@ __all__ = ["command"]
 @click.command("recover")
 @click.argument("place", metavar="LEDGER")
 @checkpoint_file
+@click.option(
+    "--lost", is_flag=True, help="There is no checkpoint any more. Then nobody is closed."
+)
 @as_json
-def command(place: str, checkpoint: Path | None, as_json: bool) -> None:
+def command(place: str, checkpoint: Path | None, lost: bool, as_json: bool) -> None:
     """Make a ledger usable that is behind its checkpoint.
 
     That is what a restored backup is: some subjects may have answered more than it knows. They are
     closed, and everybody else goes on. If the newer database is still there, bring that back rather
     than this.
     """
-    closed = Ledger.recover(place, checkpoint=checkpoint)
+    closed = Ledger.recover(place, checkpoint=checkpoint, lost=lost)
     if as_json:
         show_json({"closed": closed})
     else:

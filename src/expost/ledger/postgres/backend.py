@@ -21,6 +21,7 @@ from expost.ledger.postgres.connection import Connection, driver, first_line
 from expost.ledger.postgres.schema import MIGRATIONS
 from expost.ledger.postgres.writing import columns, commit, key_id, settle
 from expost.ledger.records import Change, Head, Kept, Outcome, QueryWord, ResponseWord, Tip
+from expost.ledger.schema import UNLINKED
 from expost.ledger.seals import checked_name, head_seal, seal_of
 
 __all__ = ["Postgres"]
@@ -255,6 +256,9 @@ class Postgres(Backend):
         if [sequence for _, _, sequence in found] != list(range(1, head.sequence + 1)):
             raise Damaged(f"an exchange of subject number {subject} is missing")
         return [(query, response) for query, response, _ in found]
+
+    def unlinked(self) -> list[int]:
+        return [subject for (subject,) in self._connection.read(UNLINKED)]
 
     def rows(self) -> Iterator[Row]:
         return self._rows(
