@@ -68,7 +68,8 @@ class Ledger(Book):
 
     ``checkpoint`` is the file that says, outside of the database, how far it had come; by default
     it is beside it. It is written at ``every`` so many commits. A rollback past the last one is
-    noticed when the ledger is opened. With ``every=1`` nothing is released before it.
+    noticed when the ledger is opened. With ``every=1`` nothing is released before it, unless a
+    process is killed right after a commit and another one repeats its request.
 
     Several threads may use one ledger, and several processes may open it; a forked process has to
     open its own.
