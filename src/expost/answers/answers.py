@@ -221,10 +221,9 @@ class Answers:
         starts = np.cumsum([0, *map(len, asked.values())], dtype=np.intp)
         answers = object.__new__(cls)
         guards = {transcript.filter for transcript in asked.values()}
-        answers._set(
-            domain, named, tuple(asked), tuple(given), codes, starts,
-            complete=complete, filter=guards.pop() if len(guards) == 1 else None,
-        )  # fmt: skip
+        guard = guards.pop() if len(guards) == 1 else None
+        own = tuple(asked), tuple(given)
+        answers._set(domain, named, *own, codes, starts, complete=complete, filter=guard)
         return answers
 
     @classmethod
