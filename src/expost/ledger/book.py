@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -25,7 +25,7 @@ from expost.ledger.history import History
 from expost.ledger.meaning import asked_in, whom
 from expost.ledger.opening import policy_of
 from expost.ledger.policy import StudyPolicy
-from expost.ledger.records import Tip
+from expost.ledger.records import Head, Tip
 from expost.ledger.rounds import Round, rounds_of
 from expost.ledger.status import Status
 from expost.ledger.turns import Turns
@@ -33,6 +33,7 @@ from expost.ledger.verifying import Verification, verified
 from expost.panel.places import Chosen
 from expost.panel.results import Bounds, Decisions
 from expost.panel.searching import Search
+from expost.panel.state import State
 from expost.queries import Query
 from expost.sampling import Source, SystemSource
 from expost.transcript import Transcript
@@ -247,13 +248,9 @@ class Book:
         if self._closed:
             raise InvalidInput("the ledger was closed; open it again")
 
-    def _remaining(self, state: Any, heads: Any) -> NDArray[np.float64]:
-        upper = self._core.kernel.losses(state).upper
-        budget = self.filter.budget.enclosure.lower
-        left = np.maximum(0.0, np.nextafter(budget - upper, -np.inf))
-        left = np.where(upper == 0, budget, left)
-        left[np.array([head.closed for head in heads], dtype=np.bool_)] = 0.0
-        return np.asarray(left)
+    def _remaining(self, state: State, heads: Sequence[Head]) -> NDArray[np.float64]:
+        closed = np.array([head.closed for head in heads], dtype=np.bool_)
+        return self._core.kernel.remaining(state, closed)
 
 
 def check_options(every: int, source: Source | None, search: Search | None) -> None:

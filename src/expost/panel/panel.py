@@ -364,12 +364,8 @@ class Panel:
         return found
 
     def _remaining(self, places: Places | None) -> NDArray[np.float64]:
-        upper = self._kernel.losses(self._state, places).upper
-        budget = self.filter.budget.enclosure.lower
-        left = np.maximum(0.0, np.nextafter(budget - upper, -np.inf))
-        left = np.where(upper == 0, budget, left)
-        left[self._closed if places is None else self._closed[places]] = 0.0
-        return np.asarray(left)
+        closed = self._closed if places is None else self._closed[places]
+        return self._kernel.remaining(self._state, closed, places)
 
     def _held(self, asking: Asking, secret: Secret) -> dict[int, Values]:
         """What each question that is asked sees of the values."""
