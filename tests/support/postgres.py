@@ -184,8 +184,12 @@ class Server:
         try:
             subprocess.run([folder / "postgres", "-V"], capture_output=True, **self._user)
         except PermissionError:
-            shutil.copytree(folder.parent, self.folder / "install")
-            return self.folder / "install" / folder.name
+            package, copies = folder.parent.parent, self.folder / "install"
+            shutil.copytree(package, copies / package.name)
+            libraries = package.with_name(f"{package.name}.libs")  # which a wheel has beside it
+            if libraries.exists():
+                shutil.copytree(libraries, copies / libraries.name)
+            return copies / folder.relative_to(package.parent)
         return folder
 
 
