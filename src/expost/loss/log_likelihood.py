@@ -14,11 +14,7 @@ from typing import Protocol, Self
 
 from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.filters import WorstCase
-from expost.loss import chained
 from expost.loss.extremes import Apart
-from expost.loss.on_attributes import AttributesLogLikelihood
-from expost.loss.on_box import BoxLogLikelihood
-from expost.loss.on_set import SetLogLikelihood
 from expost.loss.shares import PartLoss
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
@@ -137,6 +133,8 @@ class _Length:
     def on_set(self, domain: FiniteSet) -> None: ...
 
     def on_attributes(self, domain: Attributes) -> None:
+        from expost.loss import chained
+
         chained.check_length(domain, self.exchanges)
 
     def on_box(self, domain: Box) -> None: ...
@@ -144,15 +142,25 @@ class _Length:
 
 @dataclass(frozen=True, slots=True)
 class _Of:
-    """ℓ of some exchanges, by the kind of their domain."""
+    """ℓ of some exchanges, by the kind of their domain.
+
+    What one kind needs is loaded with the first domain of that kind: to start costs more than
+    most losses.
+    """
 
     exchanges: Iterable[Exchange]
 
     def on_set(self, domain: FiniteSet) -> LogLikelihood:
+        from expost.loss.on_set import SetLogLikelihood
+
         return SetLogLikelihood.of(domain, self.exchanges)
 
     def on_attributes(self, domain: Attributes) -> LogLikelihood:
+        from expost.loss.on_attributes import AttributesLogLikelihood
+
         return AttributesLogLikelihood.of(domain, self.exchanges)
 
     def on_box(self, domain: Box) -> LogLikelihood:
+        from expost.loss.on_box import BoxLogLikelihood
+
         return BoxLogLikelihood.of(domain, self.exchanges)
