@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.utility import random_studies
+from benchmarks.recommended import random_studies
 
 import expost as xp
 from expost.designs import Arrival, Design, Study, designed
