@@ -42,7 +42,7 @@ class Survey:
         cls, size: int, questions: int, epsilon: Fraction, subjects: int, seed: int
     ) -> Survey:
         """A random population, and questions about random halves of the values."""
-        generator = np.random.default_rng(seed)
+        generator = np.random.default_rng([seed, size, questions, *epsilon.as_integer_ratio()])
         rows: list[NDArray[np.intp]] = []
         while len(rows) < questions:
             row = (generator.random(size) < 0.5).astype(np.intp)
@@ -76,7 +76,8 @@ class Survey:
 
     def mean_square(self, way: str, seed: int) -> float:
         """How far off the shares are, after all of it was done once."""
-        generator = np.random.default_rng([seed, *way.encode()])
+        sizes = *self.questions.shape, *self.epsilon.as_integer_ratio()
+        generator = np.random.default_rng([seed, *sizes, *way.encode()])
         values = generator.choice(len(self.chances), size=self.subjects, p=self.chances)
         return WAYS[way](self, values, generator)
 
