@@ -54,11 +54,11 @@ LIMIT = 0.10
 _MOST_BY_SETS = 256
 _GROUPS = 32
 _FEW_GROUPS = 8
-_FEWER = 20
-_FEWEST = 4
+_SLOW = 3
+_VERY_SLOW = 20
 _VALUES = 256
-_TOGETHER = 20
-"""Repetitions of one cell at a time, so that all cells have about as many when time is up."""
+_STEPS = (6, 20, 40)
+"""Repetitions after which the next cell is measured, so that all have some when time is up."""
 
 POLICIES: dict[str, Callable[[int], Policy]] = {
     "basic composition, all": lambda count: Basic(count, count),
@@ -101,19 +101,20 @@ class Cell:
 
     @property
     def possible(self) -> bool:
-        if self.size == 2:  # there is one question only, and nothing to tilt
-            return self.way.startswith(("basic", "one random", "filter"))
+        if self.size == 2:  # there is one question only, which is the value, and nothing to tilt
+            value = self.way == "the value once, subset selection"
+            return value or self.way.startswith(("basic", "one random", "filter"))
         if self.way == "the value once, subset selection":
             return self.size <= _MOST_BY_SETS
         return self.way != "all answers at once" or self.size > 10  # otherwise it is the value
 
     @property
-    def most(self) -> int:
-        """Repetitions that there is time for, of what takes seconds each."""
+    def part(self) -> int:
+        """Of what takes seconds each, so many times fewer repetitions are measured."""
         if self.size > _VALUES and self.questions > 6:
-            return _FEWEST
+            return _VERY_SLOW
         slow = self.questions > 6 and self.way.startswith("saturating")
-        return _FEWER if slow or self.simulated or self.size > _VALUES else 1_000_000
+        return _SLOW if slow or self.simulated or self.size > _VALUES else 1
 
     @property
     def simulated(self) -> bool:
@@ -138,7 +139,7 @@ class Cell:
     def measure(self, folder: Path, repetitions: int) -> None:
         """Measure what is missing."""
         pairs = self.found(folder)
-        for seed in range(len(pairs), min(repetitions, self.most)):
+        for seed in range(len(pairs), -(-repetitions // self.part)):
             survey = Survey.random(self.size, self.questions, Fraction(self.budget), SUBJECTS, seed)
             pairs.append([survey.mean_square(self.way, seed), self.predicted(survey, seed)])
             self.file(folder).write_text(json.dumps(pairs))
@@ -266,7 +267,7 @@ def main() -> None:
     if given.studies:
         raise SystemExit(not advised(given.folder, given.studies))
     some = list(cells(given.sizes, given.budgets))
-    for repetitions in range(_TOGETHER, given.repetitions + _TOGETHER, _TOGETHER):
+    for repetitions in (*_STEPS, given.repetitions):
         for cell in some:
             cell.measure(given.folder, min(repetitions, given.repetitions))
     raise SystemExit(not tables(given.folder, some))

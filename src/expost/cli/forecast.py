@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from expost.audits.folder import Study
+from expost.audits.folder import Gathered
 from expost.audits.policy import load_policy
 from expost.cli.many import read_many
 from expost.cli.options import as_json, next_query, path
@@ -91,13 +91,13 @@ def _is_ledger(place: Path) -> bool:
         return file.read(len(_DATABASE)) == _DATABASE
 
 
-def _from_ledger(place: Path, query: Path) -> tuple[Study, int]:
+def _from_ledger(place: Path, query: Path) -> tuple[Gathered, int]:
     """What a ledger holds, and how many of those who have answered it would ask now."""
     with Ledger(place) as ledger:
         answers = ledger.answers()
         decided = ledger.decide(read_query(query, ledger.domain), answers.subjects)
         waiting = ledger.status(answers.subjects).reserved
-        study = Study(answers, len(ledger) - len(answers), (ledger.filter,))
+        study = Gathered(answers, len(ledger) - len(answers), (ledger.filter,))
     return study, int((decided.accepted & ~waiting).sum())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from expost.audits.folder import Study, load_folder
+from expost.audits.folder import Gathered, load_folder
 from expost.audits.tables import load_answers
 from expost.cli.progress import Line
 from expost.errors import InvalidInput
@@ -12,7 +12,7 @@ from expost.errors import InvalidInput
 __all__ = ["read_many"]
 
 
-def read_many(data: Path, queries: Path | None, line: Line) -> Study:
+def read_many(data: Path, queries: Path | None, line: Line) -> Gathered:
     """What a folder of transcripts holds, or a table, which names no filter."""
     if data.is_dir():
         return load_folder(
@@ -20,4 +20,4 @@ def read_many(data: Path, queries: Path | None, line: Line) -> Study:
         )
     if queries is None:
         raise InvalidInput("give --queries QUERIES too; only a folder of transcripts needs none")
-    return Study(load_answers(data, queries), 0, (None,))
+    return Gathered(load_answers(data, queries), 0, (None,))

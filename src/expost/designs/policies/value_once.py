@@ -39,7 +39,7 @@ class ValueOnce:
 
     def fits(self, model: Model) -> bool:
         size = len(model.support)
-        return model.support.whole and size > 2 and (self.way == 1 or size <= _MOST_BY_SETS)
+        return model.support.whole and (size > 2 if self.way else size <= _MOST_BY_SETS)
 
     def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         own = np.arange(len(model.support), dtype=np.intp)
