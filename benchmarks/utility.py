@@ -85,6 +85,7 @@ UNKNOWN = [
     "saturating, a third of the rest",
     "the value once, subset selection",
     "the value once, Hadamard response",
+    "filter, 1/8 of the budget each",
     "one random question each",
 ]
 WITH_DELTA = ["basic composition, all", "declared plan with a delta, all"]
@@ -182,7 +183,7 @@ def unknown(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
         for way in UNKNOWN
         for number in NUMBERS
     )
-    return (cell for cell in every if cell.possible and cell.size > 2)
+    return (cell for cell in every if cell.possible)
 
 
 def with_delta(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
