@@ -7,6 +7,7 @@ and kept in a folder: what is there is not done again, and what matters most is 
     python -m benchmarks.utility --quick
     python -m benchmarks.utility
     python -m benchmarks.utility --repetitions 0          # what is there so far
+    python -m benchmarks.utility --repetitions 0 --markdown
     python -m benchmarks.utility --sizes 10 27 --budgets 1 2
     python -m benchmarks.utility --studies 200            # is the recommended way the best one?
 """
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,11 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.earlier import KNOWN as KNOWN_BEFORE
-from benchmarks.earlier import UNKNOWN as UNKNOWN_BEFORE
-from benchmarks.earlier import apart
 from benchmarks.realized import DELTA, WAYS, Survey
 from benchmarks.recommended import advised, study_of
+from benchmarks.worth import Measured, compact, listed
 from expost.designs import Arrival
 from expost.designs.accuracy import accuracy
 from expost.designs.policies import (
@@ -48,7 +46,6 @@ BUDGETS = ("1", "2", "4", "1/2")
 NUMBERS = (3, 6, 12)
 MANY = 24
 """Questions, for a delta: with fewer, a plan has no more than basic composition."""
-LIMIT = 0.10
 
 # Tables of 1,000 columns and 2,000 rows are more than estimates take.
 _MOST_BY_SETS = 256
@@ -190,59 +187,6 @@ def with_delta(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
     return (Cell(k, budget, MANY, way) for k in sizes for budget in budgets for way in WITH_DELTA)
 
 
-def root(squares: Sequence[float]) -> tuple[float, float]:
-    """The root of the mean square × 100, and its standard error."""
-    mean = float(np.mean(squares))
-    error = float(np.std(squares, ddof=1)) / math.sqrt(len(squares)) if len(squares) > 1 else 0.0
-    return 100 * math.sqrt(mean), 100 * error / (2 * math.sqrt(mean))
-
-
-def ratio(pairs: Iterable[Sequence[float]]) -> tuple[float, float] | None:
-    """What came out over what was predicted, survey by survey, and its standard error.
-
-    Like this it does not matter how hard a survey is.
-    """
-    ratios = [came / told for came, told in pairs if math.isfinite(told)]
-    if len(ratios) < 2:
-        return None
-    mean = math.sqrt(float(np.mean(ratios)))
-    return mean, float(np.std(ratios, ddof=1)) / math.sqrt(len(ratios)) / (2 * mean)
-
-
-def within(found: tuple[float, float] | None) -> bool:
-    return found is None or abs(found[0] - 1) <= LIMIT + 2 * found[1]
-
-
-def tables(folder: Path, some: Iterable[Cell]) -> bool:
-    """Print what is there: errors × 100, how many times the prediction, and an earlier study."""
-    by_way: dict[str, list[list[float]]] = {}
-    fine = True
-    for cell in dict.fromkeys(some):
-        pairs = cell.found(folder)
-        if not pairs:
-            continue
-        rmse, error = root([came for came, _ in pairs])
-        line = f"k = {cell.size:<5} budget {cell.budget:<4} {cell.questions:2} questions "
-        line += f"{cell.way:<34} {rmse:6.2f} ± {error:.2f} ({len(pairs)})"
-        found = ratio(pairs)
-        if found:
-            line += f"   of what was predicted {found[0]:.2f} ± {found[1]:.2f}"
-            line += "" if within(found) else " MISSED"
-            fine &= within(found)
-        before = (KNOWN_BEFORE | UNKNOWN_BEFORE).get((cell.way, cell.size, cell.questions), {})
-        if cell.budget in before:
-            line += f"   earlier {before[cell.budget]:.1f} "
-            line += f"({apart(rmse, error, before[cell.budget]):+.1f} σ)"
-        print(line, flush=True)
-        by_way.setdefault(cell.way, []).extend(pairs)
-    print("came out / predicted, over all of them:")
-    for way, pairs in by_way.items():
-        found = ratio(pairs)
-        if found:
-            print(f"  {way:<36} {found[0]:.3f} ± {found[1]:.3f}")
-    return fine
-
-
 def run() -> bool:
     """A small size of each part."""
     folder = Path("build/utility")
@@ -250,7 +194,15 @@ def run() -> bool:
     some = list(known([10], ["2"]))
     for cell in some:
         cell.measure(folder, 8)
-    return tables(folder, some) and advised(folder, 4)
+    return listed(_found(folder, some)) and advised(folder, 4)
+
+
+def _found(folder: Path, some: Iterable[Cell]) -> list[Measured]:
+    return [
+        Measured(cell.size, cell.budget, cell.questions, cell.way, pairs)
+        for cell in dict.fromkeys(some)
+        if (pairs := cell.found(folder))
+    ]
 
 
 def main() -> None:
@@ -260,6 +212,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("build/utility"))
     parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--budgets", nargs="*", default=list(BUDGETS))
+    parser.add_argument("--markdown", action="store_true", help="tables as in RESULTS.md")
     parser.add_argument("--studies", type=int, default=0, help="the second part, on so many")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -271,7 +224,11 @@ def main() -> None:
     for repetitions in (*_STEPS, given.repetitions):
         for cell in some:
             cell.measure(given.folder, min(repetitions, given.repetitions))
-    raise SystemExit(not tables(given.folder, some))
+    found = _found(given.folder, some)
+    if given.markdown:
+        compact(found)
+        return
+    raise SystemExit(not listed(found))
 
 
 if __name__ == "__main__":
