@@ -46,7 +46,7 @@ def timed_cases() -> Iterator[tuple[str, Callable[[], Timed]]]:
 
 
 def _sets() -> Iterator[tuple[str, Callable[[], Timed]]]:
-    yield "a loss of two answers, set", lambda: _of(_two_answers(xp.FiniteSet(["no", "yes"])), 50)
+    yield "a loss of two answers, set", lambda: _loss(_two_answers(xp.FiniteSet(["no", "yes"])))
     for name in ("perturbation", "channel"):
         yield f"a decision on a million values, {name}", partial(_on_a_million, name)
     for name, asked in consecutive_decisions.CASES.items():
@@ -68,7 +68,7 @@ def _populations() -> Iterator[tuple[str, Callable[[], Timed]]]:
 
 
 def _boxes() -> Iterator[tuple[str, Callable[[], Timed]]]:
-    yield "a loss of two answers, box", lambda: _of(_two_answers(xp.Box([(-1, 1)] * 2)), 50)
+    yield "a loss of two answers, box", lambda: _loss(_two_answers(xp.Box([(-1, 1)] * 2)))
     more = [("linear, d = 20, n = 50", draw("linear", "linear", n=50, d=20, scale=10, seed=1))]
     for label, one in [*((case.label, case.instances[0]) for case in cases()), *more]:
         yield f"a loss, {label}", partial(_solved, one)
@@ -84,9 +84,9 @@ def _files() -> Iterator[tuple[str, Callable[[], Timed]]]:
     for name, document in reading.documents():
         yield f"reading 100, {name}", partial(_of, partial(xp.Transcript.from_json, document), 3)
     yield "expost --help", lambda: partial(start_up.seconds, [start_up.COMMAND, "--help"])
-    box = _two_answers(xp.Box([(-1, 1)] * 2))
+    box = _two_answers(xp.Box([(-1, 1)] * 2))()
     yield "expost loss, set", lambda: _command("loss", start_up.TRANSCRIPT)
-    yield "expost loss, box", lambda: _command("loss", json.loads(box.args[0].to_json()))
+    yield "expost loss, box", lambda: _command("loss", json.loads(box.to_json()))
 
 
 def _of(action: Callable[[], object], times: int = 1) -> Timed:
@@ -99,16 +99,26 @@ def _of(action: Callable[[], object], times: int = 1) -> Timed:
     return run
 
 
-def _two_answers(domain: xp.FiniteSet | xp.Box) -> partial[Any]:
+def _two_answers(domain: xp.FiniteSet | xp.Box) -> Callable[[], xp.Transcript]:
+    """Builds a transcript from queries that are ready."""
     queries: list[xp.queries.Query]
     if isinstance(domain, xp.Box):
         queries = [xp.logistic([3, -1], epsilon=1), xp.logistic([1, 2], epsilon="0.5")]
     else:
         queries = [xp.randomized_response(epsilon=1), xp.randomized_response(epsilon="0.5")]
-    asked = xp.Transcript(domain)
-    for query in queries:
-        asked = asked.add(query, query.on(domain).responses[0])
-    return partial(xp.realized_loss, asked)
+    pairs = [(query, query.on(domain).responses[0]) for query in queries]
+
+    def asked() -> xp.Transcript:
+        transcript = xp.Transcript(domain)
+        for query, response in pairs:
+            transcript = transcript.add(query, response)
+        return transcript
+
+    return asked
+
+
+def _loss(asked: Callable[[], xp.Transcript]) -> Timed:
+    return _of(lambda: xp.realized_loss(asked()), 50)
 
 
 def _on_a_million(name: str) -> Timed:
