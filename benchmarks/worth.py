@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
 from benchmarks.earlier import KNOWN, UNKNOWN, apart
 
 __all__ = ["LIMIT", "Measured", "compact", "listed", "ratio"]
+
+K = TypeVar("K", bound=Hashable)
 
 LIMIT = 0.10
 """How far what comes out may be from what was predicted, but for two standard errors."""
@@ -93,29 +97,75 @@ def listed(found: Iterable[Measured]) -> bool:
     return fine
 
 
-def compact(found: Iterable[Measured]) -> None:
-    """Print tables of Markdown: a row for each way of asking, a column for each budget."""
-    tables: dict[tuple[int, int], dict[str, dict[str, Measured]]] = {}
+def compact(found: Sequence[Measured]) -> None:
+    """Print tables of Markdown: errors of six questions, of an unknown number, and ratios."""
+    six = [each for each in found if each.questions == 6]
+    columns = sorted({(each.size, each.budget) for each in six}, key=_place)
+    by_way = _grouped(six, lambda each: each.way)
+    _head("six questions", [f"{size:,}: {_decimal(budget)}" for size, budget in columns])
+    for way, row in by_way.items():
+        cells = {(each.size, each.budget): each for each in row}
+        _row(way, [_error(cells.get(column)) for column in columns])
+
+    others = [each for each in found if each.questions in _NUMBERS and each.way in _OPEN]
+    _head("3 / 6 / 12 questions", _OPEN)
+    for (size, budget), row in sorted(
+        _grouped(others, lambda each: (each.size, each.budget)).items(),
+        key=lambda pair: _place(pair[0]),
+    ):
+        cells_of = {(each.way, each.questions): each for each in row}
+        shown = [
+            " / ".join(_error(cells_of.get((way, number))) or "–" for number in _NUMBERS)
+            for way in _OPEN
+        ]
+        _row(f"{size:,} values, {_decimal(budget)}", shown)
+
+    _head("came out / predicted", ["all surveys", "cells", "lowest cell", "highest cell"])
+    for way, row in _grouped(found, lambda each: each.way).items():
+        together = ratio([pair for each in row for pair in each.pairs])
+        if together:
+            cells_ = sorted(times for each in row if (times := ratio(each.pairs)))
+            count = sum(math.isfinite(told) for each in row for _, told in each.pairs)
+            shown = [f"{_times(together)} ({count})", str(len(cells_))]
+            _row(way, shown + [_times(cells_[place]) for place in (0, -1) if cells_])
+
+
+_NUMBERS = (3, 6, 12)
+_OPEN = (
+    "saturating, a third of the rest",
+    "the value once, subset selection",
+    "the value once, Hadamard response",
+    "one random question each",
+)
+
+
+def _grouped(found: Iterable[Measured], key: Callable[[Measured], K]) -> dict[K, list[Measured]]:
+    groups: dict[K, list[Measured]] = {}
     for each in found:
-        table = tables.setdefault((each.size, each.questions), {})
-        table.setdefault(each.way, {})[each.budget] = each
-    for (size, questions), rows in sorted(tables.items()):
-        budgets = sorted({budget for row in rows.values() for budget in row}, key=_value)
-        print(f"\n| {size:,} values, {questions} questions | {' | '.join(budgets)} |")
-        print(f"|---|{'---|' * len(budgets)}")
-        for way, row in rows.items():
-            cells = [_cell(row[budget]) if budget in row else "" for budget in budgets]
-            print(f"| {way} | {' | '.join(cells)} |")
+        groups.setdefault(key(each), []).append(each)
+    return groups
 
 
-def _value(budget: str) -> float:
-    above, _, below = budget.partition("/")
-    return float(above) / float(below or 1)
+def _place(column: tuple[int, str]) -> tuple[int, Fraction]:
+    return column[0], Fraction(column[1])
 
 
-def _cell(each: Measured) -> str:
-    """What came out, its error, of how many surveys, and how many times the prediction."""
-    (rmse, error), times = each.came, ratio(each.pairs)
-    predicted = f"; {times[0]:.2f} ± {times[1]:.2f}" if times else ""
-    told = predicted if math.isfinite(each.told) else "; not determined"
-    return f"{rmse:.1f} ± {error:.1f} ({len(each.pairs)}){told}"
+def _decimal(budget: str) -> str:
+    return f"{float(Fraction(budget)):g}"
+
+
+def _error(each: Measured | None) -> str:
+    return f"{each.came[0]:.1f}" if each else ""
+
+
+def _times(found: tuple[float, float]) -> str:
+    return f"{found[0]:.2f} ± {found[1]:.2f}"
+
+
+def _head(name: str, columns: Sequence[str]) -> None:
+    print(f"\n| {name} | {' | '.join(columns)} |")
+    print("|---" * (len(columns) + 1) + "|")
+
+
+def _row(name: str, cells: Iterable[str]) -> None:
+    print(f"| {name} | {' | '.join(cells)} |")
