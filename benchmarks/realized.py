@@ -191,8 +191,9 @@ def staged(survey: Survey, values: NDArray[np.intp], generator: np.random.Genera
     panel = survey.panel(guard, int(generator.integers(1 << 30)))
     said = np.zeros(survey.subjects, dtype=np.intp)
     for number, cap in enumerate(equal_caps(survey.epsilon, questions=len(survey.questions))):
-        for state in np.unique(said).tolist():
-            own = np.flatnonzero(said == state)
+        before = said.copy()
+        for state in np.unique(before).tolist():
+            own = np.flatnonzero(before == state)
             odometer = xp.Odometer(panel.transcript(int(own[0])))
             step = xp.BayesianFilter(epsilon=cap)
             decision = step.decide(odometer, survey.query(number, cap))

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.realized import Survey
 from expost.designs import Study, designed
 
-__all__ = ["advised", "random_studies", "study_of"]
+__all__ = ["advised", "keep", "random_studies", "study_of"]
 
 REGRET = 0.05
 
@@ -61,6 +61,13 @@ def regret(study: Study, number: int) -> float:
     return same.error / best.error - 1
 
 
+def keep(file: Path, found: object) -> None:
+    """Write a file as a whole, so that whoever reads it meanwhile, or stops this, has the old."""
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(found))
+    new.replace(file)
+
+
 def advised(folder: Path, count: int) -> bool:
     """Whether it is within its limit on so many studies."""
     file = folder / "regrets.json"
@@ -68,7 +75,7 @@ def advised(folder: Path, count: int) -> bool:
     for number, study in enumerate(random_studies(count)):
         if number >= len(found):
             found.append(regret(study, number))
-            file.write_text(json.dumps(found))
+            keep(file, found)
     found = found[:count]
     print(
         f"the recommended policy on {count} random studies: at worst {100 * max(found):.1f} % "

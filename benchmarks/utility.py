@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.realized import DELTA, WAYS, Survey
-from benchmarks.recommended import advised, study_of
+from benchmarks.recommended import advised, keep, study_of
 from benchmarks.worth import Measured, compact, listed
 from expost.designs import Arrival
 from expost.designs.accuracy import accuracy
@@ -140,7 +140,7 @@ class Cell:
         for seed in range(len(pairs), -(-repetitions // self.part)):
             survey = Survey.random(self.size, self.questions, Fraction(self.budget), SUBJECTS, seed)
             pairs.append([survey.mean_square(self.way, seed), self.predicted(survey, seed)])
-            self.file(folder).write_text(json.dumps(pairs))
+            keep(self.file(folder), pairs)
 
     def predicted(self, survey: Survey, seed: int) -> float:
         """The mean square that a design of the survey predicts; infinite if not determined."""
