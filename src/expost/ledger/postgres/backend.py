@@ -17,9 +17,11 @@ from expost.errors import InvalidInput
 from expost.ledger.backend import Backend, Looked, Row, Stale
 from expost.ledger.digests import next_root
 from expost.ledger.errors import Broken, Damaged
-from expost.ledger.postgres.connection import Connection, driver, first_line
+from expost.ledger.postgres.arrays import packed
+from expost.ledger.postgres.connection import Connection
+from expost.ledger.postgres.driver import driver, first_line
 from expost.ledger.postgres.schema import MIGRATIONS
-from expost.ledger.postgres.writing import columns, commit, key_id, settle
+from expost.ledger.postgres.writing import commit, key_id, settle
 from expost.ledger.records import Change, Head, Kept, Outcome, QueryWord, ResponseWord, Tip
 from expost.ledger.schema import UNLINKED
 from expost.ledger.seals import checked_name, head_seal, seal_of
@@ -43,15 +45,15 @@ SELECT place, p.subject, EXISTS (SELECT FROM ends),
     coalesce(r.query, v.query), coalesce(r.sequence, v.sequence), coalesce(r.response, 0),
     coalesce(r.made, v.made),
     h.sequence, h.digest, h.tally, h.closed, h.reserved, h.last, h.seal
-FROM unnest(%b::bigint[], %b::bytea[], %b::bigint[]) AS p(place, key, subject)
+FROM unnest($1::bigint[], $2::bytea[], $3::bigint[]) AS p(place, key, subject)
 LEFT JOIN requests r ON r.key = p.key AND r.subject = p.subject
 LEFT JOIN reservations v ON v.key = p.key AND v.subject = p.subject
 LEFT JOIN heads h ON h.subject = p.subject
 """
 _MOVED = """
-SELECT subject FROM requests WHERE made > %(commit)s AND sequence > 0
-UNION SELECT subject FROM reservations WHERE made > %(commit)s
-UNION SELECT subject FROM closures WHERE made > %(commit)s
+SELECT subject FROM requests WHERE made > %s AND sequence > 0
+UNION SELECT subject FROM reservations WHERE made > %s
+UNION SELECT subject FROM closures WHERE made > %s
 ORDER BY 1
 """
 
@@ -183,21 +185,22 @@ class Postgres(Backend):
         self, asked: Sequence[tuple[str, Sequence[int]]]
     ) -> tuple[list[dict[int, Outcome]], list[dict[int, Head]], bool]:
         """Outcomes and heads of requests, as far as there are any, and whether the study ended."""
-        flat = [
-            (place, key_id(key), subject)
-            for place, (key, subjects) in enumerate(asked)
-            for subject in subjects
-        ]
         outcomes: list[dict[int, Outcome]] = [{} for _ in asked]
         heads: list[dict[int, Head]] = [{} for _ in asked]
-        if not flat:
+        wanted = [
+            (place, id_, subject)
+            for place, (key, subjects) in enumerate(asked)
+            for id_ in (key_id(key),)
+            for subject in subjects
+        ]
+        if not wanted:
             return outcomes, heads, bool(self.ended())
-        rows = self._connection.read(_LOOK, columns(flat))
-        for place, subject, _, *rest in rows:
-            if rest[0] is not None:
-                outcomes[place][subject] = Outcome(*rest[:4])
-            if rest[4] is not None:
-                heads[place][subject] = _checked_head(subject, *rest[4:])
+        rows = self._connection.look(_LOOK, packed(("bigint", "bytea", "bigint"), wanted))
+        for place, subject, _, query, sequence, response, made, *head in rows:
+            if query is not None:
+                outcomes[place][subject] = Outcome(query, sequence, response, made)
+            if head[0] is not None:
+                heads[place][subject] = _checked_head(subject, *head)
         return outcomes, heads, rows[0][2]
 
     def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
@@ -206,7 +209,7 @@ class Postgres(Backend):
         self._broken = True
         psycopg = driver()
         try:
-            tip = commit(self._connection.raw, changes, lines)
+            tip = commit(self._connection.statements, changes, lines)
         except (Stale, InvalidInput):
             self._broken = False
             raise
@@ -244,7 +247,7 @@ class Postgres(Backend):
         while True:
             self._connection.again()
             try:
-                return settle(self._connection.raw)
+                return settle(self._connection.statements)
             except psycopg.OperationalError as error:
                 if not self._connection.raw.closed:
                     raise Broken(f"the ledger cannot be reached ({first_line(error)})") from None
@@ -292,7 +295,7 @@ class Postgres(Backend):
         ]
 
     def moved_since(self, commit: int) -> list[int]:
-        found = self._connection.read(_MOVED, {"commit": commit})
+        found = self._connection.stream(_MOVED, (commit, commit, commit))
         return [subject for (subject,) in found]
 
     def reason_kept(self, subject: int, digest: str) -> str | None:
