@@ -17,8 +17,12 @@ __all__ = ["number", "packed"]
 _HEAD = Struct(">iiIii").pack
 _LENGTH = Struct(">i").pack
 _NUMBER = Struct(">q").pack
-_NUMBERS = np.dtype([("length", ">i4"), ("value", ">i8")])
+_ELEMENT = Struct(">iq").pack
+_ELEMENTS = np.dtype([("length", ">i4"), ("value", ">i8")])
 _FLAGS = (b"\0\0\0\1\0", b"\0\0\0\1\1")
+
+# Up to so many numbers, each by itself takes less than all together.
+_FEW = 16
 
 # What the server calls the kinds.
 _BOOLEAN, _BYTES, _BIGINT, _TEXT = 16, 17, 20, 25
@@ -36,7 +40,9 @@ def number(value: int) -> bytes:
 
 
 def _numbers(values: Sequence[int]) -> bytes:
-    elements = np.empty(len(values), dtype=_NUMBERS)
+    if len(values) <= _FEW:
+        return _head(_BIGINT, values) + b"".join([_ELEMENT(8, value) for value in values])
+    elements = np.empty(len(values), dtype=_ELEMENTS)
     elements["length"] = 8
     elements["value"] = values
     return _head(_BIGINT, values) + elements.tobytes()

@@ -51,9 +51,9 @@ LEFT JOIN reservations v ON v.key = p.key AND v.subject = p.subject
 LEFT JOIN heads h ON h.subject = p.subject
 """
 _MOVED = """
-SELECT subject FROM requests WHERE made > %s AND sequence > 0
-UNION SELECT subject FROM reservations WHERE made > %s
-UNION SELECT subject FROM closures WHERE made > %s
+SELECT subject FROM requests WHERE made > %(commit)s AND sequence > 0
+UNION SELECT subject FROM reservations WHERE made > %(commit)s
+UNION SELECT subject FROM closures WHERE made > %(commit)s
 ORDER BY 1
 """
 
@@ -295,7 +295,7 @@ class Postgres(Backend):
         ]
 
     def moved_since(self, commit: int) -> list[int]:
-        found = self._connection.stream(_MOVED, (commit, commit, commit))
+        found = self._connection.stream(_MOVED, {"commit": commit})
         return [subject for (subject,) in found]
 
     def reason_kept(self, subject: int, digest: str) -> str | None:

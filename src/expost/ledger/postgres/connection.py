@@ -8,7 +8,7 @@ the schema: an administrator may change them at any time.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,10 @@ SET jit = off
 """
 
 
+Values = Sequence[Any] | Mapping[str, Any]
+"""Those of a statement, as the driver takes them."""
+
+
 class Unreachable(InvalidInput):
     """There is no server, or none that takes connections."""
 
@@ -80,7 +84,7 @@ class Connection:
         """As the driver knows it."""
         return self.statements.raw
 
-    def read(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    def read(self, statement: str, values: Values = ()) -> list[Any]:
         """All rows of a statement that changes nothing."""
         return self._read(lambda by: _rows(by.raw, statement, values))
 
@@ -102,7 +106,7 @@ class Connection:
                     raise Broken(f"the ledger cannot be read ({first_line(error)})") from None
                 self.again()
 
-    def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Any]:
+    def stream(self, statement: str, values: Values = ()) -> Iterator[Any]:
         """The same for many rows, a few at a time; from whole tables, in whatever way is best."""
         with ExitStack() as opened:
             raw = (self._view or opened.enter_context(_view(self._url))).raw
@@ -186,7 +190,7 @@ def _writer(url: str) -> Statements:
     return Statements(_connected(url, _BY_KEYS))
 
 
-def _rows(raw: psycopg.Connection[Any], statement: str, values: Sequence[Any]) -> list[Any]:
+def _rows(raw: psycopg.Connection[Any], statement: str, values: Values) -> list[Any]:
     with raw.cursor(binary=True) as cursor:
         return cursor.execute(statement.encode(), values).fetchall()
 
