@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,10 @@ class Words:
     def link(self, response: int) -> str:
         """What all exchanges with a response have in common in their heads."""
         return self._links[response]
+
+    def links(self, responses: Sequence[int]) -> list[str]:
+        """The same of many responses."""
+        return list(map(self._links.__getitem__, responses))
 
     def position(self, response: int) -> int:
         """Where a response is among those of its query."""
