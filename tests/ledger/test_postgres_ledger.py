@@ -386,7 +386,7 @@ def test_the_server_reads_what_was_packed(postgres_server: str, rows: list[Any])
     columns = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(KINDS, 1))
     with psycopg.connect(postgres_server) as raw:
         statement = f"SELECT * FROM unnest({columns})"
-        (found,) = Statements(raw).run((statement, packed(KINDS, rows)))
+        (found,) = Statements(raw).run((statement, packed(KINDS, zip(*rows, strict=True))))
     assert found == rows
 
 

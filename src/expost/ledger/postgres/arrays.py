@@ -28,9 +28,8 @@ _FEW = 16
 _BOOLEAN, _BYTES, _BIGINT, _TEXT = 16, 17, 20, 25
 
 
-def packed(kinds: Iterable[str], rows: Sequence[Sequence[Any]]) -> list[bytes]:
-    """The columns of some rows, of which there is one at least; each is of the kind named."""
-    columns = zip(*rows, strict=True)
+def packed(kinds: Iterable[str], columns: Iterable[Sequence[Any]]) -> list[bytes]:
+    """Columns with one element at least, each of the kind that is named."""
     return [_PACKED[kind](column) for kind, column in zip(kinds, columns, strict=True)]
 
 

@@ -16,8 +16,8 @@ from expost.ledger.postgres.arrays import number, packed
 from expost.ledger.postgres.connection import check_settings, settings_of
 from expost.ledger.postgres.driver import driver
 from expost.ledger.postgres.statements import Call, Statements
-from expost.ledger.records import Change, Head, Tip
-from expost.ledger.seals import head_seal, seal_of
+from expost.ledger.records import Answered, Change, Head, Heads, Tip
+from expost.ledger.seals import head_seals, seal_of
 
 __all__ = ["commit", "key_id", "settle"]
 
@@ -49,7 +49,6 @@ _MADE = ("subjects", "requests", "reservations", "closures", "kept", "ends")
 """Tables whose last column is the number of the commit."""
 _MOVED = (*_COLUMNS["heads"], "bigint", "boolean", "bytea")
 """The columns of a head that moves, and of what it has to be before."""
-_CLOSED, _WAS_CLOSED = 4, 9
 
 
 def _unnest(kinds: Iterable[str]) -> str:
@@ -75,8 +74,6 @@ WHERE heads.subject = new.subject AND heads.sequence = was_sequence
 RETURNING 1
 """  # noqa: S608
 _AGREED: Call = ("SELECT agreed(0, 0)", ())
-
-Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def commit(statements: Statements, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
@@ -122,72 +119,111 @@ def _roll_back(statements: Statements) -> None:
 
 def _calls(changes: Sequence[Change], lines: Sequence[bytes]) -> Iterator[Call]:
     """What adds all rows, moves heads, and fails unless all have moved."""
-    rows: Rows = {table: [] for table in _INSERT}
-    moves: list[tuple[Any, ...]] = []
+    tables = {table: _Columns(kinds) for table, kinds in _COLUMNS.items()}
+    moves = _Columns(_MOVED)
     for change in changes:
         key = key_id(change.key)
-        _fill(rows, change, key)
-        moves += _moves(change, key)
-    rows["closures"] = [(move[0],) for move in moves if move[_CLOSED] and not move[_WAS_CLOSED]]
+        _words(tables, change)
+        if change.answers:
+            _answers(tables, moves, Answered.of(change.answers), key)
+        if change.refused or change.declined or change.reserved or change.closed:
+            _moves(tables, moves, change, key)
+        if change.answers or change.refused or change.reserved or change.declined:
+            tables["keys"].add([key], [change.key.encode()])
+        for subject, digest, reason, message in change.kept:
+            tables["kept"].add([subject], [digest], [reason.encode()], [message])
+        if change.end:
+            tables["ends"].add([1])
     yield _NUMBER, [b"".join(sorted(lines))]
-    for table, entries in rows.items():
-        if entries:
-            yield _INSERT[table], packed(_COLUMNS[table], entries)
-    if moves:
+    for table, columns in tables.items():
+        if len(columns):
+            yield _INSERT[table], columns.packed()
+    if len(moves):
         agreed = f"SELECT agreed(count(*), ${len(_MOVED) + 1}::bigint) FROM moved"  # noqa: S608
-        yield f"WITH moved AS ({_MOVE}) {agreed}", [*packed(_MOVED, moves), number(len(moves))]
+        yield f"WITH moved AS ({_MOVE}) {agreed}", [*moves.packed(), number(len(moves))]
     else:
         yield _AGREED
 
 
-def _fill(rows: Rows, change: Change, key: bytes) -> None:
-    """Add the rows of a change to those of each table."""
-    rows["queries"] += ((n, ids, name.encode(), text) for n, ids, name, text in change.queries)
-    rows["responses"] += (
-        (word.number, word.query, word.response.encode(), seal_of(word))
-        for word in change.responses
+class _Columns:
+    """What is added to a table, column by column."""
+
+    def __init__(self, kinds: tuple[str, ...]) -> None:
+        self._kinds = kinds
+        self._columns: list[list[Any]] = [[] for _ in kinds]
+
+    def add(self, *columns: Iterable[Any]) -> None:
+        for column, more in zip(self._columns, columns, strict=True):
+            column.extend(more)
+
+    def packed(self) -> list[bytes]:
+        return packed(self._kinds, self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+
+Tables = dict[str, _Columns]
+
+
+def _words(tables: Tables, change: Change) -> None:
+    """Words and subjects that are new."""
+    for place, content_id, name, document in change.queries:
+        tables["queries"].add([place], [content_id], [name.encode()], [document])
+    for word in change.responses:
+        seal = seal_of(word)
+        tables["responses"].add([word.number], [word.query], [word.response.encode()], [seal])
+    if change.subjects:
+        subjects, names, digests = zip(*change.subjects, strict=True)
+        tables["subjects"].add(subjects, names, map(seal_of, zip(subjects, names, strict=True)))
+        first = Heads.of(Head(0, digest, b"", False, "", 0) for digest in digests)
+        tables["heads"].add(subjects, *_columns_of(subjects, first))
+
+
+def _answers(tables: Tables, moves: _Columns, answers: Answered, key: bytes) -> None:
+    """Exchanges; the last one of each subject is found by this key now."""
+    subjects, before = answers.subjects, answers.before
+    after = answers.after.found_by(int.from_bytes(key, "big"))
+    tables["requests"].add(
+        [key] * len(answers), subjects, answers.queries, after.sequence, answers.responses,
+        _keys(before.last),
+    )  # fmt: skip
+    tables["closures"].add(answers.closing)
+    _add_moves(moves, subjects, before, after)
+
+
+def _moves(tables: Tables, moves: _Columns, change: Change, key: bytes) -> None:
+    """What becomes of requests without an exchange."""
+    for own, response in ((change.refused, 0), (change.declined, DECLINED)):
+        for subject, query, _, _ in own:
+            tables["requests"].add([key], [subject], [query], [0], [response], [b""])
+    for subject, query, before, _ in change.reserved:
+        tables["reservations"].add([key], [subject], [query], [before.sequence + 1])
+    moving = (*change.refused, *change.declined, *change.reserved, *change.closed)
+    tables["closures"].add(
+        move.subject for move in moving if move.after.closed and not move.before.closed
     )
-    for place, name, digest in change.subjects:
-        rows["subjects"].append((place, name, seal_of((place, name))))
-        first = head_seal(place, 0, digest, b"", False, "", 0)
-        rows["heads"].append((place, 0, digest, b"", False, b"", b"", first))
-    if change.answers or change.refused or change.reserved or change.declined:
-        rows["keys"].append((key, change.key.encode()))
-    rows["requests"] += [
-        (key, subject, query, after.sequence, response, _last(before))
-        for subject, query, response, before, after in change.answers
-    ]
-    for moves, response in ((change.refused, 0), (change.declined, DECLINED)):
-        rows["requests"] += ((key, each.subject, each.query, 0, response, b"") for each in moves)
-    rows["reservations"] += (
-        (key, each.subject, each.query, each.before.sequence + 1) for each in change.reserved
+    _add_moves(
+        moves,
+        [move.subject for move in moving],
+        Heads.of(move.before for move in moving),
+        Heads.of(move.after for move in moving),
     )
-    rows["kept"] += (
-        (each.subject, each.digest, each.reason.encode(), each.message) for each in change.kept
-    )
-    if change.end:
-        rows["ends"].append((1,))
 
 
-def _moves(change: Change, key: bytes) -> Iterator[tuple[Any, ...]]:
-    """Which heads move, where to, and from where; an answer is found by its key."""
-    last = int.from_bytes(key, "big")
-    for subject, _, _, before, after in change.answers:
-        yield _move(subject, before, after, last, key)
-    for moves in (change.refused, change.declined, change.reserved, change.closed):
-        for subject, _, before, after in moves:
-            yield _move(subject, before, after, after.last, _last(after))
+def _add_moves(moves: _Columns, subjects: Sequence[int], before: Heads, after: Heads) -> None:
+    was = (before.sequence, before.closed, map(str.encode, before.reserved))
+    moves.add(subjects, *_columns_of(subjects, after), *was)
 
 
-def _move(subject: int, before: Head, after: Head, last: int, key: bytes) -> tuple[Any, ...]:
-    sequence, digest, tally, closed, reserved, _ = after
+def _columns_of(subjects: Sequence[int], heads: Heads) -> tuple[Iterable[Any], ...]:
+    """Heads as their table has them, but for the number of the subject."""
     return (
-        subject, sequence, digest, tally, closed, reserved.encode(), key,
-        head_seal(subject, sequence, digest, tally, closed, reserved, last),
-        before.sequence, before.closed, before.reserved.encode(),
+        heads.sequence, heads.digest, heads.tally, heads.closed, map(str.encode, heads.reserved),
+        _keys(heads.last), head_seals(subjects, *heads.columns),
     )  # fmt: skip
 
 
-def _last(head: Head) -> bytes:
-    """The key of the last exchange; nothing if there is none."""
-    return head.last.to_bytes(16, "big") if head.last else b""
+def _keys(last: Iterable[int]) -> list[bytes]:
+    """The keys of last exchanges, as rows have them; nothing where there is none."""
+    return [key.to_bytes(16, "big") if key else b"" for key in last]
