@@ -388,8 +388,7 @@ class Ledger(Book):
     def _replies(self, names: tuple[Subject, ...], requests: list[Asked]) -> Replies:
         words = self._core.words  # of which all that is needed is recorded, and stays
         asked = _joined([each.queries for each in requests])
-        found = [outcome for request in requests for outcome in request.outcomes if outcome]
-        responses = np.array([outcome.response for outcome in found], dtype=np.int64)
+        responses = _joined([each.responses for each in requests])
         answered = responses > 0
         given, places = [], answered.nonzero()[0]
         for query, own in groups(asked[places]):

@@ -69,11 +69,14 @@ class Request(ABC):
         self.rows = rows
         """Which rows these are of all that were given in one call."""
         self.served = False
+        self._added: tuple[Places, Sequence[int]] | None = None
 
     def start(self, words: Words) -> None:
         """Begin, perhaps again: nothing is known of any row, and new queries have no number."""
         self.outcomes: list[Outcome | None] = [None] * len(self.numbers)
+        """What became of each row, but for those that are answered now."""
         self.error: BaseException | None = None
+        self._added = None
         self._number([words.known(query) for query in self.asked])
 
     def propose(self, words: Words) -> None:
@@ -113,6 +116,16 @@ class Request(ABC):
             row, key = next(each for each in zip(rows, heads.reserved, strict=True) if each[1])
             raise _reserved(int(self.rows[row]), key)
 
+    @property
+    def responses(self) -> Ints:
+        """The number of the response of each row; 0 or less if there is none."""
+        earlier = [0 if found is None else found.response for found in self.outcomes]
+        result = np.array(earlier, dtype=np.int64)
+        if self._added is not None:
+            rows, responses = self._added
+            result[rows] = responses
+        return result
+
     def _place(self, row: int) -> str:
         return f"key {self.key!r}: row {int(self.rows[row]) + 1}"
 
@@ -142,10 +155,7 @@ class Request(ABC):
         after = Heads(sequences, digests, tallies, closed, none, before.last)
         subjects, queries = self.subjects[rows].tolist(), self.queries[rows].tolist()
         change.answers = Answered(subjects, queries, given, before, after)
-        for row, outcome in zip(
-            rows.tolist(), map(Outcome, queries, sequences, given), strict=True
-        ):
-            self.outcomes[row] = outcome
+        self._added = rows, given
 
 
 def _reserved(row: int, key: str) -> InvalidInput:

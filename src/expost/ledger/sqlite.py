@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import compress, islice
+from operator import ne
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +39,9 @@ _HEADS = f"{_HEAD} heads WHERE subject"
 _LISTED = f"{_HEAD} carray(?) AS listed CROSS JOIN heads ON heads.subject = listed.value"
 _REQUESTED = "SELECT subject, query, sequence, response, made FROM requests WHERE key = ?"
 _RESERVED = "SELECT subject, query, sequence, 0, made FROM reservations WHERE key = ?"
+
+# Rows that are read together.
+_TOGETHER = 256
 
 
 class Sqlite(Backend):
@@ -115,29 +120,27 @@ class Sqlite(Backend):
 
     def _heads(self, subjects: Sequence[int]) -> Heads:
         with reading():
-            found = self._rows_of_heads(subjects)
-        if len(found) != len(subjects):
+            *columns, seals = _columns(self._found(subjects), 7)
+        if len(seals) != len(subjects):
             raise Damaged("the head of somebody is missing")
-        *columns, seals = zip(*found, strict=True) if found else [()] * 7
         due = head_seals(subjects, *columns)
-        if due != list(seals):
-            wrong = next(
-                n for n, one, other in zip(subjects, due, seals, strict=True) if one != other
-            )
+        if due != seals:
+            wrong = next(compress(subjects, map(ne, due, seals)))
             raise Damaged(f"the head of subject number {wrong} is not what was recorded")
         return Heads(*columns)
 
-    def _rows_of_heads(self, subjects: Sequence[int]) -> list[Any]:
+    def _found(self, subjects: Sequence[int]) -> apsw.Cursor:
+        """The rows of heads."""
         first, count = (subjects[0] if subjects else 0), len(subjects)
         if count == 1:
-            return self._cursor.execute(f"{_HEADS} = ?", (first,)).fetchall()
+            return self._cursor.execute(f"{_HEADS} = ?", (first,))
         if list(subjects) == list(range(first, first + count)):
             # Neighbours, as in a round over all, are found together.
             statement = f"{_HEADS} BETWEEN ? AND ? ORDER BY subject"
-            return self._cursor.execute(statement, (first, first + count - 1)).fetchall()
+            return self._cursor.execute(statement, (first, first + count - 1))
         # Others are in the order of the first table, which CROSS keeps. Their seals would tell.
         numbers = self._apsw.carray(array("q", subjects))
-        return self._cursor.execute(_LISTED, (numbers,)).fetchall()
+        return self._cursor.execute(_LISTED, (numbers,))
 
     def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked:
         with reading():
@@ -312,3 +315,15 @@ class Sqlite(Backend):
     def _stream(self, statement: str) -> Iterator[Any]:
         with reading():
             yield from self._connection.execute(statement)
+
+
+def _columns(rows: Iterator[Any], count: int) -> list[list[Any]]:
+    """The columns of some rows, a few of them at a time.
+
+    With too many at once, Python would go through all of them in search of garbage.
+    """
+    columns: list[list[Any]] = [[] for _ in range(count)]
+    while part := list(islice(rows, _TOGETHER)):
+        for column, values in zip(columns, zip(*part, strict=True), strict=True):
+            column.extend(values)
+    return columns

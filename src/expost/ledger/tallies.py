@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,14 +51,12 @@ def plus(packed: Sequence[bytes], responses: Sequence[int]) -> list[bytes]:
     new = np.arange(old.count) << _SHIFT | np.array(responses, dtype=np.int64)
     places = np.searchsorted(keys, new)  # both are in the order of subjects, then of responses
     first = keys[places] != new
-    times = old.times.copy()
-    times[places[~first]] += 1
-    pairs = np.empty((len(times) + int(first.sum()), 2), dtype="<u4")
-    pairs[:, 0] = np.insert(old.which, places[first], new[first] & ((1 << _SHIFT) - 1))
-    pairs[:, 1] = np.insert(times, places[first], 1)
-    ends = _PAIR * np.cumsum(old.lengths + first)
-    whole, stops = pairs.tobytes(), ends.tolist()
-    return [whole[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+    pairs = (old.times << _SHIFT | old.which).astype("<u8")
+    pairs[places[~first]] += 1 << _SHIFT
+    added = np.array(responses, dtype="<u8")[first] | 1 << _SHIFT
+    whole = np.insert(pairs, places[first], added).tobytes()
+    stops = (_PAIR * np.cumsum(old.lengths + first)).tolist()
+    return [whole[start:stop] for start, stop in pairwise((0, *stops))]
 
 
 def _plus_one(tally: bytes, response: int) -> bytes:
@@ -82,13 +81,15 @@ class Tallies:
         state = kernel.start(self.count)
         if not len(self.which):
             return state
-        for number, own in groups(words.question_of(self.which)):
+        for number, places in groups(words.question_of(self.which)):
+            own = slice(None) if len(places) == len(self.which) else places
             which, place = _distinct(self.which[own])
             if len(which) * self.count > _LARGEST_TABLE:
                 return self._by_turns(kernel, words)
-            counts = np.zeros((len(which), self.count), dtype=np.int64)
-            counts[place, self.whose[own]] = self.times[own]
-            state.load(kernel.questions[number], words.positions_of(which), counts)
+            counts = np.zeros(len(which) * self.count, dtype=np.int64)
+            counts[place * self.count + self.whose[own]] = self.times[own]
+            table = counts.reshape(len(which), self.count)
+            state.load(kernel.questions[number], words.positions_of(which), table)
         return state
 
     def _by_turns(self, kernel: Kernel, words: Words) -> State:
