@@ -146,8 +146,8 @@ class Server:
         self._process = None
         # On a busy machine they take a while to end, and until then no other can have their memory.
         end = time.monotonic() + _LAST_BREATH
-        while any(map(_alive, children)) and time.monotonic() < end:
-            time.sleep(0.002)
+        while not _ended(children) and time.monotonic() < end:
+            time.sleep(0.01)
 
     def reload(self) -> None:
         """Let it read its settings again."""
@@ -208,19 +208,24 @@ def _another_user() -> dict[str, Any]:
 
 
 def _children(parent: int) -> list[int]:
-    listed = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
+    return [process for process, above, _ in _processes() if above == parent]
+
+
+def _ended(processes: list[int]) -> bool:
+    """Whether none of them runs any more; nobody has perhaps noticed their end."""
+    return not any(
+        process in processes and not state.startswith("Z") for process, _, state in _processes()
     )
-    pairs = (line.split() for line in listed.stdout.splitlines())
-    return [int(process) for process, above in pairs if int(above) == parent]
 
 
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
+def _processes() -> Iterator[tuple[int, int, str]]:
+    """All processes: their numbers, those of their parents, and their states."""
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True
+    )
+    for line in listed.stdout.splitlines():
+        process, above, state = line.split()
+        yield int(process), int(above), state
 
 
 @contextlib.contextmanager
