@@ -394,7 +394,8 @@ class Ledger(Book):
         for query, own in groups(asked[places]):
             rows = places[own]
             positions = words.positions_of(responses[rows])
-            given.append((rows, words.likelihood(query).responses, positions))
+            question = self._core.kernel.questions[words.question(query)]
+            given.append((rows, question.responses, positions))
         ids = tuple(map(words.names.__getitem__, asked.tolist()))
         return Replies(names, ids, answered, tuple(given))
 

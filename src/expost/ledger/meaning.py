@@ -35,7 +35,7 @@ def whom(
         return everybody, np.arange(1, len(everybody) + 1)
     numbers = core.people.numbers(core.backend, names)
     core.people.check(numbers)
-    if not repeated and len(set(numbers.tolist())) < len(numbers):
+    if not repeated and len(set(names)) < len(names):
         raise InvalidInput("somebody is there twice", "subjects")
     return names, numbers
 

@@ -203,9 +203,9 @@ class Asked(Request):
             numbers = accepted[own]
             rows = found.rows[numbers]
             query = int(self.queries[rows[0]])
-            heads = found.heads.some(numbers.tolist()).digest
+            digests = list(map(found.heads.digest.__getitem__, numbers.tolist()))
             fresh = partial(self._draw, held=self._held[which], draw=partial(draw, query))
-            positions = _drawn_once(earlier, rows.tolist(), heads, fresh)
+            positions = _drawn_once(earlier, rows.tolist(), digests, fresh)
             responses[numbers] = _numbered(positions, query, words)
         self._answer(change, found, accepted, responses[accepted], words)
         self._refuse(change, found)

@@ -83,7 +83,7 @@ class Tallies:
             return state
         for number, places in groups(words.question_of(self.which)):
             own = slice(None) if len(places) == len(self.which) else places
-            which, place = _distinct(self.which[own])
+            which, place = _distinct(self.which[own], self.count == 1)
             if len(which) * self.count > _LARGEST_TABLE:
                 return self._by_turns(kernel, words)
             counts = np.zeros(len(which) * self.count, dtype=np.int64)
@@ -104,8 +104,13 @@ class Tallies:
         return state
 
 
-def _distinct(numbers: Ints) -> tuple[Ints, NDArray[np.intp]]:
-    """The different numbers in order, and which each is; without sorting, unless they are large."""
+def _distinct(numbers: Ints, once: bool) -> tuple[Ints, NDArray[np.intp]]:
+    """The different numbers in order, and which each is; without sorting, unless they are large.
+
+    Those of one subject are there ``once`` and in order.
+    """
+    if once:
+        return numbers, np.arange(len(numbers))
     last = int(numbers.max())
     if last > _SMALL + len(numbers):
         return np.unique(numbers, return_inverse=True)

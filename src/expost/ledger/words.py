@@ -45,6 +45,9 @@ class Words:
         self._links: list[str] = [""]
         self._positions: list[int] = [-1]
         self._question_of = np.full(64, -1, dtype=np.int64)
+        self._position_of = np.full(64, -1, dtype=np.int64)
+        self._wide = False
+        """Whether a position does not fit into a word."""
         self._tentative: tuple[list[QueryWord], list[ResponseWord]] = ([], [])
 
     def read(self, backend: Backend) -> None:
@@ -85,7 +88,12 @@ class Words:
         if word.number >= len(self._question_of):
             more = np.full(len(self._question_of), -1, dtype=np.int64)
             self._question_of = np.concatenate([self._question_of, more])
+            self._position_of = np.concatenate([self._position_of, more])
         self._question_of[word.number] = self._questions[word.query]
+        if position < 1 << 63:
+            self._position_of[word.number] = position
+        else:
+            self._wide = True
         self._positions.append(position)
         self._responses[word.query, position] = word.number
         self._words.append(word)
@@ -194,7 +202,7 @@ class Words:
 
     def question_of(self, responses: Ints) -> Ints:
         """The kernel's numbers of the questions of some responses."""
-        return np.asarray(self._question_of[responses])
+        return self._question_of.take(responses)
 
     def query_of(self, responses: Ints) -> Ints:
         """The queries of some responses."""
@@ -203,6 +211,8 @@ class Words:
 
     def positions_of(self, responses: Ints) -> NDArray[Any]:
         """The positions of some responses."""
+        if not self._wide:
+            return self._position_of.take(responses)
         found = [self._positions[number] for number in responses.tolist()]
         wide = any(position >= 1 << 63 for position in found)
         return np.array(found, dtype=object if wide else np.int64)

@@ -52,10 +52,10 @@ class Drawing:
             return _column([draw(pmfs[place], source) for place in places.tolist()])
         assert self._shares is not None
         result = np.empty(len(places), dtype=self._kind)
+        below = _below if len(self._shares) < _FEW else _below_sorted
         for start in range(0, len(places), _BLOCK):
             own = places[start : start + _BLOCK]
             words = np.frombuffer(uniform_bytes(source, 8 * len(own)), dtype="<u8")
-            below = _below if len(self._shares) < _FEW else _below_sorted
             drawn, equal = below(self._shares, own, words)
             for number in equal.nonzero()[0].tolist():
                 drawn[number] = self._exactly(int(own[number]), int(words[number]), source)
