@@ -32,29 +32,13 @@ def head_seal(
     subject: int, sequence: int, digest: bytes, tally: bytes, closed: bool, reserved: str, last: int
 ) -> int:
     """The seal of a head."""
-    columns = ((subject,), (sequence,), (digest,), (tally,), (closed,), (reserved,), (last,))
-    return head_seals(*columns)[0]
-
-
-def head_seals(
-    subjects: Iterable[int],
-    sequences: Iterable[int],
-    digests: Iterable[bytes],
-    tallies: Iterable[bytes],
-    closed: Iterable[bool],
-    reserved: Iterable[str],
-    last: Iterable[int],
-) -> list[int]:
-    """The seals of heads in columns."""
-    crc32 = zlib.crc32
     # Numbers start the checksum. One that has another bit, however high, differs by a power of two
     # times its factor, which the prime does not divide: so any one bit changes it as well.
-    return [
-        crc32(
-            digest + tally + key.encode() if key else digest + tally,
-            (subject + sequence * 0x85EBCA6B + at * 0xC2B2AE35 + shut * 0x27D4EB2F) % _PRIME,
-        )
-        for subject, sequence, digest, tally, shut, key, at in zip(
-            subjects, sequences, digests, tallies, closed, reserved, last, strict=False
-        )
-    ]
+    start = (subject + sequence * 0x85EBCA6B + last * 0xC2B2AE35 + closed * 0x27D4EB2F) % _PRIME
+    content = digest + tally
+    return zlib.crc32(content + reserved.encode() if reserved else content, start)
+
+
+def head_seals(subjects: Iterable[int], *columns: Iterable[Any]) -> list[int]:
+    """The seals of heads in columns."""
+    return list(map(head_seal, subjects, *columns))
