@@ -22,8 +22,8 @@ __all__ = ["connect", "create_database", "library", "reading"]
 # Another process holds the database for as long as one commit takes, so this is a minute or so.
 _PATIENCE = 60_000
 _PAUSE = 0.001
-# Pages of the log before they are copied into the database, some 40 MB. Whoever answers is anywhere,
-# so with a shorter one most pages would be copied for one row each.
+# Pages of the log before they are copied into the database, some 40 MB. Those who answer are
+# anywhere, so with a shorter one most pages would be copied for one row each.
 _LOG = 10_000
 
 
