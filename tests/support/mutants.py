@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from expost.ledger import core, ledger, settings, sqlite
+from expost.ledger import adding, core, ledger, settings
 from expost.ledger.records import Change, Outcome
 from expost.ledger.requests import Request, Situation
 from expost.ledger.sqlite import Sqlite
@@ -46,8 +46,8 @@ def release_before_commit() -> Iterator[None]:
 @contextmanager
 def compare_and_swap_dropped() -> Iterator[None]:
     """Heads are moved whoever else has moved them."""
-    statement = sqlite._UPDATE.split("AND")[0] + "AND ? + ? + (? = '') > -1"
-    with patch.object(sqlite, "_UPDATE", statement), patch.object(Door, "compares", False):
+    statement = adding._UPDATE.split("AND")[0] + "AND ? + ? + (? = '') > -1"
+    with patch.object(adding, "_UPDATE", statement), patch.object(Door, "compares", False):
         yield
 
 
@@ -61,12 +61,12 @@ def key_not_permanent() -> Iterator[None]:
     def once(table: Any, row: Any) -> None:
         table[row.key, row.subject, row.commit] = row
 
-    statement = sqlite._REQUEST.replace("INSERT", "INSERT OR IGNORE")
+    statement = adding._INSERT["requests"].replace("INSERT", "INSERT OR IGNORE")
     with (
         patch.object(Sqlite, "outcomes", forgetful),
         patch.object(Door, "outcomes", forgetful),
         patch.object(Door, "_once", staticmethod(once)),
-        patch.object(sqlite, "_REQUEST", statement),
+        patch.dict(adding._INSERT, {"requests": statement}),
     ):
         yield
 
@@ -90,20 +90,21 @@ def checkpoint_ignored() -> Any:
 @contextmanager
 def tally_outside_of_the_transaction() -> Iterator[None]:
     """Heads are moved in a transaction of their own, after the commit."""
-    move, append, late = Sqlite._move, Sqlite.append, list[Any]()
+    move, append, late = adding._move, Sqlite.append, list[Any]()
 
-    def moved(self: Sqlite, moves: Any) -> None:
-        late.extend(moves)
+    def moved(cursor: Any, moves: Any, count: int) -> None:
+        late.append(([list(part) for part in moves], count))
 
     def appended(self: Sqlite, changes: Any, lines: Any) -> Any:
         late.clear()
         tip = append(self, changes, lines)
         self._cursor.execute("BEGIN IMMEDIATE")
-        move(self, late)
+        for each in late:
+            move(self._cursor, *each)
         self._cursor.execute("COMMIT")
         return tip
 
-    with patch.object(Sqlite, "_move", moved), patch.object(Sqlite, "append", appended):
+    with patch.object(adding, "_move", moved), patch.object(Sqlite, "append", appended):
         yield
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -24,6 +22,9 @@ __all__ = ["connect", "create_database", "library", "reading"]
 # Another process holds the database for as long as one commit takes, so this is a minute or so.
 _PATIENCE = 60_000
 _PAUSE = 0.001
+# Pages of the log before they are copied into the database, some 40 MB. Those who answer are
+# anywhere, so with a shorter one most pages would be copied for one row each.
+_LOG = 10_000
 
 
 def create_database(path: Path, document: str, root: bytes, *, vfs: str | None = None) -> None:
@@ -70,6 +71,7 @@ def connect(path: Path, vfs: str | None = None) -> apsw.Connection:
             raise InvalidInput("is no file that may be read and written") from None
         try:
             connection.set_busy_handler(_wait)
+            connection.wal_autocheckpoint(_LOG)
             if vfs is not None:
                 connection.pragma("locking_mode", "EXCLUSIVE")
             if connection.pragma("application_id") != APPLICATION:
@@ -116,15 +118,20 @@ def _wait(tries: int) -> bool:
     return tries < _PATIENCE
 
 
-@contextmanager
-def reading() -> Iterator[None]:
+class reading:  # noqa: N801 - it is used as a statement, and a generator would take longer
     """What SQLite cannot read is damaged."""
-    import apsw
 
-    try:
-        yield
-    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError) as error:
-        raise Damaged(f"the database cannot be read ({error})") from None
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is None:
+            return
+        import apsw
+
+        unreadable = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError)
+        if issubclass(kind, unreadable):
+            raise Damaged(f"the database cannot be read ({error})") from None
 
 
 def _reserve_name(path: Path) -> None:

@@ -83,9 +83,8 @@ class Received(Request):
         assert position is not None
         response = words.propose_response(query, position)
         self._answer(change, found, np.arange(1), np.array([response]), words)
-        outcome = self.outcomes[0]
-        assert outcome is not None
-        self._done(outcome, "recorded", change.answers[0].after.digest.hex())
+        after = change.answers[0].after
+        self._done(Outcome(query, after.sequence, response), "recorded", after.digest.hex())
         return change
 
     def _misfit(self, head: Head, reserved: Outcome | None, words: Words) -> str:
