@@ -19,8 +19,8 @@ K = TypeVar("K", bound=Hashable)
 LIMIT = 0.10
 """How far what comes out may be from what was predicted, but for two standard errors."""
 
-_FEWEST = 5
-"""Surveys: the spread of fewer says nothing."""
+_FEWEST, _MANY = 5, 20
+"""Surveys: the spread of fewer says nothing, or too little to judge by."""
 
 Pairs = Sequence[Sequence[float]]
 """Mean squared errors of surveys: as they came out, and as predicted."""
@@ -68,8 +68,10 @@ def ratio(pairs: Pairs) -> tuple[float, float] | None:
     return mean, float(np.std(ratios, ddof=1)) / math.sqrt(len(ratios)) / (2 * mean)
 
 
-def within(found: tuple[float, float] | None) -> bool:
-    return found is None or abs(found[0] - 1) <= LIMIT + 2 * found[1]
+def within(pairs: Pairs) -> bool:
+    """Whether predictions are within their limit, as far as so many surveys can tell."""
+    found = ratio(pairs)
+    return found is None or len(pairs) < _MANY or abs(found[0] - 1) <= LIMIT + 2 * found[1]
 
 
 def listed(found: Iterable[Measured]) -> bool:
@@ -82,8 +84,8 @@ def listed(found: Iterable[Measured]) -> bool:
         line += f"{each.way:<34} {rmse:6.2f} ± {error:.2f} ({len(each.pairs)})"
         if times:
             line += f"   of what was predicted {times[0]:.2f} ± {times[1]:.2f}"
-            line += "" if within(times) else " MISSED"
-            fine &= within(times)
+            line += "" if within(each.pairs) else " MISSED"
+            fine &= within(each.pairs)
         if each.before is not None:
             line += f"   earlier {each.before:.1f} ({apart(rmse, error, each.before):+.1f} σ)"
         print(line, flush=True)
@@ -93,7 +95,7 @@ def listed(found: Iterable[Measured]) -> bool:
         times = ratio(pairs)
         if times:
             print(f"  {way:<36} {times[0]:.3f} ± {times[1]:.3f} ({len(pairs)} surveys)")
-            fine &= within(times)
+            fine &= within(pairs)
     return fine
 
 
