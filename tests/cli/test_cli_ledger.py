@@ -247,6 +247,16 @@ def test_a_restored_backup_is_refused_until_it_is_recovered(run: Run, do: Do) ->
     assert do("status", "study.db")["closed"] == 3
 
 
+def test_without_a_checkpoint_somebody_says_who_is_closed(run: Run, do: Do) -> None:
+    started(do, "study.db")
+    Path("study.db.checkpoint").unlink()
+    said = refused(run, "recover", "study.db")
+    assert "close everybody (--everybody), or nobody (--lost)" in said
+    shutil.copy("study.db", "other.db")
+    assert do("recover", "other.db", "--lost") == {"closed": []}
+    assert do("recover", "study.db", "--everybody") == {"closed": NAMES}
+
+
 def test_subjects_come_from_tables_and_texts(do: Do) -> None:
     started(do, "study.db")
     Path("more.txt").write_text("dan\n\n eve \n")

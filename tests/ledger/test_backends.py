@@ -105,11 +105,14 @@ def test_an_answer_moves_its_head_and_is_found_by_its_key(store: Backend) -> Non
     assert store.outcomes("k", [1, 2]) == {1: Outcome(1, 1, 1, 2)}
     assert store.outcomes("l", [1, 2]) == {1: Outcome(1, 2, 2, 3)}
     assert store.outcomes("m", [1, 2]) == {}
-    assert store.exchanges(1) == [(1, 1), (1, 2)]
-    assert store.exchanges(2) == []
-    assert sorted(store.rows()) == [Row("k", 1, 1, 1, 1, 2), Row("l", 1, 1, 2, 2, 3)]
-    assert store.moved_since(1) == [1]
-    assert store.moved_since(3) == []
+    rows = [Row("k", 1, 1, 1, 1, 2), Row("l", 1, 1, 2, 2, 3)]
+    assert sorted(store.rows()) == rows
+    assert store.exchanges(1, head) == rows[:1]  # from an older head
+    ann, bob = store.heads([1, 2])
+    assert store.exchanges(1, ann) == rows
+    assert store.exchanges(2, bob) == []
+    assert store.moved_in([2]) == store.moved_in([3, 4]) == [1]
+    assert store.moved_in([1, 4]) == store.moved_in([]) == []
 
 
 def test_a_head_that_has_moved_is_stale(store: Backend) -> None:

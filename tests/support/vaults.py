@@ -162,12 +162,13 @@ class Door(Backend):
             raise Stale
         table[row.key, row.subject] = row
 
-    def exchanges(self, subject: int) -> list[tuple[int, int]]:
+    def exchanges(self, subject: int, head: Head) -> list[Row]:
         own = [row for row in self.vault.requests.values() if row.subject == subject]
-        answered = sorted((row for row in own if row.sequence), key=lambda row: row.sequence)
-        if [row.sequence for row in answered] != list(range(1, len(answered) + 1)):
+        own = [row for row in own if 0 < row.sequence <= head.sequence]
+        answered = sorted(own, key=lambda row: row.sequence)
+        if [row.sequence for row in answered] != list(range(1, head.sequence + 1)):
             raise Damaged("an exchange is missing, or there twice")
-        return [(row.query, row.response) for row in answered]
+        return answered
 
     def unlinked(self) -> list[int]:
         return []  # exchanges are found by their numbers
@@ -185,10 +186,10 @@ class Door(Backend):
     def closures(self) -> list[tuple[int, int]]:
         return list(self.vault.closures.items())
 
-    def moved_since(self, commit: int) -> list[int]:
+    def moved_in(self, commits: Sequence[int]) -> list[int]:
         rows = [*self.vault.requests.values(), *self.vault.reservations.values()]
-        moved = {row.subject for row in rows if row.sequence and row.commit > commit}
-        return sorted(moved | {n for n, made in self.vault.closures.items() if made > commit})
+        moved = {row.subject for row in rows if row.sequence and row.commit in commits}
+        return sorted(moved | {n for n, made in self.vault.closures.items() if made in commits})
 
     def reason_kept(self, subject: int, digest: str) -> str | None:
         found = [e.reason for e, _ in self.vault.kept if (e.subject, e.digest) == (subject, digest)]

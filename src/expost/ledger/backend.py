@@ -106,8 +106,8 @@ class Backend(Protocol):
         """
 
     @abstractmethod
-    def exchanges(self, subject: int) -> list[tuple[int, int]]:
-        """The queries and responses of one subject, in order, by their numbers."""
+    def exchanges(self, subject: int, head: Head) -> list[Row]:
+        """The exchanges of one subject, in order, found one from the other back from a head."""
 
     @abstractmethod
     def unlinked(self) -> list[int]:
@@ -130,8 +130,8 @@ class Backend(Protocol):
         """Who was closed: number, and commit."""
 
     @abstractmethod
-    def moved_since(self, commit: int) -> list[int]:
-        """The subjects for whom something was answered, reserved or closed after a commit."""
+    def moved_in(self, commits: Sequence[int]) -> list[int]:
+        """The subjects for whom something was answered, reserved or closed in some commits."""
 
     @abstractmethod
     def reason_kept(self, subject: int, digest: str) -> str | None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import ExpostError, InvalidInput
-from expost.ledger.backend import Backend, Stale
+from expost.ledger.backend import Backend, Looked, Row, Stale
 from expost.ledger.checkpoint import Checkpoint, Reached
 from expost.ledger.digests import first_head, next_head
 from expost.ledger.errors import Broken, Damaged
@@ -75,7 +75,10 @@ class Core:
         if self._stopped:
             raise Broken("an earlier write failed; open the ledger again")
         while True:
-            found = self._situations(requests)
+            try:
+                found = self._situations(requests)
+            except Stale:
+                continue
             changes = [self._guarded(request, situation) for request, situation in found]
             changes = [change for change in changes if not change.empty]
             self._step("drawn")
@@ -98,7 +101,7 @@ class Core:
             tip = self.backend.append(changes, lines)
             self.words.settle()
             self._step("committed")
-            self.checkpoint.note(_reached(changes), tip)
+            self.checkpoint.note(self._reached(changes), tip)
             self._step("checkpointed")
         except (Stale, InvalidInput) as error:  # nothing was written
             self._stopped = False
@@ -111,6 +114,26 @@ class Core:
             raise without_frames(error) from None
         self._stopped = False
         return True
+
+    def _reached(self, changes: Sequence[Change]) -> Reached:
+        """For whom something is recorded, and how far they are then."""
+        result = Reached()
+        for change in changes:
+            result.names.update({number: name for number, name, _ in change.subjects})
+            for answer in change.answers:
+                result.heads[answer.subject] = reached(answer.after)
+            for move in (*change.reserved, *change.closed):
+                result.heads[move.subject] = reached(move.after)
+        if max(result.heads, default=0) > self.checkpoint.named:
+            # Registered by another process, which perhaps was killed before it wrote who they are.
+            result.names.update(self.backend.subjects(self.checkpoint.named))
+        return result
+
+    def show(self, commit: int | None = None) -> None:
+        """Before anything of a commit is released: have a checkpoint, as for one of our own."""
+        if commit is None:
+            commit = self.backend.tip().commits
+        self.checkpoint.show(commit, self.backend.tip)
 
     def learn(self) -> None:
         """Forget words that are not recorded, and learn those that others recorded."""
@@ -125,6 +148,8 @@ class Core:
             [outcome for outcomes in found.outcomes for outcome in outcomes.values()],
             [head for heads in found.heads for head in heads],
         )
+        if any(found.outcomes):
+            self._check_repeated(requests, found)
         waiting: list[tuple[Request, NDArray[np.intp], list[Head]]] = []
         for request, outcomes, own in zip(requests, found.outcomes, found.heads, strict=True):
             request.start(self.words)
@@ -171,6 +196,31 @@ class Core:
             self.learn()
         if not all(map(self.words.explains, outcomes)):
             raise Damaged("what became of a request is not what was recorded")
+
+    def _check_repeated(self, requests: Sequence[Request], found: Looked) -> None:
+        """What is repeated is what was recorded, and a rollback past it would be noticed.
+
+        Rows of requests have no seals, but heads do: an answer has to be in the chain that leads to
+        the head, and a reservation be the one that is open.
+        """
+        latest = 0
+        for request, outcomes, heads in zip(requests, found.outcomes, found.heads, strict=True):
+            for subject, head in zip(request.subjects.tolist(), heads, strict=True):
+                outcome = outcomes.get(subject)
+                if outcome is None:
+                    continue
+                latest, key = max(latest, outcome.commit), request.key
+                right = True
+                if outcome.answered:
+                    exchanges = self.chain(subject, head)[outcome.sequence - 1 :]
+                    right = exchanges[:1] == [Row(key, subject, *outcome)]
+                elif outcome.reserved:
+                    right = (head.reserved, head.sequence + 1) == (key, outcome.sequence)
+                    if not right and self.backend.outcomes(key, [subject]) != {subject: outcome}:
+                        raise Stale  # its device has answered meanwhile
+                if not right:
+                    raise Damaged("what became of a request is not what was recorded")
+        self.show(latest)
 
     def tallies(self, heads: Sequence[Head]) -> Tallies:
         """The tallies of some heads, all of whose responses are known."""
@@ -225,20 +275,32 @@ class Core:
     def finish(self) -> None:
         """Write a last checkpoint, if anything is not covered by one."""
         if not self._stopped:
-            self.checkpoint.flush(self.backend.tip)
+            self.checkpoint.flush()
 
     def _draw(self, query: int, places: Any) -> NDArray[Any]:
         return self.kernel.questions[self.words.question(query)].draw(places, self._source)
 
     def head_after(self, subject: int, sequence: int) -> bytes:
         """The head of a subject after some exchange."""
+        (head,) = self.backend.heads([subject])
+        return self._linked(subject, self.backend.exchanges(subject, head)[:sequence])
+
+    def chain(self, subject: int, head: Head) -> list[Row]:
+        """The exchanges of a subject, if its head says so."""
+        exchanges = self.backend.exchanges(subject, head)
+        if self._linked(subject, exchanges) != head.digest:
+            raise Damaged(f"the chain of subject number {subject} is broken")
+        return exchanges
+
+    def _linked(self, subject: int, exchanges: Sequence[Row]) -> bytes:
         name = self.people.names(self.backend)[subject - 1]
         head = first_head(self.policy.content_id, name)
-        exchanges = self.backend.exchanges(subject)[:sequence]
-        if max((response for _, response in exchanges), default=0) > self.words.last_response:
+        if max((row.response for row in exchanges), default=0) > self.words.last_response:
             self.learn()
-        for number, (_, response) in enumerate(exchanges, 1):
-            head = next_head(head, self.words.link(response), number)
+        for row in exchanges:
+            if not self.words.explains(Outcome(*row[2:])):
+                raise Damaged(f"an exchange of subject number {subject} is not what was recorded")
+            head = next_head(head, self.words.link(row.response), row.sequence)
         return head
 
 
@@ -255,15 +317,3 @@ def reached(head: Head) -> tuple[int, str]:
 
 def _closed() -> InvalidInput:
     return InvalidInput("the study is closed")
-
-
-def _reached(changes: Sequence[Change]) -> Reached:
-    """For whom something is recorded, and how far they are then."""
-    result = Reached()
-    for change in changes:
-        result.names.update({number: name for number, name, _ in change.subjects})
-        for answer in change.answers:
-            result.heads[answer.subject] = reached(answer.after)
-        for move in (*change.reserved, *change.closed):
-            result.heads[move.subject] = reached(move.after)
-    return result

@@ -68,8 +68,7 @@ class Ledger(Book):
 
     ``checkpoint`` is the file that says, outside of the database, how far it had come; by default
     it is beside it. It is written at ``every`` so many commits. A rollback past the last one is
-    noticed when the ledger is opened. With ``every=1`` nothing is released before it, unless a
-    process is killed right after a commit and another one repeats its request.
+    noticed when the ledger is opened. With ``every=1`` nothing is released before it.
 
     Several threads may use one ledger, and several processes may open it; a forked process has to
     open its own.
@@ -161,26 +160,35 @@ class Ledger(Book):
 
     @classmethod
     def recover(
-        cls, place: Path_, *, checkpoint: Path_ | None = None, lost: bool = False
+        cls,
+        place: Path_,
+        *,
+        checkpoint: Path_ | None = None,
+        lost: bool = False,
+        everybody: bool = False,
     ) -> list[Subject]:
         """Make a ledger usable that is behind its checkpoint, and say who is closed by that.
 
         Those are the subjects of whom the checkpoint knows more than the database: they may have
-        spent more than is recorded, so they are asked nothing any more. Without a checkpoint nobody
-        knows who they are, and nobody is closed; say that it is ``lost`` if that is how it is.
+        spent more than is recorded, so they are asked nothing any more.
+
+        A process that was killed may have left commits of which the checkpoint does not know whom
+        they concern. Then this refuses, unless ``everybody`` is to be closed. Without a checkpoint
+        nobody knows anything: close ``everybody``, or say that it is ``lost`` to close nobody.
         """
         kept = checkpoint_place(place, checkpoint)
-        return cls.recover_on(open_backend(place), kept, lost=lost)
+        return cls.recover_on(open_backend(place), kept, lost=lost, everybody=everybody)
 
     @classmethod
     def recover_on(
-        cls, backend: Backend, checkpoint: Place, *, lost: bool = False
+        cls, backend: Backend, checkpoint: Place, *, lost: bool = False, everybody: bool = False
     ) -> list[Subject]:
         """The same for a backend of your own."""
         ledger = object.__new__(cls)
         ledger._start(backend, checkpoint, 1, None, None)
         with ledger:
-            return [json.loads(name) for name in quarantine(ledger._core, lost)]
+            closed = quarantine(ledger._core, lost=lost, everybody=everybody)
+            return [json.loads(name) for name in closed]
 
     def register(self, subjects: Any) -> int:
         """Add subjects, durably, and say how many are new.

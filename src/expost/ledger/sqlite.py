@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,18 @@ WHERE subject = ? AND sequence = ? AND closed = ? AND reserved = ?
 _HEADS = "SELECT sequence, digest, tally, closed, reserved, last, seal FROM heads WHERE subject"
 _REQUESTED = "SELECT subject, query, sequence, response, made FROM requests WHERE key = ?"
 _RESERVED = "SELECT subject, query, sequence, 0, made FROM reservations WHERE key = ?"
+_EXCHANGES = """
+WITH RECURSIVE chain(key, subject, query, sequence, response, made, previous) AS (
+    SELECT key, subject, query, sequence, response, made, previous FROM requests
+    WHERE key = ?1 AND subject = ?2 AND sequence = ?3 AND ?3 > 0
+    UNION ALL
+    SELECT r.key, r.subject, r.query, r.sequence, r.response, r.made, r.previous
+    FROM chain c JOIN requests r ON r.key = c.previous AND r.subject = ?2
+    WHERE c.sequence > 1 AND r.sequence = c.sequence - 1
+)
+SELECT k.key, subject, query, sequence, response, made, k.number, k.seal
+FROM chain c LEFT JOIN keys k ON k.number = c.key ORDER BY sequence
+"""
 _REQUEST = "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -299,24 +312,16 @@ class Sqlite(Backend):
         if not found:
             return None
         number, seal = found
-        if seal != seal_of((number, key)):
-            raise Damaged("a key is not what was recorded")
+        _check_key(number, key, seal)
         return int(number)
 
-    def exchanges(self, subject: int) -> list[tuple[int, int]]:
-        (head,) = self.heads([subject])
-        result, last = [], head.last
-        for sequence in range(head.sequence, 0, -1):
-            found = self._one(
-                "SELECT query, response, previous, sequence FROM requests"
-                " WHERE key = ? AND subject = ?",
-                (last, subject),
-            )
-            if not found or found[3] != sequence:
-                raise Damaged(f"an exchange of subject number {subject} is missing")
-            result.append((found[0], found[1]))
-            last = found[2]
-        return result[::-1]
+    def exchanges(self, subject: int, head: Head) -> list[Row]:
+        found = self._all(_EXCHANGES, (head.last, subject, head.sequence))
+        if [row[3] for row in found] != list(range(1, head.sequence + 1)):
+            raise Damaged(f"an exchange of subject number {subject} is missing")
+        for key, *_, number, seal in found:
+            _check_key(number, key, seal)
+        return [Row(*row[:6]) for row in found]
 
     def unlinked(self) -> list[int]:
         return [subject for (subject,) in self._all(UNLINKED)]
@@ -335,8 +340,7 @@ class Sqlite(Backend):
 
     def _rows(self, statement: str) -> Iterator[Row]:
         for number, key, seal in self._stream("SELECT number, key, seal FROM keys"):
-            if seal != seal_of((number, key)):
-                raise Damaged("a key is not what was recorded")
+            _check_key(number, key, seal)
         for row in self._stream(statement):
             if row[0] is None:
                 raise Damaged("a request has no key")
@@ -351,12 +355,13 @@ class Sqlite(Backend):
     def closures(self) -> list[tuple[int, int]]:
         return self._all("SELECT subject, made FROM closures")
 
-    def moved_since(self, commit: int) -> list[int]:
+    def moved_in(self, commits: Sequence[int]) -> list[int]:
         found = self._all(
-            "SELECT subject FROM requests WHERE made > ?1 AND sequence > 0 UNION "
-            "SELECT subject FROM reservations WHERE made > ?1 UNION "
-            "SELECT subject FROM closures WHERE made > ?1",
-            (commit,),
+            "WITH own AS (SELECT value FROM json_each(?)) "
+            "SELECT subject FROM requests WHERE made IN own AND sequence > 0 UNION "
+            "SELECT subject FROM reservations WHERE made IN own UNION "
+            "SELECT subject FROM closures WHERE made IN own",
+            (json.dumps(list(commits)),),
         )
         return [subject for (subject,) in found]
 
@@ -404,6 +409,11 @@ class Sqlite(Backend):
     def _stream(self, statement: str) -> Iterator[Any]:
         with reading():
             yield from self._connection.execute(statement)
+
+
+def _check_key(number: int, key: str, seal: int) -> None:
+    if seal != seal_of((number, key)):
+        raise Damaged("a key is not what was recorded")
 
 
 def _new(digest: bytes) -> Head:

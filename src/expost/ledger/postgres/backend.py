@@ -28,14 +28,16 @@ __all__ = ["Postgres"]
 
 _TIP = "SELECT number, root FROM commits ORDER BY number DESC LIMIT 1"
 _EXCHANGES = """
-WITH RECURSIVE chain(key, query, response, previous, sequence) AS (
-    SELECT key, query, response, previous, sequence FROM requests WHERE key = %s AND subject = %s
+WITH RECURSIVE chain(key, query, sequence, response, made, previous) AS (
+    SELECT key, query, sequence, response, made, previous FROM requests
+    WHERE key = %s AND subject = %s
     UNION ALL
-    SELECT r.key, r.query, r.response, r.previous, r.sequence
+    SELECT r.key, r.query, r.sequence, r.response, r.made, r.previous
     FROM chain c JOIN requests r ON r.key = c.previous AND r.subject = %s
     WHERE c.sequence > 1 AND r.sequence = c.sequence - 1
 )
-SELECT query, response, sequence FROM chain ORDER BY sequence
+SELECT c.key, k.key, query, sequence, response, made
+FROM chain c LEFT JOIN keys k ON k.id = c.key ORDER BY sequence
 """
 # An answer or a refusal is what became of a reservation.
 _LOOK = """
@@ -49,9 +51,9 @@ LEFT JOIN reservations v ON v.key = p.key AND v.subject = p.subject
 LEFT JOIN heads h ON h.subject = p.subject
 """
 _MOVED = """
-SELECT subject FROM requests WHERE made > %(commit)s AND sequence > 0
-UNION SELECT subject FROM reservations WHERE made > %(commit)s
-UNION SELECT subject FROM closures WHERE made > %(commit)s
+SELECT subject FROM requests WHERE made = ANY(%(commits)s) AND sequence > 0
+UNION SELECT subject FROM reservations WHERE made = ANY(%(commits)s)
+UNION SELECT subject FROM closures WHERE made = ANY(%(commits)s)
 ORDER BY 1
 """
 
@@ -249,13 +251,12 @@ class Postgres(Backend):
                 if not self._connection.raw.closed:
                     raise Broken(f"the ledger cannot be reached ({first_line(error)})") from None
 
-    def exchanges(self, subject: int) -> list[tuple[int, int]]:
-        (head,) = self.heads([subject])
+    def exchanges(self, subject: int, head: Head) -> list[Row]:
         last = head.last.to_bytes(16, "big")
         found = self._connection.read(_EXCHANGES, (last, subject, subject))
-        if [sequence for _, _, sequence in found] != list(range(1, head.sequence + 1)):
+        if [row[3] for row in found] != list(range(1, head.sequence + 1)):
             raise Damaged(f"an exchange of subject number {subject} is missing")
-        return [(query, response) for query, response, _ in found]
+        return [Row(_key_of(id_, key), subject, *row) for id_, key, *row in found]
 
     def unlinked(self) -> list[int]:
         return [subject for (subject,) in self._connection.read(UNLINKED)]
@@ -274,10 +275,7 @@ class Postgres(Backend):
 
     def _rows(self, statement: str) -> Iterator[Row]:
         for id_, content, *others in self._connection.stream(statement):
-            key = "" if content is None else content.decode()
-            if id_ != key_id(key):
-                raise Damaged("the key of a request is not what was recorded")
-            yield Row(key, *others)
+            yield Row(_key_of(id_, content), *others)
 
     def registered(self) -> Iterator[tuple[int, str, int]]:
         for number, name, made, seal in self._connection.stream(
@@ -291,8 +289,8 @@ class Postgres(Backend):
             for subject, made in self._connection.read("SELECT subject, made FROM closures")
         ]
 
-    def moved_since(self, commit: int) -> list[int]:
-        found = self._connection.read(_MOVED, {"commit": commit})
+    def moved_in(self, commits: Sequence[int]) -> list[int]:
+        found = self._connection.read(_MOVED, {"commits": list(commits)})
         return [subject for (subject,) in found]
 
     def reason_kept(self, subject: int, digest: str) -> str | None:
@@ -326,6 +324,14 @@ class Postgres(Backend):
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _key_of(id_: bytes, content: bytes | None) -> str:
+    """A key by its digest, if it is the one that was recorded."""
+    key = "" if content is None else content.decode()
+    if id_ != key_id(key):
+        raise Damaged("the key of a request is not what was recorded")
+    return key
 
 
 def _checked_head(
