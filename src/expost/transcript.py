@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import reprlib
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from expost.cards import card, count
 from expost.chain import Chain
@@ -57,8 +56,7 @@ class Exchange:
     """Where the response is among those of the query on the domain of the transcript."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summand:
+class Summand(NamedTuple):
     """A response of a query by its position, and how often it was given."""
 
     query: Query
@@ -85,14 +83,14 @@ class Tally:
     @classmethod
     def of(cls, exchanges: Iterable[Exchange]) -> Tally:
         """The tally of some exchanges."""
-        queries: dict[int, Query] = {}
-        keys: list[tuple[int, int]] = []
+        asked: dict[tuple[int, int], Query] = {}
+        times: dict[tuple[int, int], int] = {}
         for exchange in exchanges:
-            queries[id(exchange.query)] = exchange.query
-            keys.append((id(exchange.query), exchange.position))
-        return cls(
-            settled={key: Summand(queries[key[0]], key[1], n) for key, n in Counter(keys).items()}
-        )
+            query = exchange.query
+            key = id(query), exchange.position
+            asked[key] = query
+            times[key] = times.get(key, 0) + 1
+        return cls(settled={key: Summand(asked[key], key[1], n) for key, n in times.items()})
 
     def plus(self, query: Query, position: int, times: int = 1) -> Tally:
         """The tally after a response that is given so many times more.
@@ -108,8 +106,10 @@ class Tally:
 
     def __iter__(self) -> Iterator[Summand]:
         """The summands in no order; queries that are equal may be apart."""
-        yield from self._recent.values()
-        yield from (part for key, part in self._settled.items() if key not in self._recent)
+        if not self._recent:
+            return iter(self._settled.values())
+        earlier = (part for key, part in self._settled.items() if key not in self._recent)
+        return chain(self._recent.values(), earlier)
 
     def __len__(self) -> int:
         return len(self._settled.keys() | self._recent.keys())

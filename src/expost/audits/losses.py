@@ -283,18 +283,15 @@ def _basic(answers: Answers) -> Floats:
     each was charged.
     """
     domain, grid = answers.domain, Grid()
-    charges = [answers.queries[key].ceiling(domain) for key, _ in answers.given]
+    asked = list(dict.fromkeys(key for key, _ in answers.given))
+    charges = {key: answers.queries[key].ceiling(domain) for key in asked}
+    apart = {key: charge for key, charge in charges.items() if not grid.admit(charge)}
     # The grid grows with what it admits, so steps are counted when it is done.
-    beside = [None if grid.admit(charge) else charge for charge in charges]
-    steps = np.array(
-        [
-            grid.steps(charge.rational) if apart is None else 0
-            for charge, apart in zip(charges, beside, strict=True)
-        ],
-        dtype=np.int64,
-    )
+    whole = {key: grid.steps(charges[key].rational) for key in asked if key not in apart}
+    steps = np.array([whole.get(key, 0) for key, _ in answers.given], dtype=np.int64)
+    beside = [apart.get(key) for key, _ in answers.given]
     first = answers.starts[:-1]
-    others = list(dict.fromkeys(charge for charge in beside if charge is not None))
+    others = list(dict.fromkeys(apart.values()))
     sums = [np.add.reduceat(steps[answers.codes], first)]
     for other in others:
         own = np.array([charge is not None and charge == other for charge in beside])

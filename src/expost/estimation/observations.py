@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,15 +105,18 @@ def _patterns(answers: Answers) -> tuple[Floats, list[Codes]]:
     They are in an order of their own, by what was asked and answered, so that a seed draws the same
     subjects whether a table or a folder had them, and in whatever order.
     """
-    pattern_of, patterns = answers.patterns()
     contents = {key: answers.queries[key].content_id for key in {key for key, _ in answers.given}}
     given = [(contents[key], position) for key, position in answers.given]
-    rank = np.empty(len(given), dtype=">i8")  # big-endian: bytes are in the order of numbers
-    rank[sorted(range(len(given)), key=given.__getitem__)] = np.arange(len(given))
-    keys = [np.sort(rank[codes]).tobytes() for codes in patterns]
-    order = sorted(range(len(patterns)), key=keys.__getitem__)
+    ranked = np.array(sorted(range(len(given)), key=given.__getitem__))
+    pattern_of, patterns = answers.patterns(np.argsort(ranked))
+    whole, ends = np.concatenate(patterns), np.cumsum([0, *map(len, patterns)]).tolist()
+    text, codes = whole.astype(">i8").tobytes(), ranked[whole]  # big-endian: in their order
+    spans = list(pairwise(ends))
+    order = sorted(
+        range(len(spans)), key=lambda place: text[8 * spans[place][0] : 8 * spans[place][1]]
+    )
     counts = np.bincount(pattern_of)[order].astype(np.float64)
-    return counts, [patterns[place] for place in order]
+    return counts, [codes[slice(*spans[place])] for place in order]
 
 
 def scaled(logs: Floats) -> Floats:

@@ -42,7 +42,7 @@ def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
         return _together([_in_groups(terms, box, effort.group, effort)])
     joint = _start(terms, box, effort)
     joint.narrow(effort.part(_MOST_AT_ONCE))
-    if joint.unsettled > effort.gap and terms.total() > _GROUP:
+    if terms.total() > _GROUP and joint.unsettled > effort.gap:
         return _together([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])
     return joint.enclosure
 

@@ -72,9 +72,10 @@ class BoxLogLikelihood(Tallied[Box]):
 
     def _in_order(self) -> list[Entry]:
         if self._ordered is None:
-            terms: Counter[ScoreTerm] = Counter()
-            for part in self.tally:
-                terms[self._term(part.query, part.position)] += part.times
+            terms: dict[ScoreTerm, int] = {}
+            for query, position, times in self.tally:
+                term = self._term(query, position)
+                terms[term] = terms.get(term, 0) + times
             entries = [(self._key(term), term, times) for term, times in terms.items()]
             entries.sort(key=itemgetter(0))
             object.__setattr__(self, "_ordered", entries)

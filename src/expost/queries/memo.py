@@ -32,11 +32,13 @@ class Recent(Generic[T]):
     ) -> T:
         """The result for this pair; made again if it is not in the memo."""
         key = id(first), id(second)
-        with self._lock:
-            kept = self._kept.get(key)
-            if kept is not None:
+        kept = self._kept.get(key)
+        if kept is not None:
+            try:  # noqa: SIM105 (it would take longer than all of this)
                 self._kept.move_to_end(key)
-                return kept[-1]
+            except KeyError:
+                pass  # another thread dropped it just now
+            return kept[-1]
         result = make()
         added = size(result)
         with self._lock:

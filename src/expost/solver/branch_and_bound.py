@@ -157,7 +157,7 @@ class Search:
 
     @property
     def nodes(self) -> int:
-        return self._dropped + sum(tree.nodes for tree in self._trees)
+        return self._dropped + sum([tree.nodes for tree in self._trees])
 
     @property
     def rule(self) -> int:
@@ -180,7 +180,7 @@ class Search:
 
     @property
     def upper(self) -> float:
-        return min(self._ceiling, *(tree.upper for tree in self._trees))
+        return min([self._ceiling, *[tree.upper for tree in self._trees]])
 
     def pursue(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
@@ -189,7 +189,8 @@ class Search:
 
         ``nodes`` limits each tree. ``tick`` is called now and then.
         """
-        if any(tree.settled > self.reached + tolerance for tree in self._trees):
+        settled = max([tree.settled for tree in self._trees])
+        if self._trees[0].nodes and settled > self.reached + tolerance:
             self._restart()
         nodes = max(0, nodes - self._restarted)
 
@@ -206,8 +207,6 @@ class Search:
     def _restart(self) -> None:
         """Start again: what was settled for a larger tolerance is too coarse for this one."""
         tree, best, point = self._trees[0], self.reached, self.point
-        if not tree.nodes:
-            return
         self._ceiling = self.upper
         self._dropped += sum(old.nodes for old in self._trees)
         self._restarted += tree.nodes
@@ -221,13 +220,12 @@ class Search:
     ) -> bool:  # fmt: skip
         """A part of the race; whether its first one is at the end."""
         first = self._trees[0]
-        for mark in _MARKS:
+        for mark in (*_MARKS, ahead):
             walk(first, mark)
+            if first.upper <= first.lower + tolerance or first.lower > enough:
+                return True
             if first.nodes >= mark:
                 first.passed.setdefault(mark, first.upper)
-        walk(first, ahead)
-        if first.upper <= first.lower + tolerance or first.lower > enough:
-            return True
         if self._others:
             self._trees.append(Tree(self._problem, self._others.pop()))
         second = self._trees[1]

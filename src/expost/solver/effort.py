@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from expost.errors import InvalidInput, at
@@ -43,7 +43,7 @@ class Allowance:
             self.whole.take(amount)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Effort:
     """When a search over a box stops. Limits are nodes, not seconds, so every machine agrees.
 
@@ -134,9 +134,7 @@ class Effort:
         ``dataclasses.replace`` would look at all fields again, as at what a person wrote.
         """
         effort = object.__new__(Effort)
-        for name in _NAMES:
-            value = others[name] if name in others else getattr(self, name)
-            object.__setattr__(effort, name, value)
+        vars(effort).update(vars(self), **others)
         return effort
 
     @property
@@ -165,6 +163,3 @@ class Effort:
         """Take work that is not that of nodes."""
         if self.work is not None:
             self.work.take(work)
-
-
-_NAMES = tuple(part.name for part in fields(Effort))

@@ -115,11 +115,13 @@ def both_directions(terms: TermArrays, columns: Columns) -> tuple[PackedProblem,
             rows = np.vstack([A, sign * columns.groups])
             offsets = np.concatenate([c, np.zeros(groups)])
             times = np.concatenate([m, np.ones(groups)])
+        if sign < 0:
+            rows, offsets = -rows, -offsets
         links, tables, width = _links(terms.shapes, groups, sign)
         n, d = rows.shape
         problem = PackedProblem(
-            layout(Problem, n, d, tables=tables, width=width), links, times, sign * offsets,
-            integer, lo, hi, (sign * rows).ravel(),
+            layout(Problem, n, d, tables=tables, width=width), links, times, offsets,
+            integer, lo, hi, rows.ravel(),
         )  # fmt: skip
         entries.finish(problem)
         return problem

@@ -84,8 +84,8 @@ class BoxSpread:
     def enclosure(self) -> Enclosure:
         """The enclosure of the spread so far."""
         searches = [search for side in self._sides for search in side]
-        lower = down(down(math.fsum(search.lower for search in searches)) - self.error)
-        upper = up(up(math.fsum(search.upper for search in searches)) + self.error)
+        lower = down(down(math.fsum([search.lower for search in searches])) - self.error)
+        upper = up(up(math.fsum([search.upper for search in searches])) + self.error)
         return Enclosure(max(0.0, lower), max(0.0, upper))
 
     @property
@@ -146,10 +146,11 @@ class BoxSpread:
             # A little less than half of it, for the errors that are added in the end; but where
             # they are as large as the gap, no search can make up for them.
             left = max(0.1 * effort.gap, 0.4995 * effort.gap - self.error)
-            for place, search in enumerate(side):
-                tolerance = left / (len(side) - place)
+            for after, search in zip(range(len(side) - 1, -1, -1), side, strict=True):
+                tolerance = left / (after + 1)
                 self._pursue(search, tolerance, effort)
-                left -= min(tolerance, search.upper - search.lower)
+                if after:
+                    left -= min(tolerance, search.upper - search.lower)
 
         # Neither side knows how much the other one takes, so that two threads find the same.
         halves = effort.halves()
@@ -216,7 +217,9 @@ def blocks(
     free = [side.lower < side.upper for side in box.columns]
     # Not as they come: equal boxes have equal enclosures.
     moving = [j for j in box.order if free[j]]
-    used_by = [[term.weights[j] for j in moving] for term, _ in terms]
+    used_by: list[Sequence[float]] = [term.weights for term, _ in terms]
+    if len(moving) < len(free):
+        used_by = [[weights[j] for j in moving] for weights in used_by]
     if any(map(all, used_by)):
         # One term with all coordinates links all others, but for those that are constant.
         linked = [i for i, used in enumerate(used_by) if any(used)]

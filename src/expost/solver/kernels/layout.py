@@ -350,10 +350,16 @@ class PackedProblem(Record[Problem]):
 
 def new_work(n: int, d: int) -> Record[Work]:
     """A :class:`Work` for n terms and d coordinates."""
-    work: Record[Work] = Record(layout(Work, n, d))
+    place = layout(Work, n, d)
+    return Record(place, _at_rest(place).copy())
+
+
+@lru_cache(maxsize=64)
+def _at_rest(place: Layout) -> Floats:
+    words = np.zeros(place.size)
     # Unit vectors in R⁴ to start from, neighbours at right angles.
-    work.view("V").reshape(-1)[::5] = 1.0
-    return work
+    place.view(words, "V").reshape(-1)[::5] = 1.0
+    return words
 
 
 def new_frontier(n: int, d: int, room: int) -> Record[Frontier]:

@@ -1,0 +1,202 @@
+"""Cases whose times are compared between two versions of the code: see ``beside``.
+
+What is timed is what a user calls; a case is made ready once, and every run starts from there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import expost as xp
+from benchmarks import (
+    consecutive_decisions,
+    estimation,
+    information,
+    many,
+    million_values,
+    reading,
+    start_up,
+)
+from benchmarks.cases import cases
+from benchmarks.instances import Instance, draw, replay
+from benchmarks.refusals import Stream
+
+__all__ = ["Timed", "timed_cases"]
+
+Timed = Callable[[], float]
+"""Seconds of the processor for one run."""
+
+
+def timed_cases() -> Iterator[tuple[str, Callable[[], Timed]]]:
+    """Names, and what makes each ready."""
+    yield from _sets()
+    yield from _populations()
+    yield from _boxes()
+    yield from _files()
+
+
+def _sets() -> Iterator[tuple[str, Callable[[], Timed]]]:
+    yield "a loss of two answers, set", lambda: _loss(_two_answers(xp.FiniteSet(["no", "yes"])))
+    for name in ("perturbation", "channel"):
+        yield f"a decision on a million values, {name}", partial(_on_a_million, name)
+    for name, asked in consecutive_decisions.CASES.items():
+        if "OpenDP" not in name:
+            yield (
+                f"2,000 decisions, {name.removeprefix('expost, ')}",
+                partial(_of, partial(asked, 2000)),
+            )
+
+
+def _populations() -> Iterator[tuple[str, Callable[[], Timed]]]:
+    yield "reading 400,000 answers", lambda: _of(_answers()[0])
+    yield "losses of 20,000, set", lambda: _of(partial(xp.realized_losses, _answers()[1]))
+    yield "losses of 10,000, linear", partial(_on_box, "linear", "linear", 10.0, 20, 10_000)
+    yield "losses of 300, steep", partial(_on_box, "steep", "logistic", 10.0, 10, 300)
+    yield "losses of 300, smooth", partial(_on_box, "smooth", "logistic", 1.0, 10, 300)
+    for name, made in (("unary", estimation._unary), ("repeated", estimation._repeated)):
+        yield f"likeliest distribution, {name}", partial(_likeliest, made)
+
+
+def _boxes() -> Iterator[tuple[str, Callable[[], Timed]]]:
+    yield "a loss of two answers, box", lambda: _loss(_two_answers(xp.Box([(-1, 1)] * 2)))
+    more = [("linear, d = 20, n = 50", draw("linear", "linear", n=50, d=20, scale=10, seed=1))]
+    for label, one in [*((case.label, case.instances[0]) for case in cases()), *more]:
+        yield f"a loss, {label}", partial(_solved, one)
+        yield f"from the file, {label}", partial(_from_file, one)
+    yield "a subject until refused, linear", lambda: _of(partial(information.subject, 2, 10, 1))
+    yield "a decision after 40, smooth", _decision
+    for stream, count in ((Stream("linear", 9, "0.1"), 200), (Stream("linear", 30, "0.5"), 200),
+                          (Stream("logistic", 9, "0.1"), 60)):  # fmt: skip
+        yield f"{count} asks and refusals, {stream}", partial(_asks, stream, count)
+
+
+def _files() -> Iterator[tuple[str, Callable[[], Timed]]]:
+    for name, document in reading.documents():
+        yield f"reading 100, {name}", partial(_of, partial(xp.Transcript.from_json, document), 3)
+    yield "expost --help", lambda: partial(start_up.seconds, [start_up.COMMAND, "--help"])
+    box = _two_answers(xp.Box([(-1, 1)] * 2))()
+    yield "expost loss, set", lambda: _command("loss", start_up.TRANSCRIPT)
+    yield "expost loss, box", lambda: _command("loss", json.loads(box.to_json()))
+
+
+def _of(action: Callable[[], object], times: int = 1) -> Timed:
+    def run() -> float:
+        start = time.process_time()
+        for _ in range(times):
+            action()
+        return time.process_time() - start
+
+    return run
+
+
+def _two_answers(domain: xp.FiniteSet | xp.Box) -> Callable[[], xp.Transcript]:
+    """Builds a transcript from queries that are ready."""
+    queries: list[xp.queries.Query]
+    if isinstance(domain, xp.Box):
+        queries = [xp.logistic([3, -1], epsilon=1), xp.logistic([1, 2], epsilon="0.5")]
+    else:
+        queries = [xp.randomized_response(epsilon=1), xp.randomized_response(epsilon="0.5")]
+    pairs = [(query, query.on(domain).responses[0]) for query in queries]
+
+    def asked() -> xp.Transcript:
+        transcript = xp.Transcript(domain)
+        for query, response in pairs:
+            transcript = transcript.add(query, response)
+        return transcript
+
+    return asked
+
+
+def _loss(asked: Callable[[], xp.Transcript]) -> Timed:
+    return _of(lambda: xp.realized_loss(asked()), 50)
+
+
+def _on_a_million(name: str) -> Timed:
+    size, generator = million_values.SIZE, np.random.default_rng(1)
+    domain = xp.FiniteSet(range(size))
+    odometer = xp.Odometer(xp.Transcript(domain))
+    odometer = odometer.add(xp.perturbation(generator.random(size), epsilon=1), 1)
+    first, second = generator.uniform(0.3, 0.6, size), generator.uniform(0.1, 0.3, size)
+    query = (
+        xp.perturbation(first, epsilon=1)
+        if name == "perturbation"
+        else xp.channel(np.stack([first, second, 1 - first - second], axis=1))
+    )
+    return _of(partial(xp.BayesianFilter(epsilon=4).decide, odometer, query))
+
+
+def _answers() -> tuple[Callable[[], xp.Answers], xp.Answers]:
+    domain, generator = xp.FiniteSet(range(16)), np.random.default_rng(1)
+    queries = {f"q{i}": xp.randomized_response(epsilon=f"0.{i + 1:02d}") for i in range(20)}
+    rows = many.table(generator.integers(0, 16, (20_000, 20)), list(queries))
+    read = partial(xp.Answers, domain, queries, rows)
+    return read, read()
+
+
+def _on_box(name: str, link: Any, scale: float, n: int, subjects: int) -> Timed:
+    asked = draw(name, link, n=n, d=9, scale=scale, seed=1)
+    answers = many._answers(asked, many._responses(asked, subjects)[1])
+    return _of(partial(xp.realized_losses, answers))
+
+
+def _likeliest(made: Callable[..., xp.Answers]) -> Timed:
+    generator = np.random.default_rng(1)
+    answers = made(generator, generator.integers(0, 50, 20_000), 50)
+    return _of(partial(xp.estimation.estimate_distribution, answers))
+
+
+def _solved(instance: Instance) -> Timed:
+    exchanges = instance.exchanges()
+    return _of(lambda: xp.realized_loss(replay(exchanges), gap=instance.gap))
+
+
+def _from_file(instance: Instance) -> Timed:
+    document = instance.transcript().to_json()
+    return _of(lambda: xp.realized_loss(xp.Transcript.from_json(document), gap=instance.gap))
+
+
+def _decision() -> Timed:
+    longer = draw("smooth", "logistic", n=41, d=9, scale=1, seed=1)
+    transcript, query = longer.first(40).transcript(), longer.questions[-1].query()
+    return _of(lambda: xp.BayesianFilter(epsilon=2).decide(xp.Odometer(transcript), query))
+
+
+def _asks(stream: Stream, count: int) -> Timed:
+    def asks() -> None:
+        guard, source = xp.BayesianFilter(epsilon=1), xp.sampling.InsecureSource(1)
+        box = xp.Box([(-1, 1)] * stream.d)
+        session = xp.Session(box, [0.1] * stream.d, filter=guard, source=source)
+        for _, query in zip(range(count), stream.queries(1), strict=False):
+            with suppress(xp.BudgetExceeded):
+                session.ask(query)
+
+    return _of(asks)
+
+
+def _command(name: str, tree: Any) -> Timed:
+    file = Path(tempfile.mkdtemp()) / "transcript.json"
+    file.write_text(json.dumps(tree))
+    return partial(start_up.seconds, [start_up.COMMAND, name, str(file)])
+
+
+if __name__ == "__main__":
+    # A name on each line of standard input; the seconds of one run on each line of the output.
+    ready: dict[str, Timed] = {}
+    making = dict(timed_cases())
+    print(json.dumps(list(making)), flush=True)
+    for line in sys.stdin:
+        wanted = line.strip()
+        if wanted not in ready:
+            ready = {wanted: making[wanted]()}
+            ready[wanted]()
+        print(ready[wanted](), flush=True)
