@@ -210,7 +210,10 @@ def test_responses_that_nobody_reserved_are_recorded_and_may_close(
         "closed": 0,
     }
     Path("r.csv").write_text("subject,response\n" + "ann,yes\n" * 3)
-    assert do("record", place, "r.csv", "--query", "smokes", code=1)["closed"] == 2
+    for _ in range(2):  # nothing is recorded twice
+        told = do("record", place, "r.csv", "--query", "smokes", "--key", "v", code=1)
+        assert told == {"recorded": 3, "closed": 2}
+    assert do("status", place)["answers"] == 5
     assert do("audit", place, code=1)["broken"] == ["ann"]
     code, _, _ = run("ledger", "report", place, "-o", "page.html")
     assert code == 1
@@ -343,8 +346,10 @@ class TestBadInput:
              "--subject zoe: nobody in the ledger is called so"),
             (["record", "study.db", "no.jsonl"], "no.jsonl: "),
             (["record", "study.db", "values.csv", "--key", "k"], "--key: goes with --query"),
-            (["record", "study.db", "values.csv", "--query", "smokes"],
+            (["record", "study.db", "values.csv", "--query", "smokes", "--key", "k"],
              "values.csv: has no column 'response'"),
+            (["record", "study.db", "values.csv", "--query", "smokes"],
+             "--key: goes with --query: it names what is recorded, so that nothing is twice"),
             (["answers", "study.db", "-o", "a.txt", "--queries", "q.json"], "a.txt: the name of"),
             (["answers", "study.db", "-o", "a.csv", "--queries", "q.json"], "nobody has answered"),
             (["report", "study.db", "-o", "page.txt"], "page.txt: the name of a page ends in"),

@@ -148,6 +148,8 @@ def test_one_reservation_is_open_at_a_time(store: Backend) -> None:
     after = one._replace(reserved="k")
     store.append([Change("k", reserved=[Move(1, 1, one, after)])], [])
     assert store.heads([1]) == [after]
+    assert store.waiting(1, 2) == [1]
+    assert store.waiting(2, 9) == []
     assert store.outcomes("k", [1]) == {1: Outcome(1, 1, 0, 2)}
     assert list(store.reservations()) == [Row("k", 1, 1, 1, 0, 2)]
     for change in (
@@ -158,7 +160,9 @@ def test_one_reservation_is_open_at_a_time(store: Backend) -> None:
             store.append([change], [])
     store.append([Change("k", declined=[Move(1, 1, after, one)])], [])
     assert store.heads([1]) == [one]
-    assert store.outcomes("k", [1]) == {1: Outcome(1, 0, DECLINED, 3)}
+    assert store.waiting(1, 2) == []
+    assert store.outcomes("k", [1]) == {1: Outcome(1, 1, DECLINED, 3)}
+    assert Row("k", 1, 1, 0, DECLINED, 3) in store.rows()
 
 
 def test_an_answer_ends_its_reservation(store: Backend) -> None:

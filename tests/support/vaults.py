@@ -77,13 +77,21 @@ class Door(Backend):
     def heads(self, subjects: Sequence[int]) -> list[Head]:
         return [self.vault.heads[number] for number in subjects]
 
+    def waiting(self, first: int, last: int) -> list[int]:
+        own = range(first, last + 1)
+        return [number for number in own if number in self.vault.heads
+                and self.vault.heads[number].reserved]  # fmt: skip
+
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
-        result = {}
+        result: dict[int, Outcome] = {}
         for table in (self.vault.reservations, self.vault.requests):
             for number in subjects:
                 row = table.get((key, number))
                 if row is not None:
-                    result[number] = Outcome(row.query, row.sequence, row.response, row.commit)
+                    sequence = row.sequence
+                    if row.response == DECLINED:
+                        sequence = result[number].sequence
+                    result[number] = Outcome(row.query, sequence, row.response, row.commit)
         return result
 
     def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:

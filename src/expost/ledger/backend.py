@@ -83,6 +83,10 @@ class Backend(Protocol):
         """Where some subjects are. What is damaged is an error, never another head."""
 
     @abstractmethod
+    def waiting(self, first: int, last: int) -> list[int]:
+        """Who has an open reservation, of the subjects with numbers from the first to the last."""
+
+    @abstractmethod
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
         """What became of a request of some subjects; those who never had it are left out."""
 

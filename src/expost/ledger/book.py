@@ -37,7 +37,7 @@ from expost.queries import Query
 from expost.sampling import Source, SystemSource
 from expost.transcript import Transcript
 
-__all__ = ["Book", "check_options"]
+__all__ = ["Book", "Progress", "check_options"]
 
 Progress = Callable[[int, int], None]
 
@@ -105,6 +105,9 @@ class Book:
 
     def decide(self, query: Any, subjects: Any = None) -> Decisions:
         """A dry run: who would answer, and the numbers. It changes nothing.
+
+        Not accepted is also whoever is closed, or has an open reservation: until its device has
+        answered, asking anything else is an error.
 
         ``query`` is a query, the name of one, or a column of names with an entry for each subject.
         ``subjects`` are by default all of them.

@@ -8,6 +8,7 @@ it there, as a simulation does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,22 @@ class Core:
             self._step("drawn")
             if not changes or self.append(changes):
                 return
+
+    def foresee(self, requests: Sequence[Request]) -> None:
+        """Refuse what is known to be wrong with any of several requests, before one is served."""
+        ended = bool(self.backend.ended())
+        for request in requests:
+            numbers = request.subjects.tolist()
+            outcomes = self.backend.outcomes(request.key, numbers)
+            self._know(list(outcomes.values()), ())
+            request.start(self.words)
+            request.repeat(outcomes, self.words)
+            rows = request.open
+            if len(rows) and request.decides and ended:
+                raise _closed()
+            waiting = self.backend.waiting(min(numbers), max(numbers))
+            rows = rows[np.isin(request.subjects[rows], waiting)]
+            request.check(rows, self.backend.heads(request.subjects[rows].tolist()))
 
     def _guarded(self, request: Request, found: Situation) -> Change:
         """What draws has values and unreleased responses in its frames."""
@@ -257,9 +274,14 @@ class Core:
     def decide_queries(
         self, state: State, asked: Sequence[Query], which: Ints, heads: Sequence[Head]
     ) -> Verdicts:
-        """The same for everybody and queries that may have no number yet, as in a dry run."""
+        """The same for everybody and queries that may have no number yet, as in a dry run.
+
+        Whoever has an open reservation is asked nothing else, and so is not accepted either.
+        """
         numbers = np.array([self.kernel.number(query) for query in asked])
-        return self._decided(state, numbers[which], heads)
+        found = self._decided(state, numbers[which], heads)
+        free = np.array([not head.reserved for head in heads], dtype=np.bool_)
+        return replace(found, accepted=found.accepted & free, undecided=found.undecided & free)
 
     def check_open(self) -> None:
         """Refuse to go on when the study is closed."""
@@ -298,7 +320,7 @@ class Core:
         if max((row.response for row in exchanges), default=0) > self.words.last_response:
             self.learn()
         for row in exchanges:
-            if not self.words.explains(Outcome(*row[2:])):
+            if row.response <= 0 or not self.words.explains(Outcome(*row[2:])):
                 raise Damaged(f"an exchange of subject number {subject} is not what was recorded")
             head = next_head(head, self.words.link(row.response), row.sequence)
         return head

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 
 from expost.answers import Subject
 from expost.domains import Domain
-from expost.errors import InvalidInput, at, expect
+from expost.errors import ExpostError, InvalidInput, at, expect
 from expost.filters import Filter
 from expost.ledger.backend import Backend
-from expost.ledger.book import Book, check_options
+from expost.ledger.book import Book, Progress, check_options
+from expost.ledger.calls import apart, recorded_in_part, waves
 from expost.ledger.checkpoint import Place
 from expost.ledger.devices import Receipt, Reservation, read_message
 from expost.ledger.digests import first_head
@@ -55,8 +57,8 @@ EVERY = 64
 _LONGEST_KEY = 200
 # Rows of one commit, of a request that has more.
 _TOGETHER = 1 << 13
-# Subjects whose losses are worked out together.
-_BLOCK = 1 << 15
+# Such parts that may share a commit.
+_AT_ONCE = 2
 
 
 class Ledger(Book):
@@ -243,12 +245,19 @@ class Ledger(Book):
                     core.words.propose_query(query, name)
 
     def ask(
-        self, query: Any, values: Any, subjects: Any = None, *, key: str | None = None
+        self,
+        query: Any,
+        values: Any,
+        subjects: Any = None,
+        *,
+        key: str | None = None,
+        progress: Progress | None = None,
     ) -> Replies:
         """Answer a query with its noise for everybody whose filter accepts it.
 
         ``values`` has the value of every subject that is asked, as for :meth:`Panel.ask`. All of it
         is recorded durably before anything is returned. Who is refused has spent nothing.
+        ``progress`` is called with the number of rows done, and of all.
         """
         secret = Secret(values)
         del values  # so that no traceback that prints local variables can show it
@@ -258,11 +267,17 @@ class Ledger(Book):
         requests = [
             Asked(key, numbers[own], asked, which[own], own, held) for own in _parts(len(numbers))
         ]
-        self._take(requests)
+        self._take_all([requests], progress)
         return self._replies(names, requests)
 
     def record(
-        self, query: Any, responses: Any, subjects: Any = None, *, key: str | None = None
+        self,
+        query: Any,
+        responses: Any,
+        subjects: Any = None,
+        *,
+        key: str | None = None,
+        progress: Progress | None = None,
     ) -> NDArray[np.bool_]:
         """Take in responses that devices drew and sent themselves, without a reservation.
 
@@ -273,19 +288,29 @@ class Ledger(Book):
         key = _key(key)
         names, numbers, asked, which = self._meant(query, subjects, repeated=True)
         positions = positions_of(self.domain, asked, which, responses)
-        accepted = np.ones(len(names), dtype=np.bool_)
-        for turn, own in enumerate(_waves(numbers), 1):
-            name = key if turn == 1 else f"{key}{TURN}{turn}"
-            requests = [
-                Recorded(name, numbers[rows], asked, which[rows], rows, positions[rows])
+        turns = [
+            [
+                Recorded(
+                    key if turn == 1 else f"{key}{TURN}{turn}",
+                    numbers[rows], asked, which[rows], rows, positions[rows],
+                )
                 for rows in (own[part] for part in _parts(len(own)))
             ]
-            self._take(requests)
-            accepted[own] = np.concatenate([self._accepted(request) for request in requests])
+            for turn, own in enumerate(waves(numbers), 1)
+        ]  # fmt: skip
+        self._take_all(turns, progress)
+        accepted = np.ones(len(names), dtype=np.bool_)
+        for request in chain.from_iterable(turns):
+            accepted[request.rows] = self._accepted(request)
         return accepted
 
     def reserve(
-        self, query: Any, subjects: Any = None, *, key: str | None = None
+        self,
+        query: Any,
+        subjects: Any = None,
+        *,
+        key: str | None = None,
+        progress: Progress | None = None,
     ) -> tuple[Reservation | None, ...]:
         """Reserve the next exchange of every subject for its device; None for who is refused.
 
@@ -298,13 +323,13 @@ class Ledger(Book):
         requests = [
             Reserved(key, numbers[own], asked, which[own], own) for own in _parts(len(numbers))
         ]
-        self._take(requests)
+        self._take_all([requests], progress)
         with self._reading() as core:
             outcomes = [outcome for request in requests for outcome in request.outcomes]
             result: list[Reservation | None] = []
             for name, number, outcome in zip(names, numbers.tolist(), outcomes, strict=True):
                 assert outcome is not None
-                if not outcome.sequence:
+                if not outcome.sequence or outcome.declined:
                     result.append(None)
                     continue
                 (head,) = core.backend.heads([number])
@@ -334,8 +359,10 @@ class Ledger(Book):
             for content in contents:
                 found.append(self._incoming(content))
         requests = [each for each in found if isinstance(each, Received)]
-        for own in _apart(requests):
+        for own in apart(requests):
             self._take(own)
+        with self._reading() as core:
+            core.show()  # what was kept is not looked up by a key
         return tuple(each.receipt if isinstance(each, Received) else each for each in found)
 
     def _incoming(self, content: bytes) -> Received | Receipt:
@@ -364,6 +391,32 @@ class Ledger(Book):
         with self._reading() as core:
             while not core.backend.ended():
                 core.append([Change(end=True)])
+            core.show()
+
+    def _take_all(self, turns: Sequence[Sequence[Request]], progress: Progress | None) -> None:
+        """Serve requests of one call, each turn when those before it are done.
+
+        A long one is recorded in several commits. What can be known to be wrong is found before the
+        first of them; whatever else goes wrong says how much is recorded.
+        """
+        requests = list(chain.from_iterable(turns))
+        total, done = sum(map(len, requests)), 0
+        if len(requests) > 1:
+            with self._reading() as core:
+                core.foresee(requests)
+        try:
+            for turn in turns:
+                for start in range(0, len(turn), _AT_ONCE):
+                    part = turn[start : start + _AT_ONCE]
+                    self._take(list(part))
+                    done += sum(map(len, part))
+                    if progress is not None:
+                        progress(done, total)
+        except ExpostError as error:
+            recorded = sum(len(each) for each in requests if each.served and each.error is None)
+            if not recorded:
+                raise
+            raise recorded_in_part(error, recorded, total, requests[0].key) from None
 
     def _take(self, requests: list[Any]) -> None:
         self._check_usable()
@@ -423,27 +476,3 @@ def _parts(count: int) -> list[NDArray[np.intp]]:
     """So many rows in parts, each of which is recorded at once."""
     rows = np.arange(count)
     return [rows[start : start + _TOGETHER] for start in range(0, count, _TOGETHER)]
-
-
-def _waves(numbers: Ints) -> Iterator[NDArray[np.intp]]:
-    """Rows such that nobody is there twice, one such collection after the other."""
-    order = np.argsort(numbers, kind="stable")
-    turn = np.empty(len(numbers), dtype=np.intp)
-    own = numbers[order]
-    turn[order] = np.arange(len(own)) - np.searchsorted(own, own)
-    for each in range(int(turn.max(initial=-1)) + 1):
-        yield np.flatnonzero(turn == each)
-
-
-def _apart(requests: list[Received]) -> list[list[Request]]:
-    """Messages in groups such that nobody is in one of them twice, in their order."""
-    result: list[list[Request]] = []
-    latest: dict[int, int] = {}
-    for request in requests:
-        number = int(request.subjects[0])
-        group = latest.get(number, -1) + 1
-        latest[number] = group
-        if group == len(result):
-            result.append([])
-        result[group].append(request)
-    return result

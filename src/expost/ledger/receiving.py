@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from expost.ledger.backend import DECLINED
 from expost.ledger.devices import Message, Receipt
 from expost.ledger.digests import next_head
 from expost.ledger.records import Change, Head, Kept, Move, Outcome
@@ -51,9 +52,11 @@ class Received(Request):
         self._outcome = outcome = found.get(number)
         if outcome is None or outcome.reserved or outcome.query != self.queries[0]:
             return
-        if message.declined and not outcome.answered and outcome.response:
+        if outcome.sequence != message.sequence:
+            return
+        if outcome.declined and message.declined:
             self._done(outcome, "declined", "")
-        elif outcome.answered and outcome.sequence == message.sequence and not message.declined:
+        elif outcome.answered and not message.declined:
             likelihood = words.likelihood(outcome.query)
             if likelihood.position(message.response) == words.position(outcome.response):
                 head = self._head_after(number, message.sequence).hex()
@@ -65,7 +68,7 @@ class Received(Request):
         said = self._message
         self.receipt = Receipt(what, said.subject, said.sequence, said.key, head)
 
-    def check(self, rows: Places, heads: list[Head]) -> None:  # type: ignore[override]
+    def check(self, rows: Places, heads: Sequence[Head]) -> None:
         pass  # whatever arrives is kept
 
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
@@ -77,7 +80,7 @@ class Received(Request):
             return self._kept(change, number, head, reason)
         if message.declined:
             change.declined.append(Move(number, query, head, head._replace(reserved="")))
-            self._done(Outcome(query, 0, 0), "declined", "")
+            self._done(Outcome(query, message.sequence, DECLINED), "declined", "")
             return change
         position = words.likelihood(query).position(message.response)
         assert position is not None

@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
 
     query: int
     sequence: int
-    """The number of the exchange, also of one that is reserved; 0 if it was refused."""
+    """The number of the exchange, also of one that is reserved or was declined; 0 if refused."""
     response: int
     """The number of the response; 0 or less if there is none."""
     commit: int = 0
@@ -79,6 +79,10 @@ class Outcome(NamedTuple):
     @property
     def answered(self) -> bool:
         return self.response > 0
+
+    @property
+    def declined(self) -> bool:
+        return self.response < 0
 
     @property
     def reserved(self) -> bool:

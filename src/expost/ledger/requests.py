@@ -113,7 +113,7 @@ class Request(ABC):
                 raise _reserved(int(self.rows[row]), head.reserved)
 
     def _place(self, row: int) -> str:
-        return f"key {self.key!r}: row {int(self.rows[row]) + 1}"
+        return f"key {self.key.partition(TURN)[0]!r}: row {int(self.rows[row]) + 1}"
 
     @abstractmethod
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:

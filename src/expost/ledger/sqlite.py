@@ -141,6 +141,10 @@ class Sqlite(Backend):
             return self._cursor.execute(statement, (first, first + count - 1)).fetchall()
         return self._cursor.executemany(f"{_HEADS} = ?", zip(subjects)).fetchall()
 
+    def waiting(self, first: int, last: int) -> list[int]:
+        statement = "SELECT subject FROM heads WHERE subject BETWEEN ? AND ? AND reserved <> ''"
+        return [subject for (subject,) in self._all(statement, (first, last))]
+
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
         number = self._key(key)
         if number is None:
@@ -150,7 +154,12 @@ class Sqlite(Backend):
             if self._cursor.execute(f"{_RESERVED} LIMIT 1", (number,)).fetchall():
                 found += self._of_key(_RESERVED, number, subjects)
             found += self._of_key(_REQUESTED, number, subjects)
-        return {subject: Outcome(*outcome) for subject, *outcome in found}
+        result: dict[int, Outcome] = {}
+        for subject, query, sequence, response, made in found:
+            if response == DECLINED:  # of an exchange that was reserved
+                sequence = result[subject].sequence if subject in result and not sequence else 0
+            result[subject] = Outcome(query, sequence, response, made)
+        return result
 
     def _of_key(self, statement: str, key: int, subjects: Sequence[int]) -> list[Any]:
         """The rows of a key for some subjects."""

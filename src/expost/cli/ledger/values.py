@@ -32,9 +32,10 @@ class SecretRows(Single):
     def __init__(self, rows: Sequence[Any]) -> None:
         self._rows = rows
 
-    def part(self, start: int, end: int) -> Sequence[Any]:
-        """Those of some of them."""
-        return self._rows[start:end]
+    @property
+    def rows(self) -> Sequence[Any]:
+        """All of them."""
+        return self._rows
 
 
 def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:

@@ -42,7 +42,10 @@ FROM chain c LEFT JOIN keys k ON k.id = c.key ORDER BY sequence
 # An answer or a refusal is what became of a reservation.
 _LOOK = """
 SELECT place, p.subject, EXISTS (SELECT FROM ends),
-    coalesce(r.query, v.query), coalesce(r.sequence, v.sequence), coalesce(r.response, 0),
+    coalesce(r.query, v.query),
+    CASE WHEN r.response < 0 THEN CASE r.sequence WHEN 0 THEN coalesce(v.sequence, 0) ELSE 0 END
+        ELSE coalesce(r.sequence, v.sequence) END,
+    coalesce(r.response, 0),
     coalesce(r.made, v.made),
     h.sequence, h.digest, h.tally, h.closed, h.reserved, h.last, h.seal
 FROM unnest(%b::bigint[], %b::bytea[], %b::bigint[]) AS p(place, key, subject)
@@ -170,6 +173,13 @@ class Postgres(Backend):
         )
         heads = {subject: _checked_head(subject, *fields) for subject, *fields in found}
         return _in_order(heads, subjects)
+
+    def waiting(self, first: int, last: int) -> list[int]:
+        found = self._connection.read(
+            "SELECT subject FROM heads WHERE subject BETWEEN %s AND %s AND reserved <> ''",
+            (first, last),
+        )
+        return [subject for (subject,) in found]
 
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
         return self._looked_up([(key, subjects)])[0][0]
