@@ -316,6 +316,22 @@ def test_values_that_change_are_lists(do: Do) -> None:
     assert len(told["answered"]) == 1
 
 
+@pytest.mark.parametrize("wrong", ['"no", "mood": ["a"]', '["no", "yes"], "mood": ["a"]'])
+def test_values_that_change_are_lists_of_one_length(run: Run, do: Do, wrong: str) -> None:
+    changing = '{"changing": ["no", "yes"], "times": 1}, "mood": {"changing": ["a", "b"]}'
+    Path("domain.json").write_text(f'{{"attributes": {{"smokes": {changing}}}}}')
+    Path("query.json").write_text(
+        '{"kind": "randomized_response", "epsilon": "0.5", "about": ["smokes"], "at": 1}'
+    )
+    Path("values.jsonl").write_text(f'{{"subject": "a", "smokes": {wrong}}}\n')
+    Path("values.jsonl").chmod(0o600)
+    do("create", "study.db", "--domain", "domain.json", "--budget", "2")
+    do("register", "study.db", "a")
+    said = refused(run, "ask", "study.db", "--query", "query.json", "--values", "values.jsonl")
+    assert said.startswith("values.jsonl: row 1: attributes that change have a list of values each")
+    assert "yes" not in said
+
+
 class TestBadInput:
     @pytest.fixture(autouse=True)
     def study(self, do: Do, here: Path) -> Iterator[None]:

@@ -69,6 +69,7 @@ def test_commits_are_chained(store: Backend) -> None:
 
 def test_words_and_subjects_come_back_in_order(store: Backend) -> None:
     assert store.queries() == [QUERY]
+    assert store.introduced() == [(QUERY, 1)]
     assert store.responses(1) == [YES]
     assert store.subjects() == [(1, '"ann"'), (2, '"bob"')]
     assert store.subjects(1) == [(2, '"bob"')]

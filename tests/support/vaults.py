@@ -23,6 +23,7 @@ class Vault:
     document: str
     roots: list[bytes]
     queries: list[QueryWord] = field(default_factory=list)
+    introduced: list[int] = field(default_factory=list)
     responses: list[ResponseWord] = field(default_factory=list)
     subjects: list[tuple[str, int]] = field(default_factory=list)
     heads: dict[int, Head] = field(default_factory=dict)
@@ -60,6 +61,9 @@ class Door(Backend):
 
     def queries(self, after: int = 0) -> list[QueryWord]:
         return self.vault.queries[after:]
+
+    def introduced(self) -> list[tuple[QueryWord, int]]:
+        return list(zip(self.vault.queries, self.vault.introduced, strict=True))
 
     def responses(self, after: int = 0) -> list[ResponseWord]:
         return self.vault.responses[after:]
@@ -118,6 +122,7 @@ class Door(Backend):
             if query.number != len(vault.queries) + 1 or {query.content_id, query.name} & known:
                 raise Stale
             vault.queries.append(query)
+            vault.introduced.append(made)
         for response in change.responses:
             same = {(each.query, each.response) for each in vault.responses}
             if (

@@ -63,6 +63,10 @@ class Backend(Protocol):
         """The queries whose number is larger, in order."""
 
     @abstractmethod
+    def introduced(self) -> list[tuple[QueryWord, int]]:
+        """All queries, and their commits."""
+
+    @abstractmethod
     def responses(self, after: int = 0) -> list[ResponseWord]:
         """The responses whose number is larger, in order."""
 

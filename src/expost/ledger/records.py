@@ -55,6 +55,11 @@ class QueryWord(NamedTuple):
     name: str
     document: str
 
+    @property
+    def line(self) -> bytes:
+        """What the root of its commit has of it; a content id stands for the document."""
+        return f"query {self.content_id} {json.dumps(self.name)}\n".encode()
+
 
 class ResponseWord(NamedTuple):
     """A response to a query that was given, by its number."""
@@ -116,6 +121,11 @@ class Kept(NamedTuple):
     reason: str
     message: bytes
 
+    @property
+    def line(self) -> bytes:
+        """What the root of its commit has of it."""
+        return f"kept {self.subject} {self.digest} {json.dumps(self.reason)}\n".encode()
+
 
 @dataclass(slots=True)
 class Change:
@@ -165,7 +175,9 @@ class Change:
         for subject, _, _, _ in self.closed:
             yield b"closed %d\n" % subject
         for kept in self.kept:
-            yield f"kept {kept.subject} {kept.digest}\n".encode()
+            yield kept.line
+        for word in self.queries:
+            yield word.line
         for subject, name, _ in self.subjects:
             yield f"subject {subject} {name}\n".encode()
         if self.end:

@@ -92,6 +92,10 @@ class Sqlite(Backend):
             )
         ]
 
+    def introduced(self) -> list[tuple[QueryWord, int]]:
+        found = self._all("SELECT number, content_id, name, document, made FROM queries")
+        return [(QueryWord(*word), made) for *word, made in found]
+
     def responses(self, after: int = 0) -> list[ResponseWord]:
         words = []
         for *word, seal in self._all(
@@ -211,7 +215,10 @@ class Sqlite(Backend):
         run = self._cursor.executemany
         self._cursor.execute("INSERT INTO commits VALUES (?, ?)", tip)
         for change in changes:
-            run("INSERT INTO queries VALUES (?, ?, ?, ?)", change.queries)
+            run(
+                "INSERT INTO queries VALUES (?, ?, ?, ?, ?)",
+                [(*word, made) for word in change.queries],
+            )
             run(
                 "INSERT INTO responses VALUES (?, ?, ?, ?)",
                 [(*word, seal_of(word)) for word in change.responses],

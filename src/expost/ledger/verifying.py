@@ -214,7 +214,9 @@ def _lines(core: Core, history: History, heads: list[bytes]) -> Iterator[tuple[i
     for subject, commit in backend.closures():
         yield commit, b"closed %d\n" % subject
     for kept, commit in backend.kept():
-        yield commit, f"kept {kept.subject} {kept.digest}\n".encode()
+        yield commit, kept.line
+    for word, commit in backend.introduced():
+        yield commit, word.line
     for subject, name, commit in backend.registered():
         yield commit, f"subject {subject} {name}\n".encode()
     if backend.ended():

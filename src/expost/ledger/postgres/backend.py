@@ -136,6 +136,15 @@ class Postgres(Backend):
         )
         return [QueryWord(number, ids, name.decode(), text) for number, ids, name, text in found]
 
+    def introduced(self) -> list[tuple[QueryWord, int]]:
+        found = self._connection.read(
+            "SELECT number, content_id, name, document, made FROM queries"
+        )
+        return [
+            (QueryWord(number, ids, name.decode(), text), made)
+            for number, ids, name, text, made in found
+        ]
+
     def responses(self, after: int = 0) -> list[ResponseWord]:
         words = []
         for number, query, response, seal in self._connection.read(

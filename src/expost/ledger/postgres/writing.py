@@ -37,7 +37,7 @@ _COLUMNS = {
     "kept": ("bigint", "text", "bytea", "bytea"),
     "ends": ("bigint",),
 }
-_MADE = ("subjects", "requests", "reservations", "closures", "kept", "ends")
+_MADE = ("queries", "subjects", "requests", "reservations", "closures", "kept", "ends")
 """Tables whose last column is the number of the commit."""
 
 
