@@ -96,9 +96,8 @@ def _from_ledger(place: Path, query: Path) -> tuple[Study, int]:
     with Ledger(place) as ledger:
         answers = ledger.answers()
         decided = ledger.decide(read_query(query, ledger.domain), answers.subjects)
-        waiting = ledger.status(answers.subjects).reserved
         study = Study(answers, len(ledger) - len(answers), (ledger.filter,))
-    return study, int((decided.accepted & ~waiting).sum())
+    return study, int(decided.accepted.sum())
 
 
 def _lines(found: Forecast, unasked: int, held_back: int) -> Iterator[tuple[str, str]]:

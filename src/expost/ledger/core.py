@@ -113,12 +113,13 @@ class Core:
         """Record changes in one commit, and perhaps a checkpoint; False if heads have moved."""
         changes[0].queries, changes[0].responses = self.words.tentative()
         lines = [line for change in changes for line in change.lines(self.words.content_ids)]
+        noted = self._reached(changes)
         self._stopped = True
         try:
             tip = self.backend.append(changes, lines)
             self.words.settle()
             self._step("committed")
-            self.checkpoint.note(self._reached(changes), tip)
+            self.checkpoint.note(noted, tip)
             self._step("checkpointed")
         except (Stale, InvalidInput) as error:  # nothing was written
             self._stopped = False
@@ -315,8 +316,7 @@ class Core:
         return exchanges
 
     def _linked(self, subject: int, exchanges: Sequence[Row]) -> bytes:
-        name = self.people.names(self.backend)[subject - 1]
-        head = first_head(self.policy.content_id, name)
+        head = first_head(self.policy.content_id, self.people.name(self.backend, subject))
         if max((row.response for row in exchanges), default=0) > self.words.last_response:
             self.learn()
         for row in exchanges:
