@@ -297,16 +297,18 @@ def test_a_mean_on_a_box_by_likelihood_takes_a_support(run: Run, tmp_path: Path)
     assert err.startswith("expost: --support: leave it out: it is for --mean ID --likelihood")
 
 
+@pytest.mark.parametrize(("budgets", "named"), [((2, 2), "filter"), ((2, 3), "filters")])
 def test_frequencies_under_a_filter_warn_if_not_everybody_was_asked_the_same(
-    run: Run, tmp_path: Path
+    run: Run, tmp_path: Path, budgets: tuple[int, int], named: str
 ) -> None:
-    """Two of the same in one case, one of each in the other."""
+    """Two of the same in one case, one of each in the other; budgets may be their own."""
     folder = tmp_path / "subjects"
     folder.mkdir()
     other = xp.randomized_response("0.4")
     for number in range(4):
         second = HABIT if number % 2 else other
-        start = xp.Transcript(VALUES, filter=GUARD)
+        start = xp.Transcript(VALUES, filter=xp.BayesianFilter(epsilon=budgets[number % 2]))
         start.add(HABIT, "never").add(second, "often").save(folder / f"{number}.json")
     tree = json.loads(run("estimate", folder, "--frequencies", "--json")[1])
-    assert tree["warning"].startswith("Not all subjects were asked the same. Under their filter")
+    said = f"Not all subjects were asked the same. Under their {named} that depends"
+    assert tree["warning"].startswith(said)

@@ -80,8 +80,8 @@ class Answers:
     """Where the rows of each subject start; the last entry is where the rows end."""
     complete: bool
     """Whether these are all the responses that the subjects gave."""
-    filter: Filter | None
-    """What decided which queries were answered, as far as is known."""
+    filters: tuple[Filter | None, ...]
+    """What decided which queries were answered: all that different subjects are known to have."""
     refused: frozenset[tuple[Subject, str]] | None
     """Who was refused which query, where that is known; they need not have answered anything."""
     _everybody: bool
@@ -122,16 +122,9 @@ class Answers:
             codes, of_row = codes[together], of_row[together]
         starts = np.searchsorted(of_row, np.arange(len(subjects) + 1))
         self._set(
-            domain,
-            queries,
-            tuple(subjects),
-            tuple(given[code] for code in order),
-            codes,
-            starts,
-            complete=complete,
-            filter=filter,
-            refused=_refusals(refused, likelihoods),
-        )
+            domain, queries, tuple(subjects), tuple(given[code] for code in order), codes, starts,
+            complete=complete, filters=(filter,), refused=_refusals(refused, likelihoods),
+        )  # fmt: skip
 
     def _set(
         self,
@@ -143,7 +136,7 @@ class Answers:
         starts: Codes,
         *,
         complete: bool,
-        filter: Filter | None = None,
+        filters: tuple[Filter | None, ...] = (None,),
         refused: frozenset[tuple[Subject, str]] | None = None,
         everybody: bool | None = None,
     ) -> None:
@@ -156,7 +149,7 @@ class Answers:
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "complete", complete)
-        object.__setattr__(self, "filter", filter)
+        object.__setattr__(self, "filters", filters)
         object.__setattr__(self, "refused", refused)
         object.__setattr__(self, "_everybody", complete if everybody is None else everybody)
 
@@ -188,7 +181,7 @@ class Answers:
         """Answers from the transcripts of subjects, by their names, all on one domain.
 
         ``queries`` gives queries their ids; others go by their content ids. Subjects who were asked
-        nothing are left out. The filter is the one that all the others name.
+        nothing are left out. The filters are those that the others name.
 
         >>> import expost as xp
         >>> query, values = xp.randomized_response(epsilon=1), xp.FiniteSet(["no", "yes"])
@@ -220,10 +213,9 @@ class Answers:
         codes = np.array([code[pair] for pair in pairs], dtype=np.intp)
         starts = np.cumsum([0, *map(len, asked.values())], dtype=np.intp)
         answers = object.__new__(cls)
-        guards = {transcript.filter for transcript in asked.values()}
-        guard = guards.pop() if len(guards) == 1 else None
+        guards = tuple(dict.fromkeys(transcript.filter for transcript in asked.values()))
         own = tuple(asked), tuple(given)
-        answers._set(domain, named, *own, codes, starts, complete=complete, filter=guard)
+        answers._set(domain, named, *own, codes, starts, complete=complete, filters=guards)
         return answers
 
     @classmethod
@@ -245,7 +237,7 @@ class Answers:
         answers = object.__new__(cls)
         answers._set(
             domain, queries, subjects, tuple(given), codes, starts,
-            complete=True, filter=filter, refused=frozenset(refused),
+            complete=True, filters=(filter,), refused=frozenset(refused),
         )  # fmt: skip
         return answers
 
@@ -279,18 +271,26 @@ class Answers:
         others = (asked & (per_subject < self.exchanges)).any()
         result = object.__new__(Answers)
         result._set(
-            part,
-            {key: query for key, query in self.queries.items() if key in taken},
+            part, {key: query for key, query in self.queries.items() if key in taken},
             tuple(subject for subject, is_in in zip(self.subjects, asked, strict=True) if is_in),
             tuple(pair for pair, is_in in zip(self.given, kept, strict=True) if is_in),
             (np.cumsum(kept) - 1)[self.codes[rows]],
             np.append(0, np.cumsum(per_subject[asked])),
             complete=self.complete and (planned or not others or self._same_queries),
-            filter=self.filter,
             refused=self.refused and frozenset(pair for pair in self.refused if pair[1] in taken),
-            everybody=self._everybody and bool(asked.all()),
-        )
+            everybody=self._everybody and bool(asked.all()), filters=self.filters,
+        )  # fmt: skip
         return result
+
+    @property
+    def filter(self) -> Filter | None:
+        """The filter that all subjects have; None if none is known, or if they differ."""
+        return self.filters[0] if len(self.filters) == 1 else None
+
+    @property
+    def by_responses(self) -> bool:
+        """Whether a filter that is known here looks at responses."""
+        return any(guard is not None and guard.by_responses for guard in self.filters)
 
     def evenly(self, query: str | None = None) -> bool:
         """Whether all were asked alike, so that estimates need not care who was asked what.

@@ -19,13 +19,15 @@ def answers_card(answers: Answers) -> str:
     number = {key: place for place, key in enumerate(answers.queries)}
     asked = np.array([number[key] for key, _ in answers.given], dtype=np.intp)[answers.codes]
     counts = np.bincount(asked, minlength=len(number)).tolist()
-    guard = answers.filter
     facts: dict[str, object] = {
         "domain": answers.domain,
         "subjects": f"{len(answers):,}",
         "responses": f"{len(answers.codes):,}",
         "complete": "yes" if answers.complete else "no",
-        "filter": "not known" if guard is None else f"{guard.kind}, budget {guard.limit}",
+        "filter": ", or ".join(
+            "not known" if guard is None else f"{guard.kind}, budget {guard.limit}"
+            for guard in answers.filters[:3]
+        ),
     }
     return card(
         "Answers",

@@ -126,10 +126,10 @@ def command(
         chosen = None if of_query else part.named(answers, about, step, key=key)
         with part.options():
             if key is not None and not likelihood:
-                found = mean(answers, key, confidence=confidence, guard=study.filter)
+                found = mean(answers, key, confidence=confidence)
             elif naive:
                 answers = answers if chosen is None else _part(answers, chosen, planned=planned)
-                found = frequencies(answers, confidence=confidence, guard=study.filter)
+                found = frequencies(answers, confidence=confidence)
             elif key is not None and support is not None:
                 found = mean_on_support(
                     answers, key, _support(support, answers), confidence=confidence,

@@ -125,7 +125,7 @@ def filter_of(answers: Any) -> Filter:
 
 
 def _doubts(answers: Answers, query: str | None, *, likeliest: bool) -> tuple[str, ...]:
-    filtered = not likeliest and answers.filter is not None and answers.filter.by_responses
+    filtered = not likeliest and answers.by_responses
     if (answers.complete and not filtered) or answers.evenly(query):
         return ()
     doubts = [] if answers.complete else [_PART]

@@ -134,11 +134,9 @@ class Estimated:
         )
 
 
-def mean(
-    answers: Answers, key: str, *, confidence: ExactLike = "0.95", guard: Filter | None = None
-) -> Estimated:
-    """The mean of the score that a query is about; ``guard`` is the filter of all subjects."""
-    times = _times(answers, key)
+def mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -> Estimated:
+    """The mean of the score that a query is about."""
+    times, guard = _times(answers, key), answers.filter
     found = quietly(partial(estimate_mean, answers, key, confidence=confidence))
     query, asked = answers.queries[key], times > 0
     low, high = map(float, query.meaning(answers.domain).range)
@@ -154,7 +152,7 @@ def mean(
         int(times.sum()),
         int(len(answers.codes) - times.sum()),
         (*_ALWAYS, _NAIVE),
-        _warning(times, guard, "the mean by likelihood (--likelihood)"),
+        _warning(answers, times, "the mean by likelihood (--likelihood)"),
         (low, high),
     )
 
@@ -227,9 +225,7 @@ def mean_by_likelihood(
     return estimated_by_likelihood(answers, what, (one,), around, (low, high))
 
 
-def frequencies(
-    answers: Answers, *, confidence: ExactLike = "0.95", guard: Filter | None = None
-) -> Estimated:
+def frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> Estimated:
     """How frequent each value is: unbiased, if everybody was asked alike."""
     _finite(answers)
     try:
@@ -249,8 +245,8 @@ def frequencies(
         (*_ALWAYS, _NAIVE),
         _left_out(answers)
         or _warning(
+            answers,
             answers.exchanges,
-            guard,
             "the distribution by likelihood (without --frequencies)",
             evenly=answers.evenly(),
         ),
@@ -424,16 +420,17 @@ def _refused(answers: Answers, key: str, guard: Filter, rest: NDArray[np.bool_])
 
 
 def _warning(
-    times: NDArray[np.intp], guard: Filter | None, instead: str, *, evenly: bool = True
+    answers: Answers, times: NDArray[np.intp], instead: str, *, evenly: bool = True
 ) -> str | None:
     """What to say where subjects were not asked alike, which a filter may have brought about."""
-    looks = guard is not None and guard.by_responses
+    looks = answers.by_responses
     same = bool((times == times[0]).all())
     if same and (evenly or not looks):
         return None
     depends = "If that depended on their earlier responses, as it does under a filter,"
     if looks:
-        depends = "Under their filter that depends on their earlier responses, so"
+        filters = "filter" if len(answers.filters) == 1 else "filters"
+        depends = f"Under their {filters} that depends on their earlier responses, so"
     alike = "were asked the same" if same else "answered equally often"
     return (
         f"Not all subjects {alike}. {depends} this estimate is biased; "
