@@ -116,6 +116,27 @@ def test_an_answer_moves_its_head_and_is_found_by_its_key(store: Backend) -> Non
     assert store.moved_in([1, 4]) == store.moved_in([]) == []
 
 
+def test_heads_come_in_the_order_in_which_they_are_asked_for(store: Backend) -> None:
+    store.append([Change(subjects=[(n, f'"{n}"', bytes([n]) * 32) for n in range(3, 9)])], [])
+    for own in ([2, 1], [8, 3, 5], [1, 2, 3], [7], [], [3, 4, 6, 5]):
+        due = [{1: ANN[2], 2: BOB[2]}.get(n, bytes([n]) * 32) for n in own]
+        assert [head.digest for head in store.heads(own)] == due
+        parts = store.look([("k", own[:1]), ("l", own[1:])]).heads
+        assert [head.digest for part in parts for head in part] == due
+
+
+def test_requests_of_several_keys_are_added_and_found_together(store: Backend) -> None:
+    one, two = store.heads([1, 2])
+    changes = [
+        Change("k", answers=[answered(1, one)]),
+        Change("l", refused=[Move(2, 1, two, two)]),
+    ]
+    store.append(changes, [])
+    found = store.look([("l", [2]), ("m", [1]), ("k", [1])])
+    assert found.outcomes == [{2: Outcome(1, 0, 0, 2)}, {}, {1: Outcome(1, 1, 1, 2)}]
+    assert [[head.sequence for head in part] for part in found.heads] == [[0], [1], [1]]
+
+
 def test_a_head_that_has_moved_is_stale(store: Backend) -> None:
     one, two = store.heads([1, 2])
     store.append([Change("k", answers=[answered(1, one)])], [])

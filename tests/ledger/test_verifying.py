@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 import expost as xp
-from expost.ledger import Ledger
+from expost.ledger import Ledger, deciding
 from expost.ledger.seals import head_seal, seal_of
 from expost.ledger.verifying import Verification
 
@@ -128,7 +128,7 @@ def test_a_decision_that_was_wrong_is_found(place: Path, monkeypatch: Any) -> No
     path = place.with_name("other.db")
     with Ledger.create(path, SMOKES, filter=xp.BayesianFilter(epsilon=1)) as ledger:
         ledger.register(["ann"])
-        decide = type(ledger._core)._decided
+        decide = deciding.decided
 
         def generous(*given: Any) -> Any:
             found = decide(*given)
@@ -141,9 +141,9 @@ def test_a_decision_that_was_wrong_is_found(place: Path, monkeypatch: Any) -> No
             return found
 
         for way, said in ((strict, "a refusal was not due"), (generous, "is over the budget")):
-            monkeypatch.setattr(type(ledger._core), "_decided", way)
+            monkeypatch.setattr(deciding, "decided", way)
             ledger.ask(QUERY, ["no"])
-            monkeypatch.setattr(type(ledger._core), "_decided", generous)
+            monkeypatch.setattr(deciding, "decided", generous)
             for _ in range(20):
                 ledger.ask(OTHER, ["no"])
             assert any(said in each for each in ledger.verify().problems)

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import apsw
 
-from expost.ledger import core, history, ledger, settings, sqlite
+from expost.ledger import adding, core, history, ledger, settings
 from expost.ledger.backend import Looked
 from expost.ledger.checkpoint import Checkpoint
 from expost.ledger.ranges import Ranges
@@ -51,8 +51,8 @@ def release_before_commit() -> Iterator[None]:
 @contextmanager
 def compare_and_swap_dropped() -> Iterator[None]:
     """Heads are moved whoever else has moved them."""
-    statement = sqlite._UPDATE.split("AND")[0] + "AND ? + ? + (? = '') > -1"
-    with patch.object(sqlite, "_UPDATE", statement), patch.object(Door, "compares", False):
+    statement = adding._UPDATE.split("AND")[0] + "AND ? + ? + (? = '') > -1"
+    with patch.object(adding, "_UPDATE", statement), patch.object(Door, "compares", False):
         yield
 
 
@@ -66,12 +66,12 @@ def key_not_permanent() -> Iterator[None]:
     def once(table: Any, row: Any) -> None:
         table[row.key, row.subject, row.commit] = row
 
-    statement = sqlite._REQUEST.replace("INSERT", "INSERT OR IGNORE")
+    statement = adding._INSERT["requests"].replace("INSERT", "INSERT OR IGNORE")
     with (
         patch.object(Sqlite, "outcomes", forgetful),
         patch.object(Door, "outcomes", forgetful),
         patch.object(Door, "_once", staticmethod(once)),
-        patch.object(sqlite, "_REQUEST", statement),
+        patch.dict(adding._INSERT, {"requests": statement}),
     ):
         yield
 
@@ -95,24 +95,24 @@ def checkpoint_ignored() -> Any:
 @contextmanager
 def tally_outside_of_the_transaction() -> Iterator[None]:
     """Heads are moved in a transaction of their own, after the commit."""
-    move, append, late = Sqlite._move, Sqlite.append, list[Any]()
+    move, append, late = adding._move, Sqlite.append, list[Any]()
 
-    def moved(self: Sqlite, moves: Any, key: int | None = None) -> None:
-        late.append((moves, key))
+    def moved(cursor: Any, moves: Any, count: int) -> None:
+        late.append(([list(part) for part in moves], count))
 
     def appended(self: Sqlite, changes: Any, lines: Any) -> Any:
         late.clear()
         tip = append(self, changes, lines)
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
-            for moves, key in late:
-                move(self, moves, key)
+            for each in late:
+                move(self._cursor, *each)
             self._cursor.execute("COMMIT")
         except apsw.Error as error:
             raise self._failed(error) from None
         return tip
 
-    with patch.object(Sqlite, "_move", moved), patch.object(Sqlite, "append", appended):
+    with patch.object(adding, "_move", moved), patch.object(Sqlite, "append", appended):
         yield
 
 

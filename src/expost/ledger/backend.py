@@ -7,7 +7,7 @@ tests/ledger/test_backends.py.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -38,7 +38,7 @@ class Looked(NamedTuple):
     """What there is for several requests, in their order."""
 
     outcomes: list[dict[int, Outcome]]
-    heads: list[list[Head]]
+    heads: Sequence[Iterable[Head]]
     ended: bool
     """Whether the study is closed."""
 

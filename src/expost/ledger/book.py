@@ -21,7 +21,7 @@ from expost.ledger.checkpoint import Checkpoint, Place
 from expost.ledger.core import Core
 from expost.ledger.exporting import export
 from expost.ledger.history import History
-from expost.ledger.meaning import asked_in, whom
+from expost.ledger.meaning import asked_in, names_of, whom
 from expost.ledger.opening import policy_of
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.records import Head, Tip
@@ -113,7 +113,7 @@ class Book:
         ``subjects`` are by default all of them.
         """
         with self._showing() as core:
-            names, numbers = whom(core, subjects)
+            names, numbers = whom(core, names_of(subjects))
             asked, which = asked_in(core, query, len(names))
             parts = []
             for start in range(0, len(numbers), _BLOCK):
@@ -133,7 +133,7 @@ class Book:
     def status(self, subjects: Any = None) -> Status:
         """Where everybody is: losses, what remains, who is closed."""
         with self._showing() as core:
-            names, numbers = whom(core, subjects)
+            names, numbers = whom(core, names_of(subjects))
             columns: list[tuple[Any, ...]] = [(*np.zeros((6, 0)), *np.zeros((2, 0), dtype=bool))]
             for start in range(0, len(numbers), _BLOCK):
                 heads = core.backend.heads(numbers[start : start + _BLOCK].tolist())
@@ -167,7 +167,7 @@ class Book:
     def transcript(self, subject: Subject) -> Transcript:
         """What one subject was asked and answered, in order; its chain is checked."""
         with self._showing() as core:
-            _, (number,) = whom(core, [subject])
+            _, (number,) = whom(core, names_of([subject]))
             exchanges = core.chain(int(number), *core.backend.heads([int(number)]))
             transcript = Transcript(self.domain, self.filter)
             for row in exchanges:

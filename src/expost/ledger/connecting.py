@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -116,15 +114,20 @@ def _wait(tries: int) -> bool:
     return tries < _PATIENCE
 
 
-@contextmanager
-def reading() -> Iterator[None]:
+class reading:  # noqa: N801 - it is used as a statement, and a generator would take longer
     """What SQLite cannot read is damaged."""
-    import apsw
 
-    try:
-        yield
-    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError) as error:
-        raise Damaged(f"the database cannot be read ({error})") from None
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is None:
+            return
+        import apsw
+
+        unreadable = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError)
+        if issubclass(kind, unreadable):
+            raise Damaged(f"the database cannot be read ({error})") from None
 
 
 def _reserve_name(path: Path) -> None:

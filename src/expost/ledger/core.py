@@ -8,7 +8,7 @@ it there, as a simulation does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 from expost.errors import ExpostError, InvalidInput
 from expost.ledger.backend import Backend, Looked, Row, Stale
 from expost.ledger.checkpoint import Checkpoint, Reached
+from expost.ledger.deciding import Deciding, decided
 from expost.ledger.digests import first_head, next_head
 from expost.ledger.errors import Broken, Damaged
 from expost.ledger.people import People
 from expost.ledger.policy import StudyPolicy
-from expost.ledger.records import Change, Head, Outcome
+from expost.ledger.records import Answered, Change, Head, Heads, Outcome
 from expost.ledger.requests import Request, Situation
-from expost.ledger.tallies import Tallies
+from expost.ledger.tallies import Tallies, last_response
 from expost.ledger.words import Words
-from expost.panel.kernel import Kernel, Verdicts, groups
+from expost.panel.kernel import Kernel, Verdicts
 from expost.panel.searching import Search
 from expost.panel.state import State
 from expost.queries import Query
@@ -62,6 +63,7 @@ class Core:
         self.kernel = Kernel(policy.domain, policy.filter, search)
         self.words = Words(self.kernel)
         self.words.read(backend)
+        self._deciding = Deciding(self.kernel)
         self.people = People()
         self._source = source
         self._step = step
@@ -90,17 +92,16 @@ class Core:
         """Refuse what is known to be wrong with any of several requests, before one is served."""
         ended = bool(self.backend.ended())
         for request in requests:
-            numbers = request.subjects.tolist()
-            outcomes = self.backend.outcomes(request.key, numbers)
+            outcomes = self.backend.outcomes(request.key, request.numbers)
             self._know(list(outcomes.values()), ())
             request.start(self.words)
             request.repeat(outcomes, self.words)
             rows = request.open
             if len(rows) and request.decides and ended:
                 raise _closed()
-            waiting = self.backend.waiting(min(numbers), max(numbers))
+            waiting = self.backend.waiting(min(request.numbers), max(request.numbers))
             rows = rows[np.isin(request.subjects[rows], waiting)]
-            request.check(rows, self.backend.heads(request.subjects[rows].tolist()))
+            request.check(rows, Heads.of(self.backend.heads(request.subjects[rows].tolist())))
 
     def _guarded(self, request: Request, found: Situation) -> Change:
         """What draws has values and unreleased responses in its frames."""
@@ -138,8 +139,13 @@ class Core:
         result = Reached()
         for change in changes:
             result.names.update({number: name for number, name, _ in change.subjects})
-            for answer in change.answers:
-                result.heads[answer.subject] = reached(answer.after)
+            answers = Answered.of(change.answers)
+            digits = [digest[: HEAD // 2].hex() for digest in answers.after.digest]
+            here = zip(answers.after.sequence, digits, strict=True)
+            result.heads.update(zip(answers.subjects, here, strict=True))
+            if any(answers.after.closed):
+                shut = zip(answers.subjects, answers.after, strict=True)
+                result.heads.update((number, reached(head)) for number, head in shut if head.closed)
             for move in (*change.reserved, *change.closed):
                 result.heads[move.subject] = reached(move.after)
         if max(result.heads, default=0) > self.checkpoint.named:
@@ -161,54 +167,53 @@ class Core:
 
     def _situations(self, requests: Sequence[Request]) -> list[tuple[Request, Situation]]:
         """Where the subjects of open rows are, and what the filter says; errors are set."""
-        found = self.backend.look([(each.key, each.subjects.tolist()) for each in requests])
-        self._know(
-            [outcome for outcomes in found.outcomes for outcome in outcomes.values()],
-            [head for heads in found.heads for head in heads],
-        )
+        found = self.backend.look([(each.key, each.numbers) for each in requests])
+        heads = [Heads.of(each) for each in found.heads]
+        self._know([outcome for outcomes in found.outcomes for outcome in outcomes.values()], heads)
         if any(found.outcomes):
             self._check_repeated(requests, found)
-        waiting: list[tuple[Request, NDArray[np.intp], list[Head]]] = []
-        for request, outcomes, own in zip(requests, found.outcomes, found.heads, strict=True):
+        waiting: list[tuple[Request, NDArray[np.intp], Heads]] = []
+        for request, outcomes, own in zip(requests, found.outcomes, heads, strict=True):
             request.start(self.words)
             try:
                 request.repeat(outcomes, self.words)
                 rows = request.open
                 if len(rows) and request.decides and found.ended:
                     raise _closed()
-                heads = [own[row] for row in rows.tolist()]
-                request.check(rows, heads)
+                left = own.some(rows.tolist())
+                request.check(rows, left)
                 request.propose(self.words)
             except ExpostError as error:
                 request.error = error
                 continue
             if len(rows):
-                waiting.append((request, rows, heads))
-        if not waiting:
-            return []
-        everybody = [head for _, _, heads in waiting for head in heads]
-        tallies = Tallies([head.tally for head in everybody])
-        accepted = np.ones(len(everybody), dtype=np.bool_)
-        deciding = np.repeat([request.decides for request, _, _ in waiting],
-                             [len(rows) for _, rows, _ in waiting])  # fmt: skip
-        if deciding.any():
-            queries = np.concatenate([request.queries[rows] for request, rows, _ in waiting])
-            places = np.flatnonzero(deciding)
-            verdicts = self.decide(self.state(tallies), queries[places], everybody, places)
-            accepted[places] = verdicts.accepted
+                waiting.append((request, rows, left))
+        deciding = [each for each in waiting if each[0].decides]
+        verdicts = iter(self._accepted(deciding) if deciding else ())
         self._step("decided")
-        result, start = [], 0
-        for request, rows, heads in waiting:
-            places = np.arange(start, start + len(rows))
-            result.append((request, Situation(rows, heads, tallies, places, accepted[places])))
-            start += len(rows)
-        return result
+        return [
+            (request, Situation(rows, own, next(verdicts) if request.decides else _ones(len(rows))))
+            for request, rows, own in waiting
+        ]
 
-    def _know(self, outcomes: Sequence[Outcome], heads: Sequence[Head]) -> None:
+    def _accepted(
+        self, waiting: Sequence[tuple[Request, NDArray[np.intp], Heads]]
+    ) -> list[NDArray[np.bool_]]:
+        """Whether the filter accepts, for some rows of each request; who is closed is refused."""
+        heads = Heads.joined([own for _, _, own in waiting])
+        asked = [request.queries[rows] for request, rows, _ in waiting]
+        queries = asked[0] if len(asked) == 1 else np.concatenate(asked)
+        accepted = self._deciding.accepted(heads.tally, queries, self.words)
+        if any(heads.closed):
+            accepted &= ~np.array(heads.closed, dtype=np.bool_)
+        stops = list(accumulate(map(len, asked)))
+        return [accepted[start:stop] for start, stop in pairwise((0, *stops))]
+
+    def _know(self, outcomes: Sequence[Outcome], heads: Sequence[Heads]) -> None:
         """Have all words that these use; before any new word gets a number."""
         response = max((found.response for found in outcomes), default=0)
         query = max((found.query for found in outcomes), default=0)
-        response = max(response, int(Tallies([head.tally for head in heads]).which.max(initial=0)))
+        response = max([response, *(last_response(own.tally) for own in heads)])
         unknown = response > self.words.last_response or query > self.words.last_query
         if unknown or any(self.words.tentative()):
             self.learn()
@@ -223,7 +228,7 @@ class Core:
         """
         latest = 0
         for request, outcomes, heads in zip(requests, found.outcomes, found.heads, strict=True):
-            for subject, head in zip(request.subjects.tolist(), heads, strict=True):
+            for subject, head in zip(request.numbers, heads, strict=True):
                 outcome = outcomes.get(subject)
                 if outcome is None:
                     continue
@@ -242,47 +247,25 @@ class Core:
 
     def tallies(self, heads: Sequence[Head]) -> Tallies:
         """The tallies of some heads, all of whose responses are known."""
-        self._know((), heads)
-        return Tallies([head.tally for head in heads])
+        columns = Heads.of(heads)
+        self._know((), [columns])
+        return Tallies(columns.tally)
 
     def state(self, tallies: Tallies) -> State:
         return tallies.state(self.kernel, self.words)
 
-    def decide(
-        self, state: State, queries: Ints, heads: Sequence[Head], places: NDArray[np.intp] | None
-    ) -> Verdicts:
-        """What the filter says at some places; whoever is closed is refused."""
-        questions = np.empty(len(queries), dtype=np.int64)
-        for number, own in groups(queries):
-            questions[own] = self.words.question(number)
-        return self._decided(state, questions, heads, places)
-
-    def _decided(
-        self,
-        state: State,
-        questions: Ints,
-        heads: Sequence[Head],
-        places: NDArray[np.intp] | None = None,
-    ) -> Verdicts:
-        same = len(questions) and (questions == questions[0]).all()
-        numbers: Any = int(questions[0]) if same else questions
-        everybody = places is None or len(places) == state.count
-        found = self.kernel.decide(state, numbers, None if everybody else places)
-        shut = np.array([head.closed for head in heads], dtype=np.bool_)
-        shut = shut if everybody else shut[places]
-        return Verdicts(found.accepted & ~shut, found.undecided & ~shut, found.lower, found.upper)
-
     def decide_queries(
         self, state: State, asked: Sequence[Query], which: Ints, heads: Sequence[Head]
     ) -> Verdicts:
-        """The same for everybody and queries that may have no number yet, as in a dry run.
+        """What the filter says, in a dry run.
 
-        Whoever has an open reservation is asked nothing else, and so is not accepted either.
+        Whoever is closed is refused, and so is whoever has an open reservation, who would be asked
+        nothing else.
         """
         numbers = np.array([self.kernel.number(query) for query in asked])
-        found = self._decided(state, numbers[which], heads)
-        free = np.array([not head.reserved for head in heads], dtype=np.bool_)
-        return replace(found, accepted=found.accepted & free, undecided=found.undecided & free)
+        found = decided(self.kernel, state, numbers[which])
+        free = np.array([not (head.closed or head.reserved) for head in heads], dtype=np.bool_)
+        return Verdicts(found.accepted & free, found.undecided & free, found.lower, found.upper)
 
     def check_open(self) -> None:
         """Refuse to go on when the study is closed."""
@@ -335,6 +318,10 @@ def reached(head: Head) -> tuple[int, str]:
     if head.closed:
         return head.sequence + 1, CLOSED
     return (head.sequence + 1, "") if head.reserved else (head.sequence, head.digest.hex()[:HEAD])
+
+
+def _ones(count: int) -> NDArray[np.bool_]:
+    return np.ones(count, dtype=np.bool_)
 
 
 def _closed() -> InvalidInput:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from expost.answers import Subject
 from expost.files.canonical import canonical
 
-__all__ = ["first_head", "first_root", "link", "next_head", "next_root"]
+__all__ = ["first_head", "first_root", "link", "next_head", "next_heads", "next_root"]
 
 
 def first_head(policy_id: str, subject: Subject) -> bytes:
@@ -30,7 +30,18 @@ def next_head(previous: bytes, shared: str, sequence: int) -> bytes:
 
     This is the digest of a canonical tree, which has its keys in this order.
     """
-    return hashlib.sha256(f'{{"previous":"{previous.hex()}{shared}{sequence}}}'.encode()).digest()
+    return next_heads((previous,), (shared,), (sequence,))[0]
+
+
+def next_heads(
+    previous: Iterable[bytes], shared: Iterable[str], sequences: Iterable[int]
+) -> list[bytes]:
+    """The same for many subjects, in columns."""
+    digest = hashlib.sha256
+    return [
+        digest(f'{{"previous":"{head.hex()}{rest}{number}}}'.encode()).digest()
+        for head, rest, number in zip(previous, shared, sequences, strict=True)
+    ]
 
 
 def first_root(policy_id: str) -> bytes:

@@ -23,7 +23,7 @@ from expost.ledger.calls import apart, recorded_in_part, waves
 from expost.ledger.checkpoint import Place
 from expost.ledger.devices import Receipt, Reservation, read_message
 from expost.ledger.digests import first_head
-from expost.ledger.meaning import asked_in, familiar, positions_of, whom
+from expost.ledger.meaning import asked_in, familiar, names_of, positions_of, whom
 from expost.ledger.opening import (
     check,
     checkpoint_place,
@@ -427,9 +427,10 @@ class Ledger(Book):
     ) -> tuple[tuple[Subject, ...], Ints, list[Query], Ints]:
         """Who is asked what. Others may write meanwhile, if nothing has to be read for it."""
         self._check_usable()
-        free = familiar(self._core, query, subjects)
+        given = names_of(subjects)
+        free = familiar(self._core, query, given)
         with nullcontext(self._core) if free else self._reading() as core:
-            names, numbers = whom(core, subjects, repeated=repeated)
+            names, numbers = whom(core, given, repeated=repeated)
             return names, numbers, *asked_in(core, query, len(names))
 
     def _accepted(self, request: Recorded) -> NDArray[np.bool_]:
@@ -447,19 +448,21 @@ class Ledger(Book):
 
     def _replies(self, names: tuple[Subject, ...], requests: list[Asked]) -> Replies:
         words = self._core.words  # of which all that is needed is recorded, and stays
-        asked = np.concatenate([np.zeros(0, np.int64), *(each.queries for each in requests)])
-        responses = np.array(
-            [found.response for request in requests for found in request.outcomes if found],
-            dtype=np.int64,
-        )
+        asked = _joined([each.queries for each in requests])
+        responses = _joined([each.responses for each in requests])
         answered = responses > 0
-        given = []
-        for query, own in groups(asked[answered]):
-            rows = np.flatnonzero(answered)[own]
+        given, places = [], answered.nonzero()[0]
+        for query, own in groups(asked[places]):
+            rows = places[own]
             positions = words.positions_of(responses[rows])
-            given.append((rows, words.likelihood(query).responses, positions))
-        ids = tuple(words.names[number] for number in asked.tolist())
+            question = self._core.kernel.questions[words.question(query)]
+            given.append((rows, question.responses, positions))
+        ids = tuple(map(words.names.__getitem__, asked.tolist()))
         return Replies(names, ids, answered, tuple(given))
+
+
+def _joined(columns: list[Ints]) -> Ints:
+    return columns[0] if len(columns) == 1 else np.concatenate([np.zeros(0, np.int64), *columns])
 
 
 def _key(key: str | None) -> str:

@@ -16,29 +16,35 @@ from expost.panel.kernel import groups
 from expost.panel.naming import subjects_of
 from expost.queries import Query
 
-__all__ = ["asked_in", "familiar", "positions_of", "whom"]
+__all__ = ["asked_in", "familiar", "names_of", "positions_of", "whom"]
 
 Ints = NDArray[np.int64]
 
 
-def whom(core: Core, subjects: Any, *, repeated: bool = False) -> tuple[tuple[Subject, ...], Ints]:
+def names_of(subjects: Any) -> tuple[Subject, ...] | None:
+    """The names that are given; None if nobody is named, for then all are meant."""
+    return None if subjects is None else subjects_of(subjects)
+
+
+def whom(
+    core: Core, names: tuple[Subject, ...] | None, *, repeated: bool = False
+) -> tuple[tuple[Subject, ...], Ints]:
     """The names and the numbers of who is meant."""
-    if subjects is None:
+    if names is None:
         everybody = tuple(core.people.names(core.backend))
         return everybody, np.arange(1, len(everybody) + 1)
-    names = subjects_of(subjects)
     numbers = core.people.numbers(core.backend, names)
     core.people.check(numbers)
-    if not repeated and len(set(numbers.tolist())) < len(numbers):
+    if not repeated and len(set(names)) < len(names):
         raise InvalidInput("somebody is there twice", "subjects")
     return names, numbers
 
 
-def familiar(core: Core, query: Any, subjects: Any) -> bool:
+def familiar(core: Core, query: Any, names: tuple[Subject, ...] | None) -> bool:
     """Whether all of it was met before, so that nothing has to be read to know what is meant."""
-    if subjects is None or not isinstance(query, Query) or not core.words.known(query):
+    if names is None or not isinstance(query, Query) or not core.words.known(query):
         return False
-    return core.people.known(subjects_of(subjects))
+    return core.people.known(names)
 
 
 def asked_in(core: Core, query: Any, count: int) -> tuple[list[Query], Ints]:

@@ -43,7 +43,7 @@ class People:
         """The numbers of subjects; 0 for nobody."""
         known = self._numbers
         found = [known.get(name, 0) for name in names]
-        missing = [place for place, number in enumerate(found) if not number]
+        missing = [place for place, number in enumerate(found) if not number] if 0 in found else []
         if len(missing) > _MANY:
             self.names(backend)
             found = [known.get(name, 0) for name in names]
@@ -73,6 +73,6 @@ class People:
 
     def check(self, numbers: Ints) -> None:
         """Refuse names that nobody has."""
-        if len(numbers) and not numbers.min():
+        if not numbers.all():
             row = int(np.argmin(numbers)) + 1
             raise InvalidInput("nobody in the ledger is called so", f"subjects: row {row}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from expost.ledger.backend import DECLINED
 from expost.ledger.devices import Message, Receipt
 from expost.ledger.digests import next_head
-from expost.ledger.records import Change, Head, Kept, Move, Outcome
+from expost.ledger.records import Change, Head, Heads, Kept, Move, Outcome
 from expost.ledger.requests import Draw, Places, Request, Situation
 from expost.ledger.words import Words
 
@@ -68,7 +68,7 @@ class Received(Request):
         said = self._message
         self.receipt = Receipt(what, said.subject, said.sequence, said.key, head)
 
-    def check(self, rows: Places, heads: Sequence[Head]) -> None:
+    def check(self, rows: Places, heads: Heads) -> None:
         pass  # whatever arrives is kept
 
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
@@ -86,9 +86,8 @@ class Received(Request):
         assert position is not None
         response = words.propose_response(query, position)
         self._answer(change, found, np.arange(1), np.array([response]), words)
-        outcome = self.outcomes[0]
-        assert outcome is not None
-        self._done(outcome, "recorded", change.answers[0].after.digest.hex())
+        after = change.answers[0].after
+        self._done(Outcome(query, after.sequence, response), "recorded", after.digest.hex())
         return change
 
     def _misfit(self, head: Head, reserved: Outcome | None, words: Words) -> str:

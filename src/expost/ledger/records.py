@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import chain, compress
+from operator import itemgetter, ne
+from typing import Any, NamedTuple
 
 __all__ = [
     "NOBODY",
     "Answer",
+    "Answered",
     "Change",
     "Head",
+    "Heads",
     "Kept",
     "Move",
     "Outcome",
@@ -45,6 +49,74 @@ class Head(NamedTuple):
     """The key of the open reservation; empty if there is none."""
     last: int
     """Where the last exchange is; a matter of the backend alone."""
+
+
+class Heads:
+    """Where some subjects are, in columns: a round over many has no time for a record of each."""
+
+    __slots__ = ("closed", "digest", "last", "reserved", "sequence", "tally")
+
+    def __init__(
+        self,
+        sequence: Sequence[int],
+        digest: Sequence[bytes],
+        tally: Sequence[bytes],
+        closed: Sequence[bool],
+        reserved: Sequence[str],
+        last: Sequence[int],
+    ) -> None:
+        self.sequence = sequence
+        self.digest = digest
+        self.tally = tally
+        self.closed = closed
+        self.reserved = reserved
+        self.last = last
+
+    @classmethod
+    def of(cls, heads: Iterable[Head]) -> Heads:
+        """Some heads in columns, as they perhaps are already."""
+        return heads if isinstance(heads, Heads) else cls(*_columns(heads, 6))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Iterable[Head]]) -> Heads:
+        """Those of several collections, one after the other."""
+        if len(parts) == 1:
+            return cls.of(parts[0])
+        columns = zip(*(cls.of(each).columns for each in parts), strict=True)
+        return cls(*(list(chain.from_iterable(each)) for each in columns))
+
+    @property
+    def columns(self) -> tuple[Sequence[Any], ...]:
+        """In the order of the fields of a head."""
+        return self.sequence, self.digest, self.tally, self.closed, self.reserved, self.last
+
+    def part(self, start: int, stop: int) -> Heads:
+        """Those from one place to another."""
+        if not start and stop == len(self):
+            return self
+        return Heads(*(column[start:stop] for column in self.columns))
+
+    def found_by(self, last: int) -> Heads:
+        """The same, whose last exchanges are all in one place."""
+        columns = self.sequence, self.digest, self.tally, self.closed, self.reserved
+        return Heads(*columns, [last] * len(self))
+
+    def some(self, places: Sequence[int]) -> Heads:
+        """Those at some places, in order and each once."""
+        if len(places) == len(self):
+            return self
+        if len(places) == 1:
+            return Heads(*([column[places[0]]] for column in self.columns))
+        return Heads(*map(itemgetter(*places), self.columns)) if places else Heads.of(())
+
+    def __len__(self) -> int:
+        return len(self.sequence)
+
+    def __iter__(self) -> Iterator[Head]:
+        return map(Head, *self.columns)
+
+    def __getitem__(self, place: int) -> Head:
+        return Head(*(column[place] for column in self.columns))
 
 
 class QueryWord(NamedTuple):
@@ -104,6 +176,46 @@ class Answer(NamedTuple):
     after: Head
 
 
+class Answered:
+    """Exchanges that are added, in columns."""
+
+    __slots__ = ("after", "before", "queries", "responses", "subjects")
+
+    def __init__(
+        self,
+        subjects: Sequence[int],
+        queries: Sequence[int],
+        responses: Sequence[int],
+        before: Iterable[Head],
+        after: Iterable[Head],
+    ) -> None:
+        self.subjects = subjects
+        self.queries = queries
+        self.responses = responses
+        self.before = Heads.of(before)
+        self.after = Heads.of(after)
+
+    @classmethod
+    def of(cls, answers: Iterable[Answer]) -> Answered:
+        """Some exchanges in columns, as they perhaps are already."""
+        return answers if isinstance(answers, Answered) else cls(*_columns(answers, 5))
+
+    @property
+    def closing(self) -> list[int]:
+        """The subjects who are closed by these."""
+        return list(compress(self.subjects, map(ne, self.before.closed, self.after.closed)))
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    def __iter__(self) -> Iterator[Answer]:
+        return map(Answer, self.subjects, self.queries, self.responses, self.before, self.after)
+
+    def __getitem__(self, place: int) -> Answer:
+        numbers = self.subjects[place], self.queries[place], self.responses[place]
+        return Answer(*numbers, self.before[place], self.after[place])
+
+
 class Move(NamedTuple):
     """What becomes of a head without an exchange: it is reserved, closed, or stays as it is."""
 
@@ -135,7 +247,7 @@ class Change:
     """
 
     key: str = ""
-    answers: list[Answer] = field(default_factory=list)
+    answers: Sequence[Answer] | Answered = ()
     refused: list[Move] = field(default_factory=list)
     """Nothing changes by a refusal, but it was decided on this head."""
     declined: list[Move] = field(default_factory=list)
@@ -161,10 +273,14 @@ class Change:
     def lines(self, query_ids: Mapping[int, str]) -> Iterator[bytes]:
         """What the root of the commit is a digest of; queries go by their content ids."""
         key = json.dumps(self.key)
-        for subject, _, _, before, after in self.answers:
-            yield f"answer {subject} {after.sequence} {after.digest.hex()} {key}\n".encode()
-            if after.closed and not before.closed:
-                yield b"closed %d\n" % subject
+        answers = Answered.of(self.answers)
+        after = answers.after
+        for subject, sequence, digest in zip(
+            answers.subjects, after.sequence, after.digest, strict=True
+        ):
+            yield f"answer {subject} {sequence} {digest.hex()} {key}\n".encode()
+        for subject in answers.closing:
+            yield b"closed %d\n" % subject
         for subject, query, _, _ in self.refused:
             yield f"refused {subject} {query_ids[query]} {key}\n".encode()
         for subject, query, _, _ in self.declined:
@@ -182,3 +298,7 @@ class Change:
             yield f"subject {subject} {name}\n".encode()
         if self.end:
             yield b"end\n"
+
+
+def _columns(records: Iterable[Any], count: int) -> Sequence[Sequence[Any]]:
+    return list(zip(*records, strict=True)) or [()] * count

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import InvalidInput
-from expost.ledger.digests import next_head
-from expost.ledger.records import Answer, Change, Head, Move, Outcome
-from expost.ledger.tallies import Tallies
+from expost.ledger.digests import next_heads
+from expost.ledger.records import Answered, Change, Heads, Move, Outcome
+from expost.ledger.tallies import plus
 from expost.ledger.words import Words
 from expost.panel.kernel import groups
 from expost.panel.values import Values
@@ -43,11 +43,7 @@ class Situation(NamedTuple):
 
     rows: Places
     """The rows that have no outcome yet; all else is in their order."""
-    heads: Sequence[Head]
-    tallies: Tallies
-    """Of these and perhaps others."""
-    own: Places
-    """Where these are among the tallies."""
+    heads: Heads
     accepted: Bools
 
 
@@ -64,6 +60,8 @@ class Request(ABC):
     ) -> None:
         self.key = key
         self.subjects = subjects
+        self.numbers: list[int] = subjects.tolist()
+        """The same, as rows have them."""
         self.asked = asked
         """The different queries."""
         self.which = which
@@ -71,26 +69,32 @@ class Request(ABC):
         self.rows = rows
         """Which rows these are of all that were given in one call."""
         self.served = False
+        self._added: tuple[Places, Sequence[int]] | None = None
 
     def start(self, words: Words) -> None:
         """Begin, perhaps again: nothing is known of any row, and new queries have no number."""
-        self.outcomes: list[Outcome | None] = [None] * len(self.subjects)
+        self.outcomes: list[Outcome | None] = [None] * len(self.numbers)
+        """What became of each row, but for those that are answered now."""
         self.error: BaseException | None = None
-        self.queries = self._numbers(words.known)
+        self._added = None
+        self._number([words.known(query) for query in self.asked])
 
     def propose(self, words: Words) -> None:
         """Give new queries their numbers, once nothing is in the way."""
-        self.queries = self._numbers(words.propose_query)
+        numbers = [words.propose_query(query) for query in self.asked]
+        if numbers != self._numbered:
+            self._number(numbers)
 
-    def _numbers(self, number: Callable[[Query], int]) -> Ints:
-        return np.array([number(query) for query in self.asked], dtype=np.int64)[self.which]
+    def _number(self, numbers: list[int]) -> None:
+        self._numbered = numbers
+        self.queries: Ints = np.array(numbers, dtype=np.int64).take(self.which)
 
     def __len__(self) -> int:
         return len(self.subjects)
 
     def repeat(self, found: Mapping[int, Outcome], words: Words) -> None:
         """Take over what became of rows when they were first requested."""
-        for row, subject in enumerate(self.subjects.tolist()):
+        for row, subject in enumerate(self.numbers if found else ()):
             outcome = found.get(subject)
             if outcome is None:
                 continue
@@ -106,11 +110,21 @@ class Request(ABC):
         left = [row for row, found in enumerate(self.outcomes) if found is None]
         return np.array(left, dtype=np.intp)
 
-    def check(self, rows: Places, heads: Sequence[Head]) -> None:
+    def check(self, rows: Places, heads: Heads) -> None:
         """Refuse to go on while somebody has a reservation."""
-        for row, head in zip(rows.tolist(), heads, strict=True):
-            if head.reserved:
-                raise _reserved(int(self.rows[row]), head.reserved)
+        if any(heads.reserved):
+            row, key = next(each for each in zip(rows, heads.reserved, strict=True) if each[1])
+            raise _reserved(int(self.rows[row]), key)
+
+    @property
+    def responses(self) -> Ints:
+        """The number of the response of each row; 0 or less if there is none."""
+        earlier = [0 if found is None else found.response for found in self.outcomes]
+        result = np.array(earlier, dtype=np.int64)
+        if self._added is not None:
+            rows, responses = self._added
+            result[rows] = responses
+        return result
 
     def _place(self, row: int) -> str:
         return f"key {self.key.partition(TURN)[0]!r}: row {int(self.rows[row]) + 1}"
@@ -120,7 +134,7 @@ class Request(ABC):
         """What is to be added, once it was decided. Outcomes are set as if it were."""
 
     def _refuse(self, change: Change, found: Situation) -> None:
-        for number in np.flatnonzero(~found.accepted).tolist():
+        for number in (~found.accepted).nonzero()[0].tolist():
             row, head = int(found.rows[number]), found.heads[number]
             query = int(self.queries[row])
             change.refused.append(Move(int(self.subjects[row]), query, head, head))
@@ -130,20 +144,18 @@ class Request(ABC):
         self, change: Change, found: Situation, numbers: Places, responses: Ints, words: Words
     ) -> None:
         """Add exchanges for some of the rows of a situation, by their numbers there."""
-        packed = found.tallies.plus(found.own[numbers], responses)
-        rows = found.rows[numbers]
-        closing = (~found.accepted[numbers]).tolist()
-        columns = (rows.tolist(), numbers.tolist(), responses.tolist(), packed, closing,
-                   self.subjects[rows].tolist(), self.queries[rows].tolist())  # fmt: skip
-        links = {response: words.link(response) for response in set(responses.tolist())}
-        heads, outcomes, answers = found.heads, self.outcomes, change.answers
-        for row, number, response, tally, closes, subject, query in zip(*columns, strict=True):
-            before = heads[number]
-            sequence = before.sequence + 1
-            digest = next_head(before.digest, links[response], sequence)
-            after = Head(sequence, digest, tally, bool(before.closed or closes), "", before.last)
-            answers.append(Answer(subject, query, response, before, after))
-            outcomes[row] = Outcome(query, sequence, response)
+        before, rows = found.heads.some(numbers.tolist()), found.rows[numbers]
+        given: list[int] = responses.tolist()
+        sequences = [sequence + 1 for sequence in before.sequence]
+        digests = next_heads(before.digest, words.links(given), sequences)
+        closed, refused = before.closed, ~found.accepted[numbers]
+        if refused.any():
+            closed = [bool(each) for each in refused | np.array(closed, dtype=np.bool_)]
+        tallies, none = plus(before.tally, given), [""] * len(given)
+        after = Heads(sequences, digests, tallies, closed, none, before.last)
+        subjects, queries = self.subjects[rows].tolist(), self.queries[rows].tolist()
+        change.answers = Answered(subjects, queries, given, before, after)
+        self._added = rows, given
 
 
 def _reserved(row: int, key: str) -> InvalidInput:
@@ -175,42 +187,57 @@ class Asked(Request):
     ) -> None:
         super().__init__(key, subjects, asked, which, rows)
         self._held = held
-        self._drawn: dict[int, tuple[bytes, int]] = {}
-        """For a row the head that it was drawn after, and the position of the response."""
+        self._drawn: list[tuple[list[int], Sequence[bytes], list[int]]] = []
+        """Rows, the heads that they were drawn after, and the positions of their responses."""
 
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
         change = Change(self.key)
-        accepted = np.flatnonzero(found.accepted)
+        accepted = found.accepted.nonzero()[0]
         responses = np.empty(len(found.rows), dtype=np.int64)
+        earlier = {
+            (row, head): position
+            for drawn in self._drawn
+            for row, head, position in zip(*drawn, strict=True)
+        }
         for which, own in groups(self.which[found.rows[accepted]]):
             numbers = accepted[own]
             rows = found.rows[numbers]
             query = int(self.queries[rows[0]])
-            heads = [found.heads[number].digest for number in numbers.tolist()]
-            drawn = self._draw_once(rows, heads, self._held[which], partial(draw, query))
-            responses[numbers] = _numbered(drawn, query, words)
+            digests = list(map(found.heads.digest.__getitem__, numbers.tolist()))
+            fresh = partial(self._draw, held=self._held[which], draw=partial(draw, query))
+            positions = _drawn_once(earlier, rows.tolist(), digests, fresh)
+            responses[numbers] = _numbered(positions, query, words)
         self._answer(change, found, accepted, responses[accepted], words)
         self._refuse(change, found)
         return change
 
-    def _draw_once(
-        self, rows: Places, heads: Sequence[bytes], held: Values, draw: Callable[[Any], Any]
+    def _draw(
+        self, rows: list[int], heads: Sequence[bytes], held: Values, draw: Callable[[Any], Any]
     ) -> list[int]:
-        """Positions of responses, one draw for each row and head.
+        """Draw positions of responses for some rows, and remember them."""
+        positions: list[int] = draw(held.some(self.rows[rows])).tolist()
+        self._drawn.append((rows, heads, positions))
+        return positions
 
-        A commit may fail because of what was drawn: two processes that give numbers to new
-        responses get in each other's way. Were that drawn again, rare responses would be rarer.
-        """
-        own = list(zip(rows.tolist(), heads, strict=True))
-        new = [place for place, (row, head) in enumerate(own) if self._last(row) != head]
-        fresh = draw(held.some(self.rows[rows[new]])).tolist() if new else []
-        for place, position in zip(new, fresh, strict=True):
-            row, head = own[place]
-            self._drawn[row] = head, position
-        return [self._drawn[row][1] for row, _ in own]
 
-    def _last(self, row: int) -> bytes:
-        return self._drawn[row][0] if row in self._drawn else b""
+def _drawn_once(
+    earlier: Mapping[tuple[int, bytes], int],
+    rows: list[int],
+    heads: Sequence[bytes],
+    fresh: Callable[[list[int], Sequence[bytes]], list[int]],
+) -> list[int]:
+    """Positions of responses, one draw for each row and head.
+
+    A commit may fail because of what was drawn: two processes that give numbers to new responses
+    get in each other's way. Were that drawn again, rare responses would be rarer.
+    """
+    if not earlier:  # as in nearly every first attempt
+        return fresh(rows, heads)
+    each = list(zip(rows, heads, strict=True))
+    new = [pair for pair in each if pair not in earlier]
+    drawn = fresh([row for row, _ in new], [head for _, head in new]) if new else []
+    known = {**earlier, **dict(zip(new, drawn, strict=True))}
+    return [known[pair] for pair in each]
 
 
 class Recorded(Request):

@@ -6,12 +6,14 @@ SQLite has none. They are against accidents; whoever changes rows on purpose is 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from expost.ledger.errors import Damaged
 
-__all__ = ["checked_name", "head_seal", "seal_of"]
+__all__ = ["checked_name", "head_seal", "head_seals", "seal_of"]
+
+_PRIME = (1 << 32) - 5
 
 
 def seal_of(values: Sequence[Any]) -> int:
@@ -30,7 +32,13 @@ def head_seal(
     subject: int, sequence: int, digest: bytes, tally: bytes, closed: bool, reserved: str, last: int
 ) -> int:
     """The seal of a head."""
-    # Numbers start the checksum, so that any one bit of them changes it as well.
-    start = subject * 0x9E3779B1 ^ sequence * 0x85EBCA6B ^ last * 0xC2B2AE35 ^ closed
-    seal = zlib.crc32(tally, zlib.crc32(digest, start & 0xFFFFFFFF))
-    return zlib.crc32(reserved.encode(), seal) if reserved else seal
+    # Numbers start the checksum. One that has another bit, however high, differs by a power of two
+    # times its factor, which the prime does not divide: so any one bit changes it as well.
+    start = (subject + sequence * 0x85EBCA6B + last * 0xC2B2AE35 + closed * 0x27D4EB2F) % _PRIME
+    content = digest + tally
+    return zlib.crc32(content + reserved.encode() if reserved else content, start)
+
+
+def head_seals(subjects: Iterable[int], *columns: Iterable[Any]) -> list[int]:
+    """The seals of heads in columns."""
+    return list(map(head_seal, subjects, *columns))

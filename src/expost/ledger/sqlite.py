@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import compress, islice
+from operator import ne
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.errors import InvalidInput
-from expost.ledger.backend import DECLINED, Backend, Row, Stale
+from expost.ledger.adding import add, key_numbers
+from expost.ledger.backend import DECLINED, Backend, Looked, Row, Stale
 from expost.ledger.connecting import connect, library, reading
 from expost.ledger.digests import next_root
 from expost.ledger.errors import Broken, Damaged
 from expost.ledger.records import (
     Change,
     Head,
+    Heads,
     Kept,
-    Move,
     Outcome,
     QueryWord,
     ResponseWord,
     Tip,
-)  # fmt: skip
+)
 from expost.ledger.schema import UNLINKED
-from expost.ledger.seals import checked_name, head_seal, seal_of
+from expost.ledger.seals import checked_name, head_seals, seal_of
 
 if TYPE_CHECKING:
     import apsw
 
 __all__ = ["Sqlite"]
 
-_UPDATE = """
-UPDATE heads SET sequence = ?, digest = ?, tally = ?, closed = ?, reserved = ?, last = ?, seal = ?
-WHERE subject = ? AND sequence = ? AND closed = ? AND reserved = ?
-"""
-_HEADS = "SELECT sequence, digest, tally, closed, reserved, last, seal FROM heads WHERE subject"
+_HEAD = "SELECT sequence, digest, tally, closed, reserved, last, seal FROM"
+_HEADS = f"{_HEAD} heads WHERE subject"
+_LISTED = f"{_HEAD} carray(?) AS listed CROSS JOIN heads ON heads.subject = listed.value"
 _REQUESTED = "SELECT subject, query, sequence, response, made FROM requests WHERE key = ?"
 _RESERVED = "SELECT subject, query, sequence, 0, made FROM reservations WHERE key = ?"
 _EXCHANGES = """
@@ -50,13 +52,16 @@ WITH RECURSIVE chain(key, subject, query, sequence, response, made, previous) AS
 SELECT k.key, subject, query, sequence, response, made, k.number, k.seal
 FROM chain c LEFT JOIN keys k ON k.number = c.key ORDER BY sequence
 """
-_REQUEST = "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+# Rows that are read together.
+_TOGETHER = 256
 
 
 class Sqlite(Backend):
     """One connection to a database file."""
 
     def __init__(self, connection: apsw.Connection) -> None:
+        self._apsw = library()
         self._connection = connection
         self._cursor = connection.cursor()
         self._broken = False
@@ -128,33 +133,53 @@ class Sqlite(Backend):
         return (found and found[0]) or 0
 
     def heads(self, subjects: Sequence[int]) -> list[Head]:
-        with reading():
-            found = self._heads(subjects)
-        if len(found) != len(subjects):
-            raise Damaged("the head of somebody is missing")
-        for subject, row in zip(subjects, found, strict=True):
-            if row[6] != head_seal(subject, *row[:6]):
-                raise Damaged(f"the head of subject number {subject} is not what was recorded")
-        return [Head(*row[:6]) for row in found]
+        return list(self._heads(subjects))
 
-    def _heads(self, subjects: Sequence[int]) -> list[Any]:
+    def _heads(self, subjects: Sequence[int]) -> Heads:
+        with reading():
+            *columns, seals = _columns(self._found(subjects), 7)
+        if len(seals) != len(subjects):
+            raise Damaged("the head of somebody is missing")
+        due = head_seals(subjects, *columns)
+        if due != seals:
+            wrong = next(compress(subjects, map(ne, due, seals)))
+            raise Damaged(f"the head of subject number {wrong} is not what was recorded")
+        return Heads(*columns)
+
+    def _found(self, subjects: Sequence[int]) -> apsw.Cursor:
+        """The rows of heads."""
         first, count = (subjects[0] if subjects else 0), len(subjects)
-        if count > 1 and list(subjects) == list(range(first, first + count)):
+        if count == 1:
+            return self._cursor.execute(f"{_HEADS} = ?", (first,))
+        if list(subjects) == list(range(first, first + count)):
             # Neighbours, as in a round over all, are found together.
             statement = f"{_HEADS} BETWEEN ? AND ? ORDER BY subject"
-            return self._cursor.execute(statement, (first, first + count - 1)).fetchall()
-        return self._cursor.executemany(f"{_HEADS} = ?", zip(subjects)).fetchall()
+            return self._cursor.execute(statement, (first, first + count - 1))
+        # Others are in the order of the first table, which CROSS keeps. Their seals would tell.
+        numbers = self._apsw.carray(array("q", subjects))
+        return self._cursor.execute(_LISTED, (numbers,))
+
+    def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked:
+        with reading():
+            used = key_numbers(self._cursor, [key for key, _ in asked])
+        outcomes = [self.outcomes(key, subjects) if key in used else {} for key, subjects in asked]
+        heads = self._heads([subject for _, subjects in asked for subject in subjects])
+        parts, start = list[Heads](), 0
+        for _, subjects in asked:
+            parts.append(heads.part(start, start + len(subjects)))
+            start += len(subjects)
+        return Looked(outcomes, parts, bool(self.ended()))
 
     def waiting(self, first: int, last: int) -> list[int]:
         statement = "SELECT subject FROM heads WHERE subject BETWEEN ? AND ? AND reserved <> ''"
         return [subject for (subject,) in self._all(statement, (first, last))]
 
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
-        number = self._key(key)
-        if number is None:
-            return {}
-        found: list[Any] = []
         with reading():
+            number = key_numbers(self._cursor, [key]).get(key)
+            if number is None:
+                return {}
+            found: list[Any] = []
             if self._cursor.execute(f"{_RESERVED} LIMIT 1", (number,)).fetchall():
                 found += self._of_key(_RESERVED, number, subjects)
             found += self._of_key(_REQUESTED, number, subjects)
@@ -181,7 +206,7 @@ class Sqlite(Backend):
     def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
         if self._broken:
             raise Broken("an earlier write failed; open the ledger again")
-        apsw = library()
+        apsw = self._apsw
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
         except apsw.BusyError:
@@ -211,125 +236,9 @@ class Sqlite(Backend):
     def _write(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
         before = self.tip()
         tip = Tip(before.commits + 1, next_root(before.root, lines))
-        made = tip.commits
-        run = self._cursor.executemany
         self._cursor.execute("INSERT INTO commits VALUES (?, ?)", tip)
-        for change in changes:
-            run(
-                "INSERT INTO queries VALUES (?, ?, ?, ?, ?)",
-                [(*word, made) for word in change.queries],
-            )
-            run(
-                "INSERT INTO responses VALUES (?, ?, ?, ?)",
-                [(*word, seal_of(word)) for word in change.responses],
-            )
-            run(
-                "INSERT INTO subjects VALUES (?, ?, ?, ?)",
-                [
-                    (number, name, made, seal_of((number, name)))
-                    for number, name, _ in change.subjects
-                ],
-            )
-            heads = [(number, _new(digest)) for number, _, digest in change.subjects]
-            run(
-                "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [(number, *head, head_seal(number, *head)) for number, head in heads],
-            )
-            self._stayed(change.refused)
-            if change.answers or change.refused or change.reserved or change.declined:
-                self._requests(change, self._interned(change.key), made)
-            self._move(
-                [
-                    (each.subject, each.before, each.after)
-                    for each in (*change.declined, *change.reserved, *change.closed)
-                ]
-            )
-            run(
-                "INSERT INTO closures VALUES (?, ?)",
-                [
-                    *((each.subject, made) for each in change.closed),
-                    *((each.subject, made) for each in change.answers
-                      if each.after.closed and not each.before.closed),
-                ],
-            )  # fmt: skip
-            run(
-                "INSERT INTO kept(subject, digest, reason, message, made) VALUES (?, ?, ?, ?, ?)",
-                [(*each, made) for each in change.kept],
-            )
-            if change.end:
-                self._cursor.execute("INSERT INTO ends VALUES (1, ?)", (made,))
+        add(self._cursor, changes, tip.commits)
         return tip
-
-    def _requests(self, change: Change, key: int, made: int) -> None:
-        """What becomes of the request of a change, for each of its subjects."""
-        run = self._cursor.executemany
-        run(
-            _REQUEST,
-            [
-                (key, subject, query, after.sequence, response, before.last, made)
-                for subject, query, response, before, after in change.answers
-            ],
-        )
-        run(_REQUEST, [(key, each.subject, each.query, 0, 0, 0, made) for each in change.refused])
-        run(
-            _REQUEST,
-            [(key, each.subject, each.query, 0, DECLINED, 0, made) for each in change.declined],
-        )
-        run(
-            "INSERT INTO reservations VALUES (?, ?, ?, ?, ?)",
-            [
-                (key, each.subject, each.query, each.before.sequence + 1, made)
-                for each in change.reserved
-            ],
-        )
-        self._move(
-            [(subject, before, after) for subject, _, _, before, after in change.answers], key
-        )
-
-    def _move(self, moves: Sequence[tuple[int, Head, Head]], key: int | None = None) -> None:
-        """Move heads, if each is still where it was: compare and swap.
-
-        With a key, the last exchange of each is the one of that key.
-        """
-        if not moves:
-            return
-        rows = []
-        for subject, before, (sequence, digest, tally, closed, reserved, last) in moves:
-            at = last if key is None else key
-            seal = head_seal(subject, sequence, digest, tally, closed, reserved, at)
-            rows.append(
-                (sequence, digest, tally, closed, reserved, at, seal,
-                 subject, before[0], before[3], before[4])
-            )  # fmt: skip
-        count = self._connection.total_changes()
-        self._cursor.executemany(_UPDATE, rows)
-        if self._connection.total_changes() - count != len(moves):
-            raise Stale
-
-    def _stayed(self, moves: Sequence[Move]) -> None:
-        """Refusals change no head, but are right only on the one that they were decided on."""
-        for subject, _, before, _ in moves:
-            found = self._one("SELECT sequence, closed FROM heads WHERE subject = ?", (subject,))
-            if found != (before.sequence, before.closed):
-                raise Stale
-
-    def _interned(self, key: str) -> int:
-        found = self._key(key)
-        if found is not None:
-            return found
-        (number,) = self._one("SELECT coalesce(max(number), 0) + 1 FROM keys")
-        self._cursor.execute(
-            "INSERT INTO keys VALUES (?, ?, ?)", (number, key, seal_of((number, key)))
-        )
-        return int(number)
-
-    def _key(self, key: str) -> int | None:
-        found = self._one("SELECT number, seal FROM keys WHERE key = ?", (key,))
-        if not found:
-            return None
-        number, seal = found
-        _check_key(number, key, seal)
-        return int(number)
 
     def exchanges(self, subject: int, head: Head) -> list[Row]:
         found = self._all(_EXCHANGES, (head.last, subject, head.sequence))
@@ -432,5 +341,13 @@ def _check_key(number: int, key: str, seal: int) -> None:
         raise Damaged("a key is not what was recorded")
 
 
-def _new(digest: bytes) -> Head:
-    return Head(0, digest, b"", False, "", 0)
+def _columns(rows: Iterator[Any], count: int) -> list[list[Any]]:
+    """The columns of some rows, a few of them at a time.
+
+    With too many at once, Python would go through all of them in search of garbage.
+    """
+    columns: list[list[Any]] = [[] for _ in range(count)]
+    while part := list(islice(rows, _TOGETHER)):
+        for column, values in zip(columns, zip(*part, strict=True), strict=True):
+            column.extend(values)
+    return columns

@@ -6,7 +6,9 @@ else, so states of many subjects are built from these, without any exchange bein
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +17,16 @@ from expost.ledger.words import Words
 from expost.panel.kernel import Kernel, groups
 from expost.panel.state import State
 
-__all__ = ["Tallies", "packed_tallies", "pairs_of"]
+__all__ = ["Tallies", "last_response", "packed_tallies", "pairs_of", "plus"]
 
 Ints = NDArray[np.int64]
 
 _PAIR = 8
 _SHIFT = 32
 # Up to so many subjects, each by itself takes less than all together.
-_FEW = 3
+_FEW = 24
+# Numbers of responses up to this one are looked up in a table, however few there are.
+_SMALL = 1 << 12
 # The most counts that are written out as a table, over all subjects of a state.
 _LARGEST_TABLE = 1 << 22
 
@@ -43,57 +47,59 @@ def packed_tallies(responses: Ints, lengths: Ints) -> list[bytes]:
     return [packed[_PAIR * ends[n] : _PAIR * ends[n + 1]] for n in range(len(lengths))]
 
 
+def last_response(packed: Iterable[bytes]) -> int:
+    """The largest number of a response in some tallies; 0 if there is none."""
+    return max((int.from_bytes(tally[-_PAIR:-4], "little") for tally in packed), default=0)
+
+
+def plus(packed: Sequence[bytes], responses: Sequence[int]) -> list[bytes]:
+    """Some tallies with one more response each."""
+    if len(packed) <= _FEW:
+        return [_plus_one(*each) for each in zip(packed, responses, strict=True)]
+    old = Tallies(packed)
+    keys = np.append(old.whose << _SHIFT | old.which, np.iinfo(np.int64).max)
+    new = np.arange(old.count) << _SHIFT | np.array(responses, dtype=np.int64)
+    places = np.searchsorted(keys, new)  # both are in the order of subjects, then of responses
+    first = keys[places] != new
+    pairs = (old.times << _SHIFT | old.which).astype("<u8")
+    pairs[places[~first]] += 1 << _SHIFT
+    added = np.array(responses, dtype="<u8")[first] | 1 << _SHIFT
+    whole = np.insert(pairs, places[first], added).tobytes()
+    stops = (_PAIR * np.cumsum(old.lengths + first)).tolist()
+    return [whole[start:stop] for start, stop in pairwise((0, *stops))]
+
+
+def _plus_one(tally: bytes, response: int) -> bytes:
+    times = dict(struct.iter_unpack("<II", tally))
+    times[response] = times.get(response, 0) + 1
+    return b"".join(struct.pack("<II", *pair) for pair in sorted(times.items()))
+
+
 class Tallies:
     """Those of some subjects, in arrays: whose, which response, how often."""
 
     def __init__(self, packed: Sequence[bytes]) -> None:
         pairs = np.frombuffer(b"".join(packed), dtype="<u4").reshape(-1, 2).astype(np.int64)
-        lengths = np.fromiter(map(len, packed), dtype=np.int64, count=len(packed)) // _PAIR
+        self.lengths: Ints = np.fromiter(map(len, packed), np.int64, len(packed)) // _PAIR
         self.count = len(packed)
-        self.whose: Ints = np.repeat(np.arange(self.count), lengths)
+        self.whose: Ints = np.repeat(np.arange(self.count), self.lengths)
         self.which: Ints = pairs[:, 0]
         self.times: Ints = pairs[:, 1]
-
-    def plus(self, whose: NDArray[np.intp], which: Ints) -> list[bytes]:
-        """The tallies of these subjects with one more response each, in bytes."""
-        if len(whose) <= _FEW:
-            return [
-                self._one(place, response) for place, response in zip(whose, which, strict=True)
-            ]
-        own = np.isin(self.whose, whose) if len(whose) < self.count else slice(None)
-        places = np.concatenate([self.whose[own], whose]) << _SHIFT
-        keys = places | np.concatenate([self.which[own], which])
-        times = np.concatenate([self.times[own], np.ones(len(whose), dtype=np.int64)])
-        merged, place = np.unique(keys, return_inverse=True)
-        pairs = np.empty((len(merged), 2), dtype="<u4")
-        pairs[:, 0] = merged & ((1 << _SHIFT) - 1)
-        pairs[:, 1] = np.bincount(place, weights=times).astype(np.int64)
-        ends = np.searchsorted(merged >> _SHIFT, whose, side="right")
-        starts = np.searchsorted(merged >> _SHIFT, whose, side="left")
-        packed = pairs.tobytes()
-        return [
-            packed[_PAIR * start : _PAIR * end]
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-        ]
-
-    def _one(self, place: int, response: int) -> bytes:
-        own = self.whose == place
-        times = dict(zip(self.which[own].tolist(), self.times[own].tolist(), strict=True))
-        times[int(response)] = times.get(int(response), 0) + 1
-        return np.array(sorted(times.items()), dtype="<u4").tobytes()
 
     def state(self, kernel: Kernel, words: Words) -> State:
         """What these subjects answered so far, as the kernel decides on it."""
         state = kernel.start(self.count)
         if not len(self.which):
             return state
-        for number, own in groups(words.question_of(self.which)):
-            which, place = np.unique(self.which[own], return_inverse=True)
+        for number, places in groups(words.question_of(self.which)):
+            own = slice(None) if len(places) == len(self.which) else places
+            which, place = _distinct(self.which[own], self.count == 1)
             if len(which) * self.count > _LARGEST_TABLE:
                 return self._by_turns(kernel, words)
-            counts = np.zeros((len(which), self.count), dtype=np.int64)
-            counts[place, self.whose[own]] = self.times[own]
-            state.load(kernel.questions[number], words.positions_of(which), counts)
+            counts = np.zeros(len(which) * self.count, dtype=np.int64)
+            counts[place * self.count + self.whose[own]] = self.times[own]
+            table = counts.reshape(len(which), self.count)
+            state.load(kernel.questions[number], words.positions_of(which), table)
         return state
 
     def _by_turns(self, kernel: Kernel, words: Words) -> State:
@@ -106,3 +112,20 @@ class Tallies:
             numbers = words.question_of(which[own])
             kernel.fold(state, numbers, words.positions_of(which[own]), whose[own])
         return state
+
+
+def _distinct(numbers: Ints, once: bool) -> tuple[Ints, NDArray[np.intp]]:
+    """The different numbers in order, and which each is; without sorting, unless they are large.
+
+    Those of one subject are there ``once`` and in order.
+    """
+    if once:
+        return numbers, np.arange(len(numbers))
+    last = int(numbers.max())
+    if last > _SMALL + len(numbers):
+        return np.unique(numbers, return_inverse=True)
+    place = np.zeros(last + 1, dtype=np.intp)
+    place[numbers] = 1
+    which = place.nonzero()[0]
+    place[which] = np.arange(len(which))
+    return which, place[numbers]

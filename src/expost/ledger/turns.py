@@ -103,7 +103,7 @@ class Turns:
         with self._guard:
             while self._waiting:
                 request = self._waiting.popleft()
-                own = request.subjects.tolist()
+                own = request.numbers
                 fits = not group or rows + len(own) <= _MOST
                 if fits and subjects.isdisjoint(own):
                     group.append(request)

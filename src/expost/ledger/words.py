@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,9 @@ class Words:
         self._links: list[str] = [""]
         self._positions: list[int] = [-1]
         self._question_of = np.full(64, -1, dtype=np.int64)
+        self._position_of = np.full(64, -1, dtype=np.int64)
+        self._wide = False
+        """Whether a position does not fit into a word."""
         self._tentative: tuple[list[QueryWord], list[ResponseWord]] = ([], [])
 
     def read(self, backend: Backend) -> None:
@@ -84,7 +88,12 @@ class Words:
         if word.number >= len(self._question_of):
             more = np.full(len(self._question_of), -1, dtype=np.int64)
             self._question_of = np.concatenate([self._question_of, more])
+            self._position_of = np.concatenate([self._position_of, more])
         self._question_of[word.number] = self._questions[word.query]
+        if position < 1 << 63:
+            self._position_of[word.number] = position
+        else:
+            self._wide = True
         self._positions.append(position)
         self._responses[word.query, position] = word.number
         self._words.append(word)
@@ -184,13 +193,17 @@ class Words:
         """What all exchanges with a response have in common in their heads."""
         return self._links[response]
 
+    def links(self, responses: Sequence[int]) -> list[str]:
+        """The same of many responses."""
+        return list(map(self._links.__getitem__, responses))
+
     def position(self, response: int) -> int:
         """Where a response is among those of its query."""
         return self._positions[response]
 
     def question_of(self, responses: Ints) -> Ints:
         """The kernel's numbers of the questions of some responses."""
-        return np.asarray(self._question_of[responses])
+        return self._question_of.take(responses)
 
     def query_of(self, responses: Ints) -> Ints:
         """The queries of some responses."""
@@ -199,6 +212,8 @@ class Words:
 
     def positions_of(self, responses: Ints) -> NDArray[Any]:
         """The positions of some responses."""
+        if not self._wide:
+            return self._position_of.take(responses)
         found = [self._positions[number] for number in responses.tolist()]
         wide = any(position >= 1 << 63 for position in found)
         return np.array(found, dtype=object if wide else np.int64)

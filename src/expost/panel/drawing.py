@@ -41,6 +41,7 @@ class Drawing:
         self._likelihood = likelihood.seen if isinstance(likelihood, Lifted) else likelihood
         self._shares: Words | None = None
         self._cumulative: list[list[int]] = []
+        self._kind = np.dtype(np.intp)
 
     def positions(self, places: NDArray[np.intp], source: Source) -> NDArray[Any]:
         """The position of a response for each subject, from where its value is."""
@@ -50,14 +51,13 @@ class Drawing:
             pmfs = {place: self._likelihood.pmf(place) for place in np.unique(places).tolist()}
             return _column([draw(pmfs[place], source) for place in places.tolist()])
         assert self._shares is not None
-        count = _count_of(self._likelihood)
-        result = np.empty(len(places), dtype=np.min_scalar_type(count))
+        result = np.empty(len(places), dtype=self._kind)
+        below = _below if len(self._shares) < _FEW else _below_sorted
         for start in range(0, len(places), _BLOCK):
             own = places[start : start + _BLOCK]
             words = np.frombuffer(uniform_bytes(source, 8 * len(own)), dtype="<u8")
-            below = _below if len(self._shares) < _FEW else _below_sorted
             drawn, equal = below(self._shares, own, words)
-            for number in np.flatnonzero(equal).tolist():
+            for number in equal.nonzero()[0].tolist():
                 drawn[number] = self._exactly(int(own[number]), int(words[number]), source)
             result[start : start + _BLOCK] = drawn
         return result
@@ -74,6 +74,7 @@ class Drawing:
             for ends in self._cumulative
         ]
         self._shares = np.array(shares, dtype=np.uint64).reshape(values, -1).T.copy()
+        self._kind = np.min_scalar_type(count)
         return True
 
     def _exactly(self, place: int, word: int, source: Source) -> int:
@@ -97,13 +98,8 @@ def _below(
     shares: Words, places: NDArray[np.intp], words: Words
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """How many shares are below each word, and whether one of them equals it."""
-    below = np.zeros(len(places), dtype=np.intp)
-    equal = np.zeros(len(places), dtype=np.bool_)
-    for row in shares:
-        share = row.take(places)
-        below += words > share
-        equal |= words == share
-    return below, equal
+    own = shares.take(places, axis=1)
+    return (words > own).sum(axis=0), (words == own).any(axis=0)
 
 
 def _below_sorted(

@@ -137,7 +137,7 @@ class Kernel:
 
 def groups(numbers: NDArray[np.integer[Any]]) -> Iterator[tuple[int, Places]]:
     """The numbers that occur, and where each does, in order."""
-    if len(numbers) and (numbers == numbers[0]).all():
+    if len(numbers) == 1 or (len(numbers) and (numbers == numbers[0]).all()):
         yield int(numbers[0]), np.arange(len(numbers))
         return
     order = np.argsort(numbers, kind="stable")

@@ -57,9 +57,13 @@ class SetState(FiniteState):
     def _absorb_counts(self, question: Question, codes: Codes, counts: NDArray[np.int64]) -> None:
         # At most as many roundings as responses: a product for each different one, and a sum.
         assert isinstance(question, FiniteQuestion)
-        self.values += question.logs[:, codes] @ counts.astype(np.float64)
+        # By one thread: those of linear algebra would spend more than this on waiting.
+        logs, times = question.logs[:, codes], counts.astype(np.float64)
+        self.values += np.einsum("ij,jk->ik", logs, times)
         self._size += question.size * counts.sum(axis=0)
-        self.impossible |= counts[question.impossible[codes]].any(axis=0)
+        impossible = question.impossible[codes]
+        if impossible.any():
+            self.impossible |= counts[impossible].any(axis=0)
         self.spread = self.values.max(axis=0) - self.values.min(axis=0)
 
     def worst(self, question: FiniteQuestion, chosen: Chosen) -> Floats:

@@ -47,9 +47,9 @@ class Grid:
 
     def steps(self, amount: Fraction) -> int:
         """An amount in steps of the grid, if it is a whole number of them."""
-        steps = amount * self.denominator
-        assert steps.denominator == 1, "every amount was admitted"
-        return steps.numerator
+        finer, left = divmod(self.denominator, amount.denominator)
+        assert not left, "every amount was admitted"
+        return amount.numerator * finer
 
 
 @dataclass(frozen=True, slots=True)
