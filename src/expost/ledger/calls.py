@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.errors import ExpostError, InvalidInput
+from expost.errors import ExpostError, InvalidInput, at, expect
 from expost.ledger.requests import Request
 
-__all__ = ["apart", "recorded_in_part", "waves"]
+__all__ = ["apart", "key_of", "recorded_in_part", "waves"]
 
 Ints = NDArray[np.int64]
+
+_LONGEST_KEY = 200
+
+
+def key_of(key: str | None) -> str:
+    """The key of a call; without one it is made up."""
+    if key is None:
+        return uuid.uuid4().hex
+    with at("key"):
+        expect(key, str, "a text")
+        if not 1 <= len(key) <= _LONGEST_KEY or not key.isprintable():
+            raise InvalidInput(f"must have 1 to {_LONGEST_KEY} printable characters")
+    return key
 
 
 def waves(numbers: Ints) -> Iterator[NDArray[np.intp]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import chain
 from typing import Any
@@ -19,9 +18,9 @@ from expost.errors import ExpostError, InvalidInput, at, expect
 from expost.filters import Filter
 from expost.ledger.backend import Backend
 from expost.ledger.book import Book, Progress, check_options
-from expost.ledger.calls import apart, recorded_in_part, waves
+from expost.ledger.calls import apart, key_of, recorded_in_part, waves
 from expost.ledger.checkpoint import Place
-from expost.ledger.devices import Receipt, Reservation, read_message
+from expost.ledger.devices import Receipt, Reservation
 from expost.ledger.digests import first_head
 from expost.ledger.meaning import asked_in, familiar, names_of, positions_of, whom
 from expost.ledger.opening import (
@@ -33,10 +32,10 @@ from expost.ledger.opening import (
 )
 from expost.ledger.people import written_name
 from expost.ledger.policy import StudyPolicy
-from expost.ledger.receiving import Received, kept_for_nobody
+from expost.ledger.receiving import Received, incoming
 from expost.ledger.records import Change
 from expost.ledger.recovering import quarantine
-from expost.ledger.requests import TURN, Asked, Recorded, Request, Reserved
+from expost.ledger.requests import TURN, Asked, Part, Recorded, Request, Reserved
 from expost.panel.kernel import groups
 from expost.panel.naming import subjects_of
 from expost.panel.results import Replies
@@ -54,7 +53,6 @@ Ints = NDArray[np.int64]
 EVERY = 64
 """A checkpoint is written at every so many commits, if nothing else is said."""
 
-_LONGEST_KEY = 200
 # Rows of one commit, of a request that has more.
 _TOGETHER = 1 << 13
 # Such parts that may share a commit.
@@ -261,12 +259,10 @@ class Ledger(Book):
         """
         secret = Secret(values)
         del values  # so that no traceback that prints local variables can show it
-        key = _key(key)
+        key = key_of(key)
         names, numbers, asked, which = self._meant(query, subjects)
         held = values_of(self.domain, secret, len(names), asked)
-        requests = [
-            Asked(key, numbers[own], asked, which[own], own, held) for own in _parts(len(numbers))
-        ]
+        requests = [Asked(part, held) for part in _parts(key, numbers, asked, which)]
         self._take_all([requests], progress)
         return self._replies(names, requests)
 
@@ -285,19 +281,13 @@ class Ledger(Book):
         who answered what the filter refuses is closed. A subject may be named more than once, for
         one response after the other.
         """
-        key = _key(key)
+        key = key_of(key)
         names, numbers, asked, which = self._meant(query, subjects, repeated=True)
         positions = positions_of(self.domain, asked, which, responses)
-        turns = [
-            [
-                Recorded(
-                    key if turn == 1 else f"{key}{TURN}{turn}",
-                    numbers[rows], asked, which[rows], rows, positions[rows],
-                )
-                for rows in (own[part] for part in _parts(len(own)))
-            ]
-            for turn, own in enumerate(waves(numbers), 1)
-        ]  # fmt: skip
+        turns = []
+        for turn, own in enumerate(waves(numbers), 1):
+            parts = _parts(key if turn == 1 else f"{key}{TURN}{turn}", numbers, asked, which, own)
+            turns.append([Recorded(part, positions[part.rows]) for part in parts])
         self._take_all(turns, progress)
         accepted = np.ones(len(names), dtype=np.bool_)
         for request in chain.from_iterable(turns):
@@ -318,11 +308,9 @@ class Ledger(Book):
         answered: send it :meth:`Reservation.to_json`, and give what comes back to :meth:`receive`.
         The same key again returns the same reservation.
         """
-        key = _key(key)
+        key = key_of(key)
         names, numbers, asked, which = self._meant(query, subjects)
-        requests = [
-            Reserved(key, numbers[own], asked, which[own], own) for own in _parts(len(numbers))
-        ]
+        requests = [Reserved(part) for part in _parts(key, numbers, asked, which)]
         self._take_all([requests], progress)
         with self._reading() as core:
             outcomes = [outcome for request in requests for outcome in request.outcomes]
@@ -353,38 +341,17 @@ class Ledger(Book):
             each.encode(errors="surrogatepass") if isinstance(each, str) else each
             for each in messages
         ]
-        found: list[Received | Receipt] = []
+        for content in contents:
+            expect(content, bytes, "messages as bytes")
         with self._reading() as core:
             core.learn()
-            for content in contents:
-                found.append(self._incoming(content))
+            found = [incoming(core, content) for content in contents]
         requests = [each for each in found if isinstance(each, Received)]
         for own in apart(requests):
             self._take(own)
         with self._reading() as core:
             core.show()  # what was kept is not looked up by a key
         return tuple(each.receipt if isinstance(each, Received) else each for each in found)
-
-    def _incoming(self, content: bytes) -> Received | Receipt:
-        """A message about somebody who is known; or the receipt of anything else."""
-        core = self._core
-        expect(content, bytes, "messages as bytes")
-        try:
-            message = read_message(content)
-        except InvalidInput as error:
-            return self._keep(content, f"not a message: {error}")
-        if message.ledger != self.policy.content_id:
-            return self._keep(content, "of another ledger")
-        (number,) = core.people.numbers(core.backend, [message.subject]).tolist()
-        if not number:
-            return self._keep(content, "about nobody who is known")
-        return Received(number, message, content, core.backend.reason_kept, core.head_after)
-
-    def _keep(self, content: bytes, reason: str) -> Receipt:
-        kept = kept_for_nobody(content, reason[:200])
-        while self._core.backend.reason_kept(0, kept.digest) is None:
-            self._core.append([Change(kept=[kept])])
-        return Receipt("kept", reason=kept.reason)
 
     def end(self) -> None:
         """Close the study, for good: nobody is asked, registered or reserved any more."""
@@ -465,17 +432,15 @@ def _joined(columns: list[Ints]) -> Ints:
     return columns[0] if len(columns) == 1 else np.concatenate([np.zeros(0, np.int64), *columns])
 
 
-def _key(key: str | None) -> str:
-    if key is None:
-        return uuid.uuid4().hex
-    with at("key"):
-        expect(key, str, "a text")
-        if not 1 <= len(key) <= _LONGEST_KEY or not key.isprintable():
-            raise InvalidInput(f"must have 1 to {_LONGEST_KEY} printable characters")
-    return key
-
-
-def _parts(count: int) -> list[NDArray[np.intp]]:
-    """So many rows in parts, each of which is recorded at once."""
-    rows = np.arange(count)
-    return [rows[start : start + _TOGETHER] for start in range(0, count, _TOGETHER)]
+def _parts(
+    key: str,
+    numbers: Ints,
+    asked: Sequence[Query],
+    which: Ints,
+    rows: NDArray[np.intp] | None = None,
+) -> Iterator[Part]:
+    """Some rows of a call, by default all, in parts that are recorded at once."""
+    rows = np.arange(len(numbers)) if rows is None else rows
+    for start in range(0, len(rows), _TOGETHER):
+        own = rows[start : start + _TOGETHER]
+        yield Part(key, numbers[own], asked, which[own], own)
