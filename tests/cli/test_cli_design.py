@@ -132,17 +132,26 @@ def test_a_forecast_from_a_table(run: Run, tmp_path: Path) -> None:
     assert "give --policy POLICY too" in err
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where a ledger may be."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    if request.param == "sqlite":
+        return str(tmp_path / "study.db")
+    found: str = request.getfixturevalue("postgres")
+    return found
+
+
 def test_a_forecast_from_a_ledger_and_from_a_folder_says_who_is_not_counted(
-    run: Run, tmp_path: Path
+    run: Run, tmp_path: Path, place: str
 ) -> None:
     domain, query = xp.FiniteSet(["no", "yes"]), xp.randomized_response(epsilon="0.5")
     guard = xp.BayesianFilter(epsilon="1")
     queries = tmp_path / "queries.json"
     queries.write_text(xp.answers.queries_to_json(domain, {"q": query}), encoding="utf-8")
-    place = tmp_path / "study.db"
     folder = tmp_path / "transcripts"
     folder.mkdir()
-    with xp.Ledger.create(place, domain, filter=guard) as ledger:
+    with xp.Ledger.create(place, domain, filter=guard, queries={"habit": query}) as ledger:
         ledger.register(range(12))
         for key, names in {"first": range(8), "again": range(4), "more": range(2)}.items():
             ledger.record(query, ["yes"] * len(names), list(names), key=key)
@@ -160,3 +169,39 @@ def test_a_forecast_from_a_ledger_and_from_a_folder_says_who_is_not_counted(
     assert "1 closed or with an open reservation" in out
     code, out, _ = run("forecast", folder, *given, "--json")
     assert {**told, "held_back": 0} == json.loads(out)
+    code, out, _ = run("forecast", place, "--query", "habit", "--rounds", 2, "--json")
+    assert told == json.loads(out)
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"version": 1, "filter": {"kind": "bayesian", "epsilon": "2"}}')
+    code, _, err = run("forecast", place, *given, "--policy", policy)
+    assert (code, err) == (2, "expost: a ledger has its own filter; leave --policy out\n")
+
+
+def test_a_forecast_of_a_ledger_whose_checkpoint_is_elsewhere(run: Run, tmp_path: Path) -> None:
+    place, checkpoint = tmp_path / "study.db", tmp_path / "elsewhere"
+    query = xp.randomized_response(epsilon="0.5")
+    with xp.Ledger.create(
+        place, xp.FiniteSet(["no", "yes"]), filter=xp.BayesianFilter(epsilon="1"),
+        queries={"habit": query}, checkpoint=checkpoint,
+    ) as ledger:  # fmt: skip
+        ledger.register(range(3))
+        ledger.record(query, ["yes"] * 3)
+    given = ("forecast", place, "--query", "habit", "--json")
+    assert run(*given)[0] == 1
+    code, out, _ = run(*given, "--checkpoint", checkpoint)
+    assert (code, json.loads(out)["now"]) == (0, 3)
+
+
+@pytest.mark.parametrize("name", ["there is none.csv", "postgresql://127.0.0.1:1/study"])
+def test_a_forecast_of_what_is_not_there(run: Run, name: str) -> None:
+    code, out, err = run("forecast", name, "--query", "query.json")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    reason = "opened: connection" if name.startswith("postgresql:") else "read: No such file"
+    assert err.startswith(f"expost: {name}: cannot be {reason}")
+
+
+def test_a_table_without_its_queries_is_told_so(run: Run, tmp_path: Path) -> None:
+    answers = tmp_path / "answers.csv"
+    answers.write_text("subject,query,response\nann,q,yes\n")
+    code, _, err = run("forecast", answers, "--query", "query.json")
+    assert (code, err) == (2, f"expost: {answers}: a table needs --queries QUERIES too\n")

@@ -228,7 +228,7 @@ def test_bad_input_is_one_line(run: Run, habits: Path, queries: Path, tmp_path: 
     asked = ["estimate", habits, "--queries", queries]
     together = "give --mean ID, perhaps with --likelihood, or --frequencies, or none"
     for arguments, message in [
-        (["estimate", habits], "give --queries QUERIES too; only a folder of transcripts needs"),
+        (["estimate", habits], f"{habits}: a table needs --queries QUERIES too"),
         ([*asked, "--mean", "age"], "--mean: there is no query with this id; there are habit, am"),
         (
             [*asked, "--mean", "habit"],

@@ -291,3 +291,12 @@ def test_what_is_no_ledger_is_named(tmp_path: Path, content: bytes | None, said:
     with pytest.raises(ExpostError) as error:
         Ledger(path)
     assert str(error.value) == f"{path}: {said}"
+
+
+def test_a_ledger_that_knows_no_query_says_so(tmp_path: Path) -> None:
+    guard = xp.BayesianFilter(epsilon=1)
+    with Ledger.create(tmp_path / "new.db", SMOKES, filter=guard) as new:
+        new.register(["ann"])
+        with pytest.raises(xp.errors.InvalidInput) as raised:
+            new.ask("smokes", ["no"])
+    assert str(raised.value) == "query: there is no query with this id; there are none"

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import expost as xp
 from expost.errors import InvalidInput
 from expost.ledger import Behind, Broken, CheckpointFile, Damaged, Ledger
 from expost.ledger.checkpoint import Checkpoint
 from expost.ledger.postgres import backend, connection, urls, writing
+from expost.ledger.postgres.arrays import packed
+from expost.ledger.postgres.statements import Call, Statements
 from expost.ledger.postgres.writing import commit
 from support.hiding import run_without
 from support.postgres import Server, fresh, server_of_our_own
@@ -218,14 +223,14 @@ class TestLostConnections:
     ) -> None:
         times = 0
 
-        def lost(raw: Any, changes: Any, lines: Sequence[bytes]) -> Any:
+        def lost(statements: Statements, changes: Any, lines: Sequence[bytes]) -> Any:
             nonlocal times
             times += 1
             if times > 1:
-                return commit(raw, changes, lines)
+                return commit(statements, changes, lines)
             if when == "after":
-                commit(raw, changes, lines)
-            raw.close()
+                commit(statements, changes, lines)
+            statements.raw.close()
             raise psycopg.OperationalError("the connection is lost")
 
         file = tmp_path / "checkpoint"
@@ -247,13 +252,12 @@ class TestLostConnections:
         """The server works on a commit whose client is gone: looking too early would be wrong."""
         slow = psycopg.connect(postgres)
 
-        def lost(raw: Any, changes: Any, lines: Sequence[bytes]) -> Any:
+        def lost(statements: Statements, changes: Any, lines: Sequence[bytes]) -> Any:
             monkeypatch.setattr(backend, "commit", commit)
-            statement, values = writing._statement(changes, lines)
             slow.execute("LOCK TABLE commits IN SHARE ROW EXCLUSIVE MODE")
-            slow.execute(statement.encode(), values)
+            Statements(slow).run(*writing._calls(changes, lines))
             threading.Timer(0.3, slow.commit).start()
-            raw.close()
+            statements.raw.close()
             raise psycopg.OperationalError("the connection is lost")
 
         with created(postgres) as ledger:
@@ -339,3 +343,116 @@ def test_a_statement_that_the_server_has_forgotten_is_prepared_again(postgres: s
         raw.pgconn.exec_(b"DEALLOCATE ALL")
         assert ledger.status().exchanges.tolist() == [1] * 9 + [0] * 11
         assert ledger.verify().good
+
+
+def test_no_table_is_read_from_end_to_end_for_a_request(postgres: str) -> None:
+    """Plans are made when tables are empty, and must still do when they are not."""
+    with created(postgres) as ledger:
+        for week in range(30):
+            ledger.ask(QUERY, VALUES, key=f"week {week}")
+        ledger.reserve(QUERY, NAMES[:3])
+        ledger.ask(QUERY, VALUES, key="week 3")
+    tables = ("commits", "subjects", "keys", "requests", "reservations", "heads")
+    with psycopg.connect(postgres, autocommit=True) as raw:
+        read: dict[str, int] = {}
+        for _ in range(100):  # until the server has counted what the other connection did
+            rows = raw.execute(
+                "SELECT relname, seq_tup_read, n_tup_ins FROM pg_stat_user_tables"
+                " WHERE schemaname = current_schema()"
+            ).fetchall()
+            if any(name == "requests" and added for name, _, added in rows):
+                read = {name: count for name, count, _ in rows}
+                break
+            time.sleep(0.05)
+    assert {name: read[name] for name in tables} == dict.fromkeys(tables, 0)
+
+
+def test_a_request_is_two_exchanges_with_the_server(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What there is, and a commit."""
+    waits = 0
+
+    def counted(generator: Any, *options: Any) -> Any:
+        nonlocal waits
+        waits += 1
+        return wait(generator, *options)
+
+    with created(postgres) as ledger:
+        ledger.ask(QUERY, VALUES, NAMES, key="week 1")
+        raw = ledger._core.backend._connection.raw  # type: ignore[attr-defined]
+        wait = raw.wait
+        monkeypatch.setattr(raw, "wait", counted)
+        ledger.ask(QUERY, VALUES, NAMES, key="week 2")
+        assert waits == 2
+
+
+KINDS = {
+    "bigint": st.integers(-(1 << 63), (1 << 63) - 1),
+    "boolean": st.booleans(),
+    "bytea": st.binary(max_size=5),
+    "text": st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=5),
+}
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.tuples(*KINDS.values()), min_size=1, max_size=40))
+def test_the_server_reads_what_was_packed(postgres_server: str, rows: list[Any]) -> None:
+    columns = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(KINDS, 1))
+    with psycopg.connect(postgres_server) as raw:
+        statement = f"SELECT * FROM unnest({columns})"
+        (found,) = Statements(raw).run((statement, packed(KINDS, zip(*rows, strict=True))))
+    assert found == rows
+
+
+class TestStatements:
+    def test_the_first_error_is_told_and_nothing_after_it_is_done(self, postgres: str) -> None:
+        with psycopg.connect(postgres, autocommit=True) as raw:
+            raw.execute("CREATE TABLE here(number bigint)")
+            statements = Statements(raw)
+            insert: Call = (
+                "INSERT INTO here SELECT unnest($1::bigint[])",
+                packed(["bigint"], [[1]]),
+            )
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                statements.run(insert, ("SELECT 1 / 0", ()), ("SELECT 'after'", ()))
+            assert statements.run(("SELECT count(*) FROM here", ())) == [[(0,)]]
+            assert not raw.closed
+
+    def test_what_is_larger_than_any_buffer_is_sent(self, postgres: str) -> None:
+        with psycopg.connect(postgres, autocommit=True) as raw:
+            large = bytes(range(256)) * 50_000
+            echo: Call = ("SELECT $1::bytea", [large])
+            assert Statements(raw).run(echo, ("SELECT length($1::bytea)", [large])) == [
+                [(large,)],
+                [(len(large),)],
+            ]
+
+    def test_a_connection_that_is_lost_is_closed(self, server: Server, killed: str) -> None:
+        with psycopg.connect(killed, autocommit=True) as raw:
+            statements = Statements(raw)
+            statements.run(("SELECT 1", ()))
+            server.kill()
+            server.start()
+            for statement in ("SELECT 1", "SELECT 2"):
+                with pytest.raises(psycopg.OperationalError):
+                    statements.run((statement, ()))
+                assert raw.closed
+
+    def test_whoever_is_interrupted_has_no_half_read_connection(
+        self, postgres: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(generator: Any, *_: Any) -> Any:
+            raise KeyboardInterrupt
+
+        with created(postgres) as ledger:
+            ledger.ask(QUERY, VALUES, key="week 1")
+            raw = ledger._core.backend._connection.raw  # type: ignore[attr-defined]
+            monkeypatch.setattr(raw, "wait", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                ledger.ask(QUERY, VALUES, NAMES, key="week 2")
+            assert raw.closed
+            assert ledger.ask(QUERY, VALUES, NAMES, key="week 2").answered.all()
+            assert ledger.verify().good

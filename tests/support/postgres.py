@@ -48,6 +48,7 @@ _LONGEST_SOCKET = 103  # bytes, with its null: 104 on macOS, 108 on Linux
 _SOCKET = ".s.PGSQL.5432"
 _ROOM = 1 << 29
 _PATIENCE = 60.0
+_LAST_BREATH = 5.0
 _SETTINGS = {
     "listen_addresses": "",
     "max_connections": "60",
@@ -136,12 +137,17 @@ class Server:
         assert self._process is not None
         # A postmaster that is stopped starts nobody in the place of those who are killed.
         os.kill(self._process.pid, signal.SIGSTOP)
-        for process in _children(self._process.pid):
+        children = _children(self._process.pid)
+        for process in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
         self._process = None
+        # On a busy machine they take a while to end, and until then no other can have their memory.
+        end = time.monotonic() + _LAST_BREATH
+        while not _ended(children) and time.monotonic() < end:
+            time.sleep(0.01)
 
     def reload(self) -> None:
         """Let it read its settings again."""
@@ -202,11 +208,24 @@ def _another_user() -> dict[str, Any]:
 
 
 def _children(parent: int) -> list[int]:
-    listed = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
+    return [process for process, above, _ in _processes() if above == parent]
+
+
+def _ended(processes: list[int]) -> bool:
+    """Whether none of them runs any more; nobody has perhaps noticed their end."""
+    return not any(
+        process in processes and not state.startswith("Z") for process, _, state in _processes()
     )
-    pairs = (line.split() for line in listed.stdout.splitlines())
-    return [int(process) for process, above in pairs if int(above) == parent]
+
+
+def _processes() -> Iterator[tuple[int, int, str]]:
+    """All processes: their numbers, those of their parents, and their states."""
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True
+    )
+    for line in listed.stdout.splitlines():
+        process, above, state = line.split()
+        yield int(process), int(above), state
 
 
 @contextlib.contextmanager

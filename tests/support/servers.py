@@ -54,10 +54,10 @@ class OnServer:
             ledger.register(SUBJECTS)
         self._open.enter_context(patch.object(backend, "commit", self._commit))
 
-    def _commit(self, raw: Any, changes: Any, lines: Any) -> Any:
+    def _commit(self, statements: Any, changes: Any, lines: Any) -> Any:
         self.reached("before")
         self.reached("during")
-        tip = commit(raw, changes, lines)
+        tip = commit(statements, changes, lines)
         self.reached("after")
         return tip
 

@@ -445,6 +445,6 @@ def _refusals(
 
 def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:
     """The error about an id that no query has."""
-    known = ", ".join(list(queries)[:6]) + (", …" if len(queries) > 6 else "")
+    known = ", ".join(list(queries)[:6]) + (", …" if len(queries) > 6 else "") or "none"
     hint = meant(name, queries)
     return InvalidInput(f"there is no query with this id; there are {known}{hint}")

@@ -10,6 +10,7 @@ import click
 
 from expost.audits.folder import Study
 from expost.audits.policy import load_policy
+from expost.cli.ledger.options import asked, checkpoint_file
 from expost.cli.many import read_many
 from expost.cli.options import as_json, next_query, path
 from expost.cli.progress import progress_line
@@ -20,6 +21,8 @@ from expost.errors import InvalidInput, at
 from expost.files.regular import opened
 from expost.knowledge.priors import load_prior
 from expost.ledger import Ledger
+from expost.ledger.postgres import on_server
+from expost.queries import Query
 
 __all__ = ["command"]
 
@@ -27,7 +30,7 @@ _DATABASE = b"SQLite format 3\0"
 
 
 @click.command("forecast")
-@click.argument("data", type=path, metavar="DATA")
+@click.argument("data", metavar="DATA")
 @click.option(
     "--queries",
     type=path,
@@ -38,6 +41,7 @@ _DATABASE = b"SQLite format 3\0"
     "--policy", type=path, metavar="POLICY", help="The filter (JSON); transcripts name theirs."
 )
 @next_query
+@checkpoint_file
 @click.option("--rounds", type=int, default=5, help="How often it is asked.")
 @click.option(
     "--prior", type=path, metavar="PRIOR", help="On a box: points that values are like (CSV)."
@@ -45,10 +49,11 @@ _DATABASE = b"SQLite format 3\0"
 @click.option("--seed", type=int, default=0, help="Of the simulation.")
 @as_json
 def command(
-    data: Path,
+    data: str,
     queries: Path | None,
     policy: Path | None,
     query: Path,
+    checkpoint: Path | None,
     rounds: int,
     prior: Path | None,
     seed: int,
@@ -56,21 +61,25 @@ def command(
 ) -> None:
     """How many will answer a query now, and each time that it is asked again.
 
-    DATA has all answers that they gave (CSV, JSONL, Parquet), or is a folder of transcripts, or
-    a ledger in a file. Who has not answered anything so far is not counted.
+    DATA has all answers that they gave (CSV, JSONL, Parquet), or is a folder of transcripts, or a
+    ledger: a file, or the URL of a PostgreSQL. Who has not answered anything so far is not counted.
     """
     accepting: int | None = None
     with progress_line() as line:
-        if _is_ledger(data):
-            study, accepting = _from_ledger(data, query)
+        if on_server(data) or _is_ledger(Path(data)):
+            if policy is not None:
+                raise InvalidInput("a ledger has its own filter; leave --policy out")
+            line.stage("reading the ledger")
+            study, asked_next, accepting = _from_ledger(data, checkpoint, query)
         else:
-            study = read_many(data, queries, line)
+            study = read_many(Path(data), queries, line)
+            asked_next = read_query(query, study.answers.domain)
         guard = study.filter if policy is None else load_policy(policy)
         if guard is None:
             raise InvalidInput("give --policy POLICY too; DATA does not name one filter")
         found = forecast(
             study.answers,
-            read_query(query, study.answers.domain),
+            asked_next,
             filter=guard,
             rounds=rounds,
             population=None if prior is None else load_prior(prior, study.answers.domain),
@@ -91,13 +100,14 @@ def _is_ledger(place: Path) -> bool:
         return file.read(len(_DATABASE)) == _DATABASE
 
 
-def _from_ledger(place: Path, query: Path) -> tuple[Study, int]:
-    """What a ledger holds, and how many of those who have answered it would ask now."""
-    with Ledger(place) as ledger:
+def _from_ledger(place: str, checkpoint: Path | None, query: Path) -> tuple[Study, Query, int]:
+    """What a ledger holds, a query, and how many of those who have answered it would ask now."""
+    with Ledger(place, checkpoint=checkpoint) as ledger:
         answers = ledger.answers()
-        decided = ledger.decide(read_query(query, ledger.domain), answers.subjects)
+        asked_next = asked(ledger, str(query))
+        decided = ledger.decide(asked_next, answers.subjects)
         study = Study(answers, len(ledger) - len(answers), (ledger.filter,))
-    return study, int(decided.accepted.sum())
+    return study, asked_next, int(decided.accepted.sum())
 
 
 def _lines(found: Forecast, unasked: int, held_back: int) -> Iterator[tuple[str, str]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from expost.audits.folder import Study, load_folder
 from expost.audits.tables import load_answers
 from expost.cli.progress import Line
-from expost.errors import InvalidInput
+from expost.errors import InvalidInput, at
+from expost.files.regular import opened
 
 __all__ = ["read_many"]
 
@@ -19,5 +21,6 @@ def read_many(data: Path, queries: Path | None, line: Line) -> Study:
             data, queries, progress=lambda done, total: line.count(done, total, "transcripts")
         )
     if queries is None:
-        raise InvalidInput("give --queries QUERIES too; only a folder of transcripts needs none")
+        with at(str(data), ": "), opened(data, most=sys.maxsize):
+            raise InvalidInput("a table needs --queries QUERIES too")
     return Study(load_answers(data, queries), 0, (None,))

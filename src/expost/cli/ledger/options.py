@@ -48,7 +48,7 @@ checkpoint_file = click.option(
     "--checkpoint",
     type=path,
     metavar="FILE",
-    help="Outside of the database: how far it had come. By default beside it.",
+    help="How far a ledger had come. By default beside its file, or in ~/.local/state/expost.",
 )
 round_query = click.option(
     "--query",

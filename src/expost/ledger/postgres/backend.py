@@ -12,17 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import pairwise
+from typing import Any
 
 from expost.errors import InvalidInput
 from expost.ledger.backend import Backend, Looked, Row, Stale
 from expost.ledger.digests import next_root
 from expost.ledger.errors import Broken, Damaged
-from expost.ledger.postgres.connection import Connection, driver, first_line
+from expost.ledger.postgres.arrays import packed
+from expost.ledger.postgres.connection import Connection
+from expost.ledger.postgres.driver import driver, first_line
 from expost.ledger.postgres.schema import MIGRATIONS
-from expost.ledger.postgres.writing import columns, commit, key_id, settle
-from expost.ledger.records import Change, Head, Kept, Outcome, QueryWord, ResponseWord, Tip
+from expost.ledger.postgres.writing import commit, key_id, settle
+from expost.ledger.records import Change, Head, Heads, Kept, Outcome, QueryWord, ResponseWord, Tip
 from expost.ledger.schema import UNLINKED
-from expost.ledger.seals import checked_name, head_seal, seal_of
+from expost.ledger.seals import checked_name, head_seals, seal_of
 
 __all__ = ["Postgres"]
 
@@ -41,18 +44,21 @@ FROM chain c LEFT JOIN keys k ON k.id = c.key ORDER BY sequence
 """
 # An answer or a refusal is what became of a reservation.
 _LOOK = """
-SELECT place, p.subject, EXISTS (SELECT FROM ends),
+SELECT place, EXISTS (SELECT FROM ends),
     coalesce(r.query, v.query),
     CASE WHEN r.response < 0 THEN CASE r.sequence WHEN 0 THEN coalesce(v.sequence, 0) ELSE 0 END
         ELSE coalesce(r.sequence, v.sequence) END,
     coalesce(r.response, 0),
     coalesce(r.made, v.made),
     h.sequence, h.digest, h.tally, h.closed, h.reserved, h.last, h.seal
-FROM unnest(%b::bigint[], %b::bytea[], %b::bigint[]) AS p(place, key, subject)
+FROM unnest($1::bigint[], $2::bytea[], $3::bigint[]) AS p(place, key, subject)
 LEFT JOIN requests r ON r.key = p.key AND r.subject = p.subject
 LEFT JOIN reservations v ON v.key = p.key AND v.subject = p.subject
 LEFT JOIN heads h ON h.subject = p.subject
 """
+# Where an outcome starts in a row of it, and where a head.
+_OUTCOME, _HEAD = 2, 6
+_MISSING = (None,) * 7
 _MOVED = """
 SELECT subject FROM requests WHERE made = ANY(%(commits)s) AND sequence > 0
 UNION SELECT subject FROM reservations WHERE made = ANY(%(commits)s)
@@ -180,8 +186,8 @@ class Postgres(Backend):
             " WHERE subject = ANY(%b::bigint[])",
             (list(subjects),),
         )
-        heads = {subject: _checked_head(subject, *fields) for subject, *fields in found}
-        return _in_order(heads, subjects)
+        rows = {subject: head for subject, *head in found}
+        return list(_checked(subjects, [rows.get(subject, _MISSING) for subject in subjects]))
 
     def waiting(self, first: int, last: int) -> list[int]:
         found = self._connection.read(
@@ -191,35 +197,30 @@ class Postgres(Backend):
         return [subject for (subject,) in found]
 
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
-        return self._looked_up([(key, subjects)])[0][0]
+        return _outcomes(subjects, self._looked_up([(key, subjects)]))
 
     def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked:
-        outcomes, heads, ended = self._looked_up(asked)
-        in_order = [
-            _in_order(own, subjects) for own, (_, subjects) in zip(heads, asked, strict=True)
-        ]
-        return Looked(outcomes, in_order, ended)
+        rows = self._looked_up(asked)
+        subjects = [subject for _, own in asked for subject in own]
+        heads = _checked(subjects, [row[_HEAD:] for row in rows])
+        outcomes, parts, start = list[dict[int, Outcome]](), list[Heads](), 0
+        for _, own in asked:
+            end = start + len(own)
+            outcomes.append(_outcomes(own, rows[start:end]))
+            parts.append(heads.part(start, end))
+            start = end
+        return Looked(outcomes, parts, rows[0][1] if rows else bool(self.ended()))
 
-    def _looked_up(
-        self, asked: Sequence[tuple[str, Sequence[int]]]
-    ) -> tuple[list[dict[int, Outcome]], list[dict[int, Head]], bool]:
-        """Outcomes and heads of requests, as far as there are any, and whether the study ended."""
-        flat = [
-            (place, key_id(key), subject)
-            for place, (key, subjects) in enumerate(asked)
-            for subject in subjects
-        ]
-        outcomes: list[dict[int, Outcome]] = [{} for _ in asked]
-        heads: list[dict[int, Head]] = [{} for _ in asked]
-        if not flat:
-            return outcomes, heads, bool(self.ended())
-        rows = self._connection.read(_LOOK, columns(flat))
-        for place, subject, _, *rest in rows:
-            if rest[0] is not None:
-                outcomes[place][subject] = Outcome(*rest[:4])
-            if rest[4] is not None:
-                heads[place][subject] = _checked_head(subject, *rest[4:])
-        return outcomes, heads, rows[0][2]
+    def _looked_up(self, asked: Sequence[tuple[str, Sequence[int]]]) -> list[Any]:
+        """A row for each subject of each request, in order: what became of it, and the head."""
+        keys = [id_ for key, own in asked for id_ in [key_id(key)] * len(own)]
+        if not keys:
+            return []
+        subjects = [subject for _, own in asked for subject in own]
+        values = packed(("bigint", "bytea", "bigint"), (range(len(keys)), keys, subjects))
+        rows = self._connection.look(_LOOK, values)
+        rows.sort()  # by their places; as a rule they are in this order
+        return rows
 
     def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
         if self._broken:
@@ -227,7 +228,7 @@ class Postgres(Backend):
         self._broken = True
         psycopg = driver()
         try:
-            tip = commit(self._connection.raw, changes, lines)
+            tip = commit(self._connection.statements, changes, lines)
         except (Stale, InvalidInput):
             self._broken = False
             raise
@@ -265,7 +266,7 @@ class Postgres(Backend):
         while True:
             self._connection.again()
             try:
-                return settle(self._connection.raw)
+                return settle(self._connection.statements)
             except psycopg.OperationalError as error:
                 if not self._connection.raw.closed:
                     raise Broken(f"the ledger cannot be reached ({first_line(error)})") from None
@@ -309,7 +310,7 @@ class Postgres(Backend):
         ]
 
     def moved_in(self, commits: Sequence[int]) -> list[int]:
-        found = self._connection.read(_MOVED, {"commits": list(commits)})
+        found = self._connection.stream(_MOVED, {"commits": list(commits)})
         return [subject for (subject,) in found]
 
     def reason_kept(self, subject: int, digest: str) -> str | None:
@@ -353,19 +354,29 @@ def _key_of(id_: bytes, content: bytes | None) -> str:
     return key
 
 
-def _checked_head(
-    subject: int, sequence: int, digest: bytes, tally: bytes, closed: bool, reserved: bytes,
-    last: bytes, seal: int,
-) -> Head:  # fmt: skip
-    key = int.from_bytes(last, "big")
-    head = Head(sequence, digest, tally, closed, reserved.decode(), key)
-    if seal != head_seal(subject, *head):
-        raise Damaged(f"the head of subject number {subject} is not what was recorded")
-    return head
+def _outcomes(subjects: Sequence[int], rows: Sequence[Any]) -> dict[int, Outcome]:
+    """What became of a request; nothing for those who never had it."""
+    return {
+        subject: Outcome(*row[_OUTCOME:_HEAD])
+        for subject, row in zip(subjects, rows, strict=True)
+        if row[_OUTCOME] is not None
+    }
 
 
-def _in_order(heads: dict[int, Head], subjects: Sequence[int]) -> list[Head]:
-    try:
-        return [heads[subject] for subject in subjects]
-    except KeyError:
-        raise Damaged("the head of somebody is missing") from None
+def _checked(subjects: Sequence[int], rows: Sequence[Any]) -> Heads:
+    """The heads of some subjects from their rows, if all are what was recorded."""
+    sequence, digest, tally, closed, reserved, last, seals = (
+        zip(*rows, strict=True) if rows else [()] * 7
+    )
+    if None in sequence:
+        raise Damaged("the head of somebody is missing")
+    heads = Heads(
+        sequence, digest, tally, closed,
+        [key.decode() for key in reserved], [int.from_bytes(key, "big") for key in last],
+    )  # fmt: skip
+    for subject, seal, due in zip(
+        subjects, seals, head_seals(subjects, *heads.columns), strict=True
+    ):
+        if seal != due:
+            raise Damaged(f"the head of subject number {subject} is not what was recorded")
+    return heads

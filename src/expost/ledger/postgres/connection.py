@@ -7,20 +7,21 @@ the schema: an administrator may change them at any time.
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from expost.errors import InvalidInput
 from expost.ledger.errors import Behind, Broken, Damaged
+from expost.ledger.postgres.driver import driver, first_line
+from expost.ledger.postgres.statements import Statements
 from expost.ledger.records import Tip
 
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["Connection", "check_settings", "driver", "first_line", "settings_of"]
+__all__ = ["Connection", "check_settings", "settings_of"]
 
 OLDEST = 130_000
 """The oldest PostgreSQL that is still maintained anywhere, as it numbers its versions."""
@@ -41,14 +42,23 @@ _SESSION = """
 SET client_encoding = 'UTF8';
 SET lock_timeout = '60s';
 SET idle_in_transaction_session_timeout = '60s';
-SET plan_cache_mode = 'force_generic_plan';
 SELECT set_config('synchronous_commit', 'on', false)
     WHERE current_setting('synchronous_commit') = 'off'
 """
+# What is prepared is planned once, when tables are perhaps empty, and then used while they grow:
+# so rows are found by their keys, and no table is read from end to end.
+_BY_KEYS = """
+SET plan_cache_mode = 'force_generic_plan';
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET jit = off
+"""
 
 
-# A lost connection is told by errors of ours; the driver would also print a line about it.
-logging.getLogger("psycopg").addHandler(logging.NullHandler())
+Values = Sequence[Any] | Mapping[str, Any]
+"""Those of a statement, as the driver takes them."""
 
 
 class Unreachable(InvalidInput):
@@ -64,33 +74,46 @@ class Connection:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self.raw = _connected(url)
+        self.statements = _writer(url)
         self.confirmed: Tip | None = None
         """The last commit that the server has confirmed here."""
-        self._view: psycopg.Connection[Any] | None = None
+        self._view: Statements | None = None
 
-    def read(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
+    @property
+    def raw(self) -> psycopg.Connection[Any]:
+        """As the driver knows it."""
+        return self.statements.raw
+
+    def read(self, statement: str, values: Values = ()) -> list[Any]:
         """All rows of a statement that changes nothing."""
+        return self._read(lambda by: _rows(by.raw, statement, values))
+
+    def look(self, statement: str, values: Sequence[bytes]) -> list[Any]:
+        """The same for what is read again and again, with values in binary."""
+        return self._read(lambda by: by.run((statement, values))[0])
+
+    def _read(self, rows: Callable[[Statements], list[Any]]) -> list[Any]:
         while True:
-            raw = self._view or self.raw
+            by = self._view or self.statements
             try:
-                with reading(), raw.cursor(binary=True) as cursor:
-                    return cursor.execute(statement.encode(), values).fetchall()
+                with reading():
+                    return rows(by)
             except _Unprepared:
-                raw.execute("DEALLOCATE ALL")  # from which the driver learns that none is there
+                by.raw.execute("DEALLOCATE ALL")  # from which the driver learns that none is there
+                by.forget()
             except driver().OperationalError as error:
-                if raw is self._view or not raw.closed:
+                if by is self._view or not by.raw.closed:
                     raise Broken(f"the ledger cannot be read ({first_line(error)})") from None
                 self.again()
 
-    def stream(self, statement: str) -> Iterator[Any]:
-        """The same, a few rows at a time."""
+    def stream(self, statement: str, values: Values = ()) -> Iterator[Any]:
+        """The same for many rows, a few at a time; from whole tables, in whatever way is best."""
         with ExitStack() as opened:
-            raw = self._view or opened.enter_context(_view(self._url))
+            raw = (self._view or opened.enter_context(_view(self._url))).raw
             try:
                 with reading(), raw.cursor("rows", binary=True) as cursor:
                     cursor.itersize = _TOGETHER
-                    yield from cursor.execute(statement.encode())
+                    yield from cursor.execute(statement.encode(), values)
             except driver().OperationalError as error:
                 raise Broken(f"the ledger cannot be read ({first_line(error)})") from None
 
@@ -109,18 +132,18 @@ class Connection:
         end = time.monotonic() + _PATIENCE
         while True:
             try:
-                raw = _connected(self._url)
+                statements = _writer(self._url)
                 break
             except Unreachable as error:
                 if time.monotonic() > end:
                     raise Broken(f"the connection to the ledger was lost: {error}") from None
                 time.sleep(_PAUSE)
         try:
-            _check_confirmed(raw, self.confirmed)
+            _check_confirmed(statements.raw, self.confirmed)
         except BaseException:
-            raw.close()
+            statements.raw.close()
             raise
-        self.raw = raw
+        self.statements = statements
 
     def close(self) -> None:
         self.raw.close()
@@ -151,33 +174,28 @@ def check_settings(found: Sequence[str]) -> None:
             )
 
 
-def driver() -> Any:
-    """The driver, which is an extra."""
-    try:
-        import psycopg
-    except ImportError:
-        message = "a ledger on PostgreSQL needs the extra: pip install 'expost[postgres]'"
-        raise InvalidInput(message) from None
-    return psycopg
-
-
-def first_line(error: Exception) -> str:
-    """What a driver says, without the lines that quote statements and values."""
-    return str(error).strip().split("\n")[0]
-
-
 @contextmanager
-def _view(url: str) -> Iterator[psycopg.Connection[Any]]:
+def _view(url: str) -> Iterator[Statements]:
     """A connection of its own, to all that is recorded now."""
     raw = _connected(url)
     try:
         raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        yield raw
+        yield Statements(raw)
     finally:
         raw.close()
 
 
-def _connected(url: str) -> psycopg.Connection[Any]:
+def _writer(url: str) -> Statements:
+    """A connection for finding a few rows, and adding some, again and again."""
+    return Statements(_connected(url, _BY_KEYS))
+
+
+def _rows(raw: psycopg.Connection[Any], statement: str, values: Values) -> list[Any]:
+    with raw.cursor(binary=True) as cursor:
+        return cursor.execute(statement.encode(), values).fetchall()
+
+
+def _connected(url: str, settings: str = "") -> psycopg.Connection[Any]:
     errors = driver()
     try:
         raw: psycopg.Connection[Any] = errors.connect(url, autocommit=True, connect_timeout=10)
@@ -186,6 +204,8 @@ def _connected(url: str) -> psycopg.Connection[Any]:
     except errors.ProgrammingError as error:
         raise InvalidInput(f"cannot be opened: {first_line(error)}") from None
     try:
+        raw.execute(_SESSION.encode())
+        raw.execute(settings.encode())
         _check(raw)
     except errors.Error as error:
         raw.close()
@@ -201,7 +221,6 @@ def _check(raw: psycopg.Connection[Any]) -> None:
         raise InvalidInput(f"PostgreSQL {OLDEST // 10_000} or newer is needed")
     if raw.info.parameter_status("server_encoding") != "UTF8":
         raise InvalidInput("the encoding of the database has to be UTF8")
-    raw.execute(_SESSION.encode())
     check_settings(settings_of(raw))
     standby = raw.execute("SELECT pg_is_in_recovery(), current_schema()").fetchone()
     assert standby is not None

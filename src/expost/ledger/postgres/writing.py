@@ -12,18 +12,26 @@ from typing import Any
 
 from expost.errors import InvalidInput
 from expost.ledger.backend import DECLINED, Stale
-from expost.ledger.postgres.connection import check_settings, driver, settings_of
-from expost.ledger.records import Change, Head, Tip
-from expost.ledger.seals import head_seal, seal_of
+from expost.ledger.postgres.arrays import number, packed
+from expost.ledger.postgres.connection import check_settings, settings_of
+from expost.ledger.postgres.driver import driver
+from expost.ledger.postgres.statements import Call, Statements
+from expost.ledger.records import Answered, Change, Head, Heads, Tip
+from expost.ledger.seals import head_seals, seal_of
 
-__all__ = ["columns", "commit", "key_id", "settle"]
+__all__ = ["commit", "key_id", "settle"]
 
+_BEGIN: Call = ("BEGIN", ())
+_COMMIT: Call = ("COMMIT", ())
+_ROLLBACK: Call = ("ROLLBACK", ())
 # Whoever writes waits for whoever wrote before; who only reads does not.
-_LOCK = "LOCK TABLE commits IN SHARE ROW EXCLUSIVE MODE"
-_TIP = """
-SELECT number + 1 AS number,
-    sha256(convert_to(encode(root, 'hex') || chr(10), 'UTF8') || %b::bytea) AS root
-FROM commits ORDER BY number DESC LIMIT 1
+_LOCK: Call = ("LOCK TABLE commits IN SHARE ROW EXCLUSIVE MODE", ())
+_NUMBER = """
+INSERT INTO commits
+SELECT last.number + 1,
+    sha256(convert_to(encode(last.root, 'hex') || chr(10), 'UTF8') || $1::bytea)
+FROM commits AS last ORDER BY last.number DESC LIMIT 1
+RETURNING number, root
 """
 _COLUMNS = {
     "queries": ("bigint", "text", "bytea", "text"),
@@ -39,72 +47,63 @@ _COLUMNS = {
 }
 _MADE = ("queries", "subjects", "requests", "reservations", "closures", "kept", "ends")
 """Tables whose last column is the number of the commit."""
+_MOVED = (*_COLUMNS["heads"], "bigint", "boolean", "bytea")
+"""The columns of a head that moves, and of what it has to be before."""
 
 
 def _unnest(kinds: Iterable[str]) -> str:
-    return f"unnest({', '.join(f'%b::{kind}[]' for kind in kinds)})"
+    return f"unnest({', '.join(f'${place}::{kind}[]' for place, kind in enumerate(kinds, 1))})"
 
 
 def _insert(table: str) -> str:
-    rows = _unnest(_COLUMNS[table])
-    if table in _MADE:
-        return f"INSERT INTO {table} SELECT new.*, tip.number FROM tip, {rows} AS new"  # noqa: S608
+    made = ", (SELECT max(number) FROM commits)" if table in _MADE else ""
     known = " ON CONFLICT DO NOTHING" if table == "keys" else ""
-    return f"INSERT INTO {table} SELECT * FROM {rows}{known}"  # noqa: S608
+    rows = _unnest(_COLUMNS[table])
+    return f"INSERT INTO {table} SELECT new.*{made} FROM {rows} AS new{known}"  # noqa: S608
 
 
 _INSERT = {table: _insert(table) for table in _COLUMNS}
 _MOVE = f"""
 UPDATE heads SET sequence = new.sequence, digest = new.digest, tally = new.tally,
     closed = new.closed, reserved = new.reserved, last = new.last, seal = new.seal
-FROM {_unnest((*_COLUMNS["heads"], "bigint", "boolean", "bytea"))}
+FROM {_unnest(_MOVED)}
     AS new(subject, sequence, digest, tally, closed, reserved, last, seal,
         was_sequence, was_closed, was_reserved)
 WHERE heads.subject = new.subject AND heads.sequence = was_sequence
     AND heads.closed = was_closed AND heads.reserved = was_reserved
 RETURNING 1
 """  # noqa: S608
+_AGREED: Call = ("SELECT agreed(0, 0)", ())
 
-Rows = dict[str, list[tuple[Any, ...]]]
 
-
-def commit(raw: Any, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
+def commit(statements: Statements, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
     """Add changes durably. If the connection is lost, nobody knows whether it was done."""
     errors = driver().errors
-    statement, values = _statement(changes, lines)
     try:
-        with raw.pipeline():
-            raw.execute("BEGIN", prepare=False)
-            raw.execute(_LOCK, prepare=False)
-            added = raw.execute(statement, values, binary=True)
-            raw.execute("COMMIT", prepare=False)
-        number, root, _ = added.fetchone()
-        return Tip(number, root)
-    except (
-        driver().IntegrityError,
-        errors.SerializationFailure,
-        # The driver takes a statement for prepared that an earlier failure had cut off.
-        errors.InvalidSqlStatementName,
-    ):
-        _roll_back(raw)  # after which it prepares all anew
+        _, _, (tip,), *_ = statements.run(_BEGIN, _LOCK, *_calls(changes, lines), _COMMIT)
+        return Tip(*tip)
+    except errors.InvalidSqlStatementName:
+        statements.forget()
+        _roll_back(statements)
+        raise Stale from None
+    except (driver().IntegrityError, errors.SerializationFailure):
+        _roll_back(statements)
         raise Stale from None
     except errors.LockNotAvailable:
-        _roll_back(raw)
+        _roll_back(statements)
         raise InvalidInput("another process holds the ledger and does not let go") from None
     except errors.ProgramLimitExceeded:
-        _roll_back(raw)
+        _roll_back(statements)
         raise InvalidInput("a name is too long for PostgreSQL") from None
     except errors.ObjectNotInPrerequisiteState:
-        _roll_back(raw)
-        check_settings(settings_of(raw))
+        _roll_back(statements)
+        check_settings(settings_of(statements.raw))
         raise
 
 
-def settle(raw: Any) -> None:
+def settle(statements: Statements) -> None:
     """Wait until whoever is writing has ended, whatever comes of it."""
-    raw.execute("BEGIN")
-    raw.execute(_LOCK)
-    raw.execute("ROLLBACK")
+    statements.run(_BEGIN, _LOCK, _ROLLBACK)
 
 
 def key_id(key: str) -> bytes:
@@ -112,93 +111,119 @@ def key_id(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()[:16]
 
 
-def columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The columns of some rows, as statements take them."""
-    return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _roll_back(raw: Any) -> None:
+def _roll_back(statements: Statements) -> None:
     """End a transaction, if the connection is there; where it is lost, the server does."""
-    if not raw.closed:
-        raw.execute("ROLLBACK", prepare=False)
+    if not statements.raw.closed:
+        statements.run(_ROLLBACK)
 
 
-def _statement(changes: Sequence[Change], lines: Sequence[bytes]) -> tuple[str, list[Any]]:
-    """What adds all rows, moves heads, and fails unless all have moved; and its values."""
-    rows: Rows = {table: [] for table in _INSERT}
-    moves: list[tuple[Any, ...]] = []
+def _calls(changes: Sequence[Change], lines: Sequence[bytes]) -> Iterator[Call]:
+    """What adds all rows, moves heads, and fails unless all have moved."""
+    tables = {table: _Columns(kinds) for table, kinds in _COLUMNS.items()}
+    moves = _Columns(_MOVED)
     for change in changes:
         key = key_id(change.key)
-        _fill(rows, change, key)
-        moves += (
-            (*_head(subject, after), before.sequence, before.closed, before.reserved.encode())
-            for subject, before, after in _moves(change, key)
-        )
-    values: list[Any] = [b"".join(sorted(lines))]
-    parts = [f"tip AS ({_TIP})"]
-    parts.append("commits_ AS (INSERT INTO commits SELECT * FROM tip)")
-    for table, entries in rows.items():
-        if entries:
-            parts.append(f"{table}_ AS ({_INSERT[table]})")
-            values += columns(entries)
-    moved = "0"
-    if moves:
-        parts.append(f"moved AS ({_MOVE})")
-        values += columns(moves)
-        moved = "(SELECT count(*) FROM moved)"
-    last = f"SELECT number, root, agreed({moved}, %b::bigint) FROM tip"  # noqa: S608
-    return f"WITH {', '.join(parts)} {last}", [*values, len(moves)]
+        _words(tables, change)
+        if change.answers:
+            _answers(tables, moves, Answered.of(change.answers), key)
+        if change.refused or change.declined or change.reserved or change.closed:
+            _moves(tables, moves, change, key)
+        if change.answers or change.refused or change.reserved or change.declined:
+            tables["keys"].add([key], [change.key.encode()])
+        for subject, digest, reason, message in change.kept:
+            tables["kept"].add([subject], [digest], [reason.encode()], [message])
+        if change.end:
+            tables["ends"].add([1])
+    yield _NUMBER, [b"".join(sorted(lines))]
+    for table, columns in tables.items():
+        if len(columns):
+            yield _INSERT[table], columns.packed()
+    if len(moves):
+        agreed = f"SELECT agreed(count(*), ${len(_MOVED) + 1}::bigint) FROM moved"  # noqa: S608
+        yield f"WITH moved AS ({_MOVE}) {agreed}", [*moves.packed(), number(len(moves))]
+    else:
+        yield _AGREED
 
 
-def _head(subject: int, head: Head) -> tuple[Any, ...]:
+class _Columns:
+    """What is added to a table, column by column."""
+
+    def __init__(self, kinds: tuple[str, ...]) -> None:
+        self._kinds = kinds
+        self._columns: list[list[Any]] = [[] for _ in kinds]
+
+    def add(self, *columns: Iterable[Any]) -> None:
+        for column, more in zip(self._columns, columns, strict=True):
+            column.extend(more)
+
+    def packed(self) -> list[bytes]:
+        return packed(self._kinds, self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+
+Tables = dict[str, _Columns]
+
+
+def _words(tables: Tables, change: Change) -> None:
+    """Words and subjects that are new."""
+    for place, content_id, name, document in change.queries:
+        tables["queries"].add([place], [content_id], [name.encode()], [document])
+    for word in change.responses:
+        seal = seal_of(word)
+        tables["responses"].add([word.number], [word.query], [word.response.encode()], [seal])
+    if change.subjects:
+        subjects, names, digests = zip(*change.subjects, strict=True)
+        tables["subjects"].add(subjects, names, map(seal_of, zip(subjects, names, strict=True)))
+        first = Heads.of(Head(0, digest, b"", False, "", 0) for digest in digests)
+        tables["heads"].add(subjects, *_columns_of(subjects, first))
+
+
+def _answers(tables: Tables, moves: _Columns, answers: Answered, key: bytes) -> None:
+    """Exchanges; the last one of each subject is found by this key now."""
+    subjects, before = answers.subjects, answers.before
+    after = answers.after.found_by(int.from_bytes(key, "big"))
+    tables["requests"].add(
+        [key] * len(answers), subjects, answers.queries, after.sequence, answers.responses,
+        _keys(before.last),
+    )  # fmt: skip
+    tables["closures"].add(answers.closing)
+    _add_moves(moves, subjects, before, after)
+
+
+def _moves(tables: Tables, moves: _Columns, change: Change, key: bytes) -> None:
+    """What becomes of requests without an exchange."""
+    for own, response in ((change.refused, 0), (change.declined, DECLINED)):
+        for subject, query, _, _ in own:
+            tables["requests"].add([key], [subject], [query], [0], [response], [b""])
+    for subject, query, before, _ in change.reserved:
+        tables["reservations"].add([key], [subject], [query], [before.sequence + 1])
+    moving = (*change.refused, *change.declined, *change.reserved, *change.closed)
+    tables["closures"].add(
+        move.subject for move in moving if move.after.closed and not move.before.closed
+    )
+    _add_moves(
+        moves,
+        [move.subject for move in moving],
+        Heads.of(move.before for move in moving),
+        Heads.of(move.after for move in moving),
+    )
+
+
+def _add_moves(moves: _Columns, subjects: Sequence[int], before: Heads, after: Heads) -> None:
+    was = (before.sequence, before.closed, map(str.encode, before.reserved))
+    moves.add(subjects, *_columns_of(subjects, after), *was)
+
+
+def _columns_of(subjects: Sequence[int], heads: Heads) -> tuple[Iterable[Any], ...]:
+    """Heads as their table has them, but for the number of the subject."""
     return (
-        subject, head.sequence, head.digest, head.tally, head.closed, head.reserved.encode(),
-        _last(head), head_seal(subject, *head),
+        heads.sequence, heads.digest, heads.tally, heads.closed, map(str.encode, heads.reserved),
+        _keys(heads.last), head_seals(subjects, *heads.columns),
     )  # fmt: skip
 
 
-def _last(head: Head) -> bytes:
-    """The key of the last exchange; nothing if there is none."""
-    return head.last.to_bytes(16, "big") if head.last else b""
-
-
-def _moves(change: Change, key: bytes) -> Iterator[tuple[int, Head, Head]]:
-    """Whose heads move, from where, and where to; an answer is found by its key."""
-    last = int.from_bytes(key, "big")
-    for answer in change.answers:
-        yield answer.subject, answer.before, answer.after._replace(last=last)
-    for move in (*change.refused, *change.declined, *change.reserved, *change.closed):
-        yield move.subject, move.before, move.after
-
-
-def _fill(rows: Rows, change: Change, key: bytes) -> None:
-    """Add the rows of a change to those of each table."""
-    rows["queries"] += ((n, ids, name.encode(), text) for n, ids, name, text in change.queries)
-    rows["responses"] += (
-        (word.number, word.query, word.response.encode(), seal_of(word))
-        for word in change.responses
-    )
-    for number, name, digest in change.subjects:
-        rows["subjects"].append((number, name, seal_of((number, name))))
-        rows["heads"].append(_head(number, Head(0, digest, b"", False, "", 0)))
-    if change.answers or change.refused or change.reserved or change.declined:
-        rows["keys"].append((key, change.key.encode()))
-    rows["requests"] += (
-        (key, subject, query, after.sequence, response, _last(before))
-        for subject, query, response, before, after in change.answers
-    )
-    for moves, response in ((change.refused, 0), (change.declined, DECLINED)):
-        rows["requests"] += ((key, each.subject, each.query, 0, response, b"") for each in moves)
-    rows["reservations"] += (
-        (key, each.subject, each.query, each.before.sequence + 1) for each in change.reserved
-    )
-    rows["closures"] += (
-        (subject,)
-        for subject, before, after in _moves(change, key)
-        if after.closed and not before.closed
-    )
-    rows["kept"] += (
-        (each.subject, each.digest, each.reason.encode(), each.message) for each in change.kept
-    )
-    if change.end:
-        rows["ends"].append((1,))
+def _keys(last: Iterable[int]) -> list[bytes]:
+    """The keys of last exchanges, as rows have them; nothing where there is none."""
+    return [key.to_bytes(16, "big") if key else b"" for key in last]
