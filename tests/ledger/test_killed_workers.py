@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,9 @@ class Kill(BaseException):
     """The process ends here."""
 
 
-def killed_before_its_checkpoint(place: Path, *names: str, key: str) -> None:
+def killed_before_its_checkpoint(
+    place: Path, call: Callable[[Ledger], Any] = lambda ledger: asked_once(ledger, "carl")
+) -> None:
     """A process that ends right after its commit, and has released nothing."""
 
     def step(name: str) -> None:
@@ -54,8 +57,12 @@ def killed_before_its_checkpoint(place: Path, *names: str, key: str) -> None:
     ledger = Ledger(place, every=1)
     ledger._core._step = step
     with pytest.raises(Kill):
-        ledger.ask(QUERY, ["no"] * len(names), list(names), key=key)
+        call(ledger)
     killed(ledger)
+
+
+def asked_once(ledger: Ledger, name: str) -> Any:
+    return ledger.ask(QUERY, ["no"], [name], key="k")
 
 
 def test_commits_that_nobody_wrote_about_close_everybody_or_nobody(
@@ -123,26 +130,23 @@ def test_a_database_that_has_what_nobody_wrote_about_is_recovered(
         assert ledger.status().exchanges.tolist() == [2, 1, 2]
 
 
-@pytest.mark.parametrize("verb", ["ask", "reserve", "record"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ledger: ledger.ask(QUERY, ["no"], ["carl"], key="k"),
+        lambda ledger: ledger.record(QUERY, ["no"], ["carl"], key="k"),
+        lambda ledger: ledger.reserve(QUERY, ["carl"], key="k"),
+        lambda ledger: ledger.receive([b"rubbish"]),
+        lambda ledger: ledger.end(),
+    ],
+    ids=["ask", "record", "reserve", "receive", "end"],
+)
 def test_nothing_is_released_again_before_a_checkpoint_if_whoever_recorded_it_was_killed(
-    place: Path, tmp_path: Path, verb: str
+    place: Path, tmp_path: Path, call: Callable[[Ledger], Any]
 ) -> None:
     shutil.copy(place, tmp_path / "backup")
     other = Ledger(place, every=1)
-
-    def call(ledger: Ledger) -> Any:
-        given = {"ask": (["no"], ["carl"]), "record": (["no"], ["carl"]), "reserve": (["carl"],)}
-        return getattr(ledger, verb)(QUERY, *given[verb], key="k")
-
-    def step(name: str) -> None:
-        if name == "committed":
-            raise Kill
-
-    one = Ledger(place, every=1)
-    one._core._step = step
-    with pytest.raises(Kill):
-        call(one)
-    killed(one)
+    killed_before_its_checkpoint(place, call)
     call(other)  # released
     killed(other)
     shutil.copy(tmp_path / "backup", place)
@@ -169,7 +173,7 @@ def test_nothing_is_shown_before_a_checkpoint_if_whoever_recorded_it_was_killed(
 ) -> None:
     shutil.copy(place, tmp_path / "backup")
     other = Ledger(place, every=1)
-    killed_before_its_checkpoint(place, "carl", key="k")
+    killed_before_its_checkpoint(place)
     read(other)
     killed(other)
     shutil.copy(tmp_path / "backup", place)
@@ -180,16 +184,16 @@ def test_nothing_is_shown_before_a_checkpoint_if_whoever_recorded_it_was_killed(
 def test_what_is_repeated_counts_as_a_commit_of_ones_own(place: Path, tmp_path: Path) -> None:
     """In the window that was said, and not for ever."""
     other = Ledger(place, every=3)
-    killed_before_its_checkpoint(place, "carl", key="k")
+    killed_before_its_checkpoint(place)
     kept = CheckpointFile(tmp_path / "study.db.checkpoint")
     before = kept.read()
     for _ in range(2):
-        other.ask(QUERY, ["no"], ["carl"], key="k")
+        asked_once(other, "carl")
         assert kept.read() == before
     other.ask(QUERY, ["no"], ["ann"], key="l")
     assert kept.read() != before
     after = kept.read()
-    other.ask(QUERY, ["no"], ["carl"], key="k")
+    asked_once(other, "carl")
     other.close()
     assert kept.read() == after  # there is a line about it already
 
