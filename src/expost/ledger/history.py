@@ -48,7 +48,10 @@ class Rows:
         parts = [np.empty((0, 6), dtype=np.int64)]
         while part := list(islice(rows, _TOGETHER)):
             numbered = [(keys.setdefault(row[0], len(keys)), *row[1:]) for row in part]
-            parts.append(np.array(numbered, dtype=np.int64))
+            try:
+                parts.append(np.array(numbered, dtype=np.int64))
+            except (TypeError, ValueError, OverflowError):
+                raise Damaged("a request is not what was recorded") from None
         table = np.ascontiguousarray(np.concatenate(parts).T)
         return cls(tuple(keys), *table)
 

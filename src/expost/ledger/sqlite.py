@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress, islice
 from operator import ne
@@ -140,7 +140,10 @@ class Sqlite(Backend):
             *columns, seals = _columns(self._found(subjects), 7)
         if len(seals) != len(subjects):
             raise Damaged("the head of somebody is missing")
-        due = head_seals(subjects, *columns)
+        try:
+            due = head_seals(subjects, *columns)
+        except (TypeError, AttributeError):
+            raise Damaged("the head of somebody is not what was recorded") from None
         if due != seals:
             wrong = next(compress(subjects, map(ne, due, seals)))
             raise Damaged(f"the head of subject number {wrong} is not what was recorded")
@@ -183,6 +186,7 @@ class Sqlite(Backend):
             if self._cursor.execute(f"{_RESERVED} LIMIT 1", (number,)).fetchall():
                 found += self._of_key(_RESERVED, number, subjects)
             found += self._of_key(_REQUESTED, number, subjects)
+        _check_numbers(found)
         result: dict[int, Outcome] = {}
         for subject, query, sequence, response, made in found:
             if response == DECLINED:  # of an exchange that was reserved
@@ -218,7 +222,7 @@ class Sqlite(Backend):
         except (apsw.ConstraintError, Stale):
             self._cursor.execute("ROLLBACK")
             raise Stale from None
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise self._failed(error) from None
         try:
             self._cursor.execute("COMMIT")
@@ -244,6 +248,7 @@ class Sqlite(Backend):
         found = self._all(_EXCHANGES, (head.last, subject, head.sequence))
         if [row[3] for row in found] != list(range(1, head.sequence + 1)):
             raise Damaged(f"an exchange of subject number {subject} is missing")
+        _check_numbers(row[1:] for row in found)
         for key, *_, number, seal in found:
             _check_key(number, key, seal)
         return [Row(*row[:6]) for row in found]
@@ -334,6 +339,12 @@ class Sqlite(Backend):
     def _stream(self, statement: str) -> Iterator[Any]:
         with reading():
             yield from self._connection.execute(statement)
+
+
+def _check_numbers(rows: Iterable[Sequence[Any]]) -> None:
+    """Refuse rows in which a flipped bit has made something else of a number."""
+    if any(type(each) is not int for row in rows for each in row):
+        raise Damaged("a request is not what was recorded")
 
 
 def _check_key(number: int, key: str, seal: int) -> None:
