@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.ledger import Ledger, LedgerStopped
+from expost.ledger import Damaged, Ledger, LedgerStopped
 
 QUERIES = [xp.randomized_response(epsilon=epsilon) for epsilon in ("1/4", "1/2")]
 NAMES = ["ann", "bob", "carl", 4]
@@ -72,3 +72,16 @@ def test_whatever_bit_is_flipped_nothing_else_is_released(tmp_path: Path, seed: 
         finally:
             ledger._core.backend.close()
     assert stopped
+
+
+def test_rows_that_contradict_each_other_are_damaged_and_not_tried_for_ever(tmp_path: Path) -> None:
+    """A name that nobody finds, and that is there when somebody is to be called so."""
+    with Ledger.create(
+        tmp_path / "s.db", xp.FiniteSet(["a", "b"]), filter=xp.BayesianFilter(epsilon=2)
+    ) as ledger:
+        ledger.register(NAMES)
+        backend: Any = ledger._core.backend
+        ledger._core.people = type(ledger._core.people)()
+        backend.numbers = lambda names: [0] * len(names)
+        with pytest.raises(Damaged, match="contradicts itself: nothing can be added"):
+            ledger.register(["ann"])

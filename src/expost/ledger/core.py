@@ -22,7 +22,7 @@ from expost.ledger.digests import first_head, next_head
 from expost.ledger.errors import Broken, Damaged
 from expost.ledger.people import People
 from expost.ledger.policy import StudyPolicy
-from expost.ledger.records import Answered, Change, Head, Heads, Outcome
+from expost.ledger.records import Answered, Change, Head, Heads, Outcome, Tip
 from expost.ledger.requests import Request, Situation
 from expost.ledger.tallies import Tallies, last_response
 from expost.ledger.words import Words
@@ -40,6 +40,9 @@ HEAD = 16
 
 CLOSED = "closed"
 """What it has in place of a head for whoever is closed."""
+
+# After so many attempts to add something, it is asked whether anybody else does.
+_TRIES = 20
 
 Ints = NDArray[np.int64]
 Step = Callable[[str], None]
@@ -68,6 +71,8 @@ class Core:
         self._source = source
         self._step = step
         self._stopped = False
+        self._overtaken = 0
+        self._overtaken_at: Tip | None = None
 
     def serve(self, requests: Sequence[Request]) -> None:
         """Decide about all open rows of some requests, and record what becomes of them.
@@ -127,12 +132,22 @@ class Core:
             self.learn()
             if isinstance(error, InvalidInput):
                 raise
+            self._check_overtaken()
             return False
         except BaseException as error:
             # The frames hold responses that are perhaps not recorded, and not released.
             raise without_frames(error) from None
-        self._stopped = False
+        self._stopped, self._overtaken = False, 0
         return True
+
+    def _check_overtaken(self) -> None:
+        """Others are faster again and again only if they commit; else the database is damaged."""
+        self._overtaken += 1
+        if self._overtaken % _TRIES == 0:
+            tip = self.backend.tip()
+            if self._overtaken > _TRIES and tip == self._overtaken_at:
+                raise Damaged("what is kept contradicts itself: nothing can be added")
+            self._overtaken_at = tip
 
     def _reached(self, changes: Sequence[Change]) -> Reached:
         """For whom something is recorded, and how far they are then."""
