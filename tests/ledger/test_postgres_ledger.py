@@ -163,6 +163,26 @@ def test_a_response_that_became_another_one_is_not_released(postgres: str) -> No
         assert ledger.ask(QUERY, ["no"], ["p0"], key="again").responses == ("no",)
 
 
+def test_a_head_that_is_gone_is_damaged(postgres: str) -> None:
+    with created(postgres) as ledger:
+        with psycopg.connect(postgres) as raw:
+            raw.execute("ALTER TABLE heads DISABLE TRIGGER ALL")
+            raw.execute("DELETE FROM heads WHERE subject = 3")
+        for call in (lambda: ledger.ask(QUERY, VALUES, key="week 1"), ledger.status):
+            with pytest.raises(Damaged, match="the head of somebody is missing"):
+                call()
+
+
+def test_a_study_that_somebody_else_has_closed_is_closed(postgres: str, tmp_path: Path) -> None:
+    with created(postgres, checkpoint=tmp_path / "checkpoint") as ledger:
+        ledger.ask(QUERY, VALUES, key="week 1")
+        with xp.Ledger(postgres, checkpoint=tmp_path / "checkpoint") as other:
+            other.end()
+        with pytest.raises(InvalidInput, match="the study is closed"):
+            ledger.ask(QUERY, VALUES, key="week 2")
+        assert len(recorded(postgres)) == 20
+
+
 class TestSettings:
     @pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
     def test_a_server_that_may_lose_commits_is_refused(
@@ -184,19 +204,23 @@ class TestSettings:
                 server.start()
             ledger.ask(QUERY, VALUES, key="after")
 
+    @pytest.mark.parametrize("verb", ["ask", "register"])
     def test_a_setting_that_is_changed_while_we_write_is_noticed(
-        self, server: Server, killed: str
+        self, server: Server, killed: str, verb: str
     ) -> None:
-        def ask_again_and_again(ledger: Ledger) -> None:
+        def write_again_and_again(ledger: Ledger) -> None:
             for number in range(200):  # until the server has read it
-                ledger.ask(QUERY, VALUES[:1], ["p0"], key=f"{number}")
+                if verb == "ask":
+                    ledger.ask(QUERY, VALUES[:1], ["p0"], key=f"{number}")
+                else:
+                    ledger.register([f"new {number}"])
 
         with created(killed) as ledger, psycopg.connect(server.dsn, autocommit=True) as admin:
             admin.execute("ALTER SYSTEM SET fsync = off")
             server.reload()
             try:
                 with pytest.raises(InvalidInput, match="fsync is off"):
-                    ask_again_and_again(ledger)
+                    write_again_and_again(ledger)
             finally:
                 admin.execute("ALTER SYSTEM RESET fsync")
                 server.reload()
@@ -430,13 +454,16 @@ class TestStatements:
                 [(len(large),)],
             ]
 
-    def test_a_connection_that_is_lost_is_closed(self, server: Server, killed: str) -> None:
+    @pytest.mark.parametrize("statement", ["SELECT 1", "SELECT 2"])
+    def test_a_connection_that_is_lost_is_closed(
+        self, server: Server, killed: str, statement: str
+    ) -> None:
         with psycopg.connect(killed, autocommit=True) as raw:
             statements = Statements(raw)
             statements.run(("SELECT 1", ()))
             server.kill()
             server.start()
-            for statement in ("SELECT 1", "SELECT 2"):
+            for _ in range(2):
                 with pytest.raises(psycopg.OperationalError):
                     statements.run((statement, ()))
                 assert raw.closed

@@ -22,6 +22,9 @@ __all__ = ["connect", "create_database", "library", "reading"]
 # Another process holds the database for as long as one commit takes, so this is a minute or so.
 _PATIENCE = 60_000
 _PAUSE = 0.001
+# Pages of the log before they are copied into the database, some 40 MB. Those who answer are
+# anywhere, so with a shorter one most pages would be copied for one row each.
+_LOG = 10_000
 
 
 def create_database(path: Path, document: str, root: bytes, *, vfs: str | None = None) -> None:
@@ -68,6 +71,7 @@ def connect(path: Path, vfs: str | None = None) -> apsw.Connection:
             raise InvalidInput("is no file that may be read and written") from None
         try:
             connection.set_busy_handler(_wait)
+            connection.wal_autocheckpoint(_LOG)
             if vfs is not None:
                 connection.pragma("locking_mode", "EXCLUSIVE")
             if connection.pragma("application_id") != APPLICATION:

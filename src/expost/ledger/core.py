@@ -226,9 +226,9 @@ class Core:
 
     def _know(self, outcomes: Sequence[Outcome], heads: Sequence[Heads]) -> None:
         """Have all words that these use; before any new word gets a number."""
-        response = max((found.response for found in outcomes), default=0)
-        query = max((found.query for found in outcomes), default=0)
-        response = max([response, *(last_response(own.tally) for own in heads)])
+        response = max([found.response for found in outcomes], default=0)
+        query = max([found.query for found in outcomes], default=0)
+        response = max([response, *[last_response(own.tally) for own in heads]])
         unknown = response > self.words.last_response or query > self.words.last_query
         if unknown or any(self.words.tentative()):
             self.learn()

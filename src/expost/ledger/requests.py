@@ -7,7 +7,7 @@ asking, recording and reserving apart.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -152,8 +152,9 @@ class Request(ABC):
         given: list[int] = responses.tolist()
         sequences = [sequence + 1 for sequence in before.sequence]
         digests = next_heads(before.digest, words.links(given), sequences)
-        closed, refused = before.closed, ~found.accepted[numbers]
-        if refused.any():
+        closed = before.closed
+        if not found.accepted.all():
+            refused = ~found.accepted[numbers]
             closed = [bool(each) for each in refused | np.array(closed, dtype=np.bool_)]
         tallies, none = plus(before.tally, given), [""] * len(given)
         after = Heads(sequences, digests, tallies, closed, none, before.last)
@@ -195,8 +196,7 @@ class Asked(Request):
             for drawn in self._drawn
             for row, head, position in zip(*drawn, strict=True)
         }
-        for which, own in groups(self.which[found.rows[accepted]]):
-            numbers = accepted[own]
+        for which, numbers in self._by_query(found.rows, accepted):
             rows = found.rows[numbers]
             query = int(self.queries[rows[0]])
             digests = list(map(found.heads.digest.__getitem__, numbers.tolist()))
@@ -206,6 +206,12 @@ class Asked(Request):
         self._answer(change, found, accepted, responses[accepted], words)
         self._refuse(change, found)
         return change
+
+    def _by_query(self, rows: Places, numbers: Places) -> Iterable[tuple[int, Places]]:
+        """Which query, and the numbers of its rows, of some that are not none."""
+        if len(self.asked) == 1:
+            return [(0, numbers)] if len(numbers) else []
+        return ((which, numbers[own]) for which, own in groups(self.which[rows[numbers]]))
 
     def _draw(
         self, rows: list[int], heads: Sequence[bytes], held: Values, draw: Callable[[Any], Any]

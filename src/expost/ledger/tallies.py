@@ -49,7 +49,7 @@ def packed_tallies(responses: Ints, lengths: Ints) -> list[bytes]:
 
 def last_response(packed: Iterable[bytes]) -> int:
     """The largest number of a response in some tallies; 0 if there is none."""
-    return max((int.from_bytes(tally[-_PAIR:-4], "little") for tally in packed), default=0)
+    return max([int.from_bytes(tally[-_PAIR:-4], "little") for tally in packed], default=0)
 
 
 def plus(packed: Sequence[bytes], responses: Sequence[int]) -> list[bytes]:
@@ -72,7 +72,8 @@ def plus(packed: Sequence[bytes], responses: Sequence[int]) -> list[bytes]:
 def _plus_one(tally: bytes, response: int) -> bytes:
     times = dict(struct.iter_unpack("<II", tally))
     times[response] = times.get(response, 0) + 1
-    return b"".join(struct.pack("<II", *pair) for pair in sorted(times.items()))
+    numbers = [number for pair in sorted(times.items()) for number in pair]
+    return struct.pack(f"<{len(numbers)}I", *numbers)
 
 
 class Tallies:
