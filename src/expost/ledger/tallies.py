@@ -18,7 +18,7 @@ from expost.ledger.words import Words
 from expost.panel.kernel import Kernel, groups
 from expost.panel.state import State
 
-__all__ = ["Tallies", "last_response", "pairs_of", "plus"]
+__all__ = ["Tallies", "last_response", "packed_tallies", "pairs_of", "plus"]
 
 Ints = NDArray[np.int64]
 
@@ -36,6 +36,16 @@ def pairs_of(tally: bytes) -> list[tuple[int, int]]:
     """The responses of one tally by their numbers, and how often each was given."""
     numbers = np.frombuffer(tally, dtype="<u4").reshape(-1, 2)
     return [(number, times) for number, times in numbers.tolist()]
+
+
+def packed_tallies(responses: Ints, lengths: Ints) -> list[bytes]:
+    """The tallies of subjects from their responses, in bytes."""
+    whose = np.repeat(np.arange(len(lengths)), lengths)
+    keys, times = np.unique(whose << _SHIFT | responses, return_counts=True)
+    pairs = np.column_stack([keys & ((1 << _SHIFT) - 1), times]).astype("<u4")
+    ends = np.searchsorted(keys >> _SHIFT, np.arange(len(lengths) + 1))
+    packed = pairs.tobytes()
+    return [packed[_PAIR * ends[n] : _PAIR * ends[n + 1]] for n in range(len(lengths))]
 
 
 def last_response(packed: Iterable[bytes]) -> int:
