@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -18,10 +19,12 @@ from numpy.typing import NDArray
 import expost as xp
 from expost.saturation import equal_caps, third_of_the_rest
 
-__all__ = ["WAYS", "Survey"]
+__all__ = ["DELTA", "WAYS", "Survey"]
 
 Floats = NDArray[np.float64]
 _GAP = 1e-3
+DELTA = Fraction(1, 10**6)
+_GRID = 10**4
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,30 @@ class Survey:
         cls, size: int, questions: int, epsilon: Fraction, subjects: int, seed: int
     ) -> Survey:
         """A random population, and questions about random halves of the values."""
-        generator = np.random.default_rng(seed)
+        generator = np.random.default_rng([seed, size, questions, *epsilon.as_integer_ratio()])
         rows: list[NDArray[np.intp]] = []
         while len(rows) < questions:
             row = (generator.random(size) < 0.5).astype(np.intp)
             if 0 < row.sum() < size:
                 rows.append(row)
         return cls(generator.dirichlet(np.ones(size)), np.array(rows), epsilon, subjects)
+
+    @cached_property
+    def joined(self) -> Survey:
+        """The same about combinations of answers, where only the questions are asked.
+
+        What questions do not tell apart is as likely after every answer, for a filter and for an
+        estimate. On very many values this takes much less.
+        """
+        rows = np.unique(self.questions.T, axis=0)
+        chances = np.bincount(self.combination, self.chances).astype(np.float64)
+        return Survey(chances, rows.T, self.epsilon, self.subjects)
+
+    @cached_property
+    def combination(self) -> NDArray[np.intp]:
+        """Where each value is among those."""
+        _, of = np.unique(self.questions.T, axis=0, return_inverse=True)
+        return of.reshape(-1).astype(np.intp)
 
     @property
     def domain(self) -> xp.FiniteSet:
@@ -56,7 +76,8 @@ class Survey:
 
     def mean_square(self, way: str, seed: int) -> float:
         """How far off the shares are, after all of it was done once."""
-        generator = np.random.default_rng([seed, *way.encode()])
+        sizes = *self.questions.shape, *self.epsilon.as_integer_ratio()
+        generator = np.random.default_rng([seed, *sizes, *way.encode()])
         values = generator.choice(len(self.chances), size=self.subjects, p=self.chances)
         return WAYS[way](self, values, generator)
 
@@ -77,26 +98,60 @@ class Survey:
 Way = Callable[[Survey, NDArray[np.intp], np.random.Generator], float]
 
 
-def basic(asked: int | None) -> Way:
-    """So many random questions for each subject, at equal parts of the budget."""
+def joined(way: Way) -> Way:
+    """The same on combinations of answers."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
-        count = len(survey.questions)
-        often = count if asked is None else asked
-        panel = survey.panel(
-            xp.BasicFilter(epsilon=survey.epsilon), int(generator.integers(1 << 30))
-        )
-        whom = generator.random((survey.subjects, count)).argsort(axis=1) < often
-        for number in range(count):
-            own = np.flatnonzero(whom[:, number])
-            panel.ask(survey.query(number, survey.epsilon / often), values[own], own.tolist())
-        return survey.off(panel)
+        return way(survey.joined, survey.combination[values], generator)
 
     return done
 
 
+def basic(asked: int | None) -> Way:
+    """So many random questions for each subject, at equal parts of the budget."""
+
+    def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
+        often = len(survey.questions) if asked is None else asked
+        guard = xp.BasicFilter(epsilon=survey.epsilon)
+        return planned(survey, values, generator, guard, often, survey.epsilon / often)
+
+    return done
+
+
+def declared(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
+    """All questions under a budget with a delta, at the largest epsilon of which a plan has all."""
+    count = len(survey.questions)
+    low, high = int(survey.epsilon / count * _GRID), int(survey.epsilon * _GRID)
+    while high - low > 1:
+        middle = (low + high) // 2
+        most = xp.filters.Declared.most(survey.epsilon, DELTA, Fraction(middle, _GRID))
+        low, high = (middle, high) if most.plan[0][1] >= count else (low, middle)
+    each = Fraction(low, _GRID)
+    guard = xp.ApproximateFilter(survey.epsilon, DELTA, xp.filters.Declared({each: count}))
+    return planned(survey, values, generator, guard, count, each)
+
+
+def planned(
+    survey: Survey,
+    values: NDArray[np.intp],
+    generator: np.random.Generator,
+    guard: xp.filters.Filter,
+    often: int,
+    each: Fraction,
+) -> float:
+    """So many random questions for each subject, each at this epsilon; nobody is refused."""
+    panel = survey.panel(guard, int(generator.integers(1 << 30)))
+    count = len(survey.questions)
+    whom = generator.random((survey.subjects, count)).argsort(axis=1) < often
+    for number in range(count):
+        own = np.flatnonzero(whom[:, number])
+        replies = panel.ask(survey.query(number, each), values[own], own.tolist())
+        assert replies.answered.all(), "a plan has room for what is in it"
+    return survey.off(panel)
+
+
 def once(hadamard: bool) -> Way:
-    """The value once."""
+    """The value once, as basic composition accepts it: there is nothing else."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
         size, epsilon = len(survey.chances), survey.epsilon
@@ -106,7 +161,7 @@ def once(hadamard: bool) -> Way:
             query = xp.hadamard_response(order=1 << size.bit_length(), epsilon=epsilon)
         elif chosen > 1:
             query = xp.subset_selection(size=min(chosen, size - 1), epsilon=epsilon)
-        panel = survey.panel(xp.BayesianFilter(epsilon=epsilon), int(generator.integers(1 << 30)))
+        panel = survey.panel(xp.BasicFilter(epsilon=epsilon), int(generator.integers(1 << 30)))
         panel.ask(query, values)
         return survey.off(panel)
 
@@ -136,8 +191,9 @@ def staged(survey: Survey, values: NDArray[np.intp], generator: np.random.Genera
     panel = survey.panel(guard, int(generator.integers(1 << 30)))
     said = np.zeros(survey.subjects, dtype=np.intp)
     for number, cap in enumerate(equal_caps(survey.epsilon, questions=len(survey.questions))):
-        for state in np.unique(said).tolist():
-            own = np.flatnonzero(said == state)
+        before = said.copy()
+        for state in np.unique(before).tolist():
+            own = np.flatnonzero(before == state)
             odometer = xp.Odometer(panel.transcript(int(own[0])))
             step = xp.BayesianFilter(epsilon=cap)
             decision = step.decide(odometer, survey.query(number, cap))
@@ -179,13 +235,18 @@ def saturating(asked: int | None, *, known: bool = True) -> Way:
 
 
 WAYS: dict[str, Way] = {
-    "basic composition, all": basic(None),
-    "one random question each": basic(1),
+    "basic composition, all": joined(basic(None)),
+    "basic composition, 2 random ones": joined(basic(2)),
+    "one random question each": joined(basic(1)),
+    "declared plan with a delta, all": joined(declared),
+    "all answers at once": joined(once(hadamard=False)),
     "the value once, subset selection": once(hadamard=False),
     "the value once, Hadamard response": once(hadamard=True),
-    "filter, 1/20 of the budget each": filtered(Fraction(1, 20), 40),
-    "filter, twice an equal share": filtered(Fraction(1, 3), 1),
-    "filter, largest epsilon, in steps": staged,
+    "filter, 1/20 of the budget each": joined(filtered(Fraction(1, 20), 40)),
+    "filter, 1/8 of the budget each": joined(filtered(Fraction(1, 8), 1)),
+    "filter, 1/4 of the budget each": joined(filtered(Fraction(1, 4), 1)),
+    "filter, twice an equal share": joined(filtered(Fraction(1, 3), 1)),
+    "filter, largest epsilon, in steps": joined(staged),
     "saturating, equal steps": saturating(None),
     "saturating, 3 random ones": saturating(3),
     "saturating, a third of the rest": saturating(None, known=False),

@@ -1,38 +1,36 @@
-"""The map of docs/explanation/when.md: ``python docs/figures/utility.py``.
+"""The map of docs/explanation/when.md: ``PYTHONPATH=. python docs/figures/utility.py``.
 
-Which way of asking is the most accurate one, for six yes-or-no questions to 2,000 subjects, by the
-number of values, the budget, and what is known beforehand. What was worked out is kept in
-build/utility/map.json.
+Which way of asking is the most accurate one, for yes-or-no questions to 2,000 subjects, by the
+number of values, the budget, and what is known beforehand: from the predictions that
+``python -m benchmarks.utility`` has kept beside what came out.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from fractions import Fraction
 from pathlib import Path
 
-from benchmarks.realized import Survey
-from benchmarks.utility import study_of
+import numpy as np
+from benchmarks.utility import POLICIES, Cell
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from expost.designs import designed
+from expost.designs import Arrival
 from expost.report.palette import ALLOWED, BASIC, GREEN, GREY, INK, OCHRE, PAPER, PURPLE
 
 STATIC = Path(__file__).parent.parent / "_static"
-KEPT = Path("build/utility/map.json")
+MEASURED = Path("build/utility")
 
-SIZES = (3, 10, 27, 64)
-BUDGETS = ("0.5", "1", "2", "4")
-ARRIVALS = {
-    "together": "all questions known now",
-    "in turn": "one after the other, number known",
-    "open": "one after the other, number not known",
+SIZES = (2, 10, 27, 64, 1_000)
+BUDGETS = {"1/2": "0.5", "1": "1", "2": "2", "4": "4"}
+PANELS = {
+    "six, all known now": (Arrival.TOGETHER, 6),
+    "six, one after the other,\nnumber known": (Arrival.IN_TURN, 6),
+    "number not known,\nafter 3": (Arrival.OPEN, 3),
+    "number not known,\nafter 6": (Arrival.OPEN, 6),
+    "number not known,\nafter 12": (Arrival.OPEN, 12),
 }
-STUDIES = 2
-
 COLOURS = {
     "one random question": (BASIC, "one\nrandom"),
     "the value once": (OCHRE, "value\nonce"),
@@ -41,75 +39,69 @@ COLOURS = {
     "the Bayesian filter": (PURPLE, "filter"),
     "basic composition": (PAPER, "basic"),
 }
+LEFT_OUT = ("declared plan with a delta, all", "filter, 1/20 of the budget each")
+"""A weaker guarantee; and what is far from the best in fewer surveys than the others have."""
+NEAR = 1.03
+"""Within so much the predictions do not tell two ways of asking apart."""
 
 
-def worked_out() -> dict[str, dict[str, float]]:
-    """Mean squared errors by policy, for each cell."""
-    found: dict[str, dict[str, float]] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    for size in SIZES:
-        for budget in BUDGETS:
-            key = f"{size} {budget}"
-            if key not in found:
-                found[key] = cell(size, budget)
-                KEPT.parent.mkdir(parents=True, exist_ok=True)
-                KEPT.write_text(json.dumps(found, indent=1))
-                print(key, min(found[key], key=found[key].__getitem__), flush=True)
+def errors(size: int, budget: str, arrival: Arrival, questions: int) -> dict[str, float]:
+    """Predicted errors of the best of each family that can be carried out, over some surveys."""
+    squares: dict[str, list[float]] = {}
+    for way, policy in POLICIES.items():
+        cell = Cell(size, budget, questions, way)
+        late = policy(questions).latest.late >= arrival.late
+        if cell.possible and late and way not in LEFT_OUT:
+            squares[way] = [told for _, told in cell.found(MEASURED)]
+    # The first so many surveys are the same for all ways of asking.
+    same = min(len(told) for told in squares.values() if told)
+    found: dict[str, float] = {}
+    for way, told in squares.items():
+        if told:
+            family = POLICIES[way](questions).family
+            error = math.sqrt(float(np.mean(told[:same])))
+            found[family] = min(error, found.get(family, math.inf))
     return found
 
 
-def cell(size: int, budget: str) -> dict[str, float]:
-    """The best of each family, where questions come together, in turn, and in unknown number."""
-    sums: dict[str, float] = {}
-    for seed in range(STUDIES):
-        survey = Survey.random(size, 6, Fraction(budget), 2_000, seed)
-        design = designed(study_of(survey, "in turn", 1), repetitions=8, seed=seed)
-        for number, arrival in enumerate(ARRIVALS):
-            for family in COLOURS:
-                errors = [
-                    each.error
-                    for each in design.predictions
-                    if each.policy.family == family and number <= each.policy.latest.late
-                ]
-                key = f"{arrival}: {family}"
-                sums[key] = sums.get(key, 0.0) + min(errors, default=math.inf) ** 2 / STUDIES
-    return sums
-
-
-def draw(axes: Axes, arrival: str, found: dict[str, dict[str, float]]) -> None:
+def draw(axes: Axes, title: str) -> None:
+    arrival, questions = PANELS[title]
     for row, size in enumerate(SIZES):
         for column, budget in enumerate(BUDGETS):
-            errors = found[f"{size} {budget}"]
-            possible = {family: errors[f"{arrival}: {family}"] for family in COLOURS}
-            best = min(possible, key=possible.__getitem__)
-            colour, name = COLOURS[best]
-            axes.add_patch(Rectangle((column, row), 1, 1, color=colour, ec="white", lw=2))
-            gain = (errors["in turn: basic composition"] / possible[best]) ** 0.5
-            dark = best in ("the Bayesian filter", "all answers at once")
+            found = errors(size, budget, arrival, questions)
+            best = min(found, key=found.__getitem__)
+            near = [other for other in found if found[other] <= NEAR * found[best]]
+            colours = [COLOURS[family][0] for family in COLOURS if family in near]
+            for place, colour in enumerate(colours):
+                part = 1 / len(colours)
+                axes.add_patch(Rectangle((column + place * part, row), part, 1, color=colour))
+            axes.add_patch(Rectangle((column, row), 1, 1, fill=False, ec="white", lw=2))
+            dark = set(colours) <= {GREEN, PURPLE}
+            name = "either" if len(colours) > 1 else COLOURS[best][1]
             axes.text(
                 column + 0.5,
                 row + 0.5,
-                f"{name}\n{gain:.1f}",
+                f"{name}\n{100 * found[best]:.1f}",
                 ha="center",
                 va="center",
-                fontsize=8,
+                fontsize=7,
                 color=PAPER if dark else INK,
             )
     axes.set_xlim(0, len(BUDGETS))
     axes.set_ylim(0, len(SIZES))
-    axes.set_xticks([column + 0.5 for column in range(len(BUDGETS))], BUDGETS)
+    axes.set_xticks([column + 0.5 for column in range(len(BUDGETS))], list(BUDGETS.values()))
     axes.set_yticks([row + 0.5 for row in range(len(SIZES))], [f"{size:,}" for size in SIZES])
     axes.tick_params(length=0)
-    axes.set_title(ARRIVALS[arrival], fontsize=10)
-    axes.set_xlabel("budget ε")
+    axes.set_title(title, fontsize=9)
+    axes.set_xlabel("budget ε", fontsize=9)
     for side in axes.spines.values():
         side.set_visible(False)
 
 
 def main() -> None:
-    found = worked_out()
-    figure = Figure(figsize=(10.5, 4.6), layout="constrained")
-    for axes, arrival in zip(figure.subplots(1, 3, sharey=True), ARRIVALS, strict=True):
-        draw(axes, arrival, found)
+    figure = Figure(figsize=(13, 4.6), layout="constrained")
+    for axes, title in zip(figure.subplots(1, len(PANELS), sharey=True), PANELS, strict=True):
+        draw(axes, title)
     figure.axes[0].set_ylabel("number of values")
     figure.legend(
         handles=[

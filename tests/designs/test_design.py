@@ -11,8 +11,8 @@ import pytest
 import expost as xp
 from expost.designs import Arrival, Design, Prediction, Study
 from expost.designs.accuracy import accuracy
-from expost.designs.outcomes import Kinds, Subsets
-from expost.designs.policies import Basic, Filtered, Simulation, Tilted, ValueOnce
+from expost.designs.outcomes import Kinds, Seen, Subsets
+from expost.designs.policies import Basic, Filtered, Simulation, Tilted, ValueOnce, joint
 
 TEN = xp.FiniteSet(range(10))
 SIX = [
@@ -208,3 +208,28 @@ def test_a_value_that_is_asked_once_by_hadamard_response_can_have_any_size() -> 
     study = Study(xp.FiniteSet(range(300)), subjects=1000, epsilon=1, goals=["value < 100"])
     assert not ValueOnce(0).fits(study.model)
     assert ValueOnce(1).fits(study.model)
+
+
+def test_a_few_simulated_groups_are_not_measured_from_their_own_mean(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Far from the edge errors are those of the limit, also if its information was simulated."""
+    monkeypatch.setattr(joint, "_MOST_KINDS", 1)
+    study = Study(
+        xp.FiniteSet(range(3)), subjects=5_000, epsilon=3, goals=["value < 1", "value < 2"]
+    )
+    ratios = []
+    for seed in range(12):
+        outcomes = Basic(2, 2).outcomes(study.model, study.epsilon, Simulation(4, seed))
+        assert isinstance(outcomes, Seen)
+        assert len(outcomes.kinds) == 4 * study.subjects
+        found = accuracy(
+            outcomes,
+            study.model.targets,
+            study.subjects,
+            repetitions=4,
+            generator=np.random.default_rng(seed),
+        )
+        limit = math.sqrt(float(np.mean(np.square(found.asymptotic))))
+        ratios.append(found.together / limit)
+    assert np.mean(ratios) == pytest.approx(1, abs=0.03)

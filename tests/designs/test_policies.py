@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
 
 import expost as xp
-from expost.designs import Study
+from expost.designs import Arrival, Study
 from expost.designs.outcomes import Kinds, Seen, Subsets
-from expost.designs.policies import Policy, Simulation, Tilted, policies_for
+from expost.designs.policies import Filtered, Policy, Simulation, Tilted, policies_for
+from expost.saturation import equal_caps, third_of_the_rest
+from support.strategies import columns
 
 GOALS = ["value < 2", "value == 1 or value > 4", "value == 3 or value == 0"]
 STUDIES = {
@@ -67,3 +71,80 @@ def test_answers_are_counted() -> None:
         outcomes = policy.outcomes(study.model, Fraction(3, 2), Simulation(8, 1))
         if len(outcomes.answering) == 3:
             assert outcomes.answers == pytest.approx(sum(outcomes.answering), rel=0.01)
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(3, "0.5"), (6, "1.5"), (9, "4")])
+@pytest.mark.parametrize("asked", [3, None])
+def test_saturating_states_are_those_of_every_transcript(
+    size: int, epsilon: str, asked: int | None
+) -> None:
+    """By going through all sequences of answers, with the queries that odometers get."""
+    domain = xp.FiniteSet(range(size))
+    halves = [[0, 1], [size - 1], [value for value in range(size) if value % 2]]
+    goals = [{"share": half} for half in halves]
+    study = Study(domain, subjects=100, epsilon=epsilon, goals=goals)
+    caps = equal_caps(epsilon, questions=3) if asked else islice(third_of_the_rest(epsilon), 3)
+    start = xp.Odometer(xp.Transcript(domain))
+    paths = [(start, np.ones(size))]
+    for half, cap in zip(halves, caps, strict=True):
+        paths = [
+            (odometer.add(query, response), chances * np.array(column, dtype=np.float64))
+            for odometer, chances in paths
+            for query in [xp.saturating(odometer, half, cap=cap)]
+            for response, column in zip(
+                query.on(domain).responses, columns(query, domain), strict=True
+            )
+        ]
+    by_set: dict[bytes, np.ndarray[Any, Any]] = {}
+    for _, chances in paths:
+        key = (chances > chances.min() * 1.001).tobytes()
+        by_set[key] = by_set.get(key, 0) + chances
+    found = Tilted(asked, 3).outcomes(study.model, study.epsilon, Simulation(8, 0))
+    assert isinstance(found, Kinds)
+    expected = np.array(sorted(chances.round(9).tolist() for chances in by_set.values()))
+    table = np.array(sorted(found.table[:, found.cells].round(9).tolist()))
+    assert np.allclose(table, expected, atol=1e-8)
+
+
+def test_values_that_no_question_tells_apart_are_simulated_as_one() -> None:
+    """Twenty values in six combinations: the same answers as of six values."""
+    of = np.arange(20) % 6
+    halves = [[0, 1], [1, 4, 5], [3, 0]]
+    large, small = (
+        Study(
+            xp.FiniteSet(range(len(own))),
+            subjects=300,
+            epsilon="1.5",
+            goals=[{"share": np.flatnonzero(np.isin(own, half)).tolist()} for half in halves],
+            population={"probabilities": (1 / np.bincount(own)[own] / 6).tolist()},
+        )
+        for own in (of, np.arange(6))
+    )
+    large_model, small_model = large.model, small.model
+    assert len(large_model.joined.support) == len(np.unique(large_model.combinations))
+    for part, rounds in ((Fraction(1, 6), 5), (Fraction(1, 2), 1)):
+        policy = Filtered(part, rounds, Arrival.TOGETHER)
+        seen, other = (
+            policy.outcomes(model, Fraction(3, 2), Simulation(8, 3))
+            for model in (large_model, small_model.joined)
+        )
+        assert isinstance(seen, Seen)
+        assert isinstance(other, Seen)
+        assert (seen.cells == other.cells[large_model.combinations]).all()
+        assert np.allclose(seen.information, other.information)
+        assert seen.answering == other.answering
+
+
+def test_simulated_tallies_are_what_subjects_answered() -> None:
+    study = STUDIES["rounds"]
+    policy = Filtered(Fraction(1, 6), 4, Arrival.TOGETHER)
+    found = policy.outcomes(study.model, study.epsilon, Simulation(8, 1))
+    assert isinstance(found, Seen)
+    # Everybody has room for six answers of a sixth of the budget, whatever was answered.
+    assert 6 <= found.answers <= 12
+    assert found.answering[0] == 1
+    assert len(found.kinds) >= 8 * 300
+    spread = np.log(found.table.max(axis=1) / found.table.min(axis=1))
+    steps = spread / 0.25
+    assert np.allclose(steps, steps.round(), atol=1e-6)
+    assert steps.max().round() == 6

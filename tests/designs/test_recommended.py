@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.utility import random_studies
+from benchmarks.recommended import random_studies
 
 import expost as xp
 from expost.designs import Arrival, Design, Study, designed
@@ -146,3 +146,16 @@ def test_goals_that_nothing_tells_apart_are_not_determined() -> None:
     assert all(np.isfinite(each.error) or each.error == math.inf for each in found.predictions)
     once = next(each for each in found.predictions if each.name.startswith("the value once"))
     assert math.isfinite(once.error)
+
+
+@pytest.mark.parametrize("goals", [['value == "yes"'], ['value == "yes"', 'value == "no"']])
+def test_of_two_values_the_value_is_asked_for_once_if_nobody_knows_what_will_come(
+    goals: list[str],
+) -> None:
+    found = xp.design(
+        xp.FiniteSet(["no", "yes"]), subjects=400, epsilon=1, goals=goals, arrival="open"
+    )
+    assert found.recommended is not None
+    assert found.recommended.name == "the value once, subset selection"
+    best = min(each.error for each in found.predictions)
+    assert found.recommended.error == pytest.approx(best, rel=0.02)

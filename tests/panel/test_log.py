@@ -21,7 +21,7 @@ def test_a_tally_is_what_counting_one_subject_after_the_other_finds(values: int)
     asked = [questions.of(xp.randomized_response(epsilon=each)) for each in ("0.1", "0.2")]
     log = Log()
     counts: dict[int, Counter[tuple[int, int]]] = {who: Counter() for who in range(subjects)}
-    for _ in range(40):
+    for _ in range(80):
         question = generator.choice(asked)
         share = generator.choice([0.02, 0.5, 1.0])
         who = [place for place in range(subjects) if generator.random() < share]
@@ -33,9 +33,14 @@ def test_a_tally_is_what_counting_one_subject_after_the_other_finds(values: int)
         log.add(question, codes, Chosen(subjects, places))
         for place, position in zip(who, given, strict=True):
             counts[place][question.number, position] += 1
-    some = np.array(sorted(generator.sample(range(subjects), 100)), dtype=np.intp)
-    tallies = log.tallies(some)
-    for column, place in enumerate(some.tolist()):
+        few = sorted(generator.sample(range(subjects), 5))
+        _check(log, few, counts)  # also while it grows
+    _check(log, sorted(generator.sample(range(subjects), 100)), counts)
+
+
+def _check(log: Log, places: list[int], counts: dict[int, Counter[tuple[int, int]]]) -> None:
+    tallies = log.tallies(np.array(places, dtype=np.intp))
+    for column, place in enumerate(places):
         found = {
             (question.number, question.positions[code]): int(count)
             for question, tally in tallies.items()

@@ -24,6 +24,8 @@ from expost.queries import About, Channel, Query
 from expost.saturation import equal_caps, saturated
 from expost.saturation import products as products_module
 from expost.saturation import tilted as tilted_module
+from expost.saturation.known import known_of, known_set
+from expost.saturation.saturated import ratio_at
 from expost.saturation.tilted import Tilted, tilted
 from expost.saturation.told import Told
 from support.strategies import columns
@@ -473,3 +475,27 @@ def test_a_long_history_is_rounded_and_still_ends_at_the_cap() -> None:
         ratios = losses_after(likelihoods(odometer.transcript), after, domain)
         assert len(set(ratios)) > 1
         assert all(is_at(ratio, cap) for ratio in ratios)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_after_a_saturating_answer_a_set_and_the_cap_are_all_that_is_known(seed: int) -> None:
+    random = Random(seed)
+    domain = xp.FiniteSet(range(random.randint(3, 12)))
+    odometer = xp.Odometer(xp.Transcript(domain))
+    for cap in equal_caps(random.choice(["0.5", "2", "4"]), questions=4):
+        yes = random.sample(range(len(domain)), random.randint(1, len(domain) - 1))
+        query = xp.saturating(odometer, yes, cap=cap)
+        odometer = odometer.add(query, random.choice(query.on(domain).responses))
+        likely = likelihoods(odometer.transcript)
+        inside = np.array([p > min(likely) for p in likely])
+        by_set = known_set(inside, ratio_at(cap))
+        known = known_of(domain, list(odometer.log_likelihood.tally))
+        assert known is not None
+        assert by_set.key == known.key
+
+
+def test_before_any_answer_all_values_are_one_set() -> None:
+    domain = xp.FiniteSet(range(5))
+    known = known_of(domain, [])
+    assert known is not None
+    assert known_set(np.ones(5, dtype=np.bool_), Fraction(1)).key == known.key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from expost.audits.auditing import audit, audit_spark
 from expost.audits.bad_rows import BadRow, BadRows
 from expost.audits.budget import AgainstBudget, against_budget
-from expost.audits.folder import Study, load_folder
+from expost.audits.folder import Gathered, load_folder
 from expost.audits.losses import Losses, realized_losses
 from expost.audits.policy import load_policy, save_policy
 from expost.audits.result import Audit
@@ -16,8 +16,8 @@ __all__ = [
     "Audit",
     "BadRow",
     "BadRows",
+    "Gathered",
     "Losses",
-    "Study",
     "against_budget",
     "audit",
     "audit_spark",

@@ -14,7 +14,7 @@ from expost.filters import Filter
 from expost.queries import Query
 from expost.transcript import Transcript, load_transcript
 
-__all__ = ["Study", "load_folder"]
+__all__ = ["Gathered", "load_folder"]
 
 Path_ = str | os.PathLike[str]
 
@@ -23,7 +23,7 @@ _DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class Gathered:
     """The answers of many subjects, and what else their transcripts say."""
 
     answers: Answers
@@ -45,7 +45,7 @@ def load_folder(
     *,
     complete: bool = True,
     progress: Callable[[int, int], None] | None = None,
-) -> Study:
+) -> Gathered:
     """Read all transcripts of a folder: its files that end in ``.json``, each of one subject.
 
     All have to be about the same domain. ``queries`` is a file of queries, as for
@@ -71,7 +71,7 @@ def load_folder(
             transcripts, {**named, **_by_short_id(transcripts, named)}, complete=complete
         )
     filters = dict.fromkeys(each.filter for each in transcripts.values())
-    return Study(answers, len(transcripts) - len(answers), tuple(filters))
+    return Gathered(answers, len(transcripts) - len(answers), tuple(filters))
 
 
 def _files(folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from expost.audits.folder import Study
+from expost.audits.folder import Gathered
 from expost.audits.policy import load_policy
 from expost.cli.ledger.options import asked, checkpoint_file
 from expost.cli.many import read_many
@@ -100,13 +100,13 @@ def _is_ledger(place: Path) -> bool:
         return file.read(len(_DATABASE)) == _DATABASE
 
 
-def _from_ledger(place: str, checkpoint: Path | None, query: Path) -> tuple[Study, Query, int]:
+def _from_ledger(place: str, checkpoint: Path | None, query: Path) -> tuple[Gathered, Query, int]:
     """What a ledger holds, a query, and how many of those who have answered it would ask now."""
     with Ledger(place, checkpoint=checkpoint) as ledger:
         answers = ledger.answers()
         asked_next = asked(ledger, str(query))
         decided = ledger.decide(asked_next, answers.subjects)
-        study = Study(answers, len(ledger) - len(answers), (ledger.filter,))
+        study = Gathered(answers, len(ledger) - len(answers), (ledger.filter,))
     return study, asked_next, int(decided.accepted.sum())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from expost.audits.folder import Study, load_folder
+from expost.audits.folder import Gathered, load_folder
 from expost.audits.tables import load_answers
 from expost.cli.progress import Line
 from expost.errors import InvalidInput, at
@@ -14,7 +14,7 @@ from expost.files.regular import opened
 __all__ = ["read_many"]
 
 
-def read_many(data: Path, queries: Path | None, line: Line) -> Study:
+def read_many(data: Path, queries: Path | None, line: Line) -> Gathered:
     """What a folder of transcripts holds, or a table, which names no filter."""
     if data.is_dir():
         return load_folder(
@@ -23,4 +23,4 @@ def read_many(data: Path, queries: Path | None, line: Line) -> Study:
     if queries is None:
         with at(str(data), ": "), opened(data, most=sys.maxsize):
             raise InvalidInput("a table needs --queries QUERIES too")
-    return Study(load_answers(data, queries), 0, (None,))
+    return Gathered(load_answers(data, queries), 0, (None,))

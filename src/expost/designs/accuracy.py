@@ -88,7 +88,8 @@ def accuracy(
         found = likeliest(table / heights, counts, gap=_GAP, steps=_STEPS, start=start)
         off.append((rows @ found.weights - truth) ** 2)
         slopes = (counts / (table @ weights)) @ table / subjects
-        off_in_limit.append((pulled @ slopes - truth) ** 2)
+        # Each slope is one on average, whatever subjects the information was worked out from.
+        off_in_limit.append((pulled @ (slopes - 1)) ** 2)
         tick()
     means = np.array([limit[parts == goal].mean() for goal in range(len(targets))])
     asymptotic = tuple(np.sqrt(means).tolist())

@@ -24,6 +24,8 @@ from expost.queries import (
     randomized_response,
     subset_selection,
 )
+from expost.queries.lifted import Lifted
+from expost.queries.likelihood import Likelihood
 from expost.queries.noise.piecewise import Piecewise
 from expost.queries.scores.linear import Linear
 from expost.queries.values.pairwise import Pairwise, two_weights
@@ -149,8 +151,17 @@ def table_on(domain: Domain, values: Iterable[Any], query: Query) -> Floats:
         spoken = [likelihood.speaks_for(y) for y in range(len(likelihood.responses))]
         rows = np.exp(level * np.array(spoken, dtype=np.float64))
         return np.asarray(rows / rows.sum(axis=0))
+    places = [domain.locate(value) for value in values]
+    if isinstance(likelihood, Lifted):
+        # A row for each class of values is enough, of which there are few.
+        classes = _listed(likelihood.seen, range(len(likelihood.seen.domain)))
+        return np.asarray(classes.T[likelihood.where[np.array(places, dtype=np.intp)]].T)
+    return _listed(likelihood, places)
+
+
+def _listed(likelihood: Likelihood[Any], places: Iterable[Any]) -> Floats:
+    pmfs = [likelihood.pmf(place) for place in places]
     positions = range(len(likelihood.responses))
-    pmfs = [likelihood.pmf(domain.locate(value)) for value in values]
     return np.array([[pmf.weight(y) / pmf.total for pmf in pmfs] for y in positions])
 
 

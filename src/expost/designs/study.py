@@ -10,12 +10,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from expost.designs.accuracy import Target
 from expost.designs.goals import Goal, read_goal
-from expost.designs.outcomes import Floats
+from expost.designs.outcomes import Floats, Places
 from expost.designs.populations import Population, read_population
-from expost.designs.questions import Question
-from expost.designs.support import Support, support_of
+from expost.designs.questions import Question, YesNo
+from expost.designs.support import Support, numbered, support_of
 from expost.domains import Domain, Variable
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, whole
@@ -176,3 +178,22 @@ class Model:
     def yes_or_no(self) -> bool:
         """Whether all questions are statements."""
         return all(question.answers is not None for question in self.questions)
+
+    @cached_property
+    def combinations(self) -> Places:
+        """Of statements: the combination of answers to all of them that each value has."""
+        answers = np.array([question.answers for question in self.questions])
+        return np.unique(answers.T, axis=0, return_inverse=True)[1].reshape(-1).astype(np.intp)
+
+    @cached_property
+    def joined(self) -> Model:
+        """Of statements: the same study of their combinations, which is all that they tell."""
+        of = self.combinations
+        _, first = np.unique(of, return_index=True)
+        weights = np.bincount(of, self.weights).astype(np.float64)
+        rows = [self.support.rows[place] for place in first.tolist()]
+        targets = tuple(Target(each.rows[:, first], each.scale) for each in self.targets)
+        says = [question.answers for question in self.questions]
+        questions = tuple(YesNo(answers[first]) for answers in says if answers is not None)
+        support = numbered(rows, weights, whole=self.support.whole)
+        return Model(support, targets, questions, self.subjects)

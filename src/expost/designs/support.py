@@ -12,13 +12,13 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
-from expost.designs.outcomes import Floats
+from expost.designs.outcomes import Floats, Places
 from expost.designs.populations import Population
 from expost.domains import Attributes, Box, Domain, FiniteSet, Scalar, Variable, some
 from expost.errors import InvalidInput
 from expost.knowledge.grammar import rows_of
 
-__all__ = ["MOST_VALUES", "Support", "support_of"]
+__all__ = ["MOST_VALUES", "Support", "numbered", "support_of"]
 
 MOST_VALUES = 1_500
 """An estimate by likelihood takes as many."""
@@ -43,6 +43,12 @@ class Support:
     def __len__(self) -> int:
         return len(self.weights)
 
+    def taken(self, places: Places) -> Any:
+        """The values at some places, as a panel takes them: numbers all at once."""
+        if isinstance(self.values, range):
+            return places
+        return [self.values[place] for place in places.tolist()]
+
 
 def support_of(
     domain: Domain, population: Population, variables: Iterable[Variable], seed: int
@@ -61,7 +67,7 @@ class _Reading:
     def on_set(self, domain: FiniteSet) -> Support:
         _check(len(domain), "values")
         rows = list(rows_of(domain, domain.values))
-        return _numbered(rows, self.population.on_set(domain), whole=True)
+        return numbered(rows, self.population.on_set(domain), whole=True)
 
     def on_attributes(self, domain: Attributes) -> Support:
         by_name: dict[str, list[int | None]] = {}
@@ -84,14 +90,15 @@ class _Reading:
                 )
             rows.append(row)
         whole = len({step for own in steps.values() for step in own}) <= 1
-        return _numbered(rows, self.population.on_rows(domain, rows), whole=whole)
+        return numbered(rows, self.population.on_rows(domain, rows), whole=whole)
 
     def on_box(self, domain: Box) -> Support:
         points, weights = self.population.on_box(domain, self.seed)
         return Support(domain, points, list(rows_of(domain, points)), weights, whole=False)
 
 
-def _numbered(rows: Sequence[Row], weights: Floats, *, whole: bool) -> Support:
+def numbered(rows: Sequence[Row], weights: Floats, *, whole: bool) -> Support:
+    """A finite support, whose values go by their numbers."""
     numbers = range(len(rows))
     return Support(FiniteSet(numbers), numbers, rows, weights, whole)
 

@@ -5,7 +5,7 @@ The tally of a subject is what its rounds hold, whatever their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,11 @@ _FEW = 8
 _COMPARED = 32
 # As many ones as a byte can count.
 _BYTE = 255
+# Of few subjects and more rounds, it is worth knowing who is in which.
+_MANY_ROUNDS = 32
+_MANY_SUBJECTS = 64
+_EVERYBODY = 2**32 - 1
+"""A place that nobody has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,7 @@ class Log:
         self.counted: list[Counted] = []
         """What was answered before, of which the order is not known."""
         self.rounds: list[Round] = []
+        self._whose = _Whose(0, np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint32))
 
     @property
     def turns(self) -> Iterator[tuple[Question, Places, Codes]]:
@@ -116,7 +122,7 @@ class Log:
     def tallies(self, places: Places) -> dict[Question, NDArray[np.int64]]:
         """How often some subjects gave which response to each question: a row for each code."""
         by_question: dict[tuple[Question, int], list[NDArray[np.unsignedinteger]]] = {}
-        for each in self.rounds:
+        for each in self._rounds_of(places):
             by_question.setdefault((each.question, each.none), []).append(each.at(places))
         found: dict[Question, NDArray[np.int64]] = {}
         for loaded in self.counted:
@@ -138,10 +144,48 @@ class Log:
         ]
         given += [
             (each.question, code)
-            for each in self.rounds
+            for each in self._rounds_of(here)
             if (code := int(each.at(here)[0])) != each.none
         ]
         return [(question, question.positions[code]) for question, code in given]
+
+    def _rounds_of(self, places: Places) -> list[Round]:
+        """The rounds in which some of these subjects may have answered, in order."""
+        if len(self.rounds) <= _MANY_ROUNDS or len(places) > _MANY_SUBJECTS:
+            return self.rounds
+        if self._whose.upto != len(self.rounds):
+            self._whose = _Whose.of(self.rounds)
+        return [self.rounds[number] for number in self._whose.rounds_of(places)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Whose:
+    """Which rounds list a subject, of the first so many; all others are about everybody."""
+
+    upto: int
+    places: NDArray[np.uint32]
+    """Of all rounds that list some, ascending."""
+    rounds: NDArray[np.uint32]
+    """The round of each. A round of everybody has a place that nobody has."""
+
+    @classmethod
+    def of(cls, rounds: Sequence[Round]) -> _Whose:
+        everybody = np.array([_EVERYBODY], dtype=np.uint32)
+        places = [everybody if each.places is None else each.places for each in rounds]
+        whose = np.concatenate(places).astype(np.uint32)
+        which = np.repeat(np.arange(len(rounds), dtype=np.uint32), [len(each) for each in places])
+        order = np.argsort(whose, kind="stable")
+        return cls(len(rounds), whose[order], which[order])
+
+    def rounds_of(self, places: Places) -> list[int]:
+        """The numbers of the rounds that list one of these, or are about everybody."""
+        wanted = np.append(places, _EVERYBODY).astype(np.uint32)
+        first = np.searchsorted(self.places, wanted, side="left")
+        last = np.searchsorted(self.places, wanted, side="right")
+        found = np.zeros(self.upto, dtype=np.bool_)
+        for start, end in zip(first.tolist(), last.tolist(), strict=True):
+            found[self.rounds[start:end]] = True
+        return np.flatnonzero(found).tolist()
 
 
 def _nothing(question: Question, places: Places) -> NDArray[np.int64]:

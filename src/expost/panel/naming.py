@@ -182,10 +182,13 @@ class Naming:
         codes = [first[question][own] for question, _, own in rounds]
         order = np.argsort(places, kind="stable")
         whose, starts = np.unique(places[order], return_index=True)
+        whom: dict[int, list[Places]] = {}
+        for number, own in refusals:
+            whom.setdefault(number, []).append(own)
         refused = {
             (self.subjects[place], self._ids[number])
-            for number, own in refusals
-            for place in own.tolist()
+            for number, often in whom.items()
+            for place in np.unique(np.concatenate(often)).tolist()
         }
         return Answers.of_codes(
             self._kernel.domain,

@@ -25,7 +25,16 @@ from expost.queries.lifted import Lifted
 from expost.saturation.products import written_out
 from expost.transcript import Exchange, Summand
 
-__all__ = ["Extremes", "Known", "Listed", "Places", "known_of", "ordered", "steps_of"]
+__all__ = [
+    "Extremes",
+    "Known",
+    "Listed",
+    "Places",
+    "known_of",
+    "known_set",
+    "ordered",
+    "steps_of",
+]
 
 _MOST_PATTERNS = 1 << 13
 
@@ -94,6 +103,18 @@ def known_of(domain: Domain, summands: Sequence[Summand]) -> Known | None:
     """What some responses say; None if they rule a value out, so that the loss has no bound."""
     known: Known | None = domain.asked(_Knowing(summands))
     return known
+
+
+def known_set(inside: NDArray[np.bool_], ratio: Fraction) -> Known:
+    """What a saturating answer leaves of a finite set, whatever was answered before it.
+
+    Values inside of a set are ``ratio`` times as likely as those outside.
+    """
+    first = bool(inside[0])
+    of = (inside != first).astype(np.intp)
+    of.setflags(write=False)
+    likelihoods = (Fraction(1), 1 / ratio if first else ratio)[: int(of.max()) + 1]
+    return Known((), (), Listed(of, likelihoods, True))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from expost.saturation.known import Known, known_of
 from expost.saturation.questions import Question, read_question
 from expost.saturation.tilted import Tilted, tilted
 
-__all__ = ["Tables", "read_cap", "saturated", "saturating"]
+__all__ = ["Tables", "ratio_at", "read_cap", "saturated", "saturating"]
 
 _PRECISION = 40
 # An exact table whose common denominator has more bits is rounded.
@@ -141,6 +141,10 @@ def _rounded_table(kinds: Kinds, limit: Fraction) -> Table | None:
 
 
 def _tilted(kinds: Kinds, limit: Fraction) -> Tilted:
-    ratio = Fraction(scaled_exp(limit, _PRECISION), 1 << _PRECISION)
     answers, lows, highs, sizes = zip(*kinds, strict=True)
-    return tilted(lows, highs, sizes, answers, ratio)
+    return tilted(lows, highs, sizes, answers, ratio_at(limit))
+
+
+def ratio_at(limit: Fraction) -> Fraction:
+    """E = n/2^40 just below e^limit: how far apart likelihoods are at a cap."""
+    return Fraction(scaled_exp(limit, _PRECISION), 1 << _PRECISION)

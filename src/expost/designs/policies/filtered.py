@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from expost.designs.outcomes import Outcomes, Places
+from expost.answers import Answers
+from expost.designs.outcomes import Outcomes, Places, Seen
 from expost.designs.policies.joint import simulated, tallied
 from expost.designs.policies.policy import Simulation
 from expost.designs.questions import table_of
@@ -59,6 +59,12 @@ class Filtered:
         return True
 
     def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        if model.yes_or_no and not model.support.domain.sides:
+            found = self._outcomes(model.joined, epsilon, simulation)
+            return replace(found, cells=found.cells[model.combinations])
+        return self._outcomes(model, epsilon, simulation)
+
+    def _outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Seen:
         support = model.support
         size = simulated(model, self.rounds * len(model.questions), simulation)
         generator = np.random.default_rng(simulation.seed)
@@ -70,34 +76,36 @@ class Filtered:
             source=InsecureSource(simulation.seed),
         )
         queries = [question.query(epsilon * self.part) for question in model.questions]
-        tables = [table_of(support, query) for query in queries]
-        starts = np.cumsum([0, *map(len, tables)])
-        tally = np.zeros((size, starts[-1]), dtype=np.int16)
         answering: list[float] = []
-        still = np.arange(size)
+        asked = still = np.arange(size)
         for _ in range(self.rounds):
-            answered = np.zeros(len(still), dtype=np.bool_)
-            chosen = [support.values[place] for place in values[still].tolist()]
-            for query, start in zip(queries, starts, strict=False):
-                replies = panel.ask(query, chosen, None if len(still) == size else still.tolist())
-                codes = _codes(query.on(support.domain).responses, replies.responses)
-                own = np.flatnonzero(codes >= 0)
-                tally[still[own], start + codes[own]] += 1
+            # Who refused everything will do so again, for nothing has changed. To leave them out
+            # takes a list of the others, which is worth it once they are few.
+            asked = still if 2 * len(still) < len(asked) else asked
+            chosen, names = support.taken(values[asked]), _names(asked, size)
+            answered = np.zeros(len(asked), dtype=np.bool_)
+            for query in queries:
+                replies = panel.ask(query, chosen, names)
                 answered |= replies.answered
                 if self.rounds == 1:
                     answering.append(float(replies.answered.mean()))
                 simulation.tick()
             if self.rounds > 1:
                 answering.append(float(answered.sum()) / size)
-            # Who refused everything will do so again, for nothing has changed.
-            still = still[answered]
+            still = asked[answered]
             if len(still) < _NOBODY * size:
                 break
-        return tallied(tally, np.log(np.concatenate(tables)), model, tuple(answering))
+        return _seen(panel.answers(), size, model, tuple(answering))
 
 
-def _codes(responses: Sequence[Any], given: Sequence[Any]) -> Places:
-    """The number of each response; -1 for who gave none."""
-    numbers: dict[Any, int] = {response: number for number, response in enumerate(responses)}
-    numbers[None] = -1
-    return np.fromiter((numbers[each] for each in given), dtype=np.intp, count=len(given))
+def _names(places: Places, size: int) -> list[int] | None:
+    return None if len(places) == size else places.tolist()
+
+
+def _seen(answers: Answers, size: int, model: Model, answering: tuple[float, ...]) -> Seen:
+    """What so many subjects answered, by how often each gave each response."""
+    tables = {key: np.log(table_of(model.support, query)) for key, query in answers.queries.items()}
+    logs = np.array([tables[key][position] for key, position in answers.given])
+    whose = np.repeat(np.array(answers.subjects, dtype=np.intp), answers.exchanges)
+    tally = np.bincount(whose * len(logs) + answers.codes, minlength=size * len(logs))
+    return tallied(tally.reshape(size, len(logs)), logs, model, answering)

@@ -7,7 +7,7 @@ Proof: docs/theory/saturating.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, islice
@@ -17,11 +17,12 @@ import numpy as np
 
 from expost.designs.outcomes import Floats, Kinds, Outcomes
 from expost.designs.policies.policy import Simulation, equal_steps
-from expost.designs.questions import table_of
 from expost.designs.study import Arrival, Model
-from expost.loss import Odometer
-from expost.saturation import equal_caps, saturating, third_of_the_rest
-from expost.transcript import Transcript
+from expost.queries import Channel
+from expost.saturation import equal_caps, third_of_the_rest
+from expost.saturation.known import Known, known_set
+from expost.saturation.questions import Question
+from expost.saturation.saturated import Tables, ratio_at, saturated
 
 __all__ = ["Tilted"]
 
@@ -29,6 +30,9 @@ _MOST_PLANS = 24
 _MOST_VALUES = 1_500
 _LEAST_LEFT = Fraction(1, 1 << 20)
 """Of a budget: questions that come when less is left are not asked."""
+
+_Chances = dict[bytes, Floats]
+"""Pr(state | value) by the state, a set of values."""
 
 
 @dataclass(frozen=True)
@@ -97,41 +101,47 @@ class Tilted:
 
 
 class _States:
-    """What subjects may have been left with, after each beginning of a plan."""
+    """In which sets of values subjects may have been left, after each beginning of a plan."""
 
     def __init__(self, model: Model, caps: Sequence[Fraction]) -> None:
         self._model = model
         self._caps = caps
-        start = Odometer(Transcript(model.support.domain))
-        self._known: dict[tuple[int, ...], list[tuple[Odometer, Floats]]] = {
-            (): [(start, np.ones(len(model.support)))]
+        self._tables: Tables = {}
+        everything = np.ones(len(model.support), dtype=np.bool_)
+        self._known: dict[tuple[int, ...], _Chances] = {
+            (): {everything.tobytes(): np.ones(len(model.support))}
         }
 
     def after(self, plan: tuple[int, ...]) -> Floats:
         """Pr(state | value) after these questions: a row for each state."""
-        return np.array([chances for _, chances in self._states(plan)])
+        return np.array(list(self._states(plan).values()))
 
-    def _states(self, plan: tuple[int, ...]) -> list[tuple[Odometer, Floats]]:
+    def _states(self, plan: tuple[int, ...]) -> _Chances:
         if plan not in self._known:
-            self._known[plan] = list(self._step(plan))
+            self._known[plan] = self._step(plan)
         return self._known[plan]
 
-    def _step(self, plan: tuple[int, ...]) -> Iterator[tuple[Odometer, Floats]]:
-        model, cap = self._model, self._caps[len(plan) - 1]
-        answers = model.questions[plan[-1]].answers
+    def _step(self, plan: tuple[int, ...]) -> _Chances:
+        answers = self._model.questions[plan[-1]].answers
         assert answers is not None
-        yes = np.flatnonzero(answers).tolist()
-        found: dict[bytes, tuple[Odometer, Floats]] = {}
-        for odometer, chances in self._states(plan[:-1]):
-            query = saturating(odometer, yes, cap=cap)
-            for position, row in enumerate(table_of(model.support, query)):
-                joint = chances * row
-                # Likelihoods of a state are the same up to a factor: E inside of a set, and 1.
-                inside = (joint > np.sqrt(joint.max() * joint.min())).tobytes()
-                if inside in found:
-                    known, before = found[inside]
-                    found[inside] = known, before + joint
-                else:
-                    response = query.on(model.support.domain).responses[position]
-                    found[inside] = odometer.add(query, response), joint
-        yield from found.values()
+        question = Question((), answers)
+        turn = len(plan) - 1
+        ratio = ratio_at(self._caps[turn - 1]) if turn else Fraction(1)
+        found: _Chances = {}
+        for key, chances in self._states(plan[:-1]).items():
+            inside = np.frombuffer(key, dtype=np.bool_)
+            known = known_set(inside, ratio)
+            likely = np.where(inside, float(ratio), 1.0)
+            for row in self._asked(known, question, self._caps[turn]):
+                # E inside of a set, and 1 outside of it, up to a factor.
+                after = likely * row
+                following = (after > np.sqrt(after.max() * after.min())).tobytes()
+                found[following] = found.get(following, 0.0) + chances * row
+        return found
+
+    def _asked(self, known: Known, question: Question, cap: Fraction) -> Floats:
+        """Pr(response | value) of the query in a state: a row for each response."""
+        query = saturated(self._model.support.domain, known, question, cap, self._tables)
+        assert isinstance(query, Channel), "caps rise, so that there is room"
+        classes = np.array([[w / query.denominator for w in row] for row in query.weights.tolist()])
+        return np.asarray(classes.T if query.of is None else classes.T[:, query.of])

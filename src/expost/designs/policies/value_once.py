@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from expost.designs.outcomes import Outcomes, Places
+from expost.designs.outcomes import Outcomes
 from expost.designs.policies.policy import Simulation
 from expost.designs.questions import once
 from expost.designs.study import Arrival, Model
@@ -39,7 +39,7 @@ class ValueOnce:
 
     def fits(self, model: Model) -> bool:
         size = len(model.support)
-        return model.support.whole and size > 2 and (self.way == 1 or size <= _MOST_BY_SETS)
+        return model.support.whole and (size > 2 if self.way else size <= _MOST_BY_SETS)
 
     def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         own = np.arange(len(model.support), dtype=np.intp)
@@ -71,14 +71,7 @@ class AnswersOnce:
     def fits(self, model: Model) -> bool:
         if not model.yes_or_no or not model.support.whole:
             return False
-        cells = _cells(model)
-        return 2 < int(cells.max()) + 1 < len(model.support)
+        return 2 < int(model.combinations.max()) + 1 < len(model.support)
 
     def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        return once(_cells(model), model.weights, epsilon)[0][1]
-
-
-def _cells(model: Model) -> Places:
-    """Values by their answers to all questions."""
-    answers = np.array([question.answers for question in model.questions])
-    return np.unique(answers.T, axis=0, return_inverse=True)[1].reshape(-1).astype(np.intp)
+        return once(model.combinations, model.weights, epsilon)[0][1]
