@@ -210,7 +210,10 @@ def test_responses_that_nobody_reserved_are_recorded_and_may_close(
         "closed": 0,
     }
     Path("r.csv").write_text("subject,response\n" + "ann,yes\n" * 3)
-    assert do("record", place, "r.csv", "--query", "smokes", code=1)["closed"] == 2
+    for _ in range(2):  # nothing is recorded twice
+        told = do("record", place, "r.csv", "--query", "smokes", "--key", "v", code=1)
+        assert told == {"recorded": 3, "closed": 2}
+    assert do("status", place)["answers"] == 5
     assert do("audit", place, code=1)["broken"] == ["ann"]
     code, _, _ = run("ledger", "report", place, "-o", "page.html")
     assert code == 1
@@ -245,6 +248,16 @@ def test_a_restored_backup_is_refused_until_it_is_recovered(run: Run, do: Do) ->
     assert "it is an older copy" in said
     assert do("recover", "study.db") == {"closed": NAMES}
     assert do("status", "study.db")["closed"] == 3
+
+
+def test_without_a_checkpoint_somebody_says_who_is_closed(run: Run, do: Do) -> None:
+    started(do, "study.db")
+    Path("study.db.checkpoint").unlink()
+    said = refused(run, "recover", "study.db")
+    assert "close everybody (--everybody), or nobody (--lost)" in said
+    shutil.copy("study.db", "other.db")
+    assert do("recover", "other.db", "--lost") == {"closed": []}
+    assert do("recover", "study.db", "--everybody") == {"closed": NAMES}
 
 
 def test_subjects_come_from_tables_and_texts(do: Do) -> None:
@@ -303,6 +316,22 @@ def test_values_that_change_are_lists(do: Do) -> None:
     assert len(told["answered"]) == 1
 
 
+@pytest.mark.parametrize("wrong", ['"no", "mood": ["a"]', '["no", "yes"], "mood": ["a"]'])
+def test_values_that_change_are_lists_of_one_length(run: Run, do: Do, wrong: str) -> None:
+    changing = '{"changing": ["no", "yes"], "times": 1}, "mood": {"changing": ["a", "b"]}'
+    Path("domain.json").write_text(f'{{"attributes": {{"smokes": {changing}}}}}')
+    Path("query.json").write_text(
+        '{"kind": "randomized_response", "epsilon": "0.5", "about": ["smokes"], "at": 1}'
+    )
+    Path("values.jsonl").write_text(f'{{"subject": "a", "smokes": {wrong}}}\n')
+    Path("values.jsonl").chmod(0o600)
+    do("create", "study.db", "--domain", "domain.json", "--budget", "2")
+    do("register", "study.db", "a")
+    said = refused(run, "ask", "study.db", "--query", "query.json", "--values", "values.jsonl")
+    assert said.startswith("values.jsonl: row 1: attributes that change have a list of values each")
+    assert "yes" not in said
+
+
 class TestBadInput:
     @pytest.fixture(autouse=True)
     def study(self, do: Do, here: Path) -> Iterator[None]:
@@ -333,8 +362,10 @@ class TestBadInput:
              "--subject zoe: nobody in the ledger is called so"),
             (["record", "study.db", "no.jsonl"], "no.jsonl: "),
             (["record", "study.db", "values.csv", "--key", "k"], "--key: goes with --query"),
-            (["record", "study.db", "values.csv", "--query", "smokes"],
+            (["record", "study.db", "values.csv", "--query", "smokes", "--key", "k"],
              "values.csv: has no column 'response'"),
+            (["record", "study.db", "values.csv", "--query", "smokes"],
+             "--key: goes with --query: it names what is recorded, so that nothing is twice"),
             (["answers", "study.db", "-o", "a.txt", "--queries", "q.json"], "a.txt: the name of"),
             (["answers", "study.db", "-o", "a.csv", "--queries", "q.json"], "nobody has answered"),
             (["report", "study.db", "-o", "page.txt"], "page.txt: the name of a page ends in"),

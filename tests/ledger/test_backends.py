@@ -69,6 +69,7 @@ def test_commits_are_chained(store: Backend) -> None:
 
 def test_words_and_subjects_come_back_in_order(store: Backend) -> None:
     assert store.queries() == [QUERY]
+    assert store.introduced() == [(QUERY, 1)]
     assert store.responses(1) == [YES]
     assert store.subjects() == [(1, '"ann"'), (2, '"bob"')]
     assert store.subjects(1) == [(2, '"bob"')]
@@ -105,11 +106,14 @@ def test_an_answer_moves_its_head_and_is_found_by_its_key(store: Backend) -> Non
     assert store.outcomes("k", [1, 2]) == {1: Outcome(1, 1, 1, 2)}
     assert store.outcomes("l", [1, 2]) == {1: Outcome(1, 2, 2, 3)}
     assert store.outcomes("m", [1, 2]) == {}
-    assert store.exchanges(1) == [(1, 1), (1, 2)]
-    assert store.exchanges(2) == []
-    assert sorted(store.rows()) == [Row("k", 1, 1, 1, 1, 2), Row("l", 1, 1, 2, 2, 3)]
-    assert store.moved_since(1) == [1]
-    assert store.moved_since(3) == []
+    rows = [Row("k", 1, 1, 1, 1, 2), Row("l", 1, 1, 2, 2, 3)]
+    assert sorted(store.rows()) == rows
+    assert store.exchanges(1, head) == rows[:1]  # from an older head
+    ann, bob = store.heads([1, 2])
+    assert store.exchanges(1, ann) == rows
+    assert store.exchanges(2, bob) == []
+    assert store.moved_in([2]) == store.moved_in([3, 4]) == [1]
+    assert store.moved_in([1, 4]) == store.moved_in([]) == []
 
 
 def test_heads_come_in_the_order_in_which_they_are_asked_for(store: Backend) -> None:
@@ -166,6 +170,8 @@ def test_one_reservation_is_open_at_a_time(store: Backend) -> None:
     after = one._replace(reserved="k")
     store.append([Change("k", reserved=[Move(1, 1, one, after)])], [])
     assert store.heads([1]) == [after]
+    assert store.waiting(1, 2) == [1]
+    assert store.waiting(2, 9) == []
     assert store.outcomes("k", [1]) == {1: Outcome(1, 1, 0, 2)}
     assert list(store.reservations()) == [Row("k", 1, 1, 1, 0, 2)]
     for change in (
@@ -176,7 +182,9 @@ def test_one_reservation_is_open_at_a_time(store: Backend) -> None:
             store.append([change], [])
     store.append([Change("k", declined=[Move(1, 1, after, one)])], [])
     assert store.heads([1]) == [one]
-    assert store.outcomes("k", [1]) == {1: Outcome(1, 0, DECLINED, 3)}
+    assert store.waiting(1, 2) == []
+    assert store.outcomes("k", [1]) == {1: Outcome(1, 1, DECLINED, 3)}
+    assert Row("k", 1, 1, 0, DECLINED, 3) in store.rows()
 
 
 def test_an_answer_ends_its_reservation(store: Backend) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import expost as xp
 from expost.errors import ExpostError
-from expost.ledger import Ledger
+from expost.ledger import Broken, Ledger
 
 SMOKES = xp.FiniteSet(["no", "yes"])
 QUERY, OTHER = xp.randomized_response(epsilon="1/4"), xp.randomized_response(epsilon="1/2")
@@ -161,6 +161,117 @@ def test_rows_are_those_of_the_call_also_in_a_later_commit(
     ledger.reserve(QUERY, ["bob"])
     with pytest.raises(xp.InvalidInput, match="subjects: row 2: has an open reservation"):
         ledger.ask(QUERY, ["no", "no"], key="next")
+
+
+PEOPLE = [f"p{number}" for number in range(5)]
+LONG: list[tuple[Callable[[Any], Any], Callable[[Any], Any], str]] = [
+    (
+        lambda x: x.ask(OTHER, ["no"], ["p3"], key="k"),
+        lambda x: x.ask(QUERY, ["no"] * 5, PEOPLE, key="k"),
+        "key 'k': row 4: was used for another query",
+    ),
+    (
+        lambda x: x.record(QUERY, ["no"], ["p3"], key="k"),
+        lambda x: x.record(QUERY, ["yes"] * 5, PEOPLE, key="k"),
+        "key 'k': row 4: was used for another response",
+    ),
+    (
+        lambda x: x.ask(TOO_MUCH, ["no"], ["p4"], key="k"),
+        lambda x: x.record(TOO_MUCH, ["yes"] * 5, PEOPLE, key="k"),
+        "key 'k': row 5: was refused or declined; record it under a new key",
+    ),
+    (
+        lambda x: x.reserve(QUERY, ["p4"], key="device"),
+        lambda x: x.ask(QUERY, ["no"] * 5, PEOPLE, key="k"),
+        "subjects: row 5: has an open reservation, with the key 'device'",
+    ),
+    (
+        lambda x: x.reserve(QUERY, ["p4"], key="device"),
+        lambda x: x.reserve(QUERY, PEOPLE, key="k"),
+        "subjects: row 5: has an open reservation, with the key 'device'",
+    ),
+    (
+        lambda x: x.record(QUERY, ["no", "no"], ["p0", "p0"], key="k"),
+        lambda x: x.record(QUERY, ["no", "yes", "no"], ["p0", "p0", "p1"], key="k"),
+        "key 'k': row 2: was used for another response",
+    ),
+    (
+        lambda x: (x.ask(QUERY, ["no"], ["p0"], key="k"), x.end()),
+        lambda x: x.ask(QUERY, ["no"] * 5, PEOPLE, key="k"),
+        "the study is closed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "call", "said"), LONG)
+def test_of_a_long_call_nothing_is_recorded_if_something_is_wrong_with_it(
+    ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
+    before: Callable[[Any], Any],
+    call: Callable[[Any], Any],
+    said: str,
+) -> None:
+    """It is recorded in parts, and what is wrong may be in the last one."""
+    monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 1)
+    ledger.register(PEOPLE)
+    before(ledger)
+    tip = ledger.tip
+    with pytest.raises(xp.InvalidInput) as error:
+        call(ledger)
+    assert str(error.value).startswith(said)
+    assert ledger.tip == tip
+    assert ledger.verify().good
+
+
+def test_what_goes_wrong_on_the_way_says_how_much_is_recorded(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process is faster with the fourth one; the same call again goes on."""
+    monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 1)
+    monkeypatch.setattr("expost.ledger.ledger._AT_ONCE", 1)
+    ledger.register(PEOPLE)
+    done: list[tuple[int, int]] = []
+
+    def progress(rows: int, total: int) -> None:
+        done.append((rows, total))
+        if rows == 2:
+            with Ledger(tmp_path / "s.db") as other:
+                other.reserve(QUERY, ["p3"], key="device")
+
+    with pytest.raises(xp.InvalidInput) as error:
+        ledger.ask(QUERY, ["no"] * 5, PEOPLE, key="k", progress=progress)
+    assert str(error.value) == (
+        "subjects: row 4: has an open reservation, with the key 'device', that its device has to "
+        "answer first; 3 of 5 rows are recorded, and the same call with the key 'k' may be "
+        "repeated: it records nothing twice"
+    )
+    assert done == [(1, 5), (2, 5), (3, 5)]
+    assert ledger.status(PEOPLE).exchanges.tolist() == [1, 1, 1, 0, 0]
+    with pytest.raises(xp.InvalidInput, match=r"answer first$"):
+        ledger.ask(QUERY, ["no"] * 5, PEOPLE, key="k")
+
+
+def test_what_stops_on_the_way_says_so_as_well(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 2)
+    monkeypatch.setattr("expost.ledger.ledger._AT_ONCE", 1)
+    ledger.register(PEOPLE)
+    append, left = ledger._core.checkpoint.place.append, 1
+
+    def fills_up(lines: bytes) -> int:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Broken("the disk is full")
+        return append(lines)
+
+    ledger._core.checkpoint.place.append = fills_up  # type: ignore[method-assign]
+    said = (
+        r"^the disk is full; 2 of 5 rows are recorded, and the same call with the key '\w{32}' may"
+    )
+    with pytest.raises(Broken, match=said):
+        ledger.record(QUERY, ["no"] * 5, PEOPLE)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +192,10 @@ def test_a_checkpoint_that_names_nobody_does_not_help_to_recover(
     kept = tmp_path / "study.db.checkpoint"
     kept.write_bytes(kept.read_bytes().splitlines(keepends=True)[-1])
     shutil.copy(tmp_path / "backup", place)
-    with pytest.raises(xp.InvalidInput, match="does not say who subject number 1 is"):
+    with pytest.raises(xp.InvalidInput, match="not say whom 2 of 3 commits concern, such as num"):
         Ledger.recover(place)
+    with pytest.raises(xp.InvalidInput, match="does not say who subject number 1 is"):
+        Ledger.recover(place, everybody=True)
 
 
 def test_a_recovery_can_be_repeated(place: Path, tmp_path: Path) -> None:
@@ -414,3 +416,59 @@ def test_a_request_that_cannot_have_been_recorded_is_not_repeated(
     rows.close()
     with Ledger(place) as ledger, pytest.raises(Damaged, match="what became of a request"):
         ledger.ask(QUERY, ["no"] * 3, key="again")
+
+
+def test_a_response_that_became_another_one_is_not_released(place: Path, rows: Any) -> None:
+    """Also if it is one of the same query, which nothing in its row tells."""
+    with Ledger(place) as ledger:
+        ledger.record(QUERY, ["no", "yes", "no"], key="again")
+        ledger.record(QUERY, ["no"] * 3, key="later")
+    rows.execute("DROP TRIGGER requests_last")
+    rows.execute("UPDATE requests SET response = 3 - response WHERE made = 3 AND subject = 2")
+    rows.close()
+    with Ledger(place) as ledger:
+        for key in ("again", "later"):
+            with pytest.raises(Damaged, match="the chain of subject number 2 is broken"):
+                ledger.ask(QUERY, ["no"] * 3, key=key)
+        for read in (ledger.answers, ledger.audit, lambda: ledger.export(place.with_name("x"))):
+            with pytest.raises(Damaged, match="exchanges of subject number 2 are not its tally"):
+                read()
+        assert ledger.ask(QUERY, ["no"], ["ann"], key="again").responses == ("no",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        # What somebody else answered, or what was answered to another question.
+        "UPDATE requests SET subject = 4 WHERE key = 2 AND subject = 3",
+        "UPDATE requests SET key = 3 WHERE key = 2 AND subject = 3",
+        "INSERT INTO requests SELECT 3, subject, query, sequence, response, previous, made"
+        " FROM requests WHERE key = 2 AND subject = 3",
+        "INSERT INTO requests VALUES (3, 3, 1, 7, 0, 0, 3)",
+        "UPDATE reservations SET sequence = 8",
+    ],
+)
+def test_what_was_recorded_elsewhere_is_not_released(place: Path, rows: Any, change: str) -> None:
+    with Ledger(place) as ledger:
+        ledger.register(["dora"])
+        ledger.record(QUERY, ["no"] * 3, ["ann", "bob", "carl"], key="again")
+        ledger.record(QUERY, ["no"] * 2, ["ann", "dora"], key="other")
+        ledger.reserve(QUERY, ["ann"], key="reserved")
+    for table in ("requests", "reservations"):
+        rows.execute(f"DROP TRIGGER {table}_last")
+    rows.execute(change)
+    rows.close()
+    with Ledger(place) as ledger:
+        calls: list[Callable[[], Any]] = [
+            lambda: ledger.ask(QUERY, ["no"], ["dora"], key="again"),
+            lambda: ledger.ask(QUERY, ["no"], ["carl"], key="other"),
+            lambda: ledger.reserve(QUERY, ["ann"], key="reserved"),
+        ]
+        refused = 0
+        for call in calls:
+            try:
+                call()
+            except Damaged:
+                refused += 1
+        assert refused
+        assert not ledger.verify().good

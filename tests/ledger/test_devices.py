@@ -104,6 +104,12 @@ def test_one_reservation_is_open_at_a_time(ledger: Ledger) -> None:
             call()
     assert ledger.tip == before
     assert ledger.status().reserved.tolist() == [True, False]
+    # A dry run says the same, whatever budget is left.
+    found = ledger.decide(OTHER)
+    assert found.accepted.tolist() == [False, True]
+    assert not found.undecided.any()
+    ledger.receive([declined(given)])
+    assert ledger.decide(OTHER).accepted.all()
 
 
 def test_a_device_that_was_offline_answers_when_it_is_back(ledger: Ledger) -> None:
@@ -129,6 +135,20 @@ def test_a_device_may_decline_and_its_key_stays_refused(ledger: Ledger) -> None:
     assert ledger.reserve(QUERY, ["ann"], key="k") == (None,)
     assert reserved(ledger, "l").sequence == 1
     assert not ledger.status().closed.any()
+
+
+@pytest.mark.parametrize("changed", [{"sequence": 2}, {"sequence": 7}])
+def test_what_is_declined_again_with_another_number_is_kept(
+    ledger: Ledger, changed: dict[str, Any]
+) -> None:
+    given = reserved(ledger)
+    sent = declined(given)
+    (receipt,) = ledger.receive([sent])
+    other = json.dumps({**json.loads(sent), **changed})
+    (second,) = ledger.receive([other])
+    assert (second.outcome, second.reason) == ("kept", "no reservation is open")
+    assert ledger.status().closed.tolist() == [True, False]
+    assert ledger.receive([sent, other]) == (receipt, second)
 
 
 def test_nothing_is_taken_for_recorded_under_a_key_that_was_declined(ledger: Ledger) -> None:

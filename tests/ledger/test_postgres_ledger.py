@@ -146,6 +146,23 @@ def test_a_head_that_was_changed_behind_our_back_is_damaged(postgres: str) -> No
             ledger.decide(QUERY)
 
 
+def test_a_response_that_became_another_one_is_not_released(postgres: str) -> None:
+    with created(postgres) as ledger:
+        ledger.record(QUERY, VALUES, key="again")
+        ledger.record(QUERY, VALUES, key="later")
+        with psycopg.connect(postgres) as raw:
+            raw.execute("SET session_replication_role = replica")
+            raw.execute(
+                "UPDATE requests SET response = 3 - response WHERE subject = 3 AND sequence = 1"
+            )
+        for key in ("again", "later"):
+            with pytest.raises(Damaged, match="the chain of subject number 3 is broken"):
+                ledger.ask(QUERY, VALUES, key=key)
+        with pytest.raises(Damaged, match="the exchanges of subject number 3 are not its tally"):
+            ledger.answers()
+        assert ledger.ask(QUERY, ["no"], ["p0"], key="again").responses == ("no",)
+
+
 def test_a_head_that_is_gone_is_damaged(postgres: str) -> None:
     with created(postgres) as ledger:
         with psycopg.connect(postgres) as raw:

@@ -19,7 +19,7 @@ def test_nothing_that_was_released_is_ever_lost(first: int) -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_ledger_with_a_fault_is_noticed(name: str) -> None:
-    assert caught(name, 60) is not None
+    assert caught(name, 120) is not None
 
 
 def test_a_seed_is_always_the_same_world() -> None:

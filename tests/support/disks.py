@@ -155,7 +155,8 @@ class DiskPlace(Place):
             raise Broken(f"the checkpoint could not be written ({error})") from None
         return len(content.current)
 
-    def replace(self, text: bytes) -> None:
+    def rewrite(self, change: Callable[[bytes], bytes]) -> None:
+        text = change(self.read() or b"")
         self._disk.files[self._name] = Content(bytearray(text), text)
 
 

@@ -7,7 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from expost.ledger import adding, core, ledger, settings
+import apsw
+
+from expost.ledger import adding, core, history, ledger, settings
+from expost.ledger.backend import Looked
+from expost.ledger.checkpoint import Checkpoint
+from expost.ledger.ranges import Ranges
 from expost.ledger.records import Change, Outcome
 from expost.ledger.requests import Request, Situation
 from expost.ledger.sqlite import Sqlite
@@ -98,14 +103,46 @@ def tally_outside_of_the_transaction() -> Iterator[None]:
     def appended(self: Sqlite, changes: Any, lines: Any) -> Any:
         late.clear()
         tip = append(self, changes, lines)
-        self._cursor.execute("BEGIN IMMEDIATE")
-        for each in late:
-            move(self._cursor, *each)
-        self._cursor.execute("COMMIT")
+        try:
+            self._cursor.execute("BEGIN IMMEDIATE")
+            for each in late:
+                move(self._cursor, *each)
+            self._cursor.execute("COMMIT")
+        except apsw.Error as error:
+            raise self._failed(error) from None
         return tip
 
     with patch.object(adding, "_move", moved), patch.object(Sqlite, "append", appended):
         yield
+
+
+def commits_left_out_of_the_checkpoint() -> Any:
+    """Nobody misses a commit of which no line is there, once there is a later one."""
+
+    def missing(self: Checkpoint, commits: int) -> Ranges:
+        last = self.last()
+        return Ranges().missing(last.commits + 1 if last else 1, commits)
+
+    return patch.object(Checkpoint, "missing", missing)
+
+
+def repeated_before_its_checkpoint() -> Any:
+    """What another worker recorded is released, whether or not there is a line about it."""
+    return patch.object(core.Core, "show", lambda self, commit=None: None)
+
+
+def repeated_unchecked() -> Any:
+    """A row is released as it is."""
+
+    def shown(self: core.Core, requests: Sequence[Request], found: Looked) -> None:
+        self.show()
+
+    return patch.object(core.Core, "_check_repeated", shown)
+
+
+def answers_unchecked() -> Any:
+    """Rows are released as they are."""
+    return patch.object(history.History, "check", lambda self, core: None)
 
 
 MUTANTS: dict[str, tuple[Mutant, str]] = {
@@ -120,6 +157,13 @@ MUTANTS: dict[str, tuple[Mutant, str]] = {
     "checkpoint ignored": (checkpoint_ignored, "disk"),
     "checkpoint ignored, in memory": (checkpoint_ignored, "vault"),
     "tally updated outside of the transaction": (tally_outside_of_the_transaction, "disk"),
+    "commits left out of the checkpoint": (commits_left_out_of_the_checkpoint, "vault"),
+    "commits left out, in SQLite": (commits_left_out_of_the_checkpoint, "file"),
+    "repeated before its checkpoint": (repeated_before_its_checkpoint, "vault"),
+    "repeated before its checkpoint, in SQLite": (repeated_before_its_checkpoint, "file"),
+    "flipped bits are repeated": (repeated_unchecked, "vault"),
+    "flipped bits are repeated, in SQLite": (repeated_unchecked, "disk"),
+    "flipped bits among answers": (answers_unchecked, "disk"),
 }
 """With the kind of world in which each is looked for."""
 

@@ -24,7 +24,7 @@ from expost.ledger.postgres.writing import commit
 from support.disks import Disk, DiskPlace
 from support.mutants import MUTANTS
 from support.postgres import fresh, shared_server
-from support.worlds import KINDS, POLICY, SUBJECTS, World
+from support.sites import KINDS, POLICY, SUBJECTS
 
 __all__ = ["MOMENTS", "OnServer"]
 
@@ -116,7 +116,7 @@ class OnServer:
     def damage(self, chance: random.Random) -> bool:
         return False
 
-    def arm(self, world: World) -> str:
+    def arm(self, chance: random.Random) -> str:
         self._moment = self._chance.choice(MOMENTS)
         return "kill"
 

@@ -23,6 +23,7 @@ class Vault:
     document: str
     roots: list[bytes]
     queries: list[QueryWord] = field(default_factory=list)
+    introduced: list[int] = field(default_factory=list)
     responses: list[ResponseWord] = field(default_factory=list)
     subjects: list[tuple[str, int]] = field(default_factory=list)
     heads: dict[int, Head] = field(default_factory=dict)
@@ -61,6 +62,9 @@ class Door(Backend):
     def queries(self, after: int = 0) -> list[QueryWord]:
         return self.vault.queries[after:]
 
+    def introduced(self) -> list[tuple[QueryWord, int]]:
+        return list(zip(self.vault.queries, self.vault.introduced, strict=True))
+
     def responses(self, after: int = 0) -> list[ResponseWord]:
         return self.vault.responses[after:]
 
@@ -77,13 +81,21 @@ class Door(Backend):
     def heads(self, subjects: Sequence[int]) -> list[Head]:
         return [self.vault.heads[number] for number in subjects]
 
+    def waiting(self, first: int, last: int) -> list[int]:
+        own = range(first, last + 1)
+        return [number for number in own if number in self.vault.heads
+                and self.vault.heads[number].reserved]  # fmt: skip
+
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
-        result = {}
+        result: dict[int, Outcome] = {}
         for table in (self.vault.reservations, self.vault.requests):
             for number in subjects:
                 row = table.get((key, number))
                 if row is not None:
-                    result[number] = Outcome(row.query, row.sequence, row.response, row.commit)
+                    sequence = row.sequence
+                    if row.response == DECLINED:
+                        sequence = result[number].sequence
+                    result[number] = Outcome(row.query, sequence, row.response, row.commit)
         return result
 
     def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
@@ -110,6 +122,7 @@ class Door(Backend):
             if query.number != len(vault.queries) + 1 or {query.content_id, query.name} & known:
                 raise Stale
             vault.queries.append(query)
+            vault.introduced.append(made)
         for response in change.responses:
             same = {(each.query, each.response) for each in vault.responses}
             if (
@@ -162,12 +175,13 @@ class Door(Backend):
             raise Stale
         table[row.key, row.subject] = row
 
-    def exchanges(self, subject: int) -> list[tuple[int, int]]:
+    def exchanges(self, subject: int, head: Head) -> list[Row]:
         own = [row for row in self.vault.requests.values() if row.subject == subject]
-        answered = sorted((row for row in own if row.sequence), key=lambda row: row.sequence)
-        if [row.sequence for row in answered] != list(range(1, len(answered) + 1)):
+        own = [row for row in own if 0 < row.sequence <= head.sequence]
+        answered = sorted(own, key=lambda row: row.sequence)
+        if [row.sequence for row in answered] != list(range(1, head.sequence + 1)):
             raise Damaged("an exchange is missing, or there twice")
-        return [(row.query, row.response) for row in answered]
+        return answered
 
     def unlinked(self) -> list[int]:
         return []  # exchanges are found by their numbers
@@ -185,10 +199,10 @@ class Door(Backend):
     def closures(self) -> list[tuple[int, int]]:
         return list(self.vault.closures.items())
 
-    def moved_since(self, commit: int) -> list[int]:
+    def moved_in(self, commits: Sequence[int]) -> list[int]:
         rows = [*self.vault.requests.values(), *self.vault.reservations.values()]
-        moved = {row.subject for row in rows if row.sequence and row.commit > commit}
-        return sorted(moved | {n for n, made in self.vault.closures.items() if made > commit})
+        moved = {row.subject for row in rows if row.sequence and row.commit in commits}
+        return sorted(moved | {n for n, made in self.vault.closures.items() if made in commits})
 
     def reason_kept(self, subject: int, digest: str) -> str | None:
         found = [e.reason for e, _ in self.vault.kept if (e.subject, e.digest) == (subject, digest)]

@@ -5,43 +5,31 @@ every accident the ledger is opened again and compared with that:
 
 - what was released is recorded, once, and under its key for good; so are refusals;
 - every prefix of every transcript is within the budget, by formulas of our own;
-- what a rollback took away is noticed when the ledger is opened, and whoever it concerns is closed;
-- what a flipped bit or a cut changed is noticed by whoever reads it, or by verifying.
+- what a rollback took away is noticed when the ledger is opened, and whoever it concerns is closed,
+  also after one of several workers was killed and another one went on;
+- what a flipped bit or a cut changed is never released: whoever reads it notices it, or verifying.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import tempfile
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import expost as xp
 from expost.errors import InvalidInput
-from expost.ledger import Behind, Ledger, LedgerStopped, StudyPolicy
-from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place
-from expost.ledger.connecting import create_database
-from expost.ledger.digests import first_root
-from expost.ledger.sqlite import Sqlite
+from expost.ledger import Behind, Ledger, LedgerStopped
+from expost.ledger.checkpoint import Checkpoint
 from expost.sampling import InsecureSource
-from support.disks import Disk, DiskPlace, Killed, mounted
-from support.vaults import Door, Vault
+from support.disks import Killed
+from support.sites import KINDS, POLICY, SUBJECTS, VALUES
 
 __all__ = ["KINDS", "Violation", "World", "played"]
 
-VALUES = ("a", "b", "c")
 BUDGET = 1.0
-SUBJECTS = ("ann", "bob", 3, "dora")
 EPSILONS = ("1/4", "1/2", "3/10")
 QUERIES = {text: xp.randomized_response(epsilon=text) for text in EPSILONS}
-POLICY = StudyPolicy(
-    xp.FiniteSet(list(VALUES)), xp.BayesianFilter(epsilon=1), "simulated", "0f" * 16
-)
 STEPS = ("decided", "drawn", "committed", "checkpointed")
 REFUSED = "refused"
 
@@ -53,195 +41,6 @@ class Violation(AssertionError):
 def must(holds: bool, what: str) -> None:
     if not holds:
         raise Violation(what)
-
-
-@lru_cache(maxsize=1)
-def _template() -> Disk:
-    """A disk with a new ledger, and everybody registered."""
-    disk = Disk()
-    with mounted(disk) as vfs:
-        root = first_root(POLICY.content_id)
-        create_database(Path("study.db"), POLICY.to_json(), root, vfs=vfs)
-        place = DiskPlace(disk, "checkpoint")
-        backend = Sqlite.open(Path("study.db"), vfs=vfs)
-        Checkpoint(place, POLICY.content_id, 1).write(backend.tip())
-        ledger = Ledger.on(backend, place, every=1)
-        ledger.register(SUBJECTS[:-1])
-        ledger.close()
-    return disk
-
-
-class OnDisk:
-    """SQLite over a VFS that fails."""
-
-    workers = 1
-
-    def __init__(self, chance: random.Random) -> None:
-        self.disk = _template().copy()
-        self._lives = ExitStack()
-
-    def place(self) -> Place:
-        return DiskPlace(self.disk, "checkpoint")
-
-    def backend(self, number: int = 0) -> Any:
-        vfs = self._lives.enter_context(mounted(self.disk))
-        return Sqlite.open(Path("study.db"), vfs=vfs)
-
-    def backup(self) -> Any:
-        return self.disk.copy()
-
-    def restore(self, backup: Disk) -> None:
-        self.disk.restore(backup, lambda name: name != "checkpoint")
-
-    def kill(self) -> None:
-        self.disk.kill()
-
-    def lose_power(self, chance: random.Random) -> None:
-        self.disk.lose_power(chance)
-
-    def damage(self, chance: random.Random) -> bool:
-        names = [name for name in self.disk.files if name.startswith("study.db")]
-        content = self.disk.files[chance.choice(names)].current
-        if not content:
-            return False
-        if chance.random() < 0.25:
-            del content[chance.randrange(len(content)) :]
-        else:
-            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-        return True
-
-    def arm(self, world: World) -> str:
-        """Something that will go wrong."""
-        chance, disk = world.chance, self.disk
-        fault = chance.choice(["kill", "power", "full", "sync"])
-        if fault == "full":
-            disk.room = chance.randrange(40_000)
-        elif fault == "sync":
-            disk.sync_fails = True
-        else:
-            left = chance.randrange(30)
-
-            def before(what: str) -> None:
-                nonlocal left
-                left -= 1
-                if left < 0:
-                    raise Killed
-
-            disk.before = before
-        return fault
-
-    def disarm(self) -> None:
-        self.disk.before = lambda what: None
-        self.disk.room, self.disk.sync_fails = None, False
-
-    def end(self) -> None:
-        self._lives.close()
-
-
-class InVault:
-    """A store in memory, with two workers."""
-
-    workers = 2
-    door: type[Door] = Door
-
-    def __init__(self, chance: random.Random) -> None:
-        self.vault = Vault(POLICY.to_json(), [first_root(POLICY.content_id)])
-        self.disk = Disk()
-        self._ending = ""
-        ledger_place = self.place()
-        Checkpoint(ledger_place, POLICY.content_id, 1).write(Door(self.vault).tip())
-        with Ledger.on(Door(self.vault), ledger_place, every=1) as ledger:
-            ledger.register(SUBJECTS[:-1])
-
-    def place(self) -> Place:
-        return DiskPlace(self.disk, "checkpoint")
-
-    def backend(self, number: int = 0) -> Any:
-        def committing() -> str:
-            ending, self._ending = self._ending, ""
-            return ending
-
-        return self.door(self.vault, committing if not number else lambda: "")
-
-    def backup(self) -> Any:
-        return self.vault.copy()
-
-    def restore(self, backup: Vault) -> None:
-        self.vault = backup.copy()
-
-    def kill(self) -> None:
-        self.disk.kill()
-
-    def lose_power(self, chance: random.Random) -> None:
-        self.disk.lose_power(chance)
-
-    def damage(self, chance: random.Random) -> bool:
-        return False
-
-    def arm(self, world: World) -> str:
-        self._ending = world.chance.choice(["lost", "kept"])
-        return "commit"
-
-    def disarm(self) -> None:
-        self._ending = ""
-
-    def end(self) -> None:
-        pass
-
-
-class OnFile:
-    """SQLite on a real file, with two workers that have a connection each."""
-
-    workers = 2
-
-    def __init__(self, chance: random.Random) -> None:
-        memory = Path("/dev/shm")
-        self._folder = tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None)
-        self._path = Path(self._folder.name) / "study.db"
-        for name, content in _template().files.items():
-            target = self._path if name == "study.db" else self._path.with_name("study.checkpoint")
-            target.write_bytes(content.current)
-
-    def place(self) -> Place:
-        return CheckpointFile(self._path.with_name("study.checkpoint"))
-
-    def backend(self, number: int = 0) -> Any:
-        return Sqlite.open(self._path)
-
-    def _files(self) -> list[Path]:
-        return [self._path, Path(f"{self._path}-wal"), Path(f"{self._path}-shm")]
-
-    def backup(self) -> Any:
-        return {path: path.read_bytes() for path in self._files()[:2] if path.exists()}
-
-    def restore(self, backup: dict[Path, bytes]) -> None:
-        for path in self._files():
-            path.unlink(missing_ok=True)
-        for path, data in backup.items():
-            path.write_bytes(data)
-
-    def kill(self) -> None:
-        pass
-
-    def lose_power(self, chance: random.Random) -> None:
-        pass
-
-    def damage(self, chance: random.Random) -> bool:
-        return False
-
-    def arm(self, world: World) -> str:
-        return ""
-
-    def disarm(self) -> None:
-        pass
-
-    def end(self) -> None:
-        self._folder.cleanup()
-
-
-KINDS: dict[str, Callable[[random.Random], Any]] = {
-    "disk": OnDisk, "vault": InVault, "file": OnFile,
-}  # fmt: skip
 
 
 class Device:
@@ -301,12 +100,16 @@ class World:
         self._kill_at = ""
         self._nested = False
         self._ledgers: list[Ledger] = []
+        self._every = self.chance.choice([1, 1, 1, 3])
+        """A checkpoint at every so many commits; what came after the last one may be lost."""
+        self._left_out = False
+        """Whether a worker was killed who perhaps left a commit out of the checkpoint."""
 
     def run(self) -> None:
         """Live through it."""
         try:
             self._open()
-            backup = self._site.backup()
+            self._backup = self._site.backup()
             for _ in range(self._steps):
                 what = self.chance.random()
                 if what < 0.5:
@@ -320,10 +123,9 @@ class World:
                 elif what < 0.86:
                     self._ledgers[0].register(self.chance.sample(SUBJECTS, 3))
                 elif what < 0.9:
-                    backup = self._site.backup()
+                    self._backup = self._site.backup()
                 elif what < 0.93:
-                    self._restore(backup)
-                    backup = self._site.backup()
+                    self._restore()
                 else:
                     self._reopen()
             self._reopen()
@@ -338,19 +140,22 @@ class World:
 
     def _open(self) -> None:
         for number in range(self._site.workers):
-            backend = self._site.backend(number)
-            try:
-                ledger = Ledger.on(
-                    backend,
-                    self._site.place(),
-                    every=1,
-                    source=self._source,
-                    step=self._step if not number else lambda name: None,
-                )
-            except BaseException:
-                backend.close()
-                raise
-            self._ledgers.append(ledger)
+            self._ledgers.append(self._opened(number))
+        self._left_out = False
+
+    def _opened(self, number: int) -> Ledger:
+        backend = self._site.backend(number)
+        try:
+            return Ledger.on(
+                backend,
+                self._site.place(),
+                every=self._every,
+                source=self._source,
+                step=self._step if not number else lambda name: None,
+            )
+        except BaseException:
+            backend.close()
+            raise
 
     def _close(self) -> None:
         for ledger in self._ledgers:
@@ -395,18 +200,49 @@ class World:
             self._site.disarm()
             self._kill_at = ""
         except Killed:
-            self._crashed("power" if fault == "power" else "kill")
+            if self._site.workers > 1 and (self.kind == "file" or self.chance.random() < 0.7):
+                self._one_dies(key, text, names, values)
+            else:
+                self._crashed("power" if fault == "power" else "kill")
         except LedgerStopped:
             must(bool(fault), "stopped without a reason")
             self._crashed(self.chance.choice(["kill", "power"]))
         else:
             # The very moment of release: what is armed may still go off.
-            for name, answered, response in zip(
-                names, replies.answered.tolist(), replies.responses, strict=True
-            ):
-                self._released(name, key, text, response if answered else REFUSED)
+            self._take_down(names, key, text, replies)
             if fault:
                 self._crashed("power" if fault == "power" else "kill")
+
+    def _take_down(self, names: list[Any], key: str, text: str, replies: Any) -> None:
+        """What was released."""
+        for name, answered, response in zip(
+            names, replies.answered.tolist(), replies.responses, strict=True
+        ):
+            self._released(name, key, text, response if answered else REFUSED)
+
+    def _one_dies(self, key: str, text: str, names: list[Any], values: list[Any]) -> None:
+        """One worker is killed. The other one goes on, and perhaps answers its request."""
+        self._kill_at, self._left_out, self._nested = "", True, True
+        self._site.disarm()
+        self._ledgers[0]._core.backend.close()
+        if self.chance.random() < 0.8:
+            try:
+                replies = self._ledgers[1].ask(QUERIES[text], values, names, key=key)
+                self._take_down(names, key, text, replies)
+            except InvalidInput as error:
+                must("open reservation" in str(error), f"a good request is refused: {error}")
+        for _ in range(self.chance.choice([0, 0, 1, 2])):
+            self._ask(worker=1)
+        self._nested = False
+        if self.chance.random() < 0.5:
+            self._restore()
+            return
+        try:
+            self._ledgers[0] = self._opened(0)
+        except (LedgerStopped, InvalidInput) as error:
+            raise Violation(f"cannot be opened after a worker was killed: {error}") from None
+        self._left_out = False
+        self._check()
 
     def _request(self) -> tuple[str, str]:
         if self._keys and self.chance.random() < 0.35:
@@ -416,10 +252,10 @@ class World:
         return key, self._keys.setdefault(key, self.chance.choice(EPSILONS))
 
     def _arm(self) -> str:
-        if self.chance.random() < 0.4 and self.kind != "file":
-            self._kill_at = self.chance.choice(STEPS)
+        if self.chance.random() < (0.4 if self._site.workers == 1 else 0.7):
+            self._kill_at = self.chance.choice((*STEPS, "committed", "committed"))
             return self.chance.choice(["kill", "power"])
-        return str(self._site.arm(self))
+        return str(self._site.arm(self.chance))
 
     def _crashed(self, how: str) -> None:
         self._kill_at = ""
@@ -474,27 +310,48 @@ class World:
             self._released(tree["subject"], tree["key"], text, tree["response"])
         must(self._receipts.setdefault(message, said) == said, "a message has two receipts")
 
-    def _restore(self, backup: Any) -> None:
+    def _restore(self) -> None:
         """A backup takes the place of the database; the checkpoint stays."""
+        last = Checkpoint(self._site.place(), POLICY.content_id, 1).last()
+        assert last is not None
+        if self._every > 1:
+            self._forget_window(last.commits)
         self._site.kill()
         self._close()
-        last = Checkpoint(self._site.place(), POLICY.content_id, 1).last()
-        self._site.restore(backup)
+        self._site.restore(self._backup)
+        left_out = self._left_out or (self._every > 1 and self._site.workers > 1)
         try:
             self._open()
         except Behind:
             self._close()
-            closed = Ledger.recover_on(self._site.backend(), self._site.place())
+            self._recover(left_out)
             self._open()
             self._forget_lost()
-            must(set(closed) <= set(SUBJECTS), "somebody else was closed")
         except (LedgerStopped, InvalidInput) as error:
             raise Violation(f"cannot be opened after a restore: {error}") from None
         else:
-            must(last is not None, "there is no checkpoint")
-            assert last is not None
             must(self._ledgers[0].tip.commits >= last.commits, "a rollback went unnoticed")
         self._check()
+        self._backup = self._site.backup()
+
+    def _recover(self, left_out: bool) -> None:
+        """Close whoever is concerned; if nobody knows who that is, everybody."""
+        try:
+            closed = Ledger.recover_on(self._site.backend(), self._site.place())
+        except InvalidInput as error:
+            must("close everybody" in str(error) and left_out, f"cannot be recovered: {error}")
+            backend = self._site.backend()
+            closed = Ledger.recover_on(backend, self._site.place(), everybody=True)
+        must(set(closed) <= set(SUBJECTS), "somebody else was closed")
+
+    def _forget_window(self, commits: int) -> None:
+        """What came after the last checkpoint may be lost, and nobody notices."""
+        ledger = self._ledgers[-1]
+        names = ledger.subjects
+        for row in ledger._core.backend.rows():
+            if row.commit > commits:
+                self._known.pop((names[row.subject - 1], row.key), None)
+        self._receipts.clear()
 
     def _forget_lost(self) -> None:
         """Who lost an exchange must be closed; what was lost is not expected any more."""
@@ -510,12 +367,17 @@ class World:
 
     def _damage(self) -> None:
         """A bit is flipped, or a file is cut: somebody notices, or nothing has changed."""
+        recorded = self._given()
         self._site.kill()
         self._close()
         if not self._site.damage(self.chance):
             return
+        self._nested = True  # one worker is enough
         try:
             self._open()
+            if self.chance.random() < 0.5:
+                self._repeat_all()
+            must(self._given() == recorded, "answers are not those that were recorded")
             for number, name in enumerate(self._ledgers[0].subjects):
                 if self.chance.random() < 0.5:
                     values = [self._values[SUBJECTS.index(name)]]
@@ -524,6 +386,28 @@ class World:
                 self._check()
         except (LedgerStopped, InvalidInput):
             return
+
+    def _repeat_all(self) -> None:
+        """Whatever is asked again is what was released the first time."""
+        known = list(self._known.items())
+        for (name, key), (text, released) in self.chance.sample(known, len(known)):
+            values = [self._values[SUBJECTS.index(name)]]
+            replies = self._ledgers[0].ask(QUERIES[text], values, [name], key=key)
+            again = replies.responses[0] if replies.answered[0] else REFUSED
+            must(again == released, f"{name} {key}: something else is released")
+
+    def _given(self) -> dict[Any, list[tuple[str, Any]]]:
+        """All answers, as an analyst gets them."""
+        if not self._ledgers[0].status().exchanges.any():
+            return {}
+        answers = self._ledgers[0].answers()
+        return {
+            name: [
+                (each.query.content_id, each.response)
+                for each in answers.transcript(name).exchanges
+            ]
+            for name in answers.subjects
+        }
 
     def _rows(self) -> dict[tuple[Any, str], tuple[str, Any]]:
         """What the ledger has recorded, by subject and key."""

@@ -106,9 +106,8 @@ def _from_ledger(place: str, checkpoint: Path | None, query: Path) -> tuple[Gath
         answers = ledger.answers()
         asked_next = asked(ledger, str(query))
         decided = ledger.decide(asked_next, answers.subjects)
-        waiting = ledger.status(answers.subjects).reserved
         study = Gathered(answers, len(ledger) - len(answers), (ledger.filter,))
-    return study, asked_next, int((decided.accepted & ~waiting).sum())
+    return study, asked_next, int(decided.accepted.sum())
 
 
 def _lines(found: Forecast, unasked: int, held_back: int) -> Iterator[tuple[str, str]]:

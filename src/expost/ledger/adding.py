@@ -23,7 +23,7 @@ __all__ = ["add", "key_numbers"]
 Rows = list[Iterable[tuple[Any, ...]]]
 
 _INSERT = {
-    "queries": "INSERT INTO queries VALUES (?, ?, ?, ?)",
+    "queries": "INSERT INTO queries VALUES (?, ?, ?, ?, ?)",
     "responses": "INSERT INTO responses VALUES (?, ?, ?, ?)",
     "subjects": "INSERT INTO subjects VALUES (?, ?, ?, ?)",
     "heads": "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -105,7 +105,7 @@ def _requests(change: Change) -> bool:
 def _words(change: Change, made: int, rows: dict[str, Rows]) -> None:
     """Words and subjects that are new."""
     if change.queries:
-        rows["queries"].append(change.queries)
+        rows["queries"].append([(*word, made) for word in change.queries])
     if change.responses:
         rows["responses"].append([(*word, seal_of(word)) for word in change.responses])
     if change.subjects:

@@ -51,6 +51,7 @@ class StudyAudit:
 def audited(core: Core) -> StudyAudit:
     """Audit everything that is recorded."""
     history = History.read(core)
+    history.check(core)
     names = core.people.names(core.backend)
     policy, found = core.policy, None
     if len(history.exchanges):

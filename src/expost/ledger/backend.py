@@ -63,6 +63,10 @@ class Backend(Protocol):
         """The queries whose number is larger, in order."""
 
     @abstractmethod
+    def introduced(self) -> list[tuple[QueryWord, int]]:
+        """All queries, and their commits."""
+
+    @abstractmethod
     def responses(self, after: int = 0) -> list[ResponseWord]:
         """The responses whose number is larger, in order."""
 
@@ -81,6 +85,10 @@ class Backend(Protocol):
     @abstractmethod
     def heads(self, subjects: Sequence[int]) -> list[Head]:
         """Where some subjects are. What is damaged is an error, never another head."""
+
+    @abstractmethod
+    def waiting(self, first: int, last: int) -> list[int]:
+        """Who has an open reservation, of the subjects with numbers from the first to the last."""
 
     @abstractmethod
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
@@ -106,8 +114,8 @@ class Backend(Protocol):
         """
 
     @abstractmethod
-    def exchanges(self, subject: int) -> list[tuple[int, int]]:
-        """The queries and responses of one subject, in order, by their numbers."""
+    def exchanges(self, subject: int, head: Head) -> list[Row]:
+        """The exchanges of one subject, in order, found one from the other back from a head."""
 
     @abstractmethod
     def unlinked(self) -> list[int]:
@@ -130,8 +138,8 @@ class Backend(Protocol):
         """Who was closed: number, and commit."""
 
     @abstractmethod
-    def moved_since(self, commit: int) -> list[int]:
-        """The subjects for whom something was answered, reserved or closed after a commit."""
+    def moved_in(self, commits: Sequence[int]) -> list[int]:
+        """The subjects for whom something was answered, reserved or closed in some commits."""
 
     @abstractmethod
     def reason_kept(self, subject: int, digest: str) -> str | None:

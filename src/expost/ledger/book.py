@@ -19,7 +19,6 @@ from expost.ledger.auditing import StudyAudit, audited
 from expost.ledger.backend import Backend
 from expost.ledger.checkpoint import Checkpoint, Place
 from expost.ledger.core import Core
-from expost.ledger.errors import Damaged
 from expost.ledger.exporting import export
 from expost.ledger.history import History
 from expost.ledger.meaning import asked_in, names_of, whom
@@ -38,7 +37,7 @@ from expost.queries import Query
 from expost.sampling import Source, SystemSource
 from expost.transcript import Transcript
 
-__all__ = ["Book", "check_options"]
+__all__ = ["Book", "Progress", "check_options"]
 
 Progress = Callable[[int, int], None]
 
@@ -107,10 +106,13 @@ class Book:
     def decide(self, query: Any, subjects: Any = None) -> Decisions:
         """A dry run: who would answer, and the numbers. It changes nothing.
 
+        Not accepted is also whoever is closed, or has an open reservation: until its device has
+        answered, asking anything else is an error.
+
         ``query`` is a query, the name of one, or a column of names with an entry for each subject.
         ``subjects`` are by default all of them.
         """
-        with self._reading() as core:
+        with self._showing() as core:
             names, numbers = whom(core, names_of(subjects))
             asked, which = asked_in(core, query, len(names))
             parts = []
@@ -130,7 +132,7 @@ class Book:
 
     def status(self, subjects: Any = None) -> Status:
         """Where everybody is: losses, what remains, who is closed."""
-        with self._reading() as core:
+        with self._showing() as core:
             names, numbers = whom(core, names_of(subjects))
             columns: list[tuple[Any, ...]] = [(*np.zeros((6, 0)), *np.zeros((2, 0), dtype=bool))]
             for start in range(0, len(numbers), _BLOCK):
@@ -164,34 +166,32 @@ class Book:
 
     def transcript(self, subject: Subject) -> Transcript:
         """What one subject was asked and answered, in order; its chain is checked."""
-        with self._reading() as core:
+        with self._showing() as core:
             _, (number,) = whom(core, names_of([subject]))
-            exchanges = core.backend.exchanges(int(number))
-            (head,) = core.backend.heads([int(number)])
-            if core.head_after(int(number), len(exchanges)) != head.digest:
-                raise Damaged(f"the chain of subject number {number} is broken")
+            exchanges = core.chain(int(number), *core.backend.heads([int(number)]))
             transcript = Transcript(self.domain, self.filter)
-            for query, response in exchanges:
+            for row in exchanges:
                 transcript = transcript.answered(
-                    core.words.query(query), core.words.position(response)
+                    core.words.query(row.query), core.words.position(row.response)
                 )
         return transcript
 
     def answers(self) -> Answers:
         """What everybody answered, and who was refused what, for estimates and losses."""
-        with self._reading() as core, core.backend.snapshot():
+        with self._showing() as core, core.backend.snapshot():
             history = History.read(core)
+            history.check(core)
             names = core.people.names(core.backend)
             return history.answers(self.domain, self.filter, core.words, names)
 
     def rounds(self) -> tuple[Round, ...]:
         """What became of every question, by its key, in the order of their first requests."""
-        with self._reading() as core, core.backend.snapshot():
+        with self._showing() as core, core.backend.snapshot():
             return rounds_of(core)
 
     def audit(self) -> StudyAudit:
         """Decide about every exchange again, and list what did not fit. It needs polars."""
-        with self._reading() as core, core.backend.snapshot():
+        with self._showing() as core, core.backend.snapshot():
             return audited(core)
 
     def verify(self, progress: Progress | None = None) -> Verification:
@@ -205,7 +205,7 @@ class Book:
     def export(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
         """Write everything to a new text file that a stand-alone checker can verify."""
         expect(path, (str, os.PathLike), "the name of a file")
-        with self._reading() as core, core.backend.snapshot():
+        with self._showing() as core, core.backend.snapshot():
             export(core, Path(path), progress or (lambda done, total: None))
 
     def close(self) -> None:
@@ -241,6 +241,13 @@ class Book:
         with self._turns.lock:
             self._check_usable()
             yield self._core
+
+    @contextmanager
+    def _showing(self) -> Iterator[Core]:
+        """The same, for what tells of responses: a rollback past them would be noticed then."""
+        with self._reading() as core:
+            yield core
+            core.show()
 
     def _check_usable(self) -> None:
         if os.getpid() != self._process:

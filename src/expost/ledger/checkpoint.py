@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,24 +20,29 @@ from typing import Any, Protocol
 from expost.errors import InvalidInput
 from expost.files.durable import save, sync_directory
 from expost.ledger.errors import Broken
+from expost.ledger.ranges import Ranges
 from expost.ledger.records import Tip
 
 __all__ = ["Checkpoint", "CheckpointFile", "Place", "Reached"]
 
 _DIGITS = 16
-_START = re.compile(rb'\{"commits": (\d+),')
+# Before this a line says which commits it is about; after it, whom they concern.
+_REST = b', "subjects": '
 # A file is replaced by a shorter one when it is twice as long as that, and so much longer.
 _GROWTH = 4 << 20
+_LARGEST = 1 << 40
 
 
 @dataclass(slots=True)
 class Reached:
-    """For whom something was recorded, and how far they came."""
+    """For whom something was recorded in some commits, and how far they came."""
 
     names: dict[int, str] = field(default_factory=dict)
     """Of who was registered, as JSON."""
     heads: dict[int, tuple[int, str]] = field(default_factory=dict)
     """Up to which exchange, and the first digits of the head after it, if that is known."""
+    commits: Ranges = field(default_factory=Ranges)
+    """The commits of which nobody is left out."""
 
     def add(self, more: Reached) -> None:
         """Take in what was recorded later."""
@@ -46,6 +50,8 @@ class Reached:
         for number, reached in more.heads.items():
             # With several processes a line may come after one that knows more.
             self.heads[number] = max(reached, self.heads.get(number, reached))
+        for first, last in more.commits:
+            self.commits.add(first, last)
 
 
 class Place(Protocol):
@@ -60,8 +66,11 @@ class Place(Protocol):
         """Add lines durably, and say how long it is now."""
 
     @abstractmethod
-    def replace(self, text: bytes) -> None:
-        """Put other lines in the place of all, durably; a crash leaves the old or the new ones."""
+    def rewrite(self, change: Callable[[bytes], bytes]) -> None:
+        """Put what a function makes of all lines in their place, durably.
+
+        Nobody adds a line meanwhile. A crash leaves the old lines or the new ones.
+        """
 
 
 class CheckpointFile(Place):
@@ -94,10 +103,24 @@ class CheckpointFile(Place):
                 os.fdatasync(descriptor)
                 return size + written
         except OSError as error:
-            raise Broken(
-                f"the checkpoint {self.path} could not be written ({error.strerror}); open the "
-                "ledger again when that is mended"
-            ) from None
+            raise self._broken(error.strerror) from None
+
+    def rewrite(self, change: Callable[[bytes], bytes]) -> None:
+        try:
+            # Whoever waits for the lock finds out that this is not the file any more.
+            with self._locked() as descriptor, open(descriptor, "rb", closefd=False) as file:
+                text = change(file.read())
+                save(self.path, lambda: text, most=_LARGEST)
+        except OSError as error:
+            raise self._broken(error.strerror) from None
+        except InvalidInput as error:
+            raise self._broken(error.reason) from None
+
+    def _broken(self, why: str | None) -> Broken:
+        return Broken(
+            f"the checkpoint {self.path} could not be written ({why}); open the ledger again when "
+            "that is mended"
+        )
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -121,86 +144,125 @@ class CheckpointFile(Place):
         except FileNotFoundError:
             return False
 
-    def replace(self, text: bytes) -> None:
-        save(self.path, lambda: text)
-
 
 class Checkpoint:
-    """Writes a checkpoint at every so many commits, and knows the last one."""
+    """Writes a checkpoint at every so many commits, and knows what the last ones say."""
 
     def __init__(self, place: Place, policy_id: str, every: int) -> None:
         self.place = place
         self.policy_id = policy_id
         self.every = every
+        self.named = 0
+        """Up to which number it is sure to know who the subjects are."""
         self._since = Reached()
-        self._commits = 0
+        self._waiting = 0
+        """Of how many commits something was released, or will be, that no line is about."""
+        self._tip = Tip(0, b"")
+        self._written = 0
         self._shortest = 0
+        self._broken = False
 
     def note(self, more: Reached, tip: Tip) -> None:
-        """Something was recorded.
+        """Something was recorded, in the commit at the tip.
 
         Names are written at once: another process may say how far they came, and who they are
         must be known by then, also if this one is killed.
         """
         self._since.add(more)
-        self._commits += 1
-        if self._commits >= self.every or more.names:
-            self.write(tip)
+        self._since.commits.add(tip.commits, tip.commits)
+        if more.names and min(more.names) <= self.named + 1:
+            self.named = max(self.named, *more.names)
+        self._wait(tip, at_once=bool(more.names))
+
+    def show(self, commit: int, tip: Callable[[], Tip]) -> None:
+        """Something is released that perhaps another process recorded, in a commit up to this.
+
+        That one may have been killed before it wrote a line about it, so it counts here. This line
+        says only that there is such a commit: so a rollback past it is noticed, and a recovery
+        knows that it does not know all.
+        """
+        if commit > self._written and commit not in self._since.commits:
+            self._wait(tip())
+
+    def _wait(self, tip: Tip, *, at_once: bool = False) -> None:
+        self._tip = max(self._tip, tip)
+        self._waiting += 1
+        if self._waiting >= self.every or at_once:
+            self.flush()
+
+    def fill(self, more: Reached, tip: Tip) -> None:
+        """Write what others left out."""
+        self._since.add(more)
+        self.write(tip)
 
     def write(self, tip: Tip) -> None:
         """Write one now."""
+        if self._broken:
+            raise Broken("an earlier write failed; open the ledger again")
+        self._broken = True
         size = self.place.append(_line(self.policy_id, self._since, tip))
-        self._since, self._commits = Reached(), 0
+        self._broken = False
+        self._since, self._waiting = Reached(), 0
+        self._written = max(self._written, tip.commits)
         if size > 2 * self._shortest + _GROWTH:
-            self.shorten()
+            self._shorten()
 
-    def flush(self, tip: Callable[[], Tip]) -> None:
-        """Write one if there are commits that none covers."""
-        if self._commits:
-            self.write(tip())
+    def flush(self) -> None:
+        """Write one if there are commits that none is about."""
+        if self._waiting:
+            self.write(self._tip)
 
-    def shorten(self) -> None:
+    def complete(self, tip: Tip, subjects: int) -> None:
+        """All commits up to the tip are there, and the names of so many subjects."""
+        self._written, self.named = max(self._written, tip.commits), subjects
+
+    def _shorten(self) -> None:
         """Say the same in fewer lines."""
-        last = self.last()
-        if last is None:
-            return
-        text = _line(self.policy_id, self.reached(), last)
-        self.place.replace(text)
-        self._shortest = len(text)
+
+        def shorter(text: bytes) -> bytes:
+            tips, line = self._tips(text), text
+            if tips:
+                line = _line(self.policy_id, _reached(text), max(tips))
+                self._shortest = len(line)
+            return line
+
+        self.place.rewrite(shorter)
 
     def restart(self, reached: Reached, tip: Tip) -> None:
         """Begin again from what there is now."""
-        self.place.replace(_line(self.policy_id, reached, tip))
-        self._since, self._commits = Reached(), 0
+        line = _line(self.policy_id, reached, tip)
+        self.place.rewrite(lambda text: line)
+        self._since, self._waiting = Reached(), 0
+
+    def tips(self) -> list[Tip]:
+        """How far the ledger had come at each line."""
+        return self._tips(self._text())
 
     def last(self) -> Tip | None:
-        """The last one that was written; None if there is none of this ledger."""
-        found = [each for line in self._lines() if (each := _START.match(line))]
-        numbered = [(int(each[1]), each.string) for each in found]
-        for _, line in sorted(numbered, key=lambda each: each[0], reverse=True):
-            tree = _tree(line)
-            if tree is not None:
-                if tree["ledger"] != self.policy_id:
-                    raise InvalidInput("is the checkpoint of another ledger", self._name)
-                return Tip(tree["commits"], bytes.fromhex(tree["root"]))
-        return None
+        """How far it had come, at the most; None if there is no line at all."""
+        return max(self.tips(), default=None)
+
+    def missing(self, commits: int) -> Ranges:
+        """Which commits no line covers, out of so many."""
+        covered = Ranges()
+        for head in map(_head, self._text().split(b"\n")):
+            for first, last in head["covers"] if head else ():
+                covered.add(first, last)
+        return covered.missing(1, commits)
 
     def reached(self) -> Reached:
         """How far every subject had come, and who they are."""
-        whole = Reached()
-        for tree in map(_tree, self._lines()):
-            if tree is not None:
-                names = {number: json.dumps(name) for number, name in tree["subjects"]}
-                heads = {number: (sequence, head) for number, sequence, head in tree["heads"]}
-                whole.add(Reached(names, heads))
-        return whole
+        return _reached(self._text())
 
-    def _lines(self) -> list[bytes]:
-        return (self.place.read() or b"").split(b"\n")
+    def _text(self) -> bytes:
+        return self.place.read() or b""
 
-    @property
-    def _name(self) -> str:
-        return str(getattr(self.place, "path", "checkpoint"))
+    def _tips(self, text: bytes) -> list[Tip]:
+        heads = [head for head in map(_head, text.split(b"\n")) if head]
+        if any(head["ledger"] != self.policy_id for head in heads):
+            name = str(getattr(self.place, "path", "checkpoint"))
+            raise InvalidInput("is the checkpoint of another ledger", name)
+        return [Tip(head["commits"], bytes.fromhex(head["root"])) for head in heads]
 
 
 def _line(policy_id: str, reached: Reached, tip: Tip) -> bytes:
@@ -210,16 +272,37 @@ def _line(policy_id: str, reached: Reached, tip: Tip) -> bytes:
         f'[{number}, {sequence}, "{head}"]'
         for number, (sequence, head) in sorted(reached.heads.items())
     ]
-    start = json.dumps({"commits": tip.commits, "ledger": policy_id, "root": tip.root.hex()})
-    rest = f'"subjects": [{", ".join(names)}], "heads": [{", ".join(heads)}]'
-    text = f"{start[:-1]}, {rest}}}".encode()
+    head = {
+        "commits": tip.commits,
+        "ledger": policy_id,
+        "root": tip.root.hex(),
+        "covers": list(reached.commits),
+    }
+    rest = f'[{", ".join(names)}], "heads": [{", ".join(heads)}]}}'.encode()
+    text = json.dumps(head)[:-1].encode() + _REST + rest
     return text + b" " + _digest(text) + b"\n"
 
 
-def _tree(line: bytes) -> Any:
-    """What a line says; None if it was cut off or damaged."""
+def _whole(line: bytes) -> bytes:
+    """The JSON of a line; nothing if it was cut off or damaged."""
     text, _, digest = line.rpartition(b" ")
-    return json.loads(text) if text and digest == _digest(text) else None
+    return text if digest == _digest(text) else b""
+
+
+def _head(line: bytes) -> Any:
+    """What a line says of commits; None if it was cut off or damaged."""
+    text = _whole(line)
+    return json.loads(text.partition(_REST)[0] + b"}") if text else None
+
+
+def _reached(text: bytes) -> Reached:
+    whole = Reached()
+    for line in filter(None, map(_whole, text.split(b"\n"))):
+        tree = json.loads(line)
+        names = {number: json.dumps(name) for number, name in tree["subjects"]}
+        heads = {number: (sequence, head) for number, sequence, head in tree["heads"]}
+        whole.add(Reached(names, heads, Ranges(tree["covers"])))
+    return whole
 
 
 def _digest(text: bytes) -> bytes:

@@ -132,6 +132,8 @@ class reading:  # noqa: N801 - it is used as a statement, and a generator would 
         unreadable = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError)
         if issubclass(kind, unreadable):
             raise Damaged(f"the database cannot be read ({error})") from None
+        if issubclass(kind, UnicodeDecodeError):
+            raise Damaged("the database cannot be read (a text is not UTF-8)") from None
 
 
 def _reserve_name(path: Path) -> None:

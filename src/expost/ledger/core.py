@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import ExpostError, InvalidInput
-from expost.ledger.backend import Backend, Stale
+from expost.ledger.backend import Backend, Looked, Row, Stale
 from expost.ledger.checkpoint import Checkpoint, Reached
 from expost.ledger.deciding import Deciding, decided
 from expost.ledger.digests import first_head, next_head
 from expost.ledger.errors import Broken, Damaged
 from expost.ledger.people import People
 from expost.ledger.policy import StudyPolicy
-from expost.ledger.records import Answered, Change, Head, Heads, Outcome
+from expost.ledger.records import Answered, Change, Head, Heads, Outcome, Tip
 from expost.ledger.requests import Request, Situation
 from expost.ledger.tallies import Tallies, last_response
 from expost.ledger.words import Words
@@ -40,6 +40,9 @@ HEAD = 16
 
 CLOSED = "closed"
 """What it has in place of a head for whoever is closed."""
+
+# After so many attempts to add something, it is asked whether anybody else does.
+_TRIES = 20
 
 Ints = NDArray[np.int64]
 Step = Callable[[str], None]
@@ -68,6 +71,8 @@ class Core:
         self._source = source
         self._step = step
         self._stopped = False
+        self._overtaken = 0
+        self._overtaken_at: Tip | None = None
 
     def serve(self, requests: Sequence[Request]) -> None:
         """Decide about all open rows of some requests, and record what becomes of them.
@@ -78,12 +83,30 @@ class Core:
         if self._stopped:
             raise Broken("an earlier write failed; open the ledger again")
         while True:
-            found = self._situations(requests)
+            try:
+                found = self._situations(requests)
+            except Stale:
+                continue
             changes = [self._guarded(request, situation) for request, situation in found]
             changes = [change for change in changes if not change.empty]
             self._step("drawn")
             if not changes or self.append(changes):
                 return
+
+    def foresee(self, requests: Sequence[Request]) -> None:
+        """Refuse what is known to be wrong with any of several requests, before one is served."""
+        ended = bool(self.backend.ended())
+        for request in requests:
+            outcomes = self.backend.outcomes(request.key, request.numbers)
+            self._know(list(outcomes.values()), ())
+            request.start(self.words)
+            request.repeat(outcomes, self.words)
+            rows = request.open
+            if len(rows) and request.decides and ended:
+                raise _closed()
+            waiting = self.backend.waiting(min(request.numbers), max(request.numbers))
+            rows = rows[np.isin(request.subjects[rows], waiting)]
+            request.check(rows, Heads.of(self.backend.heads(request.subjects[rows].tolist())))
 
     def _guarded(self, request: Request, found: Situation) -> Change:
         """What draws has values and unreleased responses in its frames."""
@@ -96,24 +119,60 @@ class Core:
         """Record changes in one commit, and perhaps a checkpoint; False if heads have moved."""
         changes[0].queries, changes[0].responses = self.words.tentative()
         lines = [line for change in changes for line in change.lines(self.words.content_ids)]
+        noted = self._reached(changes)
         self._stopped = True
         try:
             tip = self.backend.append(changes, lines)
             self.words.settle()
             self._step("committed")
-            self.checkpoint.note(_reached(changes), tip)
+            self.checkpoint.note(noted, tip)
             self._step("checkpointed")
         except (Stale, InvalidInput) as error:  # nothing was written
             self._stopped = False
             self.learn()
             if isinstance(error, InvalidInput):
                 raise
+            self._check_overtaken()
             return False
         except BaseException as error:
             # The frames hold responses that are perhaps not recorded, and not released.
             raise without_frames(error) from None
-        self._stopped = False
+        self._stopped, self._overtaken = False, 0
         return True
+
+    def _check_overtaken(self) -> None:
+        """Others are faster again and again only if they commit; else the database is damaged."""
+        self._overtaken += 1
+        if self._overtaken % _TRIES == 0:
+            tip = self.backend.tip()
+            if self._overtaken > _TRIES and tip == self._overtaken_at:
+                raise Damaged("what is kept contradicts itself: nothing can be added")
+            self._overtaken_at = tip
+
+    def _reached(self, changes: Sequence[Change]) -> Reached:
+        """For whom something is recorded, and how far they are then."""
+        result = Reached()
+        for change in changes:
+            result.names.update({number: name for number, name, _ in change.subjects})
+            answers = Answered.of(change.answers)
+            digits = [digest[: HEAD // 2].hex() for digest in answers.after.digest]
+            here = zip(answers.after.sequence, digits, strict=True)
+            result.heads.update(zip(answers.subjects, here, strict=True))
+            if any(answers.after.closed):
+                shut = zip(answers.subjects, answers.after, strict=True)
+                result.heads.update((number, reached(head)) for number, head in shut if head.closed)
+            for move in (*change.reserved, *change.closed):
+                result.heads[move.subject] = reached(move.after)
+        if max(result.heads, default=0) > self.checkpoint.named:
+            # Registered by another process, which perhaps was killed before it wrote who they are.
+            result.names.update(self.backend.subjects(self.checkpoint.named))
+        return result
+
+    def show(self, commit: int | None = None) -> None:
+        """Before anything of a commit is released: have a checkpoint, as for one of our own."""
+        if commit is None:
+            commit = self.backend.tip().commits
+        self.checkpoint.show(commit, self.backend.tip)
 
     def learn(self) -> None:
         """Forget words that are not recorded, and learn those that others recorded."""
@@ -126,6 +185,8 @@ class Core:
         found = self.backend.look([(each.key, each.numbers) for each in requests])
         heads = [Heads.of(each) for each in found.heads]
         self._know([outcome for outcomes in found.outcomes for outcome in outcomes.values()], heads)
+        if any(found.outcomes):
+            self._check_repeated(requests, found)
         waiting: list[tuple[Request, NDArray[np.intp], Heads]] = []
         for request, outcomes, own in zip(requests, found.outcomes, heads, strict=True):
             request.start(self.words)
@@ -174,6 +235,31 @@ class Core:
         if not all(map(self.words.explains, outcomes)):
             raise Damaged("what became of a request is not what was recorded")
 
+    def _check_repeated(self, requests: Sequence[Request], found: Looked) -> None:
+        """What is repeated is what was recorded, and a rollback past it would be noticed.
+
+        Rows of requests have no seals, but heads do: an answer has to be in the chain that leads to
+        the head, and a reservation be the one that is open.
+        """
+        latest = 0
+        for request, outcomes, heads in zip(requests, found.outcomes, found.heads, strict=True):
+            for subject, head in zip(request.numbers, heads, strict=True):
+                outcome = outcomes.get(subject)
+                if outcome is None:
+                    continue
+                latest, key = max(latest, outcome.commit), request.key
+                right = True
+                if outcome.answered:
+                    exchanges = self.chain(subject, head)[outcome.sequence - 1 :]
+                    right = exchanges[:1] == [Row(key, subject, *outcome)]
+                elif outcome.reserved:
+                    right = (head.reserved, head.sequence + 1) == (key, outcome.sequence)
+                    if not right and self.backend.outcomes(key, [subject]) != {subject: outcome}:
+                        raise Stale  # its device has answered meanwhile
+                if not right:
+                    raise Damaged("what became of a request is not what was recorded")
+        self.show(latest)
+
     def tallies(self, heads: Sequence[Head]) -> Tallies:
         """The tallies of some heads, all of whose responses are known."""
         columns = Heads.of(heads)
@@ -186,11 +272,15 @@ class Core:
     def decide_queries(
         self, state: State, asked: Sequence[Query], which: Ints, heads: Sequence[Head]
     ) -> Verdicts:
-        """What the filter says, in a dry run; whoever is closed is refused."""
+        """What the filter says, in a dry run.
+
+        Whoever is closed is refused, and so is whoever has an open reservation, who would be asked
+        nothing else.
+        """
         numbers = np.array([self.kernel.number(query) for query in asked])
         found = decided(self.kernel, state, numbers[which])
-        open_ = ~np.array([head.closed for head in heads], dtype=np.bool_)
-        return Verdicts(found.accepted & open_, found.undecided & open_, found.lower, found.upper)
+        free = np.array([not (head.closed or head.reserved) for head in heads], dtype=np.bool_)
+        return Verdicts(found.accepted & free, found.undecided & free, found.lower, found.upper)
 
     def check_open(self) -> None:
         """Refuse to go on when the study is closed."""
@@ -206,20 +296,31 @@ class Core:
     def finish(self) -> None:
         """Write a last checkpoint, if anything is not covered by one."""
         if not self._stopped:
-            self.checkpoint.flush(self.backend.tip)
+            self.checkpoint.flush()
 
     def _draw(self, query: int, places: Any) -> NDArray[Any]:
         return self.kernel.questions[self.words.question(query)].draw(places, self._source)
 
     def head_after(self, subject: int, sequence: int) -> bytes:
         """The head of a subject after some exchange."""
-        name = self.people.names(self.backend)[subject - 1]
-        head = first_head(self.policy.content_id, name)
-        exchanges = self.backend.exchanges(subject)[:sequence]
-        if max((response for _, response in exchanges), default=0) > self.words.last_response:
+        (head,) = self.backend.heads([subject])
+        return self._linked(subject, self.backend.exchanges(subject, head)[:sequence])
+
+    def chain(self, subject: int, head: Head) -> list[Row]:
+        """The exchanges of a subject, if its head says so."""
+        exchanges = self.backend.exchanges(subject, head)
+        if self._linked(subject, exchanges) != head.digest:
+            raise Damaged(f"the chain of subject number {subject} is broken")
+        return exchanges
+
+    def _linked(self, subject: int, exchanges: Sequence[Row]) -> bytes:
+        head = first_head(self.policy.content_id, self.people.name(self.backend, subject))
+        if max((row.response for row in exchanges), default=0) > self.words.last_response:
             self.learn()
-        for number, (_, response) in enumerate(exchanges, 1):
-            head = next_head(head, self.words.link(response), number)
+        for row in exchanges:
+            if row.response <= 0 or not self.words.explains(Outcome(*row[2:])):
+                raise Damaged(f"an exchange of subject number {subject} is not what was recorded")
+            head = next_head(head, self.words.link(row.response), row.sequence)
         return head
 
 
@@ -240,20 +341,3 @@ def _ones(count: int) -> NDArray[np.bool_]:
 
 def _closed() -> InvalidInput:
     return InvalidInput("the study is closed")
-
-
-def _reached(changes: Sequence[Change]) -> Reached:
-    """For whom something is recorded, and how far they are then."""
-    result = Reached()
-    for change in changes:
-        result.names.update({number: name for number, name, _ in change.subjects})
-        answers = Answered.of(change.answers)
-        digits = [digest[: HEAD // 2].hex() for digest in answers.after.digest]
-        here = zip(answers.after.sequence, digits, strict=True)
-        result.heads.update(zip(answers.subjects, here, strict=True))
-        if any(answers.after.closed):
-            closed = zip(answers.subjects, answers.after, strict=True)
-            result.heads.update((number, reached(head)) for number, head in closed if head.closed)
-        for move in (*change.reserved, *change.closed):
-            result.heads[move.subject] = reached(move.after)
-    return result

@@ -30,7 +30,7 @@ _MOST = 1 << 14
 
 def decided(kernel: Kernel, state: State, questions: Ints) -> Verdicts:
     """What the filter says of everybody in a state, by the kernel's numbers of questions."""
-    same = len(questions) and (questions == questions[0]).all()
+    same = len(questions) == 1 or (len(questions) and (questions == questions[0]).all())
     return kernel.decide(state, int(questions[0]) if same else questions)
 
 

@@ -50,6 +50,7 @@ def export(core: Core, path: Path, tell: Tell) -> None:
 def _text(core: Core, tell: Tell) -> Iterator[bytes]:
     digest = hashlib.sha256()
     history = History.read(core)
+    history.check(core)
     for tree in chain([_header(core)], _subjects(core, history, tell)):
         line = json_text(tree).encode() + b"\n"
         digest.update(line)

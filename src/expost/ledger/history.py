@@ -15,6 +15,7 @@ from expost.filters import Filter
 from expost.ledger.backend import DECLINED, Row
 from expost.ledger.core import Core
 from expost.ledger.errors import Damaged
+from expost.ledger.tallies import packed_tallies
 from expost.ledger.words import Words
 
 __all__ = ["SHIFT", "History", "Rows", "unanswered"]
@@ -47,7 +48,10 @@ class Rows:
         parts = [np.empty((0, 6), dtype=np.int64)]
         while part := list(islice(rows, _TOGETHER)):
             numbered = [(keys.setdefault(row[0], len(keys)), *row[1:]) for row in part]
-            parts.append(np.array(numbered, dtype=np.int64))
+            try:
+                parts.append(np.array(numbered, dtype=np.int64))
+            except (TypeError, ValueError, OverflowError):
+                raise Damaged("a request is not what was recorded") from None
         table = np.ascontiguousarray(np.concatenate(parts).T)
         return cls(tuple(keys), *table)
 
@@ -115,6 +119,21 @@ class History:
         if not np.isin(others.response, (0, DECLINED)).all():
             raise Damaged("a request that was not answered has a response")
         return cls(size, exchanges, starts, others)
+
+    def check(self, core: Core) -> None:
+        """Refuse exchanges that are not those of the tallies, before they are released.
+
+        Rows of requests have no seals, but heads do. Verifying does more, and takes longer.
+        """
+        responses, starts = self.exchanges.response, self.starts
+        for first in range(0, self.size, _TOGETHER):
+            end = min(first + _TOGETHER, self.size)
+            lengths = np.diff(starts[first : end + 1])
+            due = packed_tallies(responses[starts[first] : starts[end]], lengths)
+            heads = core.backend.heads(range(first + 1, end + 1))
+            for number, (head, tally) in enumerate(zip(heads, due, strict=True), first + 1):
+                if head.tally != tally:
+                    raise Damaged(f"the exchanges of subject number {number} are not its tally")
 
     def answers(
         self, domain: Domain, filter: Filter, words: Words, names: list[Subject]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from expost.answers import Subject
 from expost.domains import Domain
-from expost.errors import InvalidInput, at, expect
+from expost.errors import ExpostError, InvalidInput, at, expect
 from expost.filters import Filter
 from expost.ledger.backend import Backend
-from expost.ledger.book import Book, check_options
+from expost.ledger.book import Book, Progress, check_options
+from expost.ledger.calls import apart, key_of, recorded_in_part, waves
 from expost.ledger.checkpoint import Place
-from expost.ledger.devices import Receipt, Reservation, read_message
+from expost.ledger.devices import Receipt, Reservation
 from expost.ledger.digests import first_head
 from expost.ledger.meaning import asked_in, familiar, names_of, positions_of, whom
 from expost.ledger.opening import (
@@ -31,10 +32,10 @@ from expost.ledger.opening import (
 )
 from expost.ledger.people import written_name
 from expost.ledger.policy import StudyPolicy
-from expost.ledger.receiving import Received, kept_for_nobody
+from expost.ledger.receiving import Received, incoming
 from expost.ledger.records import Change
 from expost.ledger.recovering import quarantine
-from expost.ledger.requests import TURN, Asked, Recorded, Request, Reserved
+from expost.ledger.requests import TURN, Asked, Part, Recorded, Request, Reserved
 from expost.panel.kernel import groups
 from expost.panel.naming import subjects_of
 from expost.panel.results import Replies
@@ -52,11 +53,10 @@ Ints = NDArray[np.int64]
 EVERY = 64
 """A checkpoint is written at every so many commits, if nothing else is said."""
 
-_LONGEST_KEY = 200
 # Rows of one commit, of a request that has more.
 _TOGETHER = 1 << 13
-# Subjects whose losses are worked out together.
-_BLOCK = 1 << 15
+# Such parts that may share a commit.
+_AT_ONCE = 2
 
 
 class Ledger(Book):
@@ -68,8 +68,7 @@ class Ledger(Book):
 
     ``checkpoint`` is the file that says, outside of the database, how far it had come; by default
     it is beside it. It is written at ``every`` so many commits. A rollback past the last one is
-    noticed when the ledger is opened. With ``every=1`` nothing is released before it, unless a
-    process is killed right after a commit and another one repeats its request.
+    noticed when the ledger is opened. With ``every=1`` nothing is released before it.
 
     Several threads may use one ledger, and several processes may open it; a forked process has to
     open its own.
@@ -161,26 +160,35 @@ class Ledger(Book):
 
     @classmethod
     def recover(
-        cls, place: Path_, *, checkpoint: Path_ | None = None, lost: bool = False
+        cls,
+        place: Path_,
+        *,
+        checkpoint: Path_ | None = None,
+        lost: bool = False,
+        everybody: bool = False,
     ) -> list[Subject]:
         """Make a ledger usable that is behind its checkpoint, and say who is closed by that.
 
         Those are the subjects of whom the checkpoint knows more than the database: they may have
-        spent more than is recorded, so they are asked nothing any more. Without a checkpoint nobody
-        knows who they are, and nobody is closed; say that it is ``lost`` if that is how it is.
+        spent more than is recorded, so they are asked nothing any more.
+
+        A process that was killed may have left commits of which the checkpoint does not know whom
+        they concern. Then this refuses, unless ``everybody`` is to be closed. Without a checkpoint
+        nobody knows anything: close ``everybody``, or say that it is ``lost`` to close nobody.
         """
         kept = checkpoint_place(place, checkpoint)
-        return cls.recover_on(open_backend(place), kept, lost=lost)
+        return cls.recover_on(open_backend(place), kept, lost=lost, everybody=everybody)
 
     @classmethod
     def recover_on(
-        cls, backend: Backend, checkpoint: Place, *, lost: bool = False
+        cls, backend: Backend, checkpoint: Place, *, lost: bool = False, everybody: bool = False
     ) -> list[Subject]:
         """The same for a backend of your own."""
         ledger = object.__new__(cls)
         ledger._start(backend, checkpoint, 1, None, None)
         with ledger:
-            return [json.loads(name) for name in quarantine(ledger._core, lost)]
+            closed = quarantine(ledger._core, lost=lost, everybody=everybody)
+            return [json.loads(name) for name in closed]
 
     def register(self, subjects: Any) -> int:
         """Add subjects, durably, and say how many are new.
@@ -235,26 +243,37 @@ class Ledger(Book):
                     core.words.propose_query(query, name)
 
     def ask(
-        self, query: Any, values: Any, subjects: Any = None, *, key: str | None = None
+        self,
+        query: Any,
+        values: Any,
+        subjects: Any = None,
+        *,
+        key: str | None = None,
+        progress: Progress | None = None,
     ) -> Replies:
         """Answer a query with its noise for everybody whose filter accepts it.
 
         ``values`` has the value of every subject that is asked, as for :meth:`Panel.ask`. All of it
         is recorded durably before anything is returned. Who is refused has spent nothing.
+        ``progress`` is called with the number of rows done, and of all.
         """
         secret = Secret(values)
         del values  # so that no traceback that prints local variables can show it
-        key = _key(key)
+        key = key_of(key)
         names, numbers, asked, which = self._meant(query, subjects)
         held = values_of(self.domain, secret, len(names), asked)
-        requests = [
-            Asked(key, numbers[own], asked, which[own], own, held) for own in _parts(len(numbers))
-        ]
-        self._take(requests)
+        requests = [Asked(part, held) for part in _parts(key, numbers, asked, which)]
+        self._take_all([requests], progress)
         return self._replies(names, requests)
 
     def record(
-        self, query: Any, responses: Any, subjects: Any = None, *, key: str | None = None
+        self,
+        query: Any,
+        responses: Any,
+        subjects: Any = None,
+        *,
+        key: str | None = None,
+        progress: Progress | None = None,
     ) -> NDArray[np.bool_]:
         """Take in responses that devices drew and sent themselves, without a reservation.
 
@@ -262,22 +281,26 @@ class Ledger(Book):
         who answered what the filter refuses is closed. A subject may be named more than once, for
         one response after the other.
         """
-        key = _key(key)
+        key = key_of(key)
         names, numbers, asked, which = self._meant(query, subjects, repeated=True)
         positions = positions_of(self.domain, asked, which, responses)
+        turns = []
+        for turn, own in enumerate(waves(numbers), 1):
+            parts = _parts(key if turn == 1 else f"{key}{TURN}{turn}", numbers, asked, which, own)
+            turns.append([Recorded(part, positions[part.rows]) for part in parts])
+        self._take_all(turns, progress)
         accepted = np.ones(len(names), dtype=np.bool_)
-        for turn, own in enumerate(_waves(numbers), 1):
-            name = key if turn == 1 else f"{key}{TURN}{turn}"
-            requests = [
-                Recorded(name, numbers[rows], asked, which[rows], rows, positions[rows])
-                for rows in (own[part] for part in _parts(len(own)))
-            ]
-            self._take(requests)
-            accepted[own] = np.concatenate([self._accepted(request) for request in requests])
+        for request in chain.from_iterable(turns):
+            accepted[request.rows] = self._accepted(request)
         return accepted
 
     def reserve(
-        self, query: Any, subjects: Any = None, *, key: str | None = None
+        self,
+        query: Any,
+        subjects: Any = None,
+        *,
+        key: str | None = None,
+        progress: Progress | None = None,
     ) -> tuple[Reservation | None, ...]:
         """Reserve the next exchange of every subject for its device; None for who is refused.
 
@@ -285,18 +308,16 @@ class Ledger(Book):
         answered: send it :meth:`Reservation.to_json`, and give what comes back to :meth:`receive`.
         The same key again returns the same reservation.
         """
-        key = _key(key)
+        key = key_of(key)
         names, numbers, asked, which = self._meant(query, subjects)
-        requests = [
-            Reserved(key, numbers[own], asked, which[own], own) for own in _parts(len(numbers))
-        ]
-        self._take(requests)
+        requests = [Reserved(part) for part in _parts(key, numbers, asked, which)]
+        self._take_all([requests], progress)
         with self._reading() as core:
             outcomes = [outcome for request in requests for outcome in request.outcomes]
             result: list[Reservation | None] = []
             for name, number, outcome in zip(names, numbers.tolist(), outcomes, strict=True):
                 assert outcome is not None
-                if not outcome.sequence:
+                if not outcome.sequence or outcome.declined:
                     result.append(None)
                     continue
                 (head,) = core.backend.heads([number])
@@ -320,42 +341,49 @@ class Ledger(Book):
             each.encode(errors="surrogatepass") if isinstance(each, str) else each
             for each in messages
         ]
-        found: list[Received | Receipt] = []
+        for content in contents:
+            expect(content, bytes, "messages as bytes")
         with self._reading() as core:
             core.learn()
-            for content in contents:
-                found.append(self._incoming(content))
+            found = [incoming(core, content) for content in contents]
         requests = [each for each in found if isinstance(each, Received)]
-        for own in _apart(requests):
+        for own in apart(requests):
             self._take(own)
+        with self._reading() as core:
+            core.show()  # what was kept is not looked up by a key
         return tuple(each.receipt if isinstance(each, Received) else each for each in found)
-
-    def _incoming(self, content: bytes) -> Received | Receipt:
-        """A message about somebody who is known; or the receipt of anything else."""
-        core = self._core
-        expect(content, bytes, "messages as bytes")
-        try:
-            message = read_message(content)
-        except InvalidInput as error:
-            return self._keep(content, f"not a message: {error}")
-        if message.ledger != self.policy.content_id:
-            return self._keep(content, "of another ledger")
-        (number,) = core.people.numbers(core.backend, [message.subject]).tolist()
-        if not number:
-            return self._keep(content, "about nobody who is known")
-        return Received(number, message, content, core.backend.reason_kept, core.head_after)
-
-    def _keep(self, content: bytes, reason: str) -> Receipt:
-        kept = kept_for_nobody(content, reason[:200])
-        while self._core.backend.reason_kept(0, kept.digest) is None:
-            self._core.append([Change(kept=[kept])])
-        return Receipt("kept", reason=kept.reason)
 
     def end(self) -> None:
         """Close the study, for good: nobody is asked, registered or reserved any more."""
         with self._reading() as core:
             while not core.backend.ended():
                 core.append([Change(end=True)])
+            core.show()
+
+    def _take_all(self, turns: Sequence[Sequence[Request]], progress: Progress | None) -> None:
+        """Serve requests of one call, each turn when those before it are done.
+
+        A long one is recorded in several commits. What can be known to be wrong is found before the
+        first of them; whatever else goes wrong says how much is recorded.
+        """
+        requests = list(chain.from_iterable(turns))
+        total, done = sum(map(len, requests)), 0
+        if len(requests) > 1:
+            with self._reading() as core:
+                core.foresee(requests)
+        try:
+            for turn in turns:
+                for start in range(0, len(turn), _AT_ONCE):
+                    part = turn[start : start + _AT_ONCE]
+                    self._take(list(part))
+                    done += sum(map(len, part))
+                    if progress is not None:
+                        progress(done, total)
+        except ExpostError as error:
+            recorded = sum(len(each) for each in requests if each.served and each.error is None)
+            if not recorded:
+                raise
+            raise recorded_in_part(error, recorded, total, requests[0].key) from None
 
     def _take(self, requests: list[Any]) -> None:
         self._check_usable()
@@ -404,41 +432,15 @@ def _joined(columns: list[Ints]) -> Ints:
     return columns[0] if len(columns) == 1 else np.concatenate([np.zeros(0, np.int64), *columns])
 
 
-def _key(key: str | None) -> str:
-    if key is None:
-        return uuid.uuid4().hex
-    with at("key"):
-        expect(key, str, "a text")
-        if not 1 <= len(key) <= _LONGEST_KEY or not key.isprintable():
-            raise InvalidInput(f"must have 1 to {_LONGEST_KEY} printable characters")
-    return key
-
-
-def _parts(count: int) -> list[NDArray[np.intp]]:
-    """So many rows in parts, each of which is recorded at once."""
-    rows = np.arange(count)
-    return [rows[start : start + _TOGETHER] for start in range(0, count, _TOGETHER)]
-
-
-def _waves(numbers: Ints) -> Iterator[NDArray[np.intp]]:
-    """Rows such that nobody is there twice, one such collection after the other."""
-    order = np.argsort(numbers, kind="stable")
-    turn = np.empty(len(numbers), dtype=np.intp)
-    own = numbers[order]
-    turn[order] = np.arange(len(own)) - np.searchsorted(own, own)
-    for each in range(int(turn.max(initial=-1)) + 1):
-        yield np.flatnonzero(turn == each)
-
-
-def _apart(requests: list[Received]) -> list[list[Request]]:
-    """Messages in groups such that nobody is in one of them twice, in their order."""
-    result: list[list[Request]] = []
-    latest: dict[int, int] = {}
-    for request in requests:
-        number = int(request.subjects[0])
-        group = latest.get(number, -1) + 1
-        latest[number] = group
-        if group == len(result):
-            result.append([])
-        result[group].append(request)
-    return result
+def _parts(
+    key: str,
+    numbers: Ints,
+    asked: Sequence[Query],
+    which: Ints,
+    rows: NDArray[np.intp] | None = None,
+) -> Iterator[Part]:
+    """Some rows of a call, by default all, in parts that are recorded at once."""
+    rows = np.arange(len(numbers)) if rows is None else rows
+    for start in range(0, len(rows), _TOGETHER):
+        own = rows[start : start + _TOGETHER]
+        yield Part(key, numbers[own], asked, which[own], own)

@@ -101,18 +101,22 @@ def check(backend: Backend, checkpoint: Checkpoint) -> None:
 
 
 def cover(core: Core) -> None:
-    """After a crash, write the checkpoint that was not written any more."""
-    last, tip = core.checkpoint.last(), core.backend.tip()
-    if last is None or last.commits == tip.commits:
-        return
-    moved = core.backend.moved_since(last.commits)
-    heads = zip(moved, core.backend.heads(moved), strict=True)
-    registered = core.backend.registered()
-    core.checkpoint.note(
-        Reached(
-            {number: name for number, name, commit in registered if commit > last.commits},
-            {number: reached(head) for number, head in heads},
-        ),
-        tip,
-    )
-    core.checkpoint.flush(lambda: tip)
+    """Write about all commits of which no line is there.
+
+    Whoever made them was killed, or will write about them, too.
+    """
+    size, tip = core.backend.size(), core.backend.tip()
+    missing = core.checkpoint.missing(tip.commits)
+    if missing:
+        moved = core.backend.moved_in(missing.numbers())
+        heads = zip(moved, core.backend.heads(moved), strict=True)
+        registered = core.backend.registered()
+        core.checkpoint.fill(
+            Reached(
+                {number: name for number, name, commit in registered if commit in missing},
+                {number: reached(head) for number, head in heads},
+                missing,
+            ),
+            tip,
+        )
+    core.checkpoint.complete(tip, size)

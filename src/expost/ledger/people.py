@@ -32,6 +32,8 @@ class People:
         self._numbers: dict[Subject, int] = {}
         self._names: list[Subject] = []
         """Of all up to some number, once they were read."""
+        self._looked_up: dict[int, Subject] = {}
+        """Of those who were looked up one by one."""
 
     def known(self, names: Sequence[Subject]) -> bool:
         """Whether the numbers of all of these were read already."""
@@ -51,6 +53,7 @@ class People:
                 found[place] = number
                 if number:
                     known[names[place]] = number
+                    self._looked_up[number] = names[place]
         return np.array(found, dtype=np.int64)
 
     def names(self, backend: Backend) -> list[Subject]:
@@ -60,6 +63,13 @@ class People:
             self._numbers[subject] = number
             self._names.append(subject)
         return self._names
+
+    def name(self, backend: Backend, number: int) -> Subject:
+        """The name of one of them."""
+        if number in self._looked_up:
+            return self._looked_up[number]
+        known = self._names if number <= len(self._names) else self.names(backend)
+        return known[number - 1]
 
     def check(self, numbers: Ints) -> None:
         """Refuse names that nobody has."""

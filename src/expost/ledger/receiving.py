@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
-from expost.ledger.devices import Message, Receipt
+from expost.errors import InvalidInput
+from expost.ledger.backend import DECLINED
+from expost.ledger.core import Core
+from expost.ledger.devices import Message, Receipt, read_message
 from expost.ledger.digests import next_head
-from expost.ledger.records import Change, Head, Kept, Move, Outcome
-from expost.ledger.requests import Draw, Places, Request, Situation
+from expost.ledger.records import NOBODY, Change, Head, Heads, Kept, Move, Outcome
+from expost.ledger.requests import Draw, Part, Places, Request, Situation
 from expost.ledger.words import Words
 
-__all__ = ["Received", "kept_for_nobody"]
+__all__ = ["Received", "incoming"]
+
+_LONGEST_REASON = 200
 
 
 class Received(Request):
@@ -21,20 +26,12 @@ class Received(Request):
 
     decides = False
 
-    def __init__(
-        self,
-        number: int,
-        message: Message,
-        content: bytes,
-        reason_kept: Callable[[int, str], str | None],
-        head_after: Callable[[int, int], bytes],
-    ) -> None:
+    def __init__(self, core: Core, number: int, message: Message, content: bytes) -> None:
         which, rows = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.intp)
-        super().__init__(message.key, np.array([number]), (), which, rows)
+        super().__init__(Part(message.key, np.array([number]), (), which, rows))
         self._message = message
         self._content = content
-        self._reason_kept = reason_kept
-        self._head_after = head_after
+        self._core = core
         self._outcome: Outcome | None = None
         self.receipt = Receipt("kept")
 
@@ -51,12 +48,14 @@ class Received(Request):
         self._outcome = outcome = found.get(number)
         if outcome is None or outcome.reserved or outcome.query != self.queries[0]:
             return
-        if message.declined and not outcome.answered and outcome.response:
+        if outcome.sequence != message.sequence:
+            return
+        if outcome.declined and message.declined:
             self._done(outcome, "declined", "")
-        elif outcome.answered and outcome.sequence == message.sequence and not message.declined:
+        elif outcome.answered and not message.declined:
             likelihood = words.likelihood(outcome.query)
             if likelihood.position(message.response) == words.position(outcome.response):
-                head = self._head_after(number, message.sequence).hex()
+                head = self._core.head_after(number, message.sequence).hex()
                 if head == message.head:
                     self._done(outcome, "recorded", head)
 
@@ -65,7 +64,7 @@ class Received(Request):
         said = self._message
         self.receipt = Receipt(what, said.subject, said.sequence, said.key, head)
 
-    def check(self, rows: Places, heads: list[Head]) -> None:  # type: ignore[override]
+    def check(self, rows: Places, heads: Heads) -> None:
         pass  # whatever arrives is kept
 
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
@@ -77,7 +76,7 @@ class Received(Request):
             return self._kept(change, number, head, reason)
         if message.declined:
             change.declined.append(Move(number, query, head, head._replace(reserved="")))
-            self._done(Outcome(query, 0, 0), "declined", "")
+            self._done(Outcome(query, message.sequence, DECLINED), "declined", "")
             return change
         position = words.likelihood(query).position(message.response)
         assert position is not None
@@ -110,7 +109,7 @@ class Received(Request):
 
     def _kept(self, change: Change, number: int, head: Head, reason: str) -> Change:
         digest = hashlib.sha256(self._content).hexdigest()
-        known = self._reason_kept(number, digest)
+        known = self._core.backend.reason_kept(number, digest)
         if known is None:
             change.kept.append(Kept(number, digest, reason, self._content))
             if not head.closed:
@@ -122,6 +121,23 @@ class Received(Request):
         return change
 
 
-def kept_for_nobody(content: bytes, reason: str) -> Kept:
-    """What is no message, or about nobody who is known."""
-    return Kept(0, hashlib.sha256(content).hexdigest(), reason, content)
+def incoming(core: Core, content: bytes) -> Received | Receipt:
+    """A message about somebody who is known; or the receipt of anything else, which is kept."""
+    try:
+        message = read_message(content)
+    except InvalidInput as error:
+        return _keep(core, content, f"not a message: {error}")
+    if message.ledger != core.policy.content_id:
+        return _keep(core, content, "of another ledger")
+    (number,) = core.people.numbers(core.backend, [message.subject]).tolist()
+    if not number:
+        return _keep(core, content, "about nobody who is known")
+    return Received(core, number, message, content)
+
+
+def _keep(core: Core, content: bytes, reason: str) -> Receipt:
+    digest = hashlib.sha256(content).hexdigest()
+    kept = Kept(NOBODY, digest, reason[:_LONGEST_REASON], content)
+    while core.backend.reason_kept(NOBODY, digest) is None:
+        core.append([Change(kept=[kept])])
+    return Receipt("kept", reason=kept.reason)

@@ -127,6 +127,11 @@ class QueryWord(NamedTuple):
     name: str
     document: str
 
+    @property
+    def line(self) -> bytes:
+        """What the root of its commit has of it; a content id stands for the document."""
+        return f"query {self.content_id} {json.dumps(self.name)}\n".encode()
+
 
 class ResponseWord(NamedTuple):
     """A response to a query that was given, by its number."""
@@ -142,7 +147,7 @@ class Outcome(NamedTuple):
 
     query: int
     sequence: int
-    """The number of the exchange, also of one that is reserved; 0 if it was refused."""
+    """The number of the exchange, also of one that is reserved or was declined; 0 if refused."""
     response: int
     """The number of the response; 0 or less if there is none."""
     commit: int = 0
@@ -151,6 +156,10 @@ class Outcome(NamedTuple):
     @property
     def answered(self) -> bool:
         return self.response > 0
+
+    @property
+    def declined(self) -> bool:
+        return self.response < 0
 
     @property
     def reserved(self) -> bool:
@@ -224,6 +233,11 @@ class Kept(NamedTuple):
     reason: str
     message: bytes
 
+    @property
+    def line(self) -> bytes:
+        """What the root of its commit has of it."""
+        return f"kept {self.subject} {self.digest} {json.dumps(self.reason)}\n".encode()
+
 
 @dataclass(slots=True)
 class Change:
@@ -277,7 +291,9 @@ class Change:
         for subject, _, _, _ in self.closed:
             yield b"closed %d\n" % subject
         for kept in self.kept:
-            yield f"kept {kept.subject} {kept.digest}\n".encode()
+            yield kept.line
+        for word in self.queries:
+            yield word.line
         for subject, name, _ in self.subjects:
             yield f"subject {subject} {name}\n".encode()
         if self.end:

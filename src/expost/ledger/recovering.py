@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 from expost.errors import InvalidInput
+from expost.ledger.backend import Stale
 from expost.ledger.checkpoint import Reached
 from expost.ledger.core import CLOSED, HEAD, Core, reached
 from expost.ledger.digests import first_head
+from expost.ledger.ranges import Ranges
 from expost.ledger.records import Change, Head, Move
 
 __all__ = ["quarantine"]
@@ -15,49 +17,84 @@ __all__ = ["quarantine"]
 _BLOCK = 1 << 15
 
 
-def quarantine(core: Core, lost: bool) -> list[str]:
+def quarantine(core: Core, *, lost: bool, everybody: bool) -> list[str]:
     """Close all subjects of whom the checkpoint knows more than the database; names as JSON.
 
     Who was registered after the copy was made, and answered, is registered again for that: or else
     the same name would get a new budget. Once that is recorded, the checkpoint starts again from
     what there is; a crash before that leaves it as it was.
 
-    One that is not there would close nobody, so it has to be said that it is lost.
+    A checkpoint that is not there would close nobody, so it has to be said that it is lost; and one
+    that does not know whom all commits concern would close too few, so that closing everybody has
+    to be said.
     """
-    if core.checkpoint.last() is None and not lost:
-        raise InvalidInput(
-            "there is no checkpoint, so nobody would be closed; name the file if it is elsewhere, "
-            "and only if it is lost, say so (--lost)"
-        )
+    if not everybody:
+        _check_known(core, lost)
     known = core.checkpoint.reached()
+    unnamed = sorted(known.heads.keys() - known.names)
+    if unnamed:
+        raise InvalidInput(
+            f"its checkpoint does not say who subject number {unnamed[0]} is, who has answered "
+            "since; only a newer copy of the database helps"
+        )
     names = list(known.names.values())
     present = dict(zip(names, core.backend.numbers(names), strict=True))
-    closed, missing = dict[str, Move](), list[str]()
-    for number, (sequence, digest) in sorted(known.heads.items()):
-        if number not in known.names:
-            raise InvalidInput(
-                f"its checkpoint does not say who subject number {number} is, who has answered "
-                "since; only a newer copy of the database helps"
-            )
-        name = known.names[number]
-        here = present[name]
-        if not here:
+    concerned, missing = dict[int, str](), list[str]()
+    for number, name in sorted(known.names.items()):
+        here, answered = present[name], known.heads.get(number)
+        if not here and (answered or everybody):
             missing.append(name)
-            continue
-        (head,) = core.backend.heads([here])
-        if not head.closed and (here != number or _lost(core, here, head, sequence, digest)):
-            closed[name] = Move(here, 0, head, head._replace(closed=True))
-    for change in (*_again(core, missing), Change(closed=list(closed.values()))):
-        if not change.empty and not core.append([change]):
-            raise InvalidInput("another process writes to it; recover it when it is at rest")
+        elif here and answered and (here != number or _lost(core, number, *answered)):
+            concerned[here] = name
+    if everybody:
+        concerned = dict(core.backend.subjects())
+    moves = [
+        Move(number, 0, head, head._replace(closed=True))
+        for number, head in zip(concerned, core.backend.heads(list(concerned)), strict=True)
+        if not head.closed
+    ]
+    for change in (*_again(core, missing), Change(closed=moves)):
+        if not change.empty:
+            _append(core, change)
     core.checkpoint.restart(_all(core), core.backend.tip())
-    return [*closed, *missing]
+    return [*(concerned[move.subject] for move in moves), *missing]
 
 
-def _lost(core: Core, number: int, head: Head, sequence: int, digest: str) -> bool:
-    """Whether an open subject had come farther than its head, or elsewhere."""
+def _check_known(core: Core, lost: bool) -> None:
+    """Refuse to go on if there is somebody whom nobody knows."""
+    tips = sorted(core.checkpoint.tips(), reverse=True)
+    if not tips:
+        if lost:
+            return
+        raise InvalidInput(
+            "there is no checkpoint, so nobody would be closed; name the file if it is elsewhere. "
+            "Only if it is lost, close everybody (--everybody), or nobody (--lost)"
+        )
+    # Up to here it is the same database, and whatever a line left out is there.
+    same = next((tip.commits for tip in tips if core.backend.root(tip.commits) == tip.root), 0)
+    missing = core.checkpoint.missing(tips[0].commits)
+    unknown = [commit for commit in missing.numbers() if commit > same]
+    if unknown:
+        raise InvalidInput(
+            f"its checkpoint does not say whom {len(unknown):,} of {tips[0].commits:,} commits "
+            f"concern, such as number {unknown[0]:,}: a process was killed, or lines are lost; "
+            "bring a newer copy of the database back, or close everybody (--everybody)"
+        )
+
+
+def _append(core: Core, change: Change) -> None:
+    """Record a change, and nothing in the checkpoint, which is that of other commits."""
+    try:
+        core.backend.append([change], list(change.lines({})))
+    except Stale:
+        raise InvalidInput("another process writes to it; recover it when it is at rest") from None
+
+
+def _lost(core: Core, number: int, sequence: int, digest: str) -> bool:
+    """Whether somebody had come farther than their head, or elsewhere."""
     if digest == CLOSED:
         return True
+    (head,) = core.backend.heads([number])
     if head.sequence < sequence:
         return not (head.reserved and head.sequence == sequence - 1 and not digest)
     return bool(digest) and core.head_after(number, sequence).hex()[:HEAD] != digest
@@ -77,6 +114,7 @@ def _again(core: Core, names: list[str]) -> tuple[Change, Change]:
 def _all(core: Core) -> Reached:
     """Where everybody is now."""
     result = Reached({number: name for number, name, _ in core.backend.registered()})
+    result.commits = Ranges().missing(1, core.backend.tip().commits)
     size = core.backend.size()
     for first in range(1, size + 1, _BLOCK):
         block = range(first, min(first + _BLOCK, size + 1))

@@ -23,7 +23,7 @@ from expost.panel.kernel import groups
 from expost.panel.values import Values
 from expost.queries import Query
 
-__all__ = ["TURN", "Asked", "Draw", "Recorded", "Request", "Reserved", "Situation"]
+__all__ = ["TURN", "Asked", "Draw", "Part", "Recorded", "Request", "Reserved", "Situation"]
 
 Ints = NDArray[np.int64]
 Places = NDArray[np.intp]
@@ -36,6 +36,19 @@ TURN = "\n"
 
 No key that somebody gives has it, so none of them is taken for another.
 """
+
+
+class Part(NamedTuple):
+    """Some rows of a call, which are recorded at once."""
+
+    key: str
+    subjects: Ints
+    asked: Sequence[Query]
+    """The different queries of the call."""
+    which: Ints
+    """For each row which of them."""
+    rows: Places
+    """Which rows these are of all that were given."""
 
 
 class Situation(NamedTuple):
@@ -55,19 +68,10 @@ class Request(ABC):
     reserves: ClassVar[bool] = False
     """Whether a reservation is what is wanted."""
 
-    def __init__(
-        self, key: str, subjects: Ints, asked: Sequence[Query], which: Ints, rows: Places
-    ) -> None:
-        self.key = key
-        self.subjects = subjects
-        self.numbers: list[int] = subjects.tolist()
-        """The same, as rows have them."""
-        self.asked = asked
-        """The different queries."""
-        self.which = which
-        """For each row which of them."""
-        self.rows = rows
-        """Which rows these are of all that were given in one call."""
+    def __init__(self, part: Part) -> None:
+        self.key, self.subjects, self.asked, self.which, self.rows = part
+        self.numbers: list[int] = self.subjects.tolist()
+        """Of the subjects, as rows have them."""
         self.served = False
         self._added: tuple[Places, Sequence[int]] | None = None
 
@@ -127,7 +131,7 @@ class Request(ABC):
         return result
 
     def _place(self, row: int) -> str:
-        return f"key {self.key!r}: row {int(self.rows[row]) + 1}"
+        return f"key {self.key.partition(TURN)[0]!r}: row {int(self.rows[row]) + 1}"
 
     @abstractmethod
     def change(self, found: Situation, words: Words, draw: Draw) -> Change:
@@ -177,16 +181,8 @@ def _numbered(positions: Sequence[int], query: int, words: Words) -> list[int]:
 class Asked(Request):
     """Values are at hand: the ledger draws."""
 
-    def __init__(
-        self,
-        key: str,
-        subjects: Ints,
-        asked: Sequence[Query],
-        which: Ints,
-        rows: Places,
-        held: Sequence[Values],
-    ) -> None:
-        super().__init__(key, subjects, asked, which, rows)
+    def __init__(self, part: Part, held: Sequence[Values]) -> None:
+        super().__init__(part)
         self._held = held
         self._drawn: list[tuple[list[int], Sequence[bytes], list[int]]] = []
         """Rows, the heads that they were drawn after, and the positions of their responses."""
@@ -249,18 +245,10 @@ def _drawn_once(
 class Recorded(Request):
     """Devices drew and sent: whatever arrived was seen, so all of it counts."""
 
-    def __init__(
-        self,
-        key: str,
-        subjects: Ints,
-        asked: Sequence[Query],
-        which: Ints,
-        rows: Places,
-        positions: NDArray[Any],
-    ) -> None:
-        super().__init__(key, subjects, asked, which, rows)
+    def __init__(self, part: Part, positions: NDArray[Any]) -> None:
+        super().__init__(part)
         self._positions = positions
-        self.accepted = np.ones(len(subjects), dtype=np.bool_)
+        self.accepted = np.ones(len(positions), dtype=np.bool_)
 
     def repeat(self, found: Mapping[int, Outcome], words: Words) -> None:
         super().repeat(found, words)

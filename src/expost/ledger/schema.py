@@ -30,7 +30,8 @@ CREATE TABLE queries(
     number INTEGER PRIMARY KEY CHECK (number > 0),
     content_id TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL UNIQUE,
-    document TEXT NOT NULL
+    document TEXT NOT NULL,
+    made INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE responses(
     number INTEGER PRIMARY KEY CHECK (number > 0),

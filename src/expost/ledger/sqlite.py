@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress, islice
 from operator import ne
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.errors import InvalidInput
 from expost.ledger.adding import add, key_numbers
-from expost.ledger.backend import Backend, Looked, Row, Stale
+from expost.ledger.backend import DECLINED, Backend, Looked, Row, Stale
 from expost.ledger.connecting import connect, library, reading
 from expost.ledger.digests import next_root
 from expost.ledger.errors import Broken, Damaged
@@ -39,6 +40,18 @@ _HEADS = f"{_HEAD} heads WHERE subject"
 _LISTED = f"{_HEAD} carray(?) AS listed CROSS JOIN heads ON heads.subject = listed.value"
 _REQUESTED = "SELECT subject, query, sequence, response, made FROM requests WHERE key = ?"
 _RESERVED = "SELECT subject, query, sequence, 0, made FROM reservations WHERE key = ?"
+_EXCHANGES = """
+WITH RECURSIVE chain(key, subject, query, sequence, response, made, previous) AS (
+    SELECT key, subject, query, sequence, response, made, previous FROM requests
+    WHERE key = ?1 AND subject = ?2 AND sequence = ?3 AND ?3 > 0
+    UNION ALL
+    SELECT r.key, r.subject, r.query, r.sequence, r.response, r.made, r.previous
+    FROM chain c JOIN requests r ON r.key = c.previous AND r.subject = ?2
+    WHERE c.sequence > 1 AND r.sequence = c.sequence - 1
+)
+SELECT k.key, subject, query, sequence, response, made, k.number, k.seal
+FROM chain c LEFT JOIN keys k ON k.number = c.key ORDER BY sequence
+"""
 
 # Rows that are read together.
 _TOGETHER = 256
@@ -84,6 +97,10 @@ class Sqlite(Backend):
             )
         ]
 
+    def introduced(self) -> list[tuple[QueryWord, int]]:
+        found = self._all("SELECT number, content_id, name, document, made FROM queries")
+        return [(QueryWord(*word), made) for *word, made in found]
+
     def responses(self, after: int = 0) -> list[ResponseWord]:
         words = []
         for *word, seal in self._all(
@@ -123,7 +140,10 @@ class Sqlite(Backend):
             *columns, seals = _columns(self._found(subjects), 7)
         if len(seals) != len(subjects):
             raise Damaged("the head of somebody is missing")
-        due = head_seals(subjects, *columns)
+        try:
+            due = head_seals(subjects, *columns)
+        except (TypeError, AttributeError):
+            raise Damaged("the head of somebody is not what was recorded") from None
         if due != seals:
             wrong = next(compress(subjects, map(ne, due, seals)))
             raise Damaged(f"the head of subject number {wrong} is not what was recorded")
@@ -153,6 +173,10 @@ class Sqlite(Backend):
             start += len(subjects)
         return Looked(outcomes, parts, bool(self.ended()))
 
+    def waiting(self, first: int, last: int) -> list[int]:
+        statement = "SELECT subject FROM heads WHERE subject BETWEEN ? AND ? AND reserved <> ''"
+        return [subject for (subject,) in self._all(statement, (first, last))]
+
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
         with reading():
             number = key_numbers(self._cursor, [key]).get(key)
@@ -162,7 +186,13 @@ class Sqlite(Backend):
             if self._cursor.execute(f"{_RESERVED} LIMIT 1", (number,)).fetchall():
                 found += self._of_key(_RESERVED, number, subjects)
             found += self._of_key(_REQUESTED, number, subjects)
-        return {subject: Outcome(*outcome) for subject, *outcome in found}
+        _check_numbers(found)
+        result: dict[int, Outcome] = {}
+        for subject, query, sequence, response, made in found:
+            if response == DECLINED:  # of an exchange that was reserved
+                sequence = result[subject].sequence if subject in result and not sequence else 0
+            result[subject] = Outcome(query, sequence, response, made)
+        return result
 
     def _of_key(self, statement: str, key: int, subjects: Sequence[int]) -> list[Any]:
         """The rows of a key for some subjects."""
@@ -192,7 +222,7 @@ class Sqlite(Backend):
         except (apsw.ConstraintError, Stale):
             self._cursor.execute("ROLLBACK")
             raise Stale from None
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise self._failed(error) from None
         try:
             self._cursor.execute("COMMIT")
@@ -214,20 +244,14 @@ class Sqlite(Backend):
         add(self._cursor, changes, tip.commits)
         return tip
 
-    def exchanges(self, subject: int) -> list[tuple[int, int]]:
-        (head,) = self.heads([subject])
-        result, last = [], head.last
-        for sequence in range(head.sequence, 0, -1):
-            found = self._one(
-                "SELECT query, response, previous, sequence FROM requests"
-                " WHERE key = ? AND subject = ?",
-                (last, subject),
-            )
-            if not found or found[3] != sequence:
-                raise Damaged(f"an exchange of subject number {subject} is missing")
-            result.append((found[0], found[1]))
-            last = found[2]
-        return result[::-1]
+    def exchanges(self, subject: int, head: Head) -> list[Row]:
+        found = self._all(_EXCHANGES, (head.last, subject, head.sequence))
+        if [row[3] for row in found] != list(range(1, head.sequence + 1)):
+            raise Damaged(f"an exchange of subject number {subject} is missing")
+        _check_numbers(row[1:] for row in found)
+        for key, *_, number, seal in found:
+            _check_key(number, key, seal)
+        return [Row(*row[:6]) for row in found]
 
     def unlinked(self) -> list[int]:
         return [subject for (subject,) in self._all(UNLINKED)]
@@ -246,8 +270,7 @@ class Sqlite(Backend):
 
     def _rows(self, statement: str) -> Iterator[Row]:
         for number, key, seal in self._stream("SELECT number, key, seal FROM keys"):
-            if seal != seal_of((number, key)):
-                raise Damaged("a key is not what was recorded")
+            _check_key(number, key, seal)
         for row in self._stream(statement):
             if row[0] is None:
                 raise Damaged("a request has no key")
@@ -262,12 +285,13 @@ class Sqlite(Backend):
     def closures(self) -> list[tuple[int, int]]:
         return self._all("SELECT subject, made FROM closures")
 
-    def moved_since(self, commit: int) -> list[int]:
+    def moved_in(self, commits: Sequence[int]) -> list[int]:
         found = self._all(
-            "SELECT subject FROM requests WHERE made > ?1 AND sequence > 0 UNION "
-            "SELECT subject FROM reservations WHERE made > ?1 UNION "
-            "SELECT subject FROM closures WHERE made > ?1",
-            (commit,),
+            "WITH own AS (SELECT value FROM json_each(?)) "
+            "SELECT subject FROM requests WHERE made IN own AND sequence > 0 UNION "
+            "SELECT subject FROM reservations WHERE made IN own UNION "
+            "SELECT subject FROM closures WHERE made IN own",
+            (json.dumps(list(commits)),),
         )
         return [subject for (subject,) in found]
 
@@ -315,6 +339,17 @@ class Sqlite(Backend):
     def _stream(self, statement: str) -> Iterator[Any]:
         with reading():
             yield from self._connection.execute(statement)
+
+
+def _check_numbers(rows: Iterable[Sequence[Any]]) -> None:
+    """Refuse rows in which a flipped bit has made something else of a number."""
+    if any(type(each) is not int for row in rows for each in row):
+        raise Damaged("a request is not what was recorded")
+
+
+def _check_key(number: int, key: str, seal: int) -> None:
+    if seal != seal_of((number, key)):
+        raise Damaged("a key is not what was recorded")
 
 
 def _columns(rows: Iterator[Any], count: int) -> list[list[Any]]:

@@ -30,7 +30,10 @@ class Status(Table):
     spent: Bounds
     """The sum of the epsilons, which is what basic composition says."""
     remaining: NDArray[np.float64]
-    """Budget minus what counts against it, rounded down; 0 for who is closed."""
+    """Budget minus what counts against it, rounded down; 0 for who is closed.
+
+    What a device was reserved for and has perhaps sent counts when it arrives.
+    """
     closed: NDArray[np.bool_]
     """Who answered what the filter refuses, sent what did not fit, or was quarantined."""
     reserved: NDArray[np.bool_]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,7 @@ from expost.ledger.words import Words
 from expost.panel.kernel import Kernel, groups
 from expost.panel.state import State
 
-__all__ = ["Tallies", "last_response", "pairs_of", "plus"]
+__all__ = ["Tallies", "last_response", "packed_tallies", "pairs_of", "plus"]
 
 Ints = NDArray[np.int64]
 
@@ -35,6 +36,16 @@ def pairs_of(tally: bytes) -> list[tuple[int, int]]:
     """The responses of one tally by their numbers, and how often each was given."""
     numbers = np.frombuffer(tally, dtype="<u4").reshape(-1, 2)
     return [(number, times) for number, times in numbers.tolist()]
+
+
+def packed_tallies(responses: Ints, lengths: Ints) -> list[bytes]:
+    """The tallies of subjects from their responses, in bytes."""
+    whose = np.repeat(np.arange(len(lengths)), lengths)
+    keys, times = np.unique(whose << _SHIFT | responses, return_counts=True)
+    pairs = np.column_stack([keys & ((1 << _SHIFT) - 1), times]).astype("<u4")
+    ends = np.searchsorted(keys >> _SHIFT, np.arange(len(lengths) + 1))
+    packed = pairs.tobytes()
+    return [packed[_PAIR * ends[n] : _PAIR * ends[n + 1]] for n in range(len(lengths))]
 
 
 def last_response(packed: Iterable[bytes]) -> int:
@@ -71,11 +82,19 @@ class Tallies:
 
     def __init__(self, packed: Sequence[bytes]) -> None:
         pairs = np.frombuffer(b"".join(packed), dtype="<u4").reshape(-1, 2).astype(np.int64)
-        self.lengths: Ints = np.fromiter(map(len, packed), np.int64, len(packed)) // _PAIR
+        self._packed = packed
         self.count = len(packed)
-        self.whose: Ints = np.repeat(np.arange(self.count), self.lengths)
         self.which: Ints = pairs[:, 0]
         self.times: Ints = pairs[:, 1]
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """How many different responses each of them has."""
+        return np.fromiter(map(len, self._packed), np.int64, self.count) // _PAIR
+
+    @cached_property
+    def whose(self) -> Ints:
+        return np.repeat(np.arange(self.count), self.lengths)
 
     def state(self, kernel: Kernel, words: Words) -> State:
         """What these subjects answered so far, as the kernel decides on it."""
@@ -84,12 +103,15 @@ class Tallies:
             return state
         for number, places in groups(words.question_of(self.which)):
             own = slice(None) if len(places) == len(self.which) else places
-            which, place = _distinct(self.which[own], self.count == 1)
-            if len(which) * self.count > _LARGEST_TABLE:
-                return self._by_turns(kernel, words)
-            counts = np.zeros(len(which) * self.count, dtype=np.int64)
-            counts[place * self.count + self.whose[own]] = self.times[own]
-            table = counts.reshape(len(which), self.count)
+            if self.count == 1:  # each response is there once, in order
+                which, table = self.which[own], self.times[own][:, None]
+            else:
+                which, place = _distinct(self.which[own])
+                if len(which) * self.count > _LARGEST_TABLE:
+                    return self._by_turns(kernel, words)
+                counts = np.zeros(len(which) * self.count, dtype=np.int64)
+                counts[place * self.count + self.whose[own]] = self.times[own]
+                table = counts.reshape(len(which), self.count)
             state.load(kernel.questions[number], words.positions_of(which), table)
         return state
 
@@ -105,13 +127,8 @@ class Tallies:
         return state
 
 
-def _distinct(numbers: Ints, once: bool) -> tuple[Ints, NDArray[np.intp]]:
-    """The different numbers in order, and which each is; without sorting, unless they are large.
-
-    Those of one subject are there ``once`` and in order.
-    """
-    if once:
-        return numbers, np.arange(len(numbers))
+def _distinct(numbers: Ints) -> tuple[Ints, NDArray[np.intp]]:
+    """The different numbers in order, and which each is; without sorting, unless they are large."""
     last = int(numbers.max())
     if last > _SMALL + len(numbers):
         return np.unique(numbers, return_inverse=True)

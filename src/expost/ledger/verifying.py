@@ -21,7 +21,7 @@ from expost.ledger.core import Core
 from expost.ledger.digests import first_head, next_head, next_root
 from expost.ledger.errors import Damaged
 from expost.ledger.history import History, Rows, unanswered
-from expost.ledger.tallies import Tallies
+from expost.ledger.tallies import Tallies, packed_tallies
 
 __all__ = ["Verification", "verified"]
 
@@ -104,7 +104,7 @@ def _chains(core: Core, history: History, problems: list[str], tell: Tell) -> li
         recorded = core.backend.heads([number + 1 for number in block])
         rows = slice(starts[block.start], starts[block.stop])
         lengths = np.diff(history.starts[block.start : block.stop + 1])
-        tallies = _tallies(history.exchanges.response[rows], lengths)
+        tallies = packed_tallies(history.exchanges.response[rows], lengths)
         for number, head, tally in zip(block, recorded, tallies, strict=True):
             digest = first_head(core.policy.content_id, names[number])
             for sequence, row in enumerate(range(starts[number], starts[number + 1]), 1):
@@ -121,16 +121,6 @@ def _chains(core: Core, history: History, problems: list[str], tell: Tell) -> li
                     problems.append(f"{whose}: its {what} is not that of its requests")
         tell(block.stop, history.size)
     return result
-
-
-def _tallies(responses: Ints, lengths: Ints) -> list[bytes]:
-    """The tallies of subjects from their responses, in bytes."""
-    whose = np.repeat(np.arange(len(lengths)), lengths)
-    keys, times = np.unique(whose << 32 | responses, return_counts=True)
-    pairs = np.column_stack([keys & 0xFFFFFFFF, times]).astype("<u4")
-    ends = np.searchsorted(keys >> 32, np.arange(len(lengths) + 1))
-    packed = pairs.tobytes()
-    return [packed[8 * ends[n] : 8 * ends[n + 1]] for n in range(len(lengths))]
 
 
 def _decisions(core: Core, history: History, problems: list[str]) -> int:
@@ -179,7 +169,7 @@ def _compare(
     for subject, commit in zip(rows.subject.tolist(), rows.commit.tolist(), strict=True):
         own = slice(int(history.starts[subject - 1]), int(history.starts[subject]))
         before = history.exchanges.response[own][history.exchanges.commit[own] < commit]
-        packed += _tallies(before, np.array([len(before)]))
+        packed += packed_tallies(before, np.array([len(before)]))
     questions = np.array([core.words.question(number) for number in rows.query.tolist()])
     found = core.kernel.decide(Tallies(packed).state(core.kernel, core.words), questions)
     shut = np.array([closures.get(number, _NEVER) for number in rows.subject.tolist()])
@@ -224,7 +214,9 @@ def _lines(core: Core, history: History, heads: list[bytes]) -> Iterator[tuple[i
     for subject, commit in backend.closures():
         yield commit, b"closed %d\n" % subject
     for kept, commit in backend.kept():
-        yield commit, f"kept {kept.subject} {kept.digest}\n".encode()
+        yield commit, kept.line
+    for word, commit in backend.introduced():
+        yield commit, word.line
     for subject, name, commit in backend.registered():
         yield commit, f"subject {subject} {name}\n".encode()
     if backend.ended():

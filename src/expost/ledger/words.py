@@ -12,7 +12,7 @@ from expost.answers import no_such_query
 from expost.errors import InvalidInput
 from expost.files.canonical import json_text, readable, value_tree
 from expost.files.reading import parse, scalar
-from expost.ledger.backend import Backend
+from expost.ledger.backend import DECLINED, Backend
 from expost.ledger.digests import link
 from expost.ledger.errors import Damaged
 from expost.ledger.records import Outcome, QueryWord, ResponseWord
@@ -184,7 +184,8 @@ class Words:
         """Whether it is one that a request can have: a response is to its query, in an exchange."""
         query, sequence, response, _ = outcome
         if response <= 0:
-            return 1 <= query <= self.last_query and (not response or not sequence)
+            reserved = sequence > 0 if response else sequence >= 0
+            return 1 <= query <= self.last_query and response >= DECLINED and reserved
         known = sequence > 0 and response <= self.last_response
         return known and self._words[response].query == query
 

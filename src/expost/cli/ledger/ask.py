@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from expost.cli.ledger.options import Open, asked, in_parts, ledger, round_key, round_query
+from expost.cli.ledger.options import Open, asked, ledger, round_key, round_query, subjects_done
 from expost.cli.ledger.values import read_values
 from expost.cli.options import as_json, path
 from expost.cli.progress import progress_line
@@ -37,16 +36,12 @@ def command(open_: Open, query: str, key: str, values: Path, as_json: bool) -> N
     is shown. Who is refused has spent nothing. Whoever holds the values of everybody and publishes
     about groups should rather use central differential privacy.
     """
-    answered: list[Any] = []
-    refused: list[Any] = []
     with open_() as study, progress_line() as line:
         what = asked(study, query)
         subjects, secret = read_values(values, study.domain)
-        for start, end in in_parts(subjects, line):
-            replies = study.ask(what, secret.part(start, end), subjects[start:end], key=key)
-            columns = replies.columns()
-            answered += zip(columns["subject"], columns["response"], strict=True)
-            refused += replies.refused
+        replies = study.ask(what, secret.rows, subjects, key=key, progress=subjects_done(line))
+    columns, refused = replies.columns(), replies.refused
+    answered = list(zip(columns["subject"], columns["response"], strict=True))
     if as_json:
         trees = [{"subject": name, "response": response} for name, response in answered]
         show_json(plain({"key": key, "answered": trees, "refused": refused}))

@@ -33,6 +33,7 @@ __all__ = [
     "round_query",
     "some_subjects",
     "subject_called",
+    "subjects_done",
 ]
 
 Open = Callable[[], AbstractContextManager[Ledger]]
@@ -119,6 +120,11 @@ def subject_called(study: Ledger, text: str) -> Subject:
 def named_or_all(study: Ledger, texts: Sequence[str]) -> list[Subject]:
     """Those that are named, or everybody."""
     return [subject_called(study, text) for text in texts] or list(study.subjects)
+
+
+def subjects_done(line: Line) -> Callable[[int, int], None]:
+    """What shows on the line how many subjects are done."""
+    return lambda done, total: line.count(done, total, "subjects")
 
 
 def in_parts(subjects: Sequence[Subject], line: Line) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli.ledger.options import Open, asked, ledger
+from expost.cli.ledger.options import Open, asked, ledger, subjects_done
 from expost.cli.options import as_json, path
 from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json, show_lines
@@ -31,7 +31,12 @@ _TOGETHER = 5_000
     metavar="QUERY",
     help="FILE is a table of responses to this query that nobody had reserved: subject, response.",
 )
-@click.option("--key", metavar="KEY", help="With --query: names this round for good.")
+@click.option(
+    "--key",
+    metavar="KEY",
+    help="With --query, and needed there: names this round for good, so that nothing is recorded "
+    "twice if the command is repeated.",
+)
 @as_json
 def command(open_: Open, file: Path, query: str | None, key: str | None, as_json: bool) -> None:
     """Take in what devices sent.
@@ -41,9 +46,15 @@ def command(open_: Open, file: Path, query: str | None, key: str | None, as_json
     """
     if query is None and key is not None:
         raise InvalidInput("goes with --query; a message has its own", "--key")
+    if query is not None and key is None:
+        raise InvalidInput(
+            "goes with --query: it names what is recorded, so that nothing is twice if the "
+            "command is repeated",
+            "--key",
+        )
     with open_() as study, progress_line() as line:
-        if query is not None:
-            outcomes = _responses(study, file, query, key)
+        if query is not None and key is not None:
+            outcomes = _responses(study, file, query, key, line)
             shown: list[Receipt] = []
         else:
             shown = list(_received(study, file, line))
@@ -65,14 +76,16 @@ def _received(study: Ledger, file: Path, line: Line) -> Iterator[Receipt]:
         line.count(min(start + _TOGETHER, len(messages)), len(messages), "messages")
 
 
-def _responses(study: Ledger, file: Path, query: str, key: str | None) -> Counter[str]:
+def _responses(study: Ledger, file: Path, query: str, key: str, line: Line) -> Counter[str]:
     what = asked(study, query)
     with at(str(file), ": "):
         table = read_table(file, ["subject", "response"])
         for name in ("subject", "response"):
             if name not in table:
                 raise InvalidInput(f"has no column {name!r}")
-        accepted = study.record(what, table["response"], table["subject"], key=key)
+        given = table["response"], table["subject"]
+        progress = subjects_done(line)
+        accepted = study.record(what, *given, key=key, progress=progress)
     refused = int((~accepted).sum())
     return Counter({"recorded": len(accepted), "closed": refused})
 

@@ -20,15 +20,23 @@ __all__ = ["command"]
 @click.option(
     "--lost", is_flag=True, help="There is no checkpoint any more. Then nobody is closed."
 )
+@click.option(
+    "--everybody",
+    is_flag=True,
+    help="Close all subjects: the checkpoint is lost, or does not know whom all commits concern.",
+)
 @as_json
-def command(place: str, checkpoint: Path | None, lost: bool, as_json: bool) -> None:
+def command(
+    place: str, checkpoint: Path | None, lost: bool, everybody: bool, as_json: bool
+) -> None:
     """Make a ledger usable that is behind its checkpoint.
 
     That is what a restored backup is: some subjects may have answered more than it knows. They are
     closed, and everybody else goes on. If the newer database is still there, bring that back rather
-    than this.
+    than this. If a process was killed, and nobody knows whom its last commits concern, this refuses
+    unless everybody is to be closed.
     """
-    closed = Ledger.recover(place, checkpoint=checkpoint, lost=lost)
+    closed = Ledger.recover(place, checkpoint=checkpoint, lost=lost, everybody=everybody)
     if as_json:
         show_json({"closed": closed})
     else:

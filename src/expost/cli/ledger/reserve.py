@@ -11,18 +11,17 @@ import click
 from expost.cli.ledger.options import (
     Open,
     asked,
-    in_parts,
     ledger,
     named_or_all,
     round_key,
     round_query,
     some_subjects,
+    subjects_done,
 )
 from expost.cli.options import as_json, path
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
 from expost.files.durable import save
-from expost.ledger import Reservation
 
 __all__ = ["command"]
 
@@ -54,11 +53,9 @@ def command(
     asked nothing else until its device has answered. The same key again gives the same
     reservations.
     """
-    found: list[Reservation | None] = []
     with open_() as study, progress_line() as line:
         whom, what = named_or_all(study, subjects), asked(study, query)
-        for start, end in in_parts(whom, line):
-            found += study.reserve(what, whom[start:end], key=key)
+        found = study.reserve(what, whom, key=key, progress=subjects_done(line))
     reserved = [each for each in found if each is not None]
     refused = [name for name, each in zip(whom, found, strict=True) if each is None]
     text = "".join(f"{each.to_json()}\n" for each in reserved)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,10 @@ class SecretRows(Single):
     def __init__(self, rows: Sequence[Any]) -> None:
         self._rows = rows
 
-    def part(self, start: int, end: int) -> Sequence[Any]:
-        """Those of some of them."""
-        return self._rows[start:end]
+    @property
+    def rows(self) -> Sequence[Any]:
+        """All of them."""
+        return self._rows
 
 
 def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
@@ -42,7 +43,7 @@ def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
     check_name(file, "values")
     if others_may_read(file.stat()):
         warn(f"others may read {file}; chmod 600 leaves it to its owner")
-    cells: dict[str, Read] = domain.asked(_Cells())
+    cells, changing = domain.asked(_Columns())
     with at(os.fspath(file), ": "):
         table = read_table(file, [_SUBJECT, *cells])
         there = list(table.columns if hasattr(table, "columns") else table)
@@ -61,40 +62,48 @@ def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
             dict(zip(cells, row, strict=True)) if named else list(row)
             for row in zip(*columns, strict=True)
         ]
-        if domain.changes:
-            rows = [_steps(row, domain) for row in rows]
+        if changing:
+            rows = [_steps(number, row, changing) for number, row in enumerate(rows, 1)]
         return list(table[_SUBJECT]), SecretRows(rows)
 
 
-def _steps(row: Any, domain: Domain) -> list[dict[str, Any]]:
+def _steps(number: int, row: Any, changing: Collection[str]) -> list[dict[str, Any]]:
     """A record for each step, where a column of what changes has a list of the values so far."""
-    last = max((len(row[name]) for name in row if domain[name].change), default=1)  # type: ignore[index]
+    lists = [row[name] for name in changing]
+    lengths = {0 if isinstance(each, str) or not hasattr(each, "__len__") else len(each)
+               for each in lists}  # fmt: skip
+    if len(lengths) > 1 or 0 in lengths:
+        raise InvalidInput(
+            "attributes that change have a list of values each, one for every step so far",
+            f"row {number}",
+        )
     return [
-        {name: row[name][step] if domain[name].change else row[name] for name in row}  # type: ignore[index]
-        for step in range(last)
+        {name: row[name][step] if name in changing else row[name] for name in row}
+        for step in range(*lengths)
     ]
 
 
-class _Cells:
-    """The columns that the values of a domain have, and what reads a cell of each."""
+class _Columns:
+    """The columns that the values of a domain have, what reads a cell of each, and which change."""
 
-    def on_set(self, domain: FiniteSet) -> dict[str, Read]:
+    def on_set(self, domain: FiniteSet) -> tuple[dict[str, Read], list[str]]:
         if domain.names is None:
-            return {_ALONE: _of(domain)}
-        return dict.fromkeys(domain.names, _number)
+            return {_ALONE: _of(domain)}, []
+        return dict.fromkeys(domain.names, _number), []
 
-    def on_attributes(self, domain: Attributes) -> dict[str, Read]:
+    def on_attributes(self, domain: Attributes) -> tuple[dict[str, Read], list[str]]:
+        changing = [name for name in domain.names if domain[name].change]
         return {
-            name: _refused if domain[name].change else _of(domain[name].values)
+            name: _refused if name in changing else _of(domain[name].values)
             for name in domain.names
-        }
+        }, changing
 
-    def on_box(self, domain: Box) -> dict[str, Read]:
+    def on_box(self, domain: Box) -> tuple[dict[str, Read], list[str]]:
         names = domain.names or [f"x{place}" for place in range(len(domain.sides))]
         return {
             name: str if isinstance(side, Categories) else _number
             for name, side in zip(names, domain.sides, strict=True)
-        }
+        }, []
 
 
 def _of(domain: FiniteSet) -> Read:

@@ -31,19 +31,24 @@ __all__ = ["Postgres"]
 
 _TIP = "SELECT number, root FROM commits ORDER BY number DESC LIMIT 1"
 _EXCHANGES = """
-WITH RECURSIVE chain(key, query, response, previous, sequence) AS (
-    SELECT key, query, response, previous, sequence FROM requests WHERE key = %s AND subject = %s
+WITH RECURSIVE chain(key, query, sequence, response, made, previous) AS (
+    SELECT key, query, sequence, response, made, previous FROM requests
+    WHERE key = %s AND subject = %s
     UNION ALL
-    SELECT r.key, r.query, r.response, r.previous, r.sequence
+    SELECT r.key, r.query, r.sequence, r.response, r.made, r.previous
     FROM chain c JOIN requests r ON r.key = c.previous AND r.subject = %s
     WHERE c.sequence > 1 AND r.sequence = c.sequence - 1
 )
-SELECT query, response, sequence FROM chain ORDER BY sequence
+SELECT c.key, k.key, query, sequence, response, made
+FROM chain c LEFT JOIN keys k ON k.id = c.key ORDER BY sequence
 """
 # An answer or a refusal is what became of a reservation.
 _LOOK = """
 SELECT place, EXISTS (SELECT FROM ends),
-    coalesce(r.query, v.query), coalesce(r.sequence, v.sequence), coalesce(r.response, 0),
+    coalesce(r.query, v.query),
+    CASE WHEN r.response < 0 THEN CASE r.sequence WHEN 0 THEN coalesce(v.sequence, 0) ELSE 0 END
+        ELSE coalesce(r.sequence, v.sequence) END,
+    coalesce(r.response, 0),
     coalesce(r.made, v.made),
     h.sequence, h.digest, h.tally, h.closed, h.reserved, h.last, h.seal
 FROM unnest($1::bigint[], $2::bytea[], $3::bigint[]) AS p(place, key, subject)
@@ -55,9 +60,9 @@ LEFT JOIN heads h ON h.subject = p.subject
 _OUTCOME, _HEAD = 2, 6
 _MISSING = (None,) * 7
 _MOVED = """
-SELECT subject FROM requests WHERE made > %(commit)s AND sequence > 0
-UNION SELECT subject FROM reservations WHERE made > %(commit)s
-UNION SELECT subject FROM closures WHERE made > %(commit)s
+SELECT subject FROM requests WHERE made = ANY(%(commits)s) AND sequence > 0
+UNION SELECT subject FROM reservations WHERE made = ANY(%(commits)s)
+UNION SELECT subject FROM closures WHERE made = ANY(%(commits)s)
 ORDER BY 1
 """
 
@@ -137,6 +142,15 @@ class Postgres(Backend):
         )
         return [QueryWord(number, ids, name.decode(), text) for number, ids, name, text in found]
 
+    def introduced(self) -> list[tuple[QueryWord, int]]:
+        found = self._connection.read(
+            "SELECT number, content_id, name, document, made FROM queries"
+        )
+        return [
+            (QueryWord(number, ids, name.decode(), text), made)
+            for number, ids, name, text, made in found
+        ]
+
     def responses(self, after: int = 0) -> list[ResponseWord]:
         words = []
         for number, query, response, seal in self._connection.read(
@@ -174,6 +188,13 @@ class Postgres(Backend):
         )
         rows = {subject: head for subject, *head in found}
         return list(_checked(subjects, [rows.get(subject, _MISSING) for subject in subjects]))
+
+    def waiting(self, first: int, last: int) -> list[int]:
+        found = self._connection.read(
+            "SELECT subject FROM heads WHERE subject BETWEEN %s AND %s AND reserved <> ''",
+            (first, last),
+        )
+        return [subject for (subject,) in found]
 
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
         return _outcomes(subjects, self._looked_up([(key, subjects)]))
@@ -250,13 +271,12 @@ class Postgres(Backend):
                 if not self._connection.raw.closed:
                     raise Broken(f"the ledger cannot be reached ({first_line(error)})") from None
 
-    def exchanges(self, subject: int) -> list[tuple[int, int]]:
-        (head,) = self.heads([subject])
+    def exchanges(self, subject: int, head: Head) -> list[Row]:
         last = head.last.to_bytes(16, "big")
         found = self._connection.read(_EXCHANGES, (last, subject, subject))
-        if [sequence for _, _, sequence in found] != list(range(1, head.sequence + 1)):
+        if [row[3] for row in found] != list(range(1, head.sequence + 1)):
             raise Damaged(f"an exchange of subject number {subject} is missing")
-        return [(query, response) for query, response, _ in found]
+        return [Row(_key_of(id_, key), subject, *row) for id_, key, *row in found]
 
     def unlinked(self) -> list[int]:
         return [subject for (subject,) in self._connection.read(UNLINKED)]
@@ -275,10 +295,7 @@ class Postgres(Backend):
 
     def _rows(self, statement: str) -> Iterator[Row]:
         for id_, content, *others in self._connection.stream(statement):
-            key = "" if content is None else content.decode()
-            if id_ != key_id(key):
-                raise Damaged("the key of a request is not what was recorded")
-            yield Row(key, *others)
+            yield Row(_key_of(id_, content), *others)
 
     def registered(self) -> Iterator[tuple[int, str, int]]:
         for number, name, made, seal in self._connection.stream(
@@ -292,8 +309,8 @@ class Postgres(Backend):
             for subject, made in self._connection.read("SELECT subject, made FROM closures")
         ]
 
-    def moved_since(self, commit: int) -> list[int]:
-        found = self._connection.stream(_MOVED, {"commit": commit})
+    def moved_in(self, commits: Sequence[int]) -> list[int]:
+        found = self._connection.stream(_MOVED, {"commits": list(commits)})
         return [subject for (subject,) in found]
 
     def reason_kept(self, subject: int, digest: str) -> str | None:
@@ -327,6 +344,14 @@ class Postgres(Backend):
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _key_of(id_: bytes, content: bytes | None) -> str:
+    """A key by its digest, if it is the one that was recorded."""
+    key = "" if content is None else content.decode()
+    if id_ != key_id(key):
+        raise Damaged("the key of a request is not what was recorded")
+    return key
 
 
 def _outcomes(subjects: Sequence[int], rows: Sequence[Any]) -> dict[int, Outcome]:

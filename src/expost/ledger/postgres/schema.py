@@ -31,7 +31,8 @@ CREATE TABLE queries(
     number bigint PRIMARY KEY CHECK (number > 0),
     content_id text NOT NULL UNIQUE,
     name bytea NOT NULL UNIQUE,
-    document text NOT NULL
+    document text NOT NULL,
+    made bigint NOT NULL
 );
 CREATE TABLE responses(
     number bigint PRIMARY KEY CHECK (number > 0),

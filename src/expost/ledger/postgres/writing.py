@@ -45,7 +45,7 @@ _COLUMNS = {
     "kept": ("bigint", "text", "bytea", "bytea"),
     "ends": ("bigint",),
 }
-_MADE = ("subjects", "requests", "reservations", "closures", "kept", "ends")
+_MADE = ("queries", "subjects", "requests", "reservations", "closures", "kept", "ends")
 """Tables whose last column is the number of the commit."""
 _MOVED = (*_COLUMNS["heads"], "bigint", "boolean", "bytea")
 """The columns of a head that moves, and of what it has to be before."""
