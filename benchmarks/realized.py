@@ -7,11 +7,12 @@ against those that were predicted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import islice
+from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,29 @@ class Survey:
             if 0 < row.sum() < size:
                 rows.append(row)
         return cls(generator.dirichlet(np.ones(size)), np.array(rows), epsilon, subjects)
+
+    @classmethod
+    def about_attributes(
+        cls, sizes: Sequence[int], questions: int, epsilon: Fraction, subjects: int, seed: int
+    ) -> Survey:
+        """The same of records: each question is about one attribute.
+
+        Nothing is asked twice, not its opposite either, before all was asked.
+        """
+        size = math.prod(sizes)
+        generator = np.random.default_rng([seed, *sizes, questions, *epsilon.as_integer_ratio()])
+        places = np.indices(sizes).reshape(len(sizes), size)
+        asked = [
+            (attribute, some)
+            for attribute, values in enumerate(sizes)
+            for count in range(1, values)
+            for some in combinations(range(values - 1), count)
+        ]
+        order = np.resize(generator.permutation(len(asked)), questions)
+        rows = [np.isin(places[asked[place][0]], asked[place][1]) for place in order]
+        turned = generator.random(questions) < 0.5
+        table = (np.array(rows) ^ turned[:, None]).astype(np.intp)
+        return cls(generator.dirichlet(np.ones(size)), table, epsilon, subjects)
 
     @cached_property
     def joined(self) -> Survey:

@@ -1,8 +1,9 @@
 """What each way of asking is worth: standard errors that come out, and those that were predicted.
 
-2,000 subjects, yes-or-no questions about random halves of k values, a random population. Every
-cell of the tables is measured in as many repetitions as are wanted, each with a study of its own,
-and kept in a folder: what is there is not done again, and what matters most is done first.
+2,000 subjects, yes-or-no questions about random halves of k values, a random population; 27 values
+are three attributes, and each question is about one of them. Every cell of the tables is measured
+in as many repetitions as are wanted, each with a study of its own, and kept in a folder: what is
+there is not done again, and what matters most is done first.
 
     python -m benchmarks.utility --quick
     python -m benchmarks.utility
@@ -42,6 +43,7 @@ from expost.designs.policies import (
 
 SUBJECTS = 2_000
 SIZES = (10, 27, 64, 2, 1_000)
+RECORDS = {27: (3, 3, 3)}
 BUDGETS = ("1", "2", "4", "1/2")
 NUMBERS = (3, 6, 12)
 MANY = 24
@@ -138,9 +140,15 @@ class Cell:
         """Measure what is missing."""
         pairs = self.found(folder)
         for seed in range(len(pairs), -(-repetitions // self.part)):
-            survey = Survey.random(self.size, self.questions, Fraction(self.budget), SUBJECTS, seed)
+            survey = self.survey(seed)
             pairs.append([survey.mean_square(self.way, seed), self.predicted(survey, seed)])
             keep(self.file(folder), pairs)
+
+    def survey(self, seed: int) -> Survey:
+        given = self.questions, Fraction(self.budget), SUBJECTS, seed
+        if self.size in RECORDS:
+            return Survey.about_attributes(RECORDS[self.size], *given)
+        return Survey.random(self.size, *given)
 
     def predicted(self, survey: Survey, seed: int) -> float:
         """The mean square that a design of the survey predicts; infinite if not determined."""
