@@ -271,6 +271,21 @@ def test_a_long_checkpoint_is_made_shorter(
     assert Ledger.recover(place) == ["ann", "bob"]
 
 
+def test_a_checkpoint_of_many_subjects_is_not_written_anew_by_every_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("expost.ledger.checkpoint._GROWTH", 2_000)
+    place, file = tmp_path / "many.db", tmp_path / "many.db.checkpoint"
+    with Ledger.create(place, SMOKES, filter=GUARD, every=1) as ledger:
+        ledger.register(range(300))
+        ledger.ask(QUERY, ["no"] * 300)
+    before = file.read_bytes()
+    assert len(before) > 4_000
+    with Ledger(place, every=1) as ledger:
+        ledger.ask(QUERY, ["no"], [7])
+    assert file.read_bytes().startswith(before)
+
+
 def test_a_checkpoint_that_cannot_be_written_stops_the_ledger(place: Path) -> None:
     ledger = Ledger(place, every=1)
 

@@ -30,6 +30,8 @@ _DIGITS = 16
 _REST = b', "subjects": '
 # A file is replaced by a shorter one when it is twice as long as that, and so much longer.
 _GROWTH = 4 << 20
+# What a subject takes in the shortest one, about: a number, a name, a sequence, some digits.
+_ENTRY = 48
 _LARGEST = 1 << 40
 
 
@@ -215,6 +217,7 @@ class Checkpoint:
     def complete(self, tip: Tip, subjects: int) -> None:
         """All commits up to the tip are there, and the names of so many subjects."""
         self._written, self.named = max(self._written, tip.commits), subjects
+        self._shortest = max(self._shortest, _ENTRY * subjects)
 
     def _shorten(self) -> None:
         """Say the same in fewer lines."""
