@@ -64,7 +64,7 @@ def connect(path: Path, vfs: str | None = None) -> apsw.Connection:
     A ``vfs`` of your own, as for tests, has the database to itself.
     """
     apsw = library()
-    with reading():
+    with reading:
         try:
             connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE, vfs)
         except apsw.CantOpenError:
@@ -118,7 +118,7 @@ def _wait(tries: int) -> bool:
     return tries < _PATIENCE
 
 
-class reading:  # noqa: N801 - it is used as a statement, and a generator would take longer
+class _Reading:
     """What SQLite cannot read is damaged."""
 
     def __enter__(self) -> None:
@@ -134,6 +134,10 @@ class reading:  # noqa: N801 - it is used as a statement, and a generator would 
             raise Damaged(f"the database cannot be read ({error})") from None
         if issubclass(kind, UnicodeDecodeError):
             raise Damaged("the database cannot be read (a text is not UTF-8)") from None
+
+
+reading = _Reading()
+"""One for all, for it holds nothing; a generator for each statement would take longer."""
 
 
 def _reserve_name(path: Path) -> None:

@@ -136,7 +136,7 @@ class Sqlite(Backend):
         return list(self._heads(subjects))
 
     def _heads(self, subjects: Sequence[int]) -> Heads:
-        with reading():
+        with reading:
             *columns, seals = _columns(self._found(subjects), 7)
         if len(seals) != len(subjects):
             raise Damaged("the head of somebody is missing")
@@ -163,7 +163,7 @@ class Sqlite(Backend):
         return self._cursor.execute(_LISTED, (numbers,))
 
     def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked:
-        with reading():
+        with reading:
             used = key_numbers(self._cursor, [key for key, _ in asked])
         outcomes = [self.outcomes(key, subjects) if key in used else {} for key, subjects in asked]
         heads = self._heads([subject for _, subjects in asked for subject in subjects])
@@ -178,7 +178,7 @@ class Sqlite(Backend):
         return [subject for (subject,) in self._all(statement, (first, last))]
 
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
-        with reading():
+        with reading:
             number = key_numbers(self._cursor, [key]).get(key)
             if number is None:
                 return {}
@@ -318,7 +318,7 @@ class Sqlite(Backend):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        with reading():
+        with reading:
             self._connection.execute("BEGIN")
             try:
                 yield
@@ -329,15 +329,15 @@ class Sqlite(Backend):
         self._connection.close()
 
     def _one(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
-        with reading():
+        with reading:
             return self._cursor.execute(statement, values).fetchone()
 
     def _all(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        with reading():
+        with reading:
             return self._cursor.execute(statement, values).fetchall()
 
     def _stream(self, statement: str) -> Iterator[Any]:
-        with reading():
+        with reading:
             yield from self._connection.execute(statement)
 
 

@@ -74,7 +74,8 @@ class Statements:
             return []
         loaded = psycopg.adapt.Transformer(self.raw)
         loaded.set_pgresult(result)
-        return loaded.load_rows(0, result.ntuples, tuple)  # type: ignore[no-any-return]
+        rows: list[tuple[Any, ...]] = loaded.load_rows(0, result.ntuples, tuple)
+        return rows
 
 
 def _received(pgconn: PGconn) -> Generator[Any, Any, list[PGresult]]:

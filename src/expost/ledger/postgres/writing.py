@@ -55,6 +55,9 @@ def _unnest(kinds: Iterable[str]) -> str:
     return f"unnest({', '.join(f'${place}::{kind}[]' for place, kind in enumerate(kinds, 1))})"
 
 
+# Statements are put together from names and types that stand above, and from nothing else (S608).
+
+
 def _insert(table: str) -> str:
     made = ", (SELECT max(number) FROM commits)" if table in _MADE else ""
     known = " ON CONFLICT DO NOTHING" if table == "keys" else ""
