@@ -248,11 +248,11 @@ def test_a_line_that_was_cut_off_does_not_count(place: Path, tmp_path: Path) -> 
     last = Checkpoint(CheckpointFile(file), "", 1)
     for end in range(len(before), len(whole)):
         file.write_bytes(whole[:end])
-        tree = last.reached().heads
+        tree = last.reached().places
         assert tree[1][0] == 1 + (end == len(whole) - 1)  # only the line feed is not needed
     file.write_bytes(whole[:-30])
     asked(place, "bob")
-    assert last.reached().heads[1][0] == last.reached().heads[2][0] == 2
+    assert last.reached().places[1][0] == last.reached().places[2][0] == 2
 
 
 def test_a_long_checkpoint_is_made_shorter(

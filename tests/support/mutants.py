@@ -16,6 +16,7 @@ from expost.ledger.ranges import Ranges
 from expost.ledger.records import Change, Outcome
 from expost.ledger.requests import Request, Situation
 from expost.ledger.sqlite import Sqlite
+from support.sites import template
 from support.vaults import Door
 from support.worlds import KINDS, Violation, World
 
@@ -172,6 +173,7 @@ def caught(name: str, most: int) -> tuple[int, str] | None:
     """The first seed that notices a mutant, and what it says; None if none does."""
     mutant, kind = MUTANTS[name]
     assert kind in KINDS
+    template()  # which is kept for later worlds: it has to come from a ledger without a fault
     with mutant():
         for seed in range(most):
             try:

@@ -21,7 +21,7 @@ from expost.ledger.sqlite import Sqlite
 from support.disks import Disk, DiskPlace, Killed, mounted
 from support.vaults import Door, Vault
 
-__all__ = ["KINDS", "POLICY", "SUBJECTS", "VALUES"]
+__all__ = ["KINDS", "POLICY", "SUBJECTS", "VALUES", "template"]
 
 VALUES = ("a", "b", "c")
 SUBJECTS = ("ann", "bob", 3, "dora")
@@ -31,7 +31,7 @@ POLICY = StudyPolicy(
 
 
 @lru_cache(maxsize=1)
-def _template() -> Disk:
+def template() -> Disk:
     """A disk with a new ledger, and everybody registered."""
     disk = Disk()
     with mounted(disk) as vfs:
@@ -52,7 +52,7 @@ class OnDisk:
     workers = 1
 
     def __init__(self, chance: random.Random) -> None:
-        self.disk = _template().copy()
+        self.disk = template().copy()
         self._lives = ExitStack()
 
     def place(self) -> Place:
@@ -204,7 +204,7 @@ class OnFile:
         memory = Path("/dev/shm")
         self._folder = tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None)
         self._path = Path(self._folder.name) / "study.db"
-        for name, content in _template().files.items():
+        for name, content in template().files.items():
             target = self._path if name == "study.db" else self._path.with_name("study.checkpoint")
             target.write_bytes(content.current)
 

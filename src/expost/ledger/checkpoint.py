@@ -7,53 +7,27 @@ is in docs/reference/ledger.md.
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import json
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from expost.errors import InvalidInput
 from expost.files.durable import save, sync_directory
 from expost.ledger.errors import Broken
 from expost.ledger.ranges import Ranges
+from expost.ledger.reached import Reached, line_of, said_of, said_of_commits
 from expost.ledger.records import Tip
 
-__all__ = ["Checkpoint", "CheckpointFile", "Place", "Reached"]
+__all__ = ["Checkpoint", "CheckpointFile", "Place"]
 
-_DIGITS = 16
-# Before this a line says which commits it is about; after it, whom they concern.
-_REST = b', "subjects": '
 # A file is replaced by a shorter one when it is twice as long as that, and so much longer.
 _GROWTH = 4 << 20
-# What a subject takes in the shortest one, about: a number, a name, a sequence, some digits.
-_ENTRY = 48
+# What a subject takes in the shortest one, about: a number, a name, some digits.
+_ENTRY = 36
 _LARGEST = 1 << 40
-
-
-@dataclass(slots=True)
-class Reached:
-    """For whom something was recorded in some commits, and how far they came."""
-
-    names: dict[int, str] = field(default_factory=dict)
-    """Of who was registered, as JSON."""
-    heads: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """Up to which exchange, and the first digits of the head after it, if that is known."""
-    commits: Ranges = field(default_factory=Ranges)
-    """The commits of which nobody is left out."""
-
-    def add(self, more: Reached) -> None:
-        """Take in what was recorded later."""
-        self.names.update(more.names)
-        for number, reached in more.heads.items():
-            # With several processes a line may come after one that knows more.
-            self.heads[number] = max(reached, self.heads.get(number, reached))
-        for first, last in more.commits:
-            self.commits.add(first, last)
 
 
 class Place(Protocol):
@@ -202,7 +176,7 @@ class Checkpoint:
         if self._broken:
             raise Broken("an earlier write failed; open the ledger again")
         self._broken = True
-        size = self.place.append(_line(self.policy_id, self._since, tip))
+        size = self.place.append(line_of(self.policy_id, self._since, tip))
         self._broken = False
         self._since, self._waiting = Reached(), 0
         self._written = max(self._written, tip.commits)
@@ -225,7 +199,7 @@ class Checkpoint:
         def shorter(text: bytes) -> bytes:
             tips, line = self._tips(text), text
             if tips:
-                line = _line(self.policy_id, _reached(text), max(tips))
+                line = line_of(self.policy_id, said_of(text), max(tips))
                 self._shortest = len(line)
             return line
 
@@ -233,7 +207,7 @@ class Checkpoint:
 
     def restart(self, reached: Reached, tip: Tip) -> None:
         """Begin again from what there is now."""
-        line = _line(self.policy_id, reached, tip)
+        line = line_of(self.policy_id, reached, tip)
         self.place.rewrite(lambda text: line)
         self._since, self._waiting = Reached(), 0
 
@@ -248,65 +222,21 @@ class Checkpoint:
     def missing(self, commits: int) -> Ranges:
         """Which commits no line covers, out of so many."""
         covered = Ranges()
-        for head in map(_head, self._text().split(b"\n")):
-            for first, last in head["covers"] if head else ():
+        for said in said_of_commits(self._text()):
+            for first, last in said["covers"]:
                 covered.add(first, last)
         return covered.missing(1, commits)
 
     def reached(self) -> Reached:
         """How far every subject had come, and who they are."""
-        return _reached(self._text())
+        return said_of(self._text())
 
     def _text(self) -> bytes:
         return self.place.read() or b""
 
     def _tips(self, text: bytes) -> list[Tip]:
-        heads = [head for head in map(_head, text.split(b"\n")) if head]
-        if any(head["ledger"] != self.policy_id for head in heads):
+        lines = said_of_commits(text)
+        if any(said["ledger"] != self.policy_id for said in lines):
             name = str(getattr(self.place, "path", "checkpoint"))
             raise InvalidInput("is the checkpoint of another ledger", name)
-        return [Tip(head["commits"], bytes.fromhex(head["root"])) for head in heads]
-
-
-def _line(policy_id: str, reached: Reached, tip: Tip) -> bytes:
-    """All in one line: a loss of power leaves all of it, or what does not count."""
-    names = [f"[{number}, {name}]" for number, name in sorted(reached.names.items())]
-    heads = [
-        f'[{number}, {sequence}, "{head}"]'
-        for number, (sequence, head) in sorted(reached.heads.items())
-    ]
-    head = {
-        "commits": tip.commits,
-        "ledger": policy_id,
-        "root": tip.root.hex(),
-        "covers": list(reached.commits),
-    }
-    rest = f'[{", ".join(names)}], "heads": [{", ".join(heads)}]}}'.encode()
-    text = json.dumps(head)[:-1].encode() + _REST + rest
-    return text + b" " + _digest(text) + b"\n"
-
-
-def _whole(line: bytes) -> bytes:
-    """The JSON of a line; nothing if it was cut off or damaged."""
-    text, _, digest = line.rpartition(b" ")
-    return text if digest == _digest(text) else b""
-
-
-def _head(line: bytes) -> Any:
-    """What a line says of commits; None if it was cut off or damaged."""
-    text = _whole(line)
-    return json.loads(text.partition(_REST)[0] + b"}") if text else None
-
-
-def _reached(text: bytes) -> Reached:
-    whole = Reached()
-    for line in filter(None, map(_whole, text.split(b"\n"))):
-        tree = json.loads(line)
-        names = {number: json.dumps(name) for number, name in tree["subjects"]}
-        heads = {number: (sequence, head) for number, sequence, head in tree["heads"]}
-        whole.add(Reached(names, heads, Ranges(tree["covers"])))
-    return whole
-
-
-def _digest(text: bytes) -> bytes:
-    return hashlib.sha256(text).hexdigest()[:_DIGITS].encode()
+        return [Tip(said["commits"], bytes.fromhex(said["root"])) for said in lines]

@@ -22,9 +22,11 @@ __all__ = ["connect", "create_database", "library", "reading"]
 # Another process holds the database for as long as one commit takes, so this is a minute or so.
 _PATIENCE = 60_000
 _PAUSE = 0.001
-# Pages of the log before they are copied into the database, some 40 MB. Those who answer are
-# anywhere, so with a shorter one most pages would be copied for one row each.
-_LOG = 10_000
+# Those who answer are anywhere, and a page is written for each: smaller ones than usual take less.
+_PAGE = 2048
+# Pages of the log before they are copied into the database, some 40 MB. With a shorter one most
+# pages would be copied for one row each.
+_LOG = 20_000
 
 
 def create_database(path: Path, document: str, root: bytes, *, vfs: str | None = None) -> None:
@@ -42,6 +44,7 @@ def create_database(path: Path, document: str, root: bytes, *, vfs: str | None =
     try:
         if vfs is not None:
             connection.pragma("locking_mode", "EXCLUSIVE")
+        connection.pragma("page_size", _PAGE)
         connection.pragma("journal_mode", "wal")
         apply(connection)
         connection.execute("BEGIN IMMEDIATE")

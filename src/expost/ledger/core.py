@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from expost.errors import ExpostError, InvalidInput
 from expost.ledger.backend import Backend, Looked, Row, Stale
-from expost.ledger.checkpoint import Checkpoint, Reached
+from expost.ledger.checkpoint import Checkpoint
 from expost.ledger.deciding import Deciding, decided
 from expost.ledger.digests import first_head, next_head
 from expost.ledger.errors import Broken, Damaged
+from expost.ledger.lines import lines_of
 from expost.ledger.people import People
 from expost.ledger.policy import StudyPolicy
+from expost.ledger.reached import Reached
 from expost.ledger.records import Answered, Change, Head, Heads, Outcome, Tip
 from expost.ledger.requests import Request, Situation
 from expost.ledger.tallies import Tallies, last_response
@@ -33,13 +35,7 @@ from expost.queries import Query
 from expost.sampling import Source
 from expost.session.secret import without_frames
 
-__all__ = ["CLOSED", "HEAD", "Core", "reached"]
-
-HEAD = 16
-"""How many digits of a head a checkpoint has."""
-
-CLOSED = "closed"
-"""What it has in place of a head for whoever is closed."""
+__all__ = ["Core"]
 
 # After so many attempts to add something, it is asked whether anybody else does.
 _TRIES = 20
@@ -118,7 +114,7 @@ class Core:
     def append(self, changes: Sequence[Change]) -> bool:
         """Record changes in one commit, and perhaps a checkpoint; False if heads have moved."""
         changes[0].queries, changes[0].responses = self.words.tentative()
-        lines = [line for change in changes for line in change.lines(self.words.content_ids)]
+        lines = lines_of(changes, self.words.content_ids)
         noted = self._reached(changes)
         self._stopped = True
         try:
@@ -155,15 +151,12 @@ class Core:
         for change in changes:
             result.names.update({number: name for number, name, _ in change.subjects})
             answers = Answered.of(change.answers)
-            digits = [digest[: HEAD // 2].hex() for digest in answers.after.digest]
-            here = zip(answers.after.sequence, digits, strict=True)
-            result.heads.update(zip(answers.subjects, here, strict=True))
-            if any(answers.after.closed):
-                shut = zip(answers.subjects, answers.after, strict=True)
-                result.heads.update((number, reached(head)) for number, head in shut if head.closed)
+            result.answered(answers.subjects, answers.after.sequence, answers.after.digest)
+            for place in np.flatnonzero(answers.after.closed).tolist():
+                result.moved(answers.subjects[place], answers.after[place])
             for move in (*change.reserved, *change.closed):
-                result.heads[move.subject] = reached(move.after)
-        if max(result.heads, default=0) > self.checkpoint.named:
+                result.moved(move.subject, move.after)
+        if result.largest > self.checkpoint.named:
             # Registered by another process, which perhaps was killed before it wrote who they are.
             result.names.update(self.backend.subjects(self.checkpoint.named))
         return result
@@ -322,17 +315,6 @@ class Core:
                 raise Damaged(f"an exchange of subject number {subject} is not what was recorded")
             head = next_head(head, self.words.link(row.response), row.sequence)
         return head
-
-
-def reached(head: Head) -> tuple[int, str]:
-    """How far a subject is, for a checkpoint, with its head if that is known.
-
-    Whoever was reserved or closed is one farther: a database that has lost that must not go on.
-    The two are told apart, for one that has the reservation may have lost the closing.
-    """
-    if head.closed:
-        return head.sequence + 1, CLOSED
-    return (head.sequence + 1, "") if head.reserved else (head.sequence, head.digest.hex()[:HEAD])
 
 
 def _ones(count: int) -> NDArray[np.bool_]:

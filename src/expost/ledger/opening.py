@@ -8,13 +8,14 @@ from pathlib import Path
 from expost.errors import InvalidInput, at, expect
 from expost.files.durable import followed
 from expost.ledger.backend import Backend
-from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place, Reached
+from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place
 from expost.ledger.connecting import create_database
-from expost.ledger.core import Core, reached
+from expost.ledger.core import Core
 from expost.ledger.digests import first_root
 from expost.ledger.errors import Behind, Damaged
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.postgres import Postgres, checkpoint_of, on_server, shown_url
+from expost.ledger.reached import Reached
 from expost.ledger.sqlite import Sqlite
 
 __all__ = [
@@ -108,15 +109,13 @@ def cover(core: Core) -> None:
     size, tip = core.backend.size(), core.backend.tip()
     missing = core.checkpoint.missing(tip.commits)
     if missing:
-        moved = core.backend.moved_in(missing.numbers())
-        heads = zip(moved, core.backend.heads(moved), strict=True)
+        said = Reached(missing)
         registered = core.backend.registered()
-        core.checkpoint.fill(
-            Reached(
-                {number: name for number, name, commit in registered if commit in missing},
-                {number: reached(head) for number, head in heads},
-                missing,
-            ),
-            tip,
+        said.names.update(
+            {number: name for number, name, commit in registered if commit in missing}
         )
+        moved = core.backend.moved_in(missing.numbers())
+        for number, head in zip(moved, core.backend.heads(moved), strict=True):
+            said.moved(number, head)
+        core.checkpoint.fill(said, tip)
     core.checkpoint.complete(tip, size)

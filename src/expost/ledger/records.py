@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
 from operator import itemgetter, ne
@@ -127,11 +126,6 @@ class QueryWord(NamedTuple):
     name: str
     document: str
 
-    @property
-    def line(self) -> bytes:
-        """What the root of its commit has of it; a content id stands for the document."""
-        return f"query {self.content_id} {json.dumps(self.name)}\n".encode()
-
 
 class ResponseWord(NamedTuple):
     """A response to a query that was given, by its number."""
@@ -233,11 +227,6 @@ class Kept(NamedTuple):
     reason: str
     message: bytes
 
-    @property
-    def line(self) -> bytes:
-        """What the root of its commit has of it."""
-        return f"kept {self.subject} {self.digest} {json.dumps(self.reason)}\n".encode()
-
 
 @dataclass(slots=True)
 class Change:
@@ -269,35 +258,6 @@ class Change:
             self.answers or self.refused or self.declined or self.reserved or self.closed
             or self.kept or self.subjects or self.end
         )  # fmt: skip
-
-    def lines(self, query_ids: Mapping[int, str]) -> Iterator[bytes]:
-        """What the root of the commit is a digest of; queries go by their content ids."""
-        key = json.dumps(self.key)
-        answers = Answered.of(self.answers)
-        after = answers.after
-        for subject, sequence, digest in zip(
-            answers.subjects, after.sequence, after.digest, strict=True
-        ):
-            yield f"answer {subject} {sequence} {digest.hex()} {key}\n".encode()
-        for subject in answers.closing:
-            yield b"closed %d\n" % subject
-        for subject, query, _, _ in self.refused:
-            yield f"refused {subject} {query_ids[query]} {key}\n".encode()
-        for subject, query, _, _ in self.declined:
-            yield f"declined {subject} {query_ids[query]} {key}\n".encode()
-        for subject, query, before, _ in self.reserved:
-            sequence = before.sequence + 1
-            yield f"reserved {subject} {sequence} {query_ids[query]} {key}\n".encode()
-        for subject, _, _, _ in self.closed:
-            yield b"closed %d\n" % subject
-        for kept in self.kept:
-            yield kept.line
-        for word in self.queries:
-            yield word.line
-        for subject, name, _ in self.subjects:
-            yield f"subject {subject} {name}\n".encode()
-        if self.end:
-            yield b"end\n"
 
 
 def _columns(records: Iterable[Any], count: int) -> Sequence[Sequence[Any]]:

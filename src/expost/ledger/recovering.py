@@ -6,10 +6,11 @@ import json
 
 from expost.errors import InvalidInput
 from expost.ledger.backend import Stale
-from expost.ledger.checkpoint import Reached
-from expost.ledger.core import CLOSED, HEAD, Core, reached
+from expost.ledger.core import Core
 from expost.ledger.digests import first_head
+from expost.ledger.lines import lines_of
 from expost.ledger.ranges import Ranges
+from expost.ledger.reached import CLOSED, DIGITS, Reached
 from expost.ledger.records import Change, Head, Move
 
 __all__ = ["quarantine"]
@@ -31,7 +32,8 @@ def quarantine(core: Core, *, lost: bool, everybody: bool) -> list[str]:
     if not everybody:
         _check_known(core, lost)
     known = core.checkpoint.reached()
-    unnamed = sorted(known.heads.keys() - known.names)
+    places = known.places
+    unnamed = sorted(places.keys() - known.names)
     if unnamed:
         raise InvalidInput(
             f"its checkpoint does not say who subject number {unnamed[0]} is, who has answered "
@@ -41,7 +43,7 @@ def quarantine(core: Core, *, lost: bool, everybody: bool) -> list[str]:
     present = dict(zip(names, core.backend.numbers(names), strict=True))
     concerned, missing = dict[int, str](), list[str]()
     for number, name in sorted(known.names.items()):
-        here, answered = present[name], known.heads.get(number)
+        here, answered = present[name], places.get(number)
         if not here and (answered or everybody):
             missing.append(name)
         elif here and answered and (here != number or _lost(core, number, *answered)):
@@ -85,7 +87,7 @@ def _check_known(core: Core, lost: bool) -> None:
 def _append(core: Core, change: Change) -> None:
     """Record a change, and nothing in the checkpoint, which is that of other commits."""
     try:
-        core.backend.append([change], list(change.lines({})))
+        core.backend.append([change], lines_of([change], {}))
     except Stale:
         raise InvalidInput("another process writes to it; recover it when it is at rest") from None
 
@@ -97,7 +99,7 @@ def _lost(core: Core, number: int, sequence: int, digest: str) -> bool:
     (head,) = core.backend.heads([number])
     if head.sequence < sequence:
         return not (head.reserved and head.sequence == sequence - 1 and not digest)
-    return bool(digest) and core.head_after(number, sequence).hex()[:HEAD] != digest
+    return bool(digest) and core.head_after(number, sequence).hex()[:DIGITS] != digest
 
 
 def _again(core: Core, names: list[str]) -> tuple[Change, Change]:
@@ -113,12 +115,12 @@ def _again(core: Core, names: list[str]) -> tuple[Change, Change]:
 
 def _all(core: Core) -> Reached:
     """Where everybody is now."""
-    result = Reached({number: name for number, name, _ in core.backend.registered()})
-    result.commits = Ranges().missing(1, core.backend.tip().commits)
+    result = Reached(Ranges().missing(1, core.backend.tip().commits))
+    result.names.update({number: name for number, name, _ in core.backend.registered()})
     size = core.backend.size()
     for first in range(1, size + 1, _BLOCK):
         block = range(first, min(first + _BLOCK, size + 1))
         for number, head in zip(block, core.backend.heads(block), strict=True):
             if head.sequence or head.reserved or head.closed:
-                result.heads[number] = reached(head)
+                result.moved(number, head)
     return result

@@ -7,7 +7,6 @@ what follows from it; nothing is taken from a head.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from expost.audits.plan import Plan
 from expost.audits.verdicts import verdicts
+from expost.ledger import lines
 from expost.ledger.backend import DECLINED
 from expost.ledger.core import Core
 from expost.ledger.digests import first_head, next_head, next_root
@@ -181,43 +181,44 @@ def _compare(
 
 def _roots(core: Core, history: History, heads: list[bytes], problems: list[str]) -> None:
     """Chain all commits again."""
-    lines: dict[int, list[bytes]] = {}
+    found: dict[int, list[bytes]] = {}
     for commit, line in _lines(core, history, heads):
-        lines.setdefault(commit, []).append(line)
+        found.setdefault(commit, []).append(line)
     previous = b""
     for number, root in enumerate(core.backend.roots()):
-        if number and next_root(previous, lines.pop(number, [])) != root:
+        if number and next_root(previous, found.pop(number, [])) != root:
             problems.append(f"commit {number:,} has another root")
             return
         previous = root
-    if lines:
-        problems.append(f"commit {min(lines):,} is missing")
+    if found:
+        problems.append(f"commit {min(found):,} is missing")
 
 
 def _lines(core: Core, history: History, heads: list[bytes]) -> Iterator[tuple[int, bytes]]:
     backend, ids = core.backend, core.words.content_ids
     rows = history.exchanges
-    keys = [json.dumps(key) for key in rows.keys]
-    columns = (rows.commit, rows.subject, rows.sequence, rows.key)
-    for (commit, subject, sequence, key), head in zip(
+    exchanges: dict[tuple[int, int], list[bytes]] = {}
+    columns = (rows.commit, rows.key, rows.subject, rows.sequence)
+    for (commit, key, subject, sequence), head in zip(
         zip(*(column.tolist() for column in columns), strict=True), heads, strict=True
     ):
-        yield commit, f"answer {subject} {sequence} {head.hex()} {keys[key]}\n".encode()
+        packed = lines.exchange(subject, sequence, head)
+        exchanges.setdefault((commit, key), []).append(packed)
+    for (commit, key), own in exchanges.items():
+        yield commit, lines.answers(rows.keys[key], own)
     for row in backend.rows():
         if not row.sequence:
-            what = "declined" if row.response == DECLINED else "refused"
-            said = f"{what} {row.subject} {ids[row.query]} {json.dumps(row.key)}\n"
-            yield row.commit, said.encode()
+            line = lines.declined if row.response == DECLINED else lines.refused
+            yield row.commit, line(row.subject, ids[row.query], row.key)
     for row in backend.reservations():
-        said = f"reserved {row.subject} {row.sequence} {ids[row.query]} {json.dumps(row.key)}\n"
-        yield row.commit, said.encode()
+        yield row.commit, lines.reserved(row.subject, row.sequence, ids[row.query], row.key)
     for subject, commit in backend.closures():
-        yield commit, b"closed %d\n" % subject
+        yield commit, lines.closed(subject)
     for kept, commit in backend.kept():
-        yield commit, kept.line
+        yield commit, lines.kept(kept)
     for word, commit in backend.introduced():
-        yield commit, word.line
+        yield commit, lines.query(word)
     for subject, name, commit in backend.registered():
-        yield commit, f"subject {subject} {name}\n".encode()
+        yield commit, lines.subject(subject, name)
     if backend.ended():
-        yield backend.ended(), b"end\n"
+        yield backend.ended(), lines.END

@@ -1,0 +1,99 @@
+"""What the root of a commit is a digest of: lines about everything that it adds.
+
+The format is in docs/reference/ledger.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from expost.ledger.records import Answered, Change, Kept, QueryWord
+
+__all__ = [
+    "END",
+    "answers",
+    "closed",
+    "declined",
+    "exchange",
+    "kept",
+    "lines_of",
+    "query",
+    "refused",
+    "reserved",
+    "subject",
+]
+
+END = b"end\n"
+
+exchange = struct.Struct(">QQ32s").pack
+"""The number of a subject, of its exchange, and the head after it; in order as bytes, too."""
+
+
+def answers(key: str, exchanges: Iterable[bytes]) -> bytes:
+    """All exchanges under one key; by a digest, for there may be very many."""
+    digest = hashlib.sha256(b"".join(sorted(exchanges))).hexdigest()
+    return f"answers {digest} {json.dumps(key)}\n".encode()
+
+
+def closed(number: int) -> bytes:
+    return b"closed %d\n" % number
+
+
+def declined(number: int, query_id: str, key: str) -> bytes:
+    return f"declined {number} {query_id} {json.dumps(key)}\n".encode()
+
+
+def refused(number: int, query_id: str, key: str) -> bytes:
+    return f"refused {number} {query_id} {json.dumps(key)}\n".encode()
+
+
+def reserved(number: int, sequence: int, query_id: str, key: str) -> bytes:
+    return f"reserved {number} {sequence} {query_id} {json.dumps(key)}\n".encode()
+
+
+def kept(message: Kept) -> bytes:
+    reason = json.dumps(message.reason)
+    return f"kept {message.subject} {message.digest} {reason}\n".encode()
+
+
+def query(word: QueryWord) -> bytes:
+    """A content id stands for the document."""
+    return f"query {word.content_id} {json.dumps(word.name)}\n".encode()
+
+
+def subject(number: int, name: str) -> bytes:
+    return f"subject {number} {name}\n".encode()
+
+
+def lines_of(changes: Sequence[Change], query_ids: Mapping[int, str]) -> list[bytes]:
+    """The lines of a commit that adds some changes."""
+    by_key: dict[str, list[bytes]] = {}
+    result: list[bytes] = []
+    for change in changes:
+        if change.answers:
+            added = Answered.of(change.answers)
+            packed = map(exchange, added.subjects, added.after.sequence, added.after.digest)
+            by_key.setdefault(change.key, []).extend(packed)
+            result += map(closed, added.closing)
+        result += _others(change, query_ids)
+    return result + [answers(key, exchanges) for key, exchanges in by_key.items()]
+
+
+def _others(change: Change, query_ids: Mapping[int, str]) -> Iterator[bytes]:
+    """About all but its answers."""
+    for move in change.refused:
+        yield refused(move.subject, query_ids[move.query], change.key)
+    for move in change.declined:
+        yield declined(move.subject, query_ids[move.query], change.key)
+    for move in change.reserved:
+        sequence = move.before.sequence + 1
+        yield reserved(move.subject, sequence, query_ids[move.query], change.key)
+    yield from (closed(move.subject) for move in change.closed)
+    yield from map(kept, change.kept)
+    yield from map(query, change.queries)
+    yield from (subject(number, name) for number, name, _ in change.subjects)
+    if change.end:
+        yield END
