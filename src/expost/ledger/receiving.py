@@ -13,7 +13,7 @@ from expost.ledger.core import Core
 from expost.ledger.devices import Message, Receipt, read_message
 from expost.ledger.digests import next_head
 from expost.ledger.records import NOBODY, Change, Head, Heads, Kept, Move, Outcome
-from expost.ledger.requests import Draw, Part, Places, Request, Situation
+from expost.ledger.requests import Part, Places, Request, Situation
 from expost.ledger.words import Words
 
 __all__ = ["Received", "incoming"]
@@ -67,7 +67,7 @@ class Received(Request):
     def check(self, rows: Places, heads: Heads) -> None:
         pass  # whatever arrives is kept
 
-    def change(self, found: Situation, words: Words, draw: Draw) -> Change:
+    def change(self, found: Situation, words: Words) -> Change:
         (head,), message, reserved = found.heads, self._message, self._outcome
         number, query = int(self.subjects[0]), int(self.queries[0])
         change = Change(self.key)

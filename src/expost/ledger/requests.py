@@ -7,7 +7,7 @@ asking, recording and reserving apart.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,14 +23,20 @@ from expost.panel.kernel import groups
 from expost.panel.values import Values
 from expost.queries import Query
 
-__all__ = ["TURN", "Asked", "Draw", "Part", "Recorded", "Request", "Reserved", "Situation"]
+__all__ = [
+    "TURN",
+    "Asked",
+    "Part",
+    "Recorded",
+    "Request",
+    "Reserved",
+    "Situation",
+    "Undrawn",
+]
 
 Ints = NDArray[np.int64]
 Places = NDArray[np.intp]
 Bools = NDArray[np.bool_]
-Draw = Callable[[int, Any], NDArray[Any]]
-"""Draws responses: the number of a query, and where the values of some subjects are."""
-
 TURN = "\n"
 """Between a key and the turn of somebody who is recorded more than once in one call.
 
@@ -58,6 +64,16 @@ class Situation(NamedTuple):
     """The rows that have no outcome yet; all else is in their order."""
     heads: Heads
     accepted: Bools
+
+
+class Undrawn(NamedTuple):
+    """Responses that have to be drawn."""
+
+    query: int
+    values: Values
+    """Of those who answer."""
+    take: Callable[[list[int]], None]
+    """Is given the positions of their responses."""
 
 
 class Request(ABC):
@@ -133,8 +149,12 @@ class Request(ABC):
     def _place(self, row: int) -> str:
         return f"key {self.key.partition(TURN)[0]!r}: row {int(self.rows[row]) + 1}"
 
+    def undrawn(self, found: Situation) -> Iterable[Undrawn]:
+        """What has to be drawn before it can be changed."""
+        return ()
+
     @abstractmethod
-    def change(self, found: Situation, words: Words, draw: Draw) -> Change:
+    def change(self, found: Situation, words: Words) -> Change:
         """What is to be added, once it was decided. Outcomes are set as if it were."""
 
     def _refuse(self, change: Change, found: Situation) -> None:
@@ -178,68 +198,85 @@ def _numbered(positions: Sequence[int], query: int, words: Words) -> list[int]:
     return [known[position] for position in positions]
 
 
+class Answering(NamedTuple):
+    """Those who are asked one query, and answer."""
+
+    which: int
+    """Of the queries of the request."""
+    numbers: Places
+    """Of their rows in the situation."""
+    rows: list[int]
+    heads: list[bytes]
+    """After which they answer."""
+
+
 class Asked(Request):
     """Values are at hand: the ledger draws."""
 
     def __init__(self, part: Part, held: Sequence[Values]) -> None:
         super().__init__(part)
         self._held = held
-        self._drawn: list[tuple[list[int], Sequence[bytes], list[int]]] = []
+        self._answering: list[Answering] = []
+        self._drawn: list[tuple[list[int], list[bytes], list[int]]] = []
         """Rows, the heads that they were drawn after, and the positions of their responses."""
 
-    def change(self, found: Situation, words: Words, draw: Draw) -> Change:
+    def undrawn(self, found: Situation) -> Iterator[Undrawn]:
+        self._answering = list(self._by_query(found))
+        known = self._known() if self._drawn else {}
+        for which, _, rows, heads in self._answering:
+            if known:
+                new = [pair for pair in zip(rows, heads, strict=True) if pair not in known]
+                rows, heads = [row for row, _ in new], [head for _, head in new]
+            if rows:
+                values = self._held[which].some(self.rows[rows])
+                take = partial(self._take, rows, heads)
+                yield Undrawn(self._numbered[which], values, take)
+
+    def _take(self, rows: list[int], heads: list[bytes], positions: list[int]) -> None:
+        self._drawn.append((rows, heads, positions))
+
+    def change(self, found: Situation, words: Words) -> Change:
         change = Change(self.key)
-        accepted = found.accepted.nonzero()[0]
         responses = np.empty(len(found.rows), dtype=np.int64)
-        earlier = {
-            (row, head): position
-            for drawn in self._drawn
-            for row, head, position in zip(*drawn, strict=True)
-        }
-        for which, numbers in self._by_query(found.rows, accepted):
-            rows = found.rows[numbers]
-            query = int(self.queries[rows[0]])
-            digests = list(map(found.heads.digest.__getitem__, numbers.tolist()))
-            fresh = partial(self._draw, held=self._held[which], draw=partial(draw, query))
-            positions = _drawn_once(earlier, rows.tolist(), digests, fresh)
-            responses[numbers] = _numbered(positions, query, words)
+        for which, numbers, rows, heads in self._answering:
+            positions = self._positions(rows, heads)
+            responses[numbers] = _numbered(positions, self._numbered[which], words)
+        accepted = found.accepted.nonzero()[0]
         self._answer(change, found, accepted, responses[accepted], words)
         self._refuse(change, found)
         return change
 
-    def _by_query(self, rows: Places, numbers: Places) -> Iterable[tuple[int, Places]]:
-        """Which query, and the numbers of its rows, of some that are not none."""
+    def _by_query(self, found: Situation) -> Iterator[Answering]:
+        numbers = found.accepted.nonzero()[0]
+        rows = found.rows[numbers]
+        parts: Iterable[tuple[int, Places]]
         if len(self.asked) == 1:
-            return [(0, numbers)] if len(numbers) else []
-        return ((which, numbers[own]) for which, own in groups(self.which[rows[numbers]]))
+            parts = [(0, np.arange(len(numbers)))] if len(numbers) else []
+        else:
+            parts = groups(self.which[rows])
+        for which, own in parts:
+            heads = list(map(found.heads.digest.__getitem__, numbers[own].tolist()))
+            yield Answering(which, numbers[own], rows[own].tolist(), heads)
 
-    def _draw(
-        self, rows: list[int], heads: Sequence[bytes], held: Values, draw: Callable[[Any], Any]
-    ) -> list[int]:
-        """Draw positions of responses for some rows, and remember them."""
-        positions: list[int] = draw(held.some(self.rows[rows])).tolist()
-        self._drawn.append((rows, heads, positions))
-        return positions
+    def _positions(self, rows: list[int], heads: list[bytes]) -> list[int]:
+        """What was drawn for some rows after these heads."""
+        for some, after, positions in self._drawn:
+            if some == rows and after == heads:  # as in nearly every first attempt
+                return positions
+        known = self._known()
+        return [known[pair] for pair in zip(rows, heads, strict=True)]
 
+    def _known(self) -> dict[tuple[int, bytes], int]:
+        """One draw for each row and head.
 
-def _drawn_once(
-    earlier: Mapping[tuple[int, bytes], int],
-    rows: list[int],
-    heads: Sequence[bytes],
-    fresh: Callable[[list[int], Sequence[bytes]], list[int]],
-) -> list[int]:
-    """Positions of responses, one draw for each row and head.
-
-    A commit may fail because of what was drawn: two processes that give numbers to new responses
-    get in each other's way. Were that drawn again, rare responses would be rarer.
-    """
-    if not earlier:  # as in nearly every first attempt
-        return fresh(rows, heads)
-    each = list(zip(rows, heads, strict=True))
-    new = [pair for pair in each if pair not in earlier]
-    drawn = fresh([row for row, _ in new], [head for _, head in new]) if new else []
-    known = {**earlier, **dict(zip(new, drawn, strict=True))}
-    return [known[pair] for pair in each]
+        A commit may fail because of what was drawn: two processes that give numbers to new
+        responses get in each other's way. Were that drawn again, rare responses would be rarer.
+        """
+        return {
+            (row, head): position
+            for drawn in self._drawn
+            for row, head, position in zip(*drawn, strict=True)
+        }
 
 
 class Recorded(Request):
@@ -261,7 +298,7 @@ class Recorded(Request):
             if words.position(outcome.response) != self._positions[row]:
                 raise InvalidInput("was used for another response", place)
 
-    def change(self, found: Situation, words: Words, draw: Draw) -> Change:
+    def change(self, found: Situation, words: Words) -> Change:
         change = Change(self.key)
         responses = np.empty(len(found.rows), dtype=np.int64)
         for query, own in groups(self.queries[found.rows]):
@@ -277,7 +314,7 @@ class Reserved(Request):
 
     reserves = True
 
-    def change(self, found: Situation, words: Words, draw: Draw) -> Change:
+    def change(self, found: Situation, words: Words) -> Change:
         change = Change(self.key)
         for number in np.flatnonzero(found.accepted).tolist():
             row, before = int(found.rows[number]), found.heads[number]

@@ -384,7 +384,7 @@ class Panel:
                     number,
                     entries,
                     self._kernel.questions[number].draw(
-                        held[number].some(asking.rows(entries)), self._source
+                        Values.joined([held[number].some(asking.rows(entries))]), self._source
                     ),
                 )
                 for number, entries in asking.groups(np.flatnonzero(accepted))

@@ -37,10 +37,23 @@ class Values(Single):
     def __init__(self, places: Any) -> None:
         self._places = places
 
-    def some(self, numbers: NDArray[np.intp]) -> Any:
+    def some(self, numbers: NDArray[np.intp]) -> Values:
         """Those of some of the subjects."""
         places = self._places
-        return places[numbers] if isinstance(places, np.ndarray) else [places[n] for n in numbers]
+        array = isinstance(places, np.ndarray)
+        return Values(places[numbers] if array else [places[n] for n in numbers])
+
+    @staticmethod
+    def joined(parts: Sequence[Values]) -> Any:
+        """The places of all, for the draw of their responses."""
+        every = [each._places for each in parts]
+        if len(every) == 1:
+            return every[0]
+        array = isinstance(every[0], np.ndarray)
+        return np.concatenate(every) if array else [place for own in every for place in own]
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 @unseen
