@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,15 +38,15 @@ def doors(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
 def store(doors: Opened) -> Iterator[Backend]:
     backend = doors()
     change = Change(subjects=[ANN, BOB], queries=[QUERY], responses=[NO, YES])
-    backend.append([change], [b"first\n"])
+    backend.append(change, [b"first\n"])
     yield backend
     backend.close()
 
 
-def answered(subject: int, before: Head, response: int = 1, tally: bytes = b"t" * 8) -> Answer:
+def answered(key: str, subject: int, before: Head, response: int = 1) -> Answer:
     digest = bytes([before.sequence + 1]) * 32
-    after = Head(before.sequence + 1, digest, tally, before.closed, "", before.last)
-    return Answer(subject, 1, response, before, after)
+    after = Head(before.sequence + 1, digest, b"t" * 8, before.closed, "", before.last)
+    return Answer(key, subject, 1, response, before, after)
 
 
 def test_a_new_store_has_its_policy_and_the_first_root(doors: Opened) -> None:
@@ -61,7 +62,7 @@ def test_a_new_store_has_its_policy_and_the_first_root(doors: Opened) -> None:
 def test_commits_are_chained(store: Backend) -> None:
     first = next_root(first_root(POLICY.content_id), [b"first\n"])
     assert store.tip() == (1, first)
-    tip = store.append([Change(end=True)], [b"z\n", b"a\n"])
+    tip = store.append(Change(end=True), [b"z\n", b"a\n"])
     assert tip == store.tip() == (2, next_root(first, [b"a\n", b"z\n"]))
     assert list(store.roots()) == [first_root(POLICY.content_id), first, tip.root]
     assert store.ended() == 2
@@ -91,7 +92,7 @@ def test_words_and_subjects_come_back_in_order(store: Backend) -> None:
 def test_what_is_there_already_is_stale(store: Backend, change: Change) -> None:
     before = store.tip()
     with pytest.raises(Stale):
-        store.append([Change(end=True), change], [b"x\n"])
+        store.append(replace(change, end=True), [b"x\n"])
     assert store.tip() == before
     assert not store.ended()
 
@@ -99,10 +100,10 @@ def test_what_is_there_already_is_stale(store: Backend, change: Change) -> None:
 def test_an_answer_moves_its_head_and_is_found_by_its_key(store: Backend) -> None:
     (head,) = store.heads([1])
     assert head[:5] == (0, ANN[2], b"", False, "")
-    store.append([Change("k", answers=[answered(1, head)])], [b"1\n"])
+    store.append(Change(answers=[answered("k", 1, head)]), [b"1\n"])
     (head,) = store.heads([1])
     assert head[:5] == (1, b"\1" * 32, b"t" * 8, False, "")
-    store.append([Change("l", answers=[answered(1, head, 2)])], [b"2\n"])
+    store.append(Change(answers=[answered("l", 1, head, 2)]), [b"2\n"])
     assert store.outcomes("k", [1, 2]) == {1: Outcome(1, 1, 1, 2)}
     assert store.outcomes("l", [1, 2]) == {1: Outcome(1, 2, 2, 3)}
     assert store.outcomes("m", [1, 2]) == {}
@@ -117,7 +118,7 @@ def test_an_answer_moves_its_head_and_is_found_by_its_key(store: Backend) -> Non
 
 
 def test_heads_come_in_the_order_in_which_they_are_asked_for(store: Backend) -> None:
-    store.append([Change(subjects=[(n, f'"{n}"', bytes([n]) * 32) for n in range(3, 9)])], [])
+    store.append(Change(subjects=[(n, f'"{n}"', bytes([n]) * 32) for n in range(3, 9)]), [])
     for own in ([2, 1], [8, 3, 5], [1, 2, 3], [7], [], [3, 4, 6, 5]):
         due = [{1: ANN[2], 2: BOB[2]}.get(n, bytes([n]) * 32) for n in own]
         assert [head.digest for head in store.heads(own)] == due
@@ -127,11 +128,8 @@ def test_heads_come_in_the_order_in_which_they_are_asked_for(store: Backend) -> 
 
 def test_requests_of_several_keys_are_added_and_found_together(store: Backend) -> None:
     one, two = store.heads([1, 2])
-    changes = [
-        Change("k", answers=[answered(1, one)]),
-        Change("l", refused=[Move(2, 1, two, two)]),
-    ]
-    store.append(changes, [])
+    change = Change(answers=[answered("k", 1, one)], refused=[Move("l", 2, 1, two, two)])
+    store.append(change, [])
     found = store.look([("l", [2]), ("m", [1]), ("k", [1])])
     assert found.outcomes == [{2: Outcome(1, 0, 0, 2)}, {}, {1: Outcome(1, 1, 1, 2)}]
     assert [[head.sequence for head in part] for part in found.heads] == [[0], [1], [1]]
@@ -139,28 +137,28 @@ def test_requests_of_several_keys_are_added_and_found_together(store: Backend) -
 
 def test_a_head_that_has_moved_is_stale(store: Backend) -> None:
     one, two = store.heads([1, 2])
-    store.append([Change("k", answers=[answered(1, one)])], [])
+    store.append(Change(answers=[answered("k", 1, one)]), [])
     tip = store.tip()
     closed = one._replace(closed=True)
     for change in (
-        Change("l", answers=[answered(2, two), answered(1, one)]),
-        Change("l", refused=[Move(1, 1, one, one)]),
-        Change("l", reserved=[Move(1, 1, one, one._replace(reserved="l"))]),
-        Change("l", closed=[Move(1, 0, one, closed)]),
+        Change(answers=[answered("l", 2, two), answered("l", 1, one)]),
+        Change(refused=[Move("l", 1, 1, one, one)]),
+        Change(reserved=[Move("l", 1, 1, one, one._replace(reserved="l"))]),
+        Change(closed=[Move("", 1, 0, one, closed)]),
     ):
         with pytest.raises(Stale):
-            store.append([change], [])
+            store.append(change, [])
     assert (store.tip(), store.heads([2])) == (tip, [two])
     assert store.outcomes("l", [1, 2]) == {}
 
 
 def test_a_key_has_one_outcome_for_each_subject(store: Backend) -> None:
     one, two = store.heads([1, 2])
-    store.append([Change("k", refused=[Move(1, 1, one, one)])], [])
+    store.append(Change(refused=[Move("k", 1, 1, one, one)]), [])
     assert store.outcomes("k", [1]) == {1: Outcome(1, 0, 0, 2)}
     with pytest.raises(Stale):
-        store.append([Change("k", answers=[answered(1, one)])], [])
-    store.append([Change("k", answers=[answered(2, two)])], [])
+        store.append(Change(answers=[answered("k", 1, one)]), [])
+    store.append(Change(answers=[answered("k", 2, two)]), [])
     assert set(store.outcomes("k", [1, 2])) == {1, 2}
     assert store.heads([1]) == [one]
 
@@ -168,19 +166,19 @@ def test_a_key_has_one_outcome_for_each_subject(store: Backend) -> None:
 def test_one_reservation_is_open_at_a_time(store: Backend) -> None:
     (one,) = store.heads([1])
     after = one._replace(reserved="k")
-    store.append([Change("k", reserved=[Move(1, 1, one, after)])], [])
+    store.append(Change(reserved=[Move("k", 1, 1, one, after)]), [])
     assert store.heads([1]) == [after]
     assert store.waiting(1, 2) == [1]
     assert store.waiting(2, 9) == []
     assert store.outcomes("k", [1]) == {1: Outcome(1, 1, 0, 2)}
     assert list(store.reservations()) == [Row("k", 1, 1, 1, 0, 2)]
     for change in (
-        Change("l", reserved=[Move(1, 1, one, one._replace(reserved="l"))]),
-        Change("l", answers=[answered(1, one)]),
+        Change(reserved=[Move("l", 1, 1, one, one._replace(reserved="l"))]),
+        Change(answers=[answered("l", 1, one)]),
     ):
         with pytest.raises(Stale):
-            store.append([change], [])
-    store.append([Change("k", declined=[Move(1, 1, after, one)])], [])
+            store.append(change, [])
+    store.append(Change(declined=[Move("k", 1, 1, after, one)]), [])
     assert store.heads([1]) == [one]
     assert store.waiting(1, 2) == []
     assert store.outcomes("k", [1]) == {1: Outcome(1, 1, DECLINED, 3)}
@@ -190,41 +188,41 @@ def test_one_reservation_is_open_at_a_time(store: Backend) -> None:
 def test_an_answer_ends_its_reservation(store: Backend) -> None:
     (one,) = store.heads([1])
     after = one._replace(reserved="k")
-    store.append([Change("k", reserved=[Move(1, 1, one, after)])], [])
-    store.append([Change("k", answers=[answered(1, after)])], [])
+    store.append(Change(reserved=[Move("k", 1, 1, one, after)]), [])
+    store.append(Change(answers=[answered("k", 1, after)]), [])
     assert store.heads([1])[0].reserved == ""
     assert store.outcomes("k", [1]) == {1: Outcome(1, 1, 1, 3)}
 
 
 def test_who_is_closed_is_listed_once(store: Backend) -> None:
     one, two = store.heads([1, 2])
-    store.append([Change(closed=[Move(1, 0, one, one._replace(closed=True))])], [])
-    answer = answered(2, two)
+    store.append(Change(closed=[Move("", 1, 0, one, one._replace(closed=True))]), [])
+    answer = answered("k", 2, two)
     answer = answer._replace(after=answer.after._replace(closed=True))
-    store.append([Change("k", answers=[answer])], [])
+    store.append(Change(answers=[answer]), [])
     assert sorted(store.closures()) == [(1, 2), (2, 3)]
     assert [bool(head.closed) for head in store.heads([1, 2])] == [True, True]
 
 
 def test_a_message_is_kept_once(store: Backend) -> None:
     kept = Kept(1, "d" * 64, "why", b"\0\xff")
-    store.append([Change(kept=[kept])], [])
+    store.append(Change(kept=[kept]), [])
     assert store.kept() == [(kept, 2)]
     assert store.reason_kept(1, kept.digest) == "why"
     assert store.reason_kept(2, kept.digest) is None
     with pytest.raises(Stale):
-        store.append([Change(kept=[kept])], [])
+        store.append(Change(kept=[kept]), [])
 
 
 @pytest.mark.parametrize("name", sorted(SHARED))
 def test_two_workers_see_each_other(name: str, tmp_path: Path) -> None:
     with STORES[name](tmp_path, POLICY) as (door, _):
         one, other = door(), door()
-        one.append([Change(subjects=[ANN], queries=[QUERY], responses=[NO, YES])], [])
+        one.append(Change(subjects=[ANN], queries=[QUERY], responses=[NO, YES]), [])
         (head,) = other.heads([1])
-        one.append([Change("k", answers=[answered(1, head)])], [])
+        one.append(Change(answers=[answered("k", 1, head)]), [])
         with pytest.raises(Stale):
-            other.append([Change("l", answers=[answered(1, head)])], [])
+            other.append(Change(answers=[answered("l", 1, head)]), [])
         assert other.tip() == one.tip()
         assert other.heads([1]) == one.heads([1])
         one.close()

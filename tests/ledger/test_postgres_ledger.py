@@ -247,13 +247,13 @@ class TestLostConnections:
     ) -> None:
         times = 0
 
-        def lost(statements: Statements, changes: Any, lines: Sequence[bytes]) -> Any:
+        def lost(statements: Statements, change: Any, lines: Sequence[bytes]) -> Any:
             nonlocal times
             times += 1
             if times > 1:
-                return commit(statements, changes, lines)
+                return commit(statements, change, lines)
             if when == "after":
-                commit(statements, changes, lines)
+                commit(statements, change, lines)
             statements.raw.close()
             raise psycopg.OperationalError("the connection is lost")
 
@@ -276,10 +276,10 @@ class TestLostConnections:
         """The server works on a commit whose client is gone: looking too early would be wrong."""
         slow = psycopg.connect(postgres)
 
-        def lost(statements: Statements, changes: Any, lines: Sequence[bytes]) -> Any:
+        def lost(statements: Statements, change: Any, lines: Sequence[bytes]) -> Any:
             monkeypatch.setattr(backend, "commit", commit)
             slow.execute("LOCK TABLE commits IN SHARE ROW EXCLUSIVE MODE")
-            Statements(slow).run(*writing._calls(changes, lines))
+            Statements(slow).run(*writing._calls(change, lines))
             threading.Timer(0.3, slow.commit).start()
             statements.raw.close()
             raise psycopg.OperationalError("the connection is lost")

@@ -36,9 +36,9 @@ def release_before_commit() -> Iterator[None]:
     """A change is recorded when the next request comes."""
     append, late = core.Core.append, dict[int, list[Any]]()
 
-    def appended(self: core.Core, changes: Sequence[Change]) -> bool:
+    def appended(self: core.Core, change: Change) -> bool:
         waiting = late.setdefault(id(self), [])
-        waiting.append(changes)
+        waiting.append(change)
         while len(waiting) > 1:
             if not append(self, waiting.pop(0)):
                 return False
@@ -101,9 +101,9 @@ def tally_outside_of_the_transaction() -> Iterator[None]:
     def moved(cursor: Any, moves: Any, count: int) -> None:
         late.append(([list(part) for part in moves], count))
 
-    def appended(self: Sqlite, changes: Any, lines: Any) -> Any:
+    def appended(self: Sqlite, change: Any, lines: Any) -> Any:
         late.clear()
-        tip = append(self, changes, lines)
+        tip = append(self, change, lines)
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
             for each in late:

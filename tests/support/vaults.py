@@ -98,13 +98,12 @@ class Door(Backend):
                     result[number] = Outcome(row.query, sequence, row.response, row.commit)
         return result
 
-    def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
+    def append(self, change: Change, lines: Sequence[bytes]) -> Tip:
         if self._broken:
             raise Broken("an earlier write failed; open the ledger again")
         new = self.vault.copy()
         tip = Tip(len(new.roots), next_root(new.roots[-1], lines))
-        for change in changes:
-            self._apply(new, change, tip.commits)
+        self._apply(new, change, tip.commits)
         new.roots.append(tip.root)
         ending = self._committing()
         if ending == "lost":
@@ -150,16 +149,16 @@ class Door(Backend):
             if after.closed and not before.closed:
                 vault.closures[subject] = made
         rows = [
-            *((each.subject, each.query, each.after.sequence, each.response)
+            *((each.key, each.subject, each.query, each.after.sequence, each.response)
               for each in change.answers),
-            *((each.subject, each.query, 0, 0) for each in change.refused),
-            *((each.subject, each.query, 0, DECLINED) for each in change.declined),
+            *((each.key, each.subject, each.query, 0, 0) for each in change.refused),
+            *((each.key, each.subject, each.query, 0, DECLINED) for each in change.declined),
         ]  # fmt: skip
         for row in rows:
-            self._once(vault.requests, Row(change.key, *row, made))
+            self._once(vault.requests, Row(*row, made))
         for move in change.reserved:
-            row = (move.subject, move.query, move.before.sequence + 1, 0)
-            self._once(vault.reservations, Row(change.key, *row, made))
+            row = (move.key, move.subject, move.query, move.before.sequence + 1, 0)
+            self._once(vault.reservations, Row(*row, made))
         for kept in change.kept:
             if any((each.subject, each.digest) == kept[:2] for each, _ in vault.kept):
                 raise Stale

@@ -1,12 +1,12 @@
 """One commit in SQLite: rows are added, and heads move if each is still where it was.
 
-All changes of a commit go through one statement for each table, so that eight requests take little
-more than one.
+All requests of a commit go through one statement for each table, so that eight take little more
+than one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
@@ -41,28 +41,27 @@ WHERE subject = ? AND sequence = ? AND closed = ? AND reserved = ?
 _WHERE = "SELECT sequence, closed FROM heads WHERE subject = ?"
 
 
-def add(cursor: apsw.Cursor, changes: Sequence[Change], made: int) -> None:
-    """Add changes in commit number ``made``, or raise :class:`Stale`."""
-    _stayed(cursor, [move for change in changes for move in change.refused])
-    keys = _interned(cursor, [change.key for change in changes if _requests(change)])
+def add(cursor: apsw.Cursor, change: Change, made: int) -> None:
+    """Add a change in commit number ``made``, or raise :class:`Stale`."""
+    _stayed(cursor, change.refused)
+    answers = Answered.of(change.answers)
+    moving = (*change.refused, *change.declined, *change.reserved)
+    keys = _interned(cursor, dict.fromkeys([*answers.keys, *(move.key for move in moving)]))
     rows: dict[str, Rows] = {table: [] for table in _INSERT}
     moves: Rows = []
-    for change in changes:
-        _words(change, made, rows)
-        key = keys.get(change.key, 0)
-        if change.answers:
-            _answers(Answered.of(change.answers), key, made, rows, moves)
-        if change.refused or change.declined or change.reserved or change.closed:
-            _moves(change, key, made, rows, moves)
-        if change.kept:
-            rows["kept"].append([(*each, made) for each in change.kept])
-        if change.end:
-            rows["ends"].append([(1, made)])
+    _words(change, made, rows)
+    if answers:
+        _answers(answers, keys, made, rows, moves)
+    if moving or change.closed:
+        _moves(change, keys, made, rows, moves)
+    rows["kept"].append([(*each, made) for each in change.kept])
+    if change.end:
+        rows["ends"].append([(1, made)])
     for table, parts in rows.items():
-        if parts:
+        if any(parts):
             cursor.executemany(_INSERT[table], chain.from_iterable(parts))
     if moves:
-        _move(cursor, moves, sum(map(_moving, changes)))
+        _move(cursor, moves, _moving(change))
 
 
 def key_numbers(cursor: apsw.Cursor, keys: Iterable[str]) -> dict[str, int]:
@@ -75,10 +74,10 @@ def key_numbers(cursor: apsw.Cursor, keys: Iterable[str]) -> dict[str, int]:
     return result
 
 
-def _interned(cursor: apsw.Cursor, keys: Sequence[str]) -> dict[str, int]:
+def _interned(cursor: apsw.Cursor, keys: Collection[str]) -> dict[str, int]:
     """The numbers of keys, which they get now if they have none."""
     known = key_numbers(cursor, keys) if keys else {}
-    new = [key for key in dict.fromkeys(keys) if key not in known]
+    new = [key for key in keys if key not in known]
     if new:
         ((last,),) = cursor.execute("SELECT coalesce(max(number), 0) FROM keys")
         numbered = list(enumerate(new, last + 1))
@@ -98,16 +97,10 @@ def _stayed(cursor: apsw.Cursor, moves: Sequence[Move]) -> None:
             raise Stale
 
 
-def _requests(change: Change) -> bool:
-    return bool(change.answers or change.refused or change.reserved or change.declined)
-
-
 def _words(change: Change, made: int, rows: dict[str, Rows]) -> None:
     """Words and subjects that are new."""
-    if change.queries:
-        rows["queries"].append([(*word, made) for word in change.queries])
-    if change.responses:
-        rows["responses"].append([(*word, seal_of(word)) for word in change.responses])
+    rows["queries"].append([(*word, made) for word in change.queries])
+    rows["responses"].append([(*word, seal_of(word)) for word in change.responses])
     if change.subjects:
         named = [(number, name) for number, name, _ in change.subjects]
         rows["subjects"].append([(*each, made, seal_of(each)) for each in named])
@@ -117,26 +110,30 @@ def _words(change: Change, made: int, rows: dict[str, Rows]) -> None:
         rows["heads"].append(zip(numbers, *new.columns, seals, strict=True))
 
 
-def _answers(answers: Answered, key: int, made: int, rows: dict[str, Rows], moves: Rows) -> None:
-    """Exchanges. The last one of each subject is the one of this key now."""
+def _answers(
+    answers: Answered, keys: Mapping[str, int], made: int, rows: dict[str, Rows], moves: Rows
+) -> None:
+    """Exchanges. The last one of each subject is the one of its key now."""
     subjects, before, after = answers.subjects, answers.before, answers.after
+    numbers = list(map(keys.__getitem__, answers.keys))
     rows["requests"].append(
-        zip(repeat(key), subjects, answers.queries, after.sequence, answers.responses,
-            before.last, repeat(made))
+        zip(numbers, subjects, answers.queries, after.sequence, answers.responses, before.last,
+            repeat(made))
     )  # fmt: skip
-    moves.append(_moved(subjects, before, after.found_by(key)))
-    if closing := answers.closing:
-        rows["closures"].append([(subject, made) for subject in closing])
+    moves.append(_moved(subjects, before, after.found_by(numbers)))
+    rows["closures"].append([(subject, made) for subject in answers.closing])
 
 
-def _moves(change: Change, key: int, made: int, rows: dict[str, Rows], moves: Rows) -> None:
+def _moves(
+    change: Change, keys: Mapping[str, int], made: int, rows: dict[str, Rows], moves: Rows
+) -> None:
     """What becomes of requests without an exchange."""
     for own, response in ((change.refused, 0), (change.declined, DECLINED)):
         rows["requests"].append(
-            [(key, each.subject, each.query, 0, response, 0, made) for each in own]
+            [(keys[each.key], each.subject, each.query, 0, response, 0, made) for each in own]
         )
     rows["reservations"].append(
-        [(key, each.subject, each.query, each.before.sequence + 1, made)
+        [(keys[each.key], each.subject, each.query, each.before.sequence + 1, made)
          for each in change.reserved]
     )  # fmt: skip
     rows["closures"].append([(each.subject, made) for each in change.closed])

@@ -103,12 +103,12 @@ class Backend(Protocol):
         )
 
     @abstractmethod
-    def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
-        """Add changes in one commit, durably: once this returns, no crash loses it.
+    def append(self, change: Change, lines: Sequence[bytes]) -> Tip:
+        """Add a change in one commit, durably: once this returns, no crash loses it.
 
         ``lines`` are what the root of the commit is a digest of.
 
-        Raise :class:`Stale`, and add nothing, unless every head that a change is based on is still
+        Raise :class:`Stale`, and add nothing, unless every head that it is based on is still
         the last one of its subject, no request had an outcome, and no word or subject is there by
         that number or content. Raise ``Broken`` if it is not known whether it is recorded.
         """

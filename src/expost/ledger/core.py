@@ -24,7 +24,7 @@ from expost.ledger.people import People
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.reached import Reached
 from expost.ledger.records import Answered, Change, Head, Heads, Outcome, Tip
-from expost.ledger.requests import Request, Situation, Undrawn
+from expost.ledger.requests import Request, Situation, Undrawn, chained
 from expost.ledger.tallies import Tallies, last_response
 from expost.ledger.words import Words
 from expost.panel.kernel import Kernel, Verdicts
@@ -83,9 +83,9 @@ class Core:
                 found = self._situations(requests)
             except Stale:
                 continue
-            changes = self._changes(found)
+            change = self._change(found)
             self._step("drawn")
-            if not changes or self.append(changes):
+            if change.empty or self.append(change):
                 return
 
     def foresee(self, requests: Sequence[Request]) -> None:
@@ -103,14 +103,18 @@ class Core:
             rows = rows[np.isin(request.subjects[rows], waiting)]
             request.check(rows, Heads.of(self.backend.heads(request.subjects[rows].tolist())))
 
-    def _changes(self, found: Sequence[tuple[Request, Situation]]) -> list[Change]:
+    def _change(self, found: Sequence[tuple[Request, Situation]]) -> Change:
         """What requests add. What draws has values and unreleased responses in its frames."""
+        change = Change()
         try:
             self._draw([each for request, own in found for each in request.undrawn(own)])
-            changes = [request.change(own, self.words) for request, own in found]
+            added = [request.add(change, own, self.words) for request, own in found]
+            given = [each for each in added if each is not None]
+            if given:
+                change.answers = chained(given, self.words)
         except BaseException as error:
             raise without_frames(error) from None
-        return [change for change in changes if not change.empty]
+        return change
 
     def _draw(self, undrawn: Sequence[Undrawn]) -> None:
         """Draw all responses to one query at once: for a few it takes as long as for one."""
@@ -125,14 +129,14 @@ class Core:
             for each, (start, stop) in zip(own, pairwise((0, *stops)), strict=True):
                 each.take(positions[start:stop])
 
-    def append(self, changes: Sequence[Change]) -> bool:
-        """Record changes in one commit, and perhaps a checkpoint; False if heads have moved."""
-        changes[0].queries, changes[0].responses = self.words.tentative()
-        lines = lines_of(changes, self.words.content_ids)
-        noted = self._reached(changes)
+    def append(self, change: Change) -> bool:
+        """Record a change in one commit, and perhaps a checkpoint; False if heads have moved."""
+        change.queries, change.responses = self.words.tentative()
+        lines = lines_of(change, self.words.content_ids)
+        noted = self._reached(change)
         self._stopped = True
         try:
-            tip = self.backend.append(changes, lines)
+            tip = self.backend.append(change, lines)
             self.words.settle()
             self._step("committed")
             self.checkpoint.note(noted, tip)
@@ -159,17 +163,15 @@ class Core:
                 raise Damaged("what is kept contradicts itself: nothing can be added")
             self._overtaken_at = tip
 
-    def _reached(self, changes: Sequence[Change]) -> Reached:
+    def _reached(self, change: Change) -> Reached:
         """For whom something is recorded, and how far they are then."""
-        result = Reached()
-        for change in changes:
-            result.names.update({number: name for number, name, _ in change.subjects})
-            answers = Answered.of(change.answers)
-            result.answered(answers.subjects, answers.after.sequence, answers.after.digest)
-            for place in np.flatnonzero(answers.after.closed).tolist():
-                result.moved(answers.subjects[place], answers.after[place])
-            for move in (*change.reserved, *change.closed):
-                result.moved(move.subject, move.after)
+        result, answers = Reached(), Answered.of(change.answers)
+        result.names.update({number: name for number, name, _ in change.subjects})
+        result.answered(answers.subjects, answers.after.sequence, answers.after.digest)
+        for place in np.flatnonzero(answers.after.closed).tolist():
+            result.moved(answers.subjects[place], answers.after[place])
+        for move in (*change.reserved, *change.closed):
+            result.moved(move.subject, move.after)
         if result.largest > self.checkpoint.named:
             # Registered by another process, which perhaps was killed before it wrote who they are.
             result.names.update(self.backend.subjects(self.checkpoint.named))

@@ -222,7 +222,7 @@ class Ledger(Book):
                         for number, name in enumerate(new, first)
                     ]
                 )
-                if core.append([change]):
+                if core.append(change):
                     return len(new)
 
     def name_queries(self, queries: Mapping[str, Query]) -> None:
@@ -238,7 +238,7 @@ class Ledger(Book):
                     if known is not None and known != query:
                         raise InvalidInput("is the name of another query")
                     core.words.propose_query(query, name)
-            while core.words.tentative()[0] and not core.append([Change()]):
+            while core.words.tentative()[0] and not core.append(Change()):
                 for name, query in queries.items():
                     core.words.propose_query(query, name)
 
@@ -357,7 +357,7 @@ class Ledger(Book):
         """Close the study, for good: nobody is asked, registered or reserved any more."""
         with self._reading() as core:
             while not core.backend.ended():
-                core.append([Change(end=True)])
+                core.append(Change(end=True))
             core.show()
 
     def _take_all(self, turns: Sequence[Sequence[Request]], progress: Progress | None) -> None:

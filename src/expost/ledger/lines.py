@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from expost.ledger.records import Answered, Change, Kept, QueryWord
 
@@ -68,32 +68,26 @@ def subject(number: int, name: str) -> bytes:
     return f"subject {number} {name}\n".encode()
 
 
-def lines_of(changes: Sequence[Change], query_ids: Mapping[int, str]) -> list[bytes]:
-    """The lines of a commit that adds some changes."""
-    by_key: dict[str, list[bytes]] = {}
-    result: list[bytes] = []
-    for change in changes:
-        if change.answers:
-            added = Answered.of(change.answers)
-            packed = map(exchange, added.subjects, added.after.sequence, added.after.digest)
-            by_key.setdefault(change.key, []).extend(packed)
-            result += map(closed, added.closing)
-        result += _others(change, query_ids)
-    return result + [answers(key, exchanges) for key, exchanges in by_key.items()]
-
-
-def _others(change: Change, query_ids: Mapping[int, str]) -> Iterator[bytes]:
-    """About all but its answers."""
-    for move in change.refused:
-        yield refused(move.subject, query_ids[move.query], change.key)
-    for move in change.declined:
-        yield declined(move.subject, query_ids[move.query], change.key)
-    for move in change.reserved:
-        sequence = move.before.sequence + 1
-        yield reserved(move.subject, sequence, query_ids[move.query], change.key)
-    yield from (closed(move.subject) for move in change.closed)
-    yield from map(kept, change.kept)
-    yield from map(query, change.queries)
-    yield from (subject(number, name) for number, name, _ in change.subjects)
-    if change.end:
-        yield END
+def lines_of(change: Change, query_ids: Mapping[int, str]) -> list[bytes]:
+    """The lines of a commit."""
+    added = Answered.of(change.answers)
+    by_key: dict[str, list[bytes]] = {key: [] for key in added.keys}
+    packed = map(exchange, added.subjects, added.after.sequence, added.after.digest)
+    if len(by_key) == 1:  # a round
+        by_key[added.keys[0]] += packed
+    else:
+        for key, each in zip(added.keys, packed, strict=True):
+            by_key[key].append(each)
+    result = [answers(key, own) for key, own in by_key.items()]
+    result += map(closed, added.closing)
+    result += [refused(move.subject, query_ids[move.query], move.key) for move in change.refused]
+    result += [declined(move.subject, query_ids[move.query], move.key) for move in change.declined]
+    result += [
+        reserved(move.subject, move.before.sequence + 1, query_ids[move.query], move.key)
+        for move in change.reserved
+    ]
+    result += [closed(move.subject) for move in change.closed]
+    result += map(kept, change.kept)
+    result += map(query, change.queries)
+    result += [subject(number, name) for number, name, _ in change.subjects]
+    return [*result, END] if change.end else result

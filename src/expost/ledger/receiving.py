@@ -13,7 +13,7 @@ from expost.ledger.core import Core
 from expost.ledger.devices import Message, Receipt, read_message
 from expost.ledger.digests import next_head
 from expost.ledger.records import NOBODY, Change, Head, Heads, Kept, Move, Outcome
-from expost.ledger.requests import Part, Places, Request, Situation
+from expost.ledger.requests import Given, Part, Places, Request, Situation
 from expost.ledger.words import Words
 
 __all__ = ["Received", "incoming"]
@@ -67,24 +67,23 @@ class Received(Request):
     def check(self, rows: Places, heads: Heads) -> None:
         pass  # whatever arrives is kept
 
-    def change(self, found: Situation, words: Words) -> Change:
+    def add(self, change: Change, found: Situation, words: Words) -> Given | None:
         (head,), message, reserved = found.heads, self._message, self._outcome
         number, query = int(self.subjects[0]), int(self.queries[0])
-        change = Change(self.key)
         reason = self._misfit(head, reserved, words)
         if reason:
-            return self._kept(change, number, head, reason)
+            self._keep(change, number, head, reason)
+            return None
         if message.declined:
-            change.declined.append(Move(number, query, head, head._replace(reserved="")))
+            after = head._replace(reserved="")
+            change.declined.append(Move(self.key, number, query, head, after))
             self._done(Outcome(query, message.sequence, DECLINED), "declined", "")
-            return change
+            return None
         position = words.likelihood(query).position(message.response)
         assert position is not None
         response = words.propose_response(query, position)
-        self._answer(change, found, np.arange(1), np.array([response]), words)
-        after = change.answers[0].after
-        self._done(Outcome(query, after.sequence, response), "recorded", after.digest.hex())
-        return change
+        self._done(Outcome(query, message.sequence, response), "recorded", message.head)
+        return self._given(found, np.arange(1), np.array([response]))
 
     def _misfit(self, head: Head, reserved: Outcome | None, words: Words) -> str:
         """Why it does not fit; nothing if it does."""
@@ -107,18 +106,17 @@ class Received(Request):
         after = next_head(head.digest, words.link(response), message.sequence)
         return "" if after.hex() == message.head else "the head does not follow"
 
-    def _kept(self, change: Change, number: int, head: Head, reason: str) -> Change:
+    def _keep(self, change: Change, number: int, head: Head, reason: str) -> None:
         digest = hashlib.sha256(self._content).hexdigest()
         known = self._core.backend.reason_kept(number, digest)
         if known is None:
             change.kept.append(Kept(number, digest, reason, self._content))
             if not head.closed:
-                change.closed.append(Move(number, 0, head, head._replace(closed=True)))
+                change.closed.append(Move("", number, 0, head, head._replace(closed=True)))
         said = self._message
         self.receipt = Receipt(
             "kept", said.subject, said.sequence, said.key, reason=known or reason
         )
-        return change
 
 
 def incoming(core: Core, content: bytes) -> Received | Receipt:
@@ -139,5 +137,5 @@ def _keep(core: Core, content: bytes, reason: str) -> Receipt:
     digest = hashlib.sha256(content).hexdigest()
     kept = Kept(NOBODY, digest, reason[:_LONGEST_REASON], content)
     while core.backend.reason_kept(NOBODY, digest) is None:
-        core.append([Change(kept=[kept])])
+        core.append(Change(kept=[kept]))
     return Receipt("kept", reason=kept.reason)

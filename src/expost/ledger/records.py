@@ -95,10 +95,9 @@ class Heads:
             return self
         return Heads(*(column[start:stop] for column in self.columns))
 
-    def found_by(self, last: int) -> Heads:
-        """The same, whose last exchanges are all in one place."""
-        columns = self.sequence, self.digest, self.tally, self.closed, self.reserved
-        return Heads(*columns, [last] * len(self))
+    def found_by(self, last: Sequence[int]) -> Heads:
+        """The same, whose last exchanges are elsewhere."""
+        return Heads(self.sequence, self.digest, self.tally, self.closed, self.reserved, last)
 
     def some(self, places: Sequence[int]) -> Heads:
         """Those at some places, in order and each once."""
@@ -163,6 +162,7 @@ class Outcome(NamedTuple):
 class Answer(NamedTuple):
     """An exchange that is added, and the head after it."""
 
+    key: str
     subject: int
     query: int
     response: int
@@ -173,16 +173,18 @@ class Answer(NamedTuple):
 class Answered:
     """Exchanges that are added, in columns."""
 
-    __slots__ = ("after", "before", "queries", "responses", "subjects")
+    __slots__ = ("after", "before", "keys", "queries", "responses", "subjects")
 
     def __init__(
         self,
+        keys: Sequence[str],
         subjects: Sequence[int],
         queries: Sequence[int],
         responses: Sequence[int],
         before: Iterable[Head],
         after: Iterable[Head],
     ) -> None:
+        self.keys = keys
         self.subjects = subjects
         self.queries = queries
         self.responses = responses
@@ -192,7 +194,7 @@ class Answered:
     @classmethod
     def of(cls, answers: Iterable[Answer]) -> Answered:
         """Some exchanges in columns, as they perhaps are already."""
-        return answers if isinstance(answers, Answered) else cls(*_columns(answers, 5))
+        return answers if isinstance(answers, Answered) else cls(*_columns(answers, 6))
 
     @property
     def closing(self) -> list[int]:
@@ -203,16 +205,14 @@ class Answered:
         return len(self.subjects)
 
     def __iter__(self) -> Iterator[Answer]:
-        return map(Answer, self.subjects, self.queries, self.responses, self.before, self.after)
-
-    def __getitem__(self, place: int) -> Answer:
-        numbers = self.subjects[place], self.queries[place], self.responses[place]
-        return Answer(*numbers, self.before[place], self.after[place])
+        numbers = self.subjects, self.queries, self.responses
+        return map(Answer, self.keys, *numbers, self.before, self.after)
 
 
 class Move(NamedTuple):
     """What becomes of a head without an exchange: it is reserved, closed, or stays as it is."""
 
+    key: str
     subject: int
     query: int
     before: Head
@@ -230,25 +230,24 @@ class Kept(NamedTuple):
 
 @dataclass(slots=True)
 class Change:
-    """What one request adds. It is added as a whole or not at all.
+    """What one commit adds. It is added as a whole or not at all.
 
     A subject is in one of the lists of requests, and there once.
     """
 
-    key: str = ""
     answers: Sequence[Answer] | Answered = ()
     refused: list[Move] = field(default_factory=list)
     """Nothing changes by a refusal, but it was decided on this head."""
     declined: list[Move] = field(default_factory=list)
     reserved: list[Move] = field(default_factory=list)
     closed: list[Move] = field(default_factory=list)
-    """Who is closed without an exchange; the query of such a move is 0."""
+    """Who is closed without an exchange; such a move has no key, and its query is 0."""
     kept: list[Kept] = field(default_factory=list)
     subjects: list[tuple[int, str, bytes]] = field(default_factory=list)
     """Who is registered: numbers, names as JSON, and first heads."""
     queries: list[QueryWord] = field(default_factory=list)
     responses: list[ResponseWord] = field(default_factory=list)
-    """Words that no change before this one used."""
+    """Words that no commit before this one used."""
     end: bool = False
 
     @property

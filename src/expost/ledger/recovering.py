@@ -51,7 +51,7 @@ def quarantine(core: Core, *, lost: bool, everybody: bool) -> list[str]:
     if everybody:
         concerned = dict(core.backend.subjects())
     moves = [
-        Move(number, 0, head, head._replace(closed=True))
+        Move("", number, 0, head, head._replace(closed=True))
         for number, head in zip(concerned, core.backend.heads(list(concerned)), strict=True)
         if not head.closed
     ]
@@ -87,7 +87,7 @@ def _check_known(core: Core, lost: bool) -> None:
 def _append(core: Core, change: Change) -> None:
     """Record a change, and nothing in the checkpoint, which is that of other commits."""
     try:
-        core.backend.append([change], lines_of([change], {}))
+        core.backend.append(change, lines_of(change, {}))
     except Stale:
         raise InvalidInput("another process writes to it; recover it when it is at rest") from None
 
@@ -109,7 +109,7 @@ def _again(core: Core, names: list[str]) -> tuple[Change, Change]:
     for number, name in enumerate(names, start):
         head = Head(0, first_head(policy_id, json.loads(name)), b"", False, "", 0)
         subjects.append((number, name, head.digest))
-        moves.append(Move(number, 0, head, head._replace(closed=True)))
+        moves.append(Move("", number, 0, head, head._replace(closed=True)))
     return Change(subjects=subjects), Change(closed=moves)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -26,12 +27,14 @@ from expost.queries import Query
 __all__ = [
     "TURN",
     "Asked",
+    "Given",
     "Part",
     "Recorded",
     "Request",
     "Reserved",
     "Situation",
     "Undrawn",
+    "chained",
 ]
 
 Ints = NDArray[np.int64]
@@ -74,6 +77,33 @@ class Undrawn(NamedTuple):
     """Of those who answer."""
     take: Callable[[list[int]], None]
     """Is given the positions of their responses."""
+
+
+class Given(NamedTuple):
+    """Responses to one request, before they are chained."""
+
+    key: str
+    subjects: list[int]
+    queries: list[int]
+    responses: list[int]
+    before: Heads
+    closed: Sequence[bool]
+    """Whether each is closed then."""
+
+
+def chained(given: Sequence[Given], words: Words) -> Answered:
+    """The exchanges of some requests, all at once: for a few it takes little more than for one."""
+    keys = [key for each in given for key in [each.key] * len(each.subjects)]
+    subjects, queries, responses, closed = (
+        list(chain.from_iterable(column))
+        for column in zip(*([*each[1:4], each.closed] for each in given), strict=True)
+    )
+    before = Heads.joined([each.before for each in given])
+    sequences = [sequence + 1 for sequence in before.sequence]
+    digests = next_heads(before.digest, words.links(responses), sequences)
+    tallies, none = plus(before.tally, responses), [""] * len(keys)
+    after = Heads(sequences, digests, tallies, closed, none, before.last)
+    return Answered(keys, subjects, queries, responses, before, after)
 
 
 class Request(ABC):
@@ -154,33 +184,29 @@ class Request(ABC):
         return ()
 
     @abstractmethod
-    def change(self, found: Situation, words: Words) -> Change:
-        """What is to be added, once it was decided. Outcomes are set as if it were."""
+    def add(self, change: Change, found: Situation, words: Words) -> Given | None:
+        """Add what was decided, but for answers, which are returned. Outcomes are set."""
 
     def _refuse(self, change: Change, found: Situation) -> None:
         for number in (~found.accepted).nonzero()[0].tolist():
             row, head = int(found.rows[number]), found.heads[number]
             query = int(self.queries[row])
-            change.refused.append(Move(int(self.subjects[row]), query, head, head))
+            change.refused.append(Move(self.key, int(self.subjects[row]), query, head, head))
             self.outcomes[row] = Outcome(query, 0, 0)
 
-    def _answer(
-        self, change: Change, found: Situation, numbers: Places, responses: Ints, words: Words
-    ) -> None:
-        """Add exchanges for some of the rows of a situation, by their numbers there."""
+    def _given(self, found: Situation, numbers: Places, responses: Ints) -> Given | None:
+        """Responses of some of the rows of a situation, by their numbers there."""
+        if not len(numbers):
+            return None
         before, rows = found.heads.some(numbers.tolist()), found.rows[numbers]
         given: list[int] = responses.tolist()
-        sequences = [sequence + 1 for sequence in before.sequence]
-        digests = next_heads(before.digest, words.links(given), sequences)
         closed = before.closed
         if not found.accepted.all():
             refused = ~found.accepted[numbers]
             closed = [bool(each) for each in refused | np.array(closed, dtype=np.bool_)]
-        tallies, none = plus(before.tally, given), [""] * len(given)
-        after = Heads(sequences, digests, tallies, closed, none, before.last)
-        subjects, queries = self.subjects[rows].tolist(), self.queries[rows].tolist()
-        change.answers = Answered(subjects, queries, given, before, after)
         self._added = rows, given
+        subjects, queries = self.subjects[rows].tolist(), self.queries[rows].tolist()
+        return Given(self.key, subjects, queries, given, before, closed)
 
 
 def _reserved(row: int, key: str) -> InvalidInput:
@@ -235,16 +261,14 @@ class Asked(Request):
     def _take(self, rows: list[int], heads: list[bytes], positions: list[int]) -> None:
         self._drawn.append((rows, heads, positions))
 
-    def change(self, found: Situation, words: Words) -> Change:
-        change = Change(self.key)
+    def add(self, change: Change, found: Situation, words: Words) -> Given | None:
         responses = np.empty(len(found.rows), dtype=np.int64)
         for which, numbers, rows, heads in self._answering:
             positions = self._positions(rows, heads)
             responses[numbers] = _numbered(positions, self._numbered[which], words)
-        accepted = found.accepted.nonzero()[0]
-        self._answer(change, found, accepted, responses[accepted], words)
         self._refuse(change, found)
-        return change
+        accepted = found.accepted.nonzero()[0]
+        return self._given(found, accepted, responses[accepted])
 
     def _by_query(self, found: Situation) -> Iterator[Answering]:
         numbers = found.accepted.nonzero()[0]
@@ -298,15 +322,13 @@ class Recorded(Request):
             if words.position(outcome.response) != self._positions[row]:
                 raise InvalidInput("was used for another response", place)
 
-    def change(self, found: Situation, words: Words) -> Change:
-        change = Change(self.key)
+    def add(self, change: Change, found: Situation, words: Words) -> Given | None:
         responses = np.empty(len(found.rows), dtype=np.int64)
         for query, own in groups(self.queries[found.rows]):
             rows = found.rows[own]
             responses[own] = _numbered(self._positions[rows].tolist(), query, words)
-        self._answer(change, found, np.arange(len(found.rows)), responses, words)
         self.accepted[found.rows] = found.accepted
-        return change
+        return self._given(found, np.arange(len(found.rows)), responses)
 
 
 class Reserved(Request):
@@ -314,13 +336,11 @@ class Reserved(Request):
 
     reserves = True
 
-    def change(self, found: Situation, words: Words) -> Change:
-        change = Change(self.key)
+    def add(self, change: Change, found: Situation, words: Words) -> None:
         for number in np.flatnonzero(found.accepted).tolist():
             row, before = int(found.rows[number]), found.heads[number]
             subject, query = int(self.subjects[row]), int(self.queries[row])
             after = before._replace(reserved=self.key)
-            change.reserved.append(Move(subject, query, before, after))
+            change.reserved.append(Move(self.key, subject, query, before, after))
             self.outcomes[row] = Outcome(query, before.sequence + 1, 0)
         self._refuse(change, found)
-        return change

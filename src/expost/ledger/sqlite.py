@@ -207,7 +207,7 @@ class Sqlite(Backend):
             f"{statement} AND subject = ?", ((key, subject) for subject in subjects)
         ).fetchall()
 
-    def append(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
+    def append(self, change: Change, lines: Sequence[bytes]) -> Tip:
         if self._broken:
             raise Broken("an earlier write failed; open the ledger again")
         apsw = self._apsw
@@ -218,7 +218,7 @@ class Sqlite(Backend):
         except apsw.Error as error:
             raise self._failed(error) from None
         try:
-            tip = self._write(changes, lines)
+            tip = self._write(change, lines)
         except (apsw.ConstraintError, Stale):
             self._cursor.execute("ROLLBACK")
             raise Stale from None
@@ -237,11 +237,11 @@ class Sqlite(Backend):
             f"the ledger could not be written ({error}); open it again when that is mended"
         )
 
-    def _write(self, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
+    def _write(self, change: Change, lines: Sequence[bytes]) -> Tip:
         before = self.tip()
         tip = Tip(before.commits + 1, next_root(before.root, lines))
         self._cursor.execute("INSERT INTO commits VALUES (?, ?)", tip)
-        add(self._cursor, changes, tip.commits)
+        add(self._cursor, change, tip.commits)
         return tip
 
     def exchanges(self, subject: int, head: Head) -> list[Row]:

@@ -7,7 +7,7 @@ are. The root is worked out there, because only the server knows which commit is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from expost.errors import InvalidInput
@@ -79,11 +79,11 @@ RETURNING 1
 _AGREED: Call = ("SELECT agreed(0, 0)", ())
 
 
-def commit(statements: Statements, changes: Sequence[Change], lines: Sequence[bytes]) -> Tip:
-    """Add changes durably. If the connection is lost, nobody knows whether it was done."""
+def commit(statements: Statements, change: Change, lines: Sequence[bytes]) -> Tip:
+    """Add a change durably. If the connection is lost, nobody knows whether it was done."""
     errors = driver().errors
     try:
-        _, _, (tip,), *_ = statements.run(_BEGIN, _LOCK, *_calls(changes, lines), _COMMIT)
+        _, _, (tip,), *_ = statements.run(_BEGIN, _LOCK, *_calls(change, lines), _COMMIT)
         return Tip(*tip)
     except errors.InvalidSqlStatementName:
         statements.forget()
@@ -120,23 +120,22 @@ def _roll_back(statements: Statements) -> None:
         statements.run(_ROLLBACK)
 
 
-def _calls(changes: Sequence[Change], lines: Sequence[bytes]) -> Iterator[Call]:
+def _calls(change: Change, lines: Sequence[bytes]) -> Iterator[Call]:
     """What adds all rows, moves heads, and fails unless all have moved."""
     tables = {table: _Columns(kinds) for table, kinds in _COLUMNS.items()}
-    moves = _Columns(_MOVED)
-    for change in changes:
-        key = key_id(change.key)
-        _words(tables, change)
-        if change.answers:
-            _answers(tables, moves, Answered.of(change.answers), key)
-        if change.refused or change.declined or change.reserved or change.closed:
-            _moves(tables, moves, change, key)
-        if change.answers or change.refused or change.reserved or change.declined:
-            tables["keys"].add([key], [change.key.encode()])
-        for subject, digest, reason, message in change.kept:
-            tables["kept"].add([subject], [digest], [reason.encode()], [message])
-        if change.end:
-            tables["ends"].add([1])
+    moves, answers = _Columns(_MOVED), Answered.of(change.answers)
+    moving = (*change.refused, *change.declined, *change.reserved)
+    keys = {key: key_id(key) for key in (*answers.keys, *(move.key for move in moving))}
+    tables["keys"].add(keys.values(), [key.encode() for key in keys])
+    _words(tables, change)
+    if answers:
+        _answers(tables, moves, answers, keys)
+    if moving or change.closed:
+        _moves(tables, moves, change, keys)
+    for subject, digest, reason, message in change.kept:
+        tables["kept"].add([subject], [digest], [reason.encode()], [message])
+    if change.end:
+        tables["ends"].add([1])
     yield _NUMBER, [b"".join(sorted(lines))]
     for table, columns in tables.items():
         if len(columns):
@@ -183,25 +182,26 @@ def _words(tables: Tables, change: Change) -> None:
         tables["heads"].add(subjects, *_columns_of(subjects, first))
 
 
-def _answers(tables: Tables, moves: _Columns, answers: Answered, key: bytes) -> None:
-    """Exchanges; the last one of each subject is found by this key now."""
+def _answers(tables: Tables, moves: _Columns, answers: Answered, keys: Mapping[str, bytes]) -> None:
+    """Exchanges; the last one of each subject is found by its key now."""
     subjects, before = answers.subjects, answers.before
-    after = answers.after.found_by(int.from_bytes(key, "big"))
+    numbers = {key: int.from_bytes(id_, "big") for key, id_ in keys.items()}
+    after = answers.after.found_by(list(map(numbers.__getitem__, answers.keys)))
     tables["requests"].add(
-        [key] * len(answers), subjects, answers.queries, after.sequence, answers.responses,
-        _keys(before.last),
+        map(keys.__getitem__, answers.keys), subjects, answers.queries, after.sequence,
+        answers.responses, _keys(before.last),
     )  # fmt: skip
     tables["closures"].add(answers.closing)
     _add_moves(moves, subjects, before, after)
 
 
-def _moves(tables: Tables, moves: _Columns, change: Change, key: bytes) -> None:
+def _moves(tables: Tables, moves: _Columns, change: Change, keys: Mapping[str, bytes]) -> None:
     """What becomes of requests without an exchange."""
     for own, response in ((change.refused, 0), (change.declined, DECLINED)):
-        for subject, query, _, _ in own:
-            tables["requests"].add([key], [subject], [query], [0], [response], [b""])
-    for subject, query, before, _ in change.reserved:
-        tables["reservations"].add([key], [subject], [query], [before.sequence + 1])
+        for key, subject, query, _, _ in own:
+            tables["requests"].add([keys[key]], [subject], [query], [0], [response], [b""])
+    for key, subject, query, before, _ in change.reserved:
+        tables["reservations"].add([keys[key]], [subject], [query], [before.sequence + 1])
     moving = (*change.refused, *change.declined, *change.reserved, *change.closed)
     tables["closures"].add(
         move.subject for move in moving if move.after.closed and not move.before.closed
