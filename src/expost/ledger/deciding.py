@@ -44,7 +44,7 @@ class Deciding:
 
     def accepted(self, packed: Sequence[bytes], queries: Ints, words: Words) -> Bools:
         """Whether each query is accepted after a tally, all of whose responses are known."""
-        questions = np.array([words.question(number) for number in queries.tolist()])
+        questions = words.questions(queries)
         if len(packed) > _FEW:
             return self._worked_out(packed, questions, words)
         known, pairs = self._known, list(zip(packed, questions.tolist(), strict=True))

@@ -7,7 +7,7 @@ else, so states of many subjects are built from these, without any exchange bein
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -48,9 +48,11 @@ def packed_tallies(responses: Ints, lengths: Ints) -> list[bytes]:
     return [packed[_PAIR * ends[n] : _PAIR * ends[n + 1]] for n in range(len(lengths))]
 
 
-def last_response(packed: Iterable[bytes]) -> int:
+def last_response(packed: Sequence[bytes]) -> int:
     """The largest number of a response in some tallies; 0 if there is none."""
-    return max([int.from_bytes(tally[-_PAIR:-4], "little") for tally in packed], default=0)
+    if len(packed) <= _FEW:
+        return max([int.from_bytes(tally[-_PAIR:-4], "little") for tally in packed], default=0)
+    return int(np.frombuffer(b"".join(packed), dtype="<u4")[::2].max(initial=0))
 
 
 def plus(packed: Sequence[bytes], responses: Sequence[int]) -> list[bytes]:

@@ -170,7 +170,7 @@ def _compare(
         own = slice(int(history.starts[subject - 1]), int(history.starts[subject]))
         before = history.exchanges.response[own][history.exchanges.commit[own] < commit]
         packed += packed_tallies(before, np.array([len(before)]))
-    questions = np.array([core.words.question(number) for number in rows.query.tolist()])
+    questions = core.words.questions(rows.query)
     found = core.kernel.decide(Tallies(packed).state(core.kernel, core.words), questions)
     shut = np.array([closures.get(number, _NEVER) for number in rows.subject.tolist()])
     right = found.accepted & (shut > rows.commit)

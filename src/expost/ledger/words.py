@@ -108,6 +108,11 @@ class Words:
         """The number that the kernel has for a query."""
         return self._questions[number]
 
+    def questions(self, numbers: Ints) -> Ints:
+        """The same of many."""
+        found = map(self._questions.__getitem__, numbers.tolist())
+        return np.fromiter(found, np.int64, len(numbers))
+
     def known(self, query: Query) -> int:
         """The number of a query; 0 if it has none so far."""
         return self._by_content.get(query.content_id, 0)
