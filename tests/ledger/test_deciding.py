@@ -148,6 +148,26 @@ def test_a_seal_covers_every_bit_of_a_head() -> None:
     assert head_seal(*head) not in [head_seal(*each) for each in others]
 
 
+@pytest.mark.parametrize(
+    "odd", [{}, {"sequence": 1 << 40}, {"closed": True}, {"reserved": "k"}, {"last": 1 << 120}]
+)
+def test_seals_of_many_heads_are_those_of_each(odd: dict[str, Any]) -> None:
+    """Whatever one of them has: numbers beyond a word are those of another backend, or damaged."""
+    generator = random.Random(5)
+    numbers, sequences, lasts = (
+        [generator.randrange(1, 1 << 30) for _ in range(500)] for _ in range(3)
+    )
+    heads = [
+        Head(
+            sequence, generator.randbytes(32), generator.randbytes(8 * (last % 9)), False, "", last
+        )
+        for sequence, last in zip(sequences, lasts, strict=True)
+    ]
+    heads[17] = heads[17]._replace(**odd)
+    due = [head_seal(number, *head) for number, head in zip(numbers, heads, strict=True)]
+    assert head_seals(numbers, *Heads.of(heads).columns) == due
+
+
 def test_columns_are_what_records_are() -> None:
     heads = [Head(n, bytes([n]) * 32, b"t" * n, n == 2, "k" if n == 1 else "", 9) for n in range(5)]
     columns = Heads.of(heads)

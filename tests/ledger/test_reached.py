@@ -1,0 +1,77 @@
+"""How far everybody came, in columns and in lines, beside a dictionary of all of it."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+
+import pytest
+
+from expost.ledger.ranges import Ranges
+from expost.ledger.reached import CLOSED, Reached, line_of, said_of, said_of_commits
+from expost.ledger.records import Head, Tip
+
+
+def head(sequence: int, number: int, *, closed: bool = False, reserved: str = "") -> Head:
+    digest = hashlib.sha256(b"%d %d" % (number, sequence)).digest()
+    return Head(sequence, digest, b"", closed, reserved, 0)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_columns_say_what_a_dictionary_says(seed: int) -> None:
+    """People answer, are reserved and closed, in rounds or one by one; then all is read again."""
+    chance = random.Random(seed)
+    people, closed = chance.choice([3, 30, 300]), set[int]()
+    heads = dict.fromkeys(range(1, people + 1), 0)
+    due: dict[int, tuple[int, str]] = {}
+    whole = Reached()
+    for commit in range(chance.randint(1, 12)):
+        noted = Reached(Ranges([(commit + 1, commit + 1)]))
+        start = chance.randint(1, people)
+        stop = start if chance.random() < 0.5 else chance.randint(start, people)
+        own = [n for n in range(start, stop + 1) if n not in closed]
+        if chance.random() < 0.7:
+            for number in own:
+                heads[number] += 1
+            chance.shuffle(own)
+            noted.answered(own, [heads[n] for n in own], [head(heads[n], n).digest for n in own])
+            due.update({n: (heads[n], head(heads[n], n).digest.hex()[:16]) for n in own})
+        else:
+            for number in own:
+                shut = chance.random() < 0.3
+                word = "" if shut else "key"
+                noted.moved(number, head(heads[number], number, closed=shut, reserved=word))
+                due[number] = (heads[number] + 1, CLOSED if shut else "")
+                if shut:
+                    closed.add(number)
+        if own:
+            assert noted.largest == max(own)
+        whole.add(noted)
+    assert whole.places == due
+    line = line_of("policy", whole, Tip(12, b"r" * 32))
+    again = said_of(line)
+    assert again.places == due
+    assert list(again.commits) == list(whole.commits)
+    assert said_of(line_of("policy", again, Tip(12, b"r" * 32))).places == due
+    assert said_of_commits(line)[0]["commits"] == 12
+
+
+def test_a_round_over_neighbours_takes_one_entry() -> None:
+    whole = Reached()
+    for sequence in (1, 2):
+        own = range(1, 1001)
+        digests = [head(sequence, number).digest for number in own]
+        whole.answered(list(own), [sequence] * 1000, digests)
+    assert [(number, sequence, len(heads)) for number, sequence, heads in whole.runs()] == [
+        (1, 2, 16_000)
+    ]
+
+
+def test_a_line_that_comes_late_takes_nothing_back() -> None:
+    """The reservation of another process, in a line after the one about its answer."""
+    answer, reservation = Reached(), Reached()
+    answer.answered([1], [6], [head(6, 1).digest])
+    reservation.moved(1, head(5, 1, reserved="key"))
+    for first, second in ((answer, reservation), (reservation, answer)):
+        text = b"".join(line_of("policy", each, Tip(9, b"")) for each in (first, second))
+        assert said_of(text).places == {1: (6, head(6, 1).digest.hex()[:16])}
