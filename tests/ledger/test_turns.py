@@ -123,18 +123,12 @@ def test_whoever_is_interrupted_while_waiting_leaves_the_line(serves: bool) -> N
     turns = Turns(lambda group: None)
     turns._taken = True  # somebody is serving
 
-    class Interrupted:
-        def acquire(self) -> None:
-            if serves:
-                (call,) = turns._waiting
-                call.serves = True
-            raise KeyboardInterrupt
-
-        def release(self) -> None:
-            pass
+    def interrupted(call: Any, timeout: float = -1) -> None:
+        call.serves = serves
+        raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("expost.ledger.turns._locked", Interrupted)
+        patch.setattr("expost.ledger.turns._Call.wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             turns.take([Request(1)])  # type: ignore[list-item]
     assert not turns._waiting

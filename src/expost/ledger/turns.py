@@ -4,7 +4,7 @@ There is no thread of its own. While one waits for the disk, others line up behi
 were served go on, and the first of those who were not has the next turn. Everybody is woken once,
 either served or to serve: waking threads takes Python as long as an answer. They soon come again,
 and a commit takes as long for one as for many: so whoever is next waits a little for as many as
-there were before.
+there were before, and the last of these has the turn.
 """
 
 from __future__ import annotations
@@ -29,14 +29,29 @@ _PATIENCE = 0.5
 class _Call:
     """Requests that came together, and the thread that waits for them."""
 
-    __slots__ = ("left", "serves", "woken")
+    __slots__ = ("_woken", "left", "requests", "serves")
 
     def __init__(self, requests: Sequence[Request]) -> None:
+        self.requests = requests
         self.left = deque(requests)
         """Those that are not in any group so far."""
         self.serves = False
         """Whether it has the turn."""
-        self.woken = _locked()
+        self._woken = threading.Lock()
+        self._woken.acquire()
+
+    @property
+    def served(self) -> bool:
+        return all(request.served for request in self.requests)
+
+    def wait(self, timeout: float = -1) -> None:
+        """Wait until it is woken, because something above has changed."""
+        self._woken.acquire(timeout=timeout)
+
+    def wake(self) -> None:
+        """By whoever has the guard. Who is woken already will look again in any case."""
+        if self._woken.locked():
+            self._woken.release()
 
 
 class Turns:
@@ -47,8 +62,8 @@ class Turns:
         self._guard = threading.Lock()
         self._waiting: deque[_Call] = deque()
         self._taken = False
-        self._crowded: threading.Lock | None = None
-        """Released when as many wait as there were before, while somebody waits for that."""
+        self._gathering: _Call | None = None
+        """Who has the turn and waits for others."""
         self._crowd = 0
         """How many were in the last group, or came meanwhile."""
         self._lasted = 0.0
@@ -59,55 +74,59 @@ class Turns:
     def take(self, requests: Sequence[Request]) -> None:
         """Return when requests have been served; raise what went wrong with the first of them."""
         call = _Call(requests)
-        self._line_up(call)
-        if call.serves:
-            try:
-                self._gather()
+        try:
+            self._wait(call)
+            if call.serves:
                 with self.lock:
-                    while not all(request.served for request in requests):
+                    while not call.served:
                         self._serve_some(call)
-            finally:
+        finally:
+            if call.serves or not call.served:
                 self._leave(call)
         for request in requests:
             if request.error is not None:
                 raise request.error
 
-    def _line_up(self, call: _Call) -> None:
-        """Wait until it is served, or is to serve."""
+    def _wait(self, call: _Call) -> None:
+        """Wait until it is served, or is to serve and has gathered others."""
         with self._guard:
             self._waiting.append(call)
             if not self._taken:
                 self._taken = call.serves = True
+            elif self._gathering is not None and len(self._waiting) >= self._crowd:
+                # Whoever was waiting for this one would have to be woken; and this one is awake.
+                self._gathering.serves, self._gathering = False, None
+                call.serves = True
+        while not call.served:
+            if not call.serves:
+                call.wait()
+            elif self._gathered(call):
                 return
-            if self._crowded is not None and len(self._waiting) >= self._crowd:
-                self._crowded.release()
-                self._crowded = None
-        try:
-            call.woken.acquire()
-        except BaseException:  # an interrupt
-            self._leave(call)
-            raise
+
+    def _gathered(self, call: _Call) -> bool:
+        """Wait a little for those who were here before; False if one of them has the turn now."""
+        with self._guard:
+            if len(self._waiting) >= self._crowd:
+                return True
+            self._gathering = call
+        call.wait(_PATIENCE * self._lasted)
+        with self._guard:
+            if call.serves:
+                self._gathering = None
+            return call.serves
 
     def _leave(self, call: _Call) -> None:
         """Wait no longer, and give the turn to whoever waits the longest."""
         with self._guard:
             if call in self._waiting:  # after an interrupt
                 self._waiting.remove(call)
+            if self._gathering is call:
+                self._gathering = None
             if call.serves:
                 self._taken = bool(self._waiting)
                 if self._taken:
                     self._waiting[0].serves = True
-                    self._waiting[0].woken.release()
-
-    def _gather(self) -> None:
-        """Wait a little for those who were here before."""
-        with self._guard:
-            if len(self._waiting) >= self._crowd:
-                return
-            crowded = self._crowded = _locked()
-        crowded.acquire(timeout=_PATIENCE * self._lasted)
-        with self._guard:
-            self._crowded = None
+                    self._waiting[0].wake()
 
     def _serve_some(self, own: _Call) -> None:
         group, served = self._next()
@@ -128,7 +147,7 @@ class Turns:
                 self._crowd = len(served) + len(self._waiting)
                 for call in served:
                     if call is not own:
-                        call.woken.release()
+                        call.wake()
 
     def _next(self) -> tuple[list[Request], list[_Call]]:
         """Those who can be served together, no subject twice and not too many; and who is done."""
@@ -153,9 +172,3 @@ class Turns:
                 (waiting if left else done).append(call)
             self._waiting = waiting
         return group, done
-
-
-def _locked() -> threading.Lock:
-    lock = threading.Lock()
-    lock.acquire()
-    return lock
