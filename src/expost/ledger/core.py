@@ -7,7 +7,7 @@ it there, as a simulation does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -25,6 +25,7 @@ from expost.ledger.policy import StudyPolicy
 from expost.ledger.reached import Reached
 from expost.ledger.records import Answered, Change, Head, Heads, Outcome, Tip
 from expost.ledger.requests import Request, Situation, Undrawn, chained
+from expost.ledger.saturating import ByTallies
 from expost.ledger.tallies import Tallies, last_response
 from expost.ledger.words import Words
 from expost.panel.kernel import Kernel, Verdicts
@@ -39,6 +40,9 @@ __all__ = ["Core"]
 
 # After so many attempts to add something, it is asked whether anybody else does.
 _TRIES = 20
+
+# Subjects whose heads are read together.
+_BLOCK = 1 << 15
 
 Ints = NDArray[np.int64]
 Step = Callable[[str], None]
@@ -63,6 +67,7 @@ class Core:
         self.words = Words(self.kernel)
         self.words.read(backend)
         self._deciding = Deciding(self.kernel)
+        self.saturating = ByTallies(self.kernel)
         self.people = People()
         self._source = source
         self._step = step
@@ -177,6 +182,14 @@ class Core:
             result.names.update(self.backend.subjects(self.checkpoint.named))
         return result
 
+    def introduce(self, queries: Collection[tuple[str, Query]]) -> None:
+        """Have queries recorded by their names; without one, by their content ids."""
+        while True:
+            for name, query in queries:
+                self.words.propose_query(query, name)
+            if not self.words.tentative()[0] or self.append(Change()):
+                return
+
     def show(self, commit: int | None = None) -> None:
         """Before anything of a commit is released: have a checkpoint, as for one of our own."""
         if commit is None:
@@ -275,6 +288,15 @@ class Core:
         self._know((), [columns])
         return Tallies(columns.tally)
 
+    def packed(self, subjects: Sequence[int]) -> list[bytes]:
+        """The tallies of some subjects in bytes, all of whose responses are known."""
+        result: list[bytes] = []
+        for start in range(0, len(subjects), _BLOCK):
+            columns = Heads.of(self.backend.heads(subjects[start : start + _BLOCK]))
+            self._know((), [columns])
+            result += columns.tally
+        return result
+
     def state(self, tallies: Tallies) -> State:
         return tallies.state(self.kernel, self.words)
 
@@ -286,7 +308,8 @@ class Core:
         Whoever is closed is refused, and so is whoever has an open reservation, who would be asked
         nothing else.
         """
-        numbers = np.array([self.kernel.number(query) for query in asked])
+        # The last one is for whoever is asked nothing.
+        numbers = np.array([*(self.kernel.number(query) for query in asked), -1])
         found = decided(self.kernel, state, numbers[which])
         free = np.array([not (head.closed or head.reserved) for head in heads], dtype=np.bool_)
         return Verdicts(found.accepted & free, found.undecided & free, found.lower, found.upper)

@@ -26,6 +26,8 @@ Bools = NDArray[np.bool_]
 _FEW = 32
 # The most that is remembered.
 _MOST = 1 << 14
+# Of many, so many are looked at to see whether they are alike.
+_LOOK = 256
 
 
 def decided(kernel: Kernel, state: State, questions: Ints) -> Verdicts:
@@ -46,7 +48,7 @@ class Deciding:
         """Whether each query is accepted after a tally, all of whose responses are known."""
         questions = words.questions(queries)
         if len(packed) > _FEW:
-            return self._worked_out(packed, questions, words)
+            return self._many(packed, questions, words)
         known, pairs = self._known, list(zip(packed, questions.tolist(), strict=True))
         verdicts = [known.get(pair) for pair in pairs]
         new = [place for place, verdict in enumerate(verdicts) if verdict is None]
@@ -57,6 +59,19 @@ class Deciding:
             for place, verdict in zip(new, found.tolist(), strict=True):
                 known[pairs[place]] = verdicts[place] = verdict
         return np.array(verdicts, dtype=np.bool_)
+
+    def _many(self, packed: Sequence[bytes], questions: Ints, words: Words) -> Bools:
+        """Decided once for all who are alike, if a look at some of them says that it is worth it.
+
+        After saturating answers nearly all are; after other ones hardly two.
+        """
+        if 2 * len(set(packed[:_LOOK])) > len(packed[:_LOOK]):
+            return self._worked_out(packed, questions, words)
+        numbers: dict[tuple[bytes, int], int] = {}
+        pairs = zip(packed, questions.tolist(), strict=True)
+        which = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
+        tallies, asked = zip(*numbers, strict=True)
+        return self._worked_out(tallies, np.array(asked), words)[which]
 
     def _worked_out(self, packed: Sequence[bytes], questions: Ints, words: Words) -> Bools:
         return decided(self._kernel, Tallies(packed).state(self._kernel, words), questions).accepted

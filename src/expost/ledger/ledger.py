@@ -39,6 +39,7 @@ from expost.ledger.requests import TURN, Asked, Part, Recorded, Request, Reserve
 from expost.panel.kernel import groups
 from expost.panel.naming import subjects_of
 from expost.panel.results import Replies
+from expost.panel.saturating import Wanted
 from expost.panel.searching import Search
 from expost.panel.values import values_of
 from expost.queries import Query
@@ -237,10 +238,26 @@ class Ledger(Book):
                     known = core.words.queries.get(name)
                     if known is not None and known != query:
                         raise InvalidInput("is the name of another query")
-                    core.words.propose_query(query, name)
-            while core.words.tentative()[0] and not core.append(Change()):
-                for name, query in queries.items():
-                    core.words.propose_query(query, name)
+            core.introduce(queries.items())
+
+    def saturating(
+        self, question: Any, *, cap: Any, seeds: Any = None, subjects: Any = None
+    ) -> NDArray[np.object_]:
+        """The saturating query of every subject, as a column of names for the other verbs.
+
+        As :meth:`Panel.saturating`; queries that are new are recorded, durably. The name is None,
+        which asks nothing, for whom no query ends at the cap.
+        """
+        with self._showing() as core:
+            core.check_open()
+            names, numbers = whom(core, names_of(subjects))
+            wanted = Wanted.read(question, cap, seeds, core.kernel, len(names))
+            packed = core.packed(numbers.tolist())
+            queries, which = core.saturating.queries(wanted, packed, core.words)
+            core.introduce([("", query) for query in queries if query is not None])
+            words = core.words
+            found = [None if query is None else words.name_of(query) for query in queries]
+            return np.array(found, dtype=object)[which]
 
     def ask(
         self,
@@ -262,7 +279,8 @@ class Ledger(Book):
         key = key_of(key)
         names, numbers, asked, which = self._meant(query, subjects)
         held = values_of(self.domain, secret, len(names), asked)
-        requests = [Asked(part, held) for part in _parts(key, numbers, asked, which)]
+        rows = _anything_asked(which)
+        requests = [Asked(part, held) for part in _parts(key, numbers, asked, which, rows)]
         self._take_all([requests], progress)
         return self._replies(names, requests)
 
@@ -310,25 +328,24 @@ class Ledger(Book):
         """
         key = key_of(key)
         names, numbers, asked, which = self._meant(query, subjects)
-        requests = [Reserved(part) for part in _parts(key, numbers, asked, which)]
+        rows = _anything_asked(which)
+        requests = [Reserved(part) for part in _parts(key, numbers, asked, which, rows)]
         self._take_all([requests], progress)
+        result: list[Reservation | None] = [None] * len(names)
         with self._reading() as core:
             outcomes = [outcome for request in requests for outcome in request.outcomes]
-            result: list[Reservation | None] = []
-            for name, number, outcome in zip(names, numbers.tolist(), outcomes, strict=True):
+            for row, outcome in zip(rows.tolist(), outcomes, strict=True):
+                name, number = names[row], int(numbers[row])
                 assert outcome is not None
                 if not outcome.sequence or outcome.declined:
-                    result.append(None)
                     continue
                 (head,) = core.backend.heads([number])
                 digest = head.digest
                 if head.sequence != outcome.sequence - 1:
                     digest = core.head_after(number, outcome.sequence - 1)
                 query_of = core.words.query(outcome.query)
-                result.append(
-                    Reservation(
-                        self.policy.content_id, name, outcome.sequence, digest.hex(), key, query_of
-                    )
+                result[row] = Reservation(
+                    self.policy.content_id, name, outcome.sequence, digest.hex(), key, query_of
                 )
         return tuple(result)
 
@@ -415,8 +432,9 @@ class Ledger(Book):
 
     def _replies(self, names: tuple[Subject, ...], requests: list[Asked]) -> Replies:
         words = self._core.words  # of which all that is needed is recorded, and stays
-        asked = _joined([each.queries for each in requests])
-        responses = _joined([each.responses for each in requests])
+        asked, responses = np.zeros((2, len(names)), dtype=np.int64)
+        for each in requests:
+            asked[each.rows], responses[each.rows] = each.queries, each.responses
         answered = responses > 0
         given, places = [], answered.nonzero()[0]
         for query, own in groups(asked[places]):
@@ -424,12 +442,13 @@ class Ledger(Book):
             positions = words.positions_of(responses[rows])
             question = self._core.kernel.questions[words.question(query)]
             given.append((rows, question.responses, positions))
-        ids = tuple(map(words.names.__getitem__, asked.tolist()))
+        ids = tuple([words.names[number] if number else None for number in asked.tolist()])
         return Replies(names, ids, answered, tuple(given))
 
 
-def _joined(columns: list[Ints]) -> Ints:
-    return columns[0] if len(columns) == 1 else np.concatenate([np.zeros(0, np.int64), *columns])
+def _anything_asked(which: Ints) -> NDArray[np.intp]:
+    """The rows of who is asked something."""
+    return np.flatnonzero(which >= 0)
 
 
 def _parts(
@@ -437,10 +456,9 @@ def _parts(
     numbers: Ints,
     asked: Sequence[Query],
     which: Ints,
-    rows: NDArray[np.intp] | None = None,
+    rows: NDArray[np.intp],
 ) -> Iterator[Part]:
-    """Some rows of a call, by default all, in parts that are recorded at once."""
-    rows = np.arange(len(numbers)) if rows is None else rows
+    """Some rows of a call, in parts that are recorded at once."""
     for start in range(0, len(rows), _TOGETHER):
         own = rows[start : start + _TOGETHER]
         yield Part(key, numbers[own], asked, which[own], own)

@@ -48,7 +48,7 @@ def familiar(core: Core, query: Any, names: tuple[Subject, ...] | None) -> bool:
 
 
 def asked_in(core: Core, query: Any, count: int) -> tuple[list[Query], Ints]:
-    """The different queries that are meant, and for each row which of them."""
+    """The different queries that are meant, and for each row which of them; -1 for none."""
     if not isinstance(query, Query):
         core.learn()
     with at("query"):
@@ -62,10 +62,15 @@ def asked_in(core: Core, query: Any, count: int) -> tuple[list[Query], Ints]:
             raise InvalidInput("must be a query, the name of one, or a column of names") from None
         if len(column) != count:
             raise InvalidInput(f"{len(column):,} names for {count:,} subjects")
-    which, asked = read_each(column, core.words.named, "query")
+    which, found = read_each(
+        column, lambda name: None if name is None else core.words.named(name), "query"
+    )
+    asked = [each for each in found if each is not None]
     for each in asked:
         core.check_query(each)
-    return asked, which.astype(np.int64)
+    numbers = iter(range(len(asked)))
+    places = [-1 if each is None else next(numbers) for each in found]
+    return asked, np.array(places, dtype=np.int64)[which]
 
 
 def positions_of(domain: Domain, asked: list[Query], which: Ints, responses: Any) -> NDArray[Any]:
@@ -74,6 +79,8 @@ def positions_of(domain: Domain, asked: list[Query], which: Ints, responses: Any
     if len(column) != len(which):
         message = f"{len(column):,} responses for {len(which):,} subjects"
         raise InvalidInput(message, "responses")
+    if (which < 0).any():
+        raise InvalidInput("nothing was asked here", f"query: row {int(np.argmin(which)) + 1}")
     found = np.empty(len(which), dtype=object)
     for number, rows in groups(which):
         likelihood = asked[number].on(domain)

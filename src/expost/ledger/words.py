@@ -117,6 +117,10 @@ class Words:
         """The number of a query; 0 if it has none so far."""
         return self._by_content.get(query.content_id, 0)
 
+    def name_of(self, query: Query) -> str:
+        """The name of a query that has a number."""
+        return self.names[self.known(query)]
+
     def by_content(self, content_id: str) -> int:
         """The number of a query by its content id; 0 if there is none."""
         return self._by_content.get(content_id, 0)

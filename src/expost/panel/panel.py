@@ -83,7 +83,7 @@ class Panel:
         self._kernel = Kernel(domain, filter, search)
         self._naming = Naming(subjects, queries or {}, self._kernel)
         self._state = self._kernel.start(len(self._naming.subjects))
-        self._saturating = Saturating(self._kernel.questions, self._naming.id_of)
+        self._saturating = Saturating(self._kernel.questions)
         self._closed = np.zeros(len(self._naming.subjects), dtype=np.bool_)
         self._refusals: list[tuple[int, Places]] = []
         self._source = source or SystemSource()
@@ -238,7 +238,9 @@ class Panel:
             if subjects is not None:
                 numbers = numbers[self._naming.places(subjects)]
             wanted = Wanted.read(question, cap, seeds, self._kernel, len(numbers))
-            return self._saturating.ids(wanted, numbers, tallies)
+            queries, which = self._saturating.queries(wanted, numbers, tallies)
+            ids = [None if query is None else self._naming.id_of(query) for query in queries]
+            return np.array(ids, dtype=object)[which]
 
     def transcript(self, subject: Subject) -> Transcript:
         """What one subject was asked and answered, in order."""

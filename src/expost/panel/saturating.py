@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.answers.columns import listed, read_each
 from expost.errors import InvalidInput, at
 from expost.panel.kernel import Kernel
 from expost.panel.places import Places
 from expost.panel.questions import Questions
-from expost.panel.tallies import Tallies
 from expost.queries import Query
 from expost.saturation.known import Known, known_of
 from expost.saturation.questions import Question, read_question
 from expost.saturation.saturated import Tables, read_cap, saturated
+from expost.transcript import Summand
 
-__all__ = ["Saturating", "Wanted"]
+__all__ = ["Saturating", "Told", "Wanted"]
 
 T = TypeVar("T", bound=Hashable)
 
@@ -64,46 +63,57 @@ def _each(
     return read_each(column, read, name)
 
 
+class Told(Protocol):
+    """What subjects answered, by numbers that stand for the same as long as queries are made."""
+
+    def summands(self, number: int, questions: Questions) -> list[Summand]:
+        """The responses, and how often each was given."""
+
+
 class Saturating:
     """The queries that were made so far, by the state, the question and the cap."""
 
-    def __init__(self, questions: Questions, name: Callable[[Query], str]) -> None:
+    def __init__(self, questions: Questions) -> None:
         self._questions = questions
-        self._name = name
         self._states: dict[tuple[object, ...], Known] = {}
         self._of_tally: dict[int, Known | None] = {}
-        self._ids: dict[tuple[object, ...], str | None] = {}
+        self._made: dict[tuple[object, ...], Query | None] = {}
         self._tables: Tables = {}
 
-    def ids(self, wanted: Wanted, numbers: Places, tallies: Tallies) -> NDArray[np.object_]:
-        """The id of the query for subjects with these tallies; None if none ends at the cap."""
+    def queries(
+        self, wanted: Wanted, numbers: Places, told: Told
+    ) -> tuple[list[Query | None], Places]:
+        """The different queries for subjects who answered this, and which of them is whose.
+
+        It is None where none ends at the cap.
+        """
         shape = int(numbers.max(initial=0)) + 1, len(wanted.questions), len(wanted.caps)
         code = np.ravel_multi_index((numbers, wanted.which, wanted.cap_of), shape)
         different, first, each = np.unique(code, return_index=True, return_inverse=True)
-        found = np.empty(len(different), dtype=object)
-        for place, (own, row) in enumerate(zip(different.tolist(), first.tolist(), strict=True)):
-            tally, which, cap = (int(part) for part in np.unravel_index(own, shape))
+        found: list[Query | None] = []
+        for own, row in zip(different.tolist(), first.tolist(), strict=True):
+            number, which, cap = (int(part) for part in np.unravel_index(own, shape))
             try:
-                known = self._known(tally, tallies)
-                found[place] = self._id(known, wanted.questions[which], wanted.caps[cap])
+                known = self._known(number, told)
+                found.append(self._query(known, wanted.questions[which], wanted.caps[cap]))
             except InvalidInput as error:
                 raise error.within(f"row {row + 1}", ": ") from None
-        return found[each]
+        return found, each
 
-    def _known(self, number: int, tallies: Tallies) -> Known | None:
+    def _known(self, number: int, told: Told) -> Known | None:
         if number not in self._of_tally:
-            summands = tallies.summands(number, self._questions)
+            summands = told.summands(number, self._questions)
             known = known_of(self._questions.domain, summands)
             if known is not None:
                 known = self._states.setdefault(known.key, known)
             self._of_tally[number] = known
         return self._of_tally[number]
 
-    def _id(self, known: Known | None, question: Question, cap: Fraction) -> str | None:
+    def _query(self, known: Known | None, question: Question, cap: Fraction) -> Query | None:
         if known is None:
             return None
         key = (id(known), question.key, cap)  # states are kept, so identities are not used twice
-        if key not in self._ids:
-            query = saturated(self._questions.domain, known, question, cap, self._tables)
-            self._ids[key] = None if query is None else self._name(query)
-        return self._ids[key]
+        if key not in self._made:
+            domain = self._questions.domain
+            self._made[key] = saturated(domain, known, question, cap, self._tables)
+        return self._made[key]
