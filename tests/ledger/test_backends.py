@@ -152,6 +152,27 @@ def test_a_head_that_has_moved_is_stale(store: Backend) -> None:
     assert store.outcomes("l", [1, 2]) == {}
 
 
+@pytest.mark.parametrize("count", [31, 32, 33, 200])
+def test_many_heads_move_together_or_not_at_all(store: Backend, count: int) -> None:
+    numbers = range(3, 3 + count)
+    store.append(Change(subjects=[(n, f'"{n}"', bytes([n]) * 32) for n in numbers]), [])
+    heads = store.heads(numbers)
+    change = Change(answers=[answered("k", *each) for each in zip(numbers, heads, strict=True)])
+    store.append(change, [])
+    after = store.heads(numbers)
+    assert [head.sequence for head in after] == [1] * count
+    assert store.outcomes("k", numbers) == dict.fromkeys(numbers, Outcome(1, 1, 1, 3))
+    closing = after[1]._replace(closed=True)
+    store.append(Change(closed=[Move("", 4, 0, after[1], closing)]), [])
+    tip = store.tip()
+    for own in (heads, after):  # all have moved; one is closed
+        again = [answered("l", *each) for each in zip(numbers, own, strict=True)]
+        with pytest.raises(Stale):
+            store.append(Change(answers=again), [])
+    assert (store.tip(), store.outcomes("l", numbers)) == (tip, {})
+    assert store.heads(numbers) == [after[0], closing, *after[2:]]
+
+
 def test_a_key_has_one_outcome_for_each_subject(store: Backend) -> None:
     one, two = store.heads([1, 2])
     store.append(Change(refused=[Move("k", 1, 1, one, one)]), [])

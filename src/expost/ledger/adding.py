@@ -6,8 +6,10 @@ than one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain, repeat
+from functools import cache
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
 from expost.ledger.backend import DECLINED, Stale
@@ -34,11 +36,22 @@ _INSERT = {
     "kept": "INSERT INTO kept(subject, digest, reason, message, made) VALUES (?, ?, ?, ?, ?)",
     "ends": "INSERT INTO ends VALUES (?, ?)",
 }
+# Whoever answers is one exchange farther, and where they were before, as most are: like this, many
+# heads move by one statement. They are there, for they were read.
+_ANSWER = """
+INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (subject) DO UPDATE SET
+    sequence = excluded.sequence, digest = excluded.digest, tally = excluded.tally,
+    last = excluded.last, seal = excluded.seal
+WHERE sequence = excluded.sequence - 1 AND closed = excluded.closed AND reserved = ''
+"""
 _UPDATE = """
 UPDATE heads SET sequence = ?, digest = ?, tally = ?, closed = ?, reserved = ?, last = ?, seal = ?
 WHERE subject = ? AND sequence = ? AND closed = ? AND reserved = ?
 """
 _WHERE = "SELECT sequence, closed FROM heads WHERE subject = ?"
+
+# Rows that are added by one statement: to step through one for each takes as long as to add it.
+_TOGETHER = 32
 
 
 def add(cursor: apsw.Cursor, change: Change, made: int) -> None:
@@ -48,7 +61,7 @@ def add(cursor: apsw.Cursor, change: Change, made: int) -> None:
     moving = (*change.refused, *change.declined, *change.reserved)
     keys = _interned(cursor, dict.fromkeys([*answers.keys, *(move.key for move in moving)]))
     rows: dict[str, Rows] = {table: [] for table in _INSERT}
-    moves: Rows = []
+    moves: dict[str, Rows] = {_ANSWER: [], _UPDATE: []}
     _words(change, made, rows)
     if answers:
         _answers(answers, keys, made, rows, moves)
@@ -58,10 +71,23 @@ def add(cursor: apsw.Cursor, change: Change, made: int) -> None:
     if change.end:
         rows["ends"].append([(1, made)])
     for table, parts in rows.items():
-        if any(parts):
-            cursor.executemany(_INSERT[table], chain.from_iterable(parts))
-    if moves:
-        _move(cursor, moves, _moving(change))
+        _add(cursor, _INSERT[table], parts)
+    _move(cursor, moves, _moving(change))
+
+
+def _add(cursor: apsw.Cursor, statement: str, parts: Rows) -> None:
+    """Run a statement with some rows of values, many of them at a time."""
+    rows = chain.from_iterable(parts)
+    while len(some := list(islice(rows, _TOGETHER))) == _TOGETHER:
+        cursor.execute(_of_many(statement), tuple(chain.from_iterable(some)))
+    if some:
+        cursor.executemany(statement, some)
+
+
+@cache
+def _of_many(statement: str) -> str:
+    before, values, after = re.split(r"(\([?, ]+\))", statement)
+    return before + ", ".join([values] * _TOGETHER) + after
 
 
 def key_numbers(cursor: apsw.Cursor, keys: Iterable[str]) -> dict[str, int]:
@@ -111,7 +137,11 @@ def _words(change: Change, made: int, rows: dict[str, Rows]) -> None:
 
 
 def _answers(
-    answers: Answered, keys: Mapping[str, int], made: int, rows: dict[str, Rows], moves: Rows
+    answers: Answered,
+    keys: Mapping[str, int],
+    made: int,
+    rows: dict[str, Rows],
+    moves: dict[str, Rows],
 ) -> None:
     """Exchanges. The last one of each subject is the one of its key now."""
     subjects, before, after = answers.subjects, answers.before, answers.after
@@ -120,12 +150,21 @@ def _answers(
         zip(numbers, subjects, answers.queries, after.sequence, answers.responses, before.last,
             repeat(made))
     )  # fmt: skip
-    moves.append(_moved(subjects, before, after.found_by(numbers)))
-    rows["closures"].append([(subject, made) for subject in answers.closing])
+    closing, after = answers.closing, after.found_by(numbers)
+    rows["closures"].append([(subject, made) for subject in closing])
+    if closing or any(before.reserved):
+        moves[_UPDATE].append(_moved(subjects, before, after))
+    else:
+        seals = head_seals(subjects, *after.columns)
+        moves[_ANSWER].append(zip(subjects, *after.columns, seals, strict=True))
 
 
 def _moves(
-    change: Change, keys: Mapping[str, int], made: int, rows: dict[str, Rows], moves: Rows
+    change: Change,
+    keys: Mapping[str, int],
+    made: int,
+    rows: dict[str, Rows],
+    moves: dict[str, Rows],
 ) -> None:
     """What becomes of requests without an exchange."""
     for own, response in ((change.refused, 0), (change.declined, DECLINED)):
@@ -140,7 +179,7 @@ def _moves(
     moving = (*change.declined, *change.reserved, *change.closed)
     before = Heads.of(move.before for move in moving)
     after = Heads.of(move.after for move in moving)
-    moves.append(_moved([move.subject for move in moving], before, after))
+    moves[_UPDATE].append(_moved([move.subject for move in moving], before, after))
 
 
 def _moved(subjects: Sequence[int], before: Heads, after: Heads) -> Iterable[tuple[Any, ...]]:
@@ -155,9 +194,11 @@ def _moving(change: Change) -> int:
     return sum(map(len, (change.answers, change.declined, change.reserved, change.closed)))
 
 
-def _move(cursor: apsw.Cursor, moves: Rows, count: int) -> None:
+def _move(cursor: apsw.Cursor, moves: Mapping[str, Rows], count: int) -> None:
     """Move heads, if each is still where it was: compare and swap."""
     before = cursor.connection.total_changes()
-    cursor.executemany(_UPDATE, chain.from_iterable(moves))
+    _add(cursor, _ANSWER, moves[_ANSWER])
+    if moves[_UPDATE]:
+        cursor.executemany(_UPDATE, chain.from_iterable(moves[_UPDATE]))
     if cursor.connection.total_changes() - before != count:
         raise Stale

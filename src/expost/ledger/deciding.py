@@ -71,7 +71,7 @@ class Deciding:
         pairs = zip(packed, questions.tolist(), strict=True)
         which = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
         tallies, asked = zip(*numbers, strict=True)
-        return self._worked_out(tallies, np.array(asked), words)[which]
+        return self._worked_out(tallies, np.array(asked), words).take(which)
 
     def _worked_out(self, packed: Sequence[bytes], questions: Ints, words: Words) -> Bools:
         return decided(self._kernel, Tallies(packed).state(self._kernel, words), questions).accepted
