@@ -116,6 +116,9 @@ def test_what_is_missing_or_no_size_is_said(run: Run, tmp_path: Path) -> None:
     code, _, err = run(command, log, "--policy", policy)
     assert code == 2
     assert "give --queries QUERIES too; only a folder of transcripts needs none" in err
+    code, _, err = run(command, tmp_path / "nothing.csv", "--policy", policy)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "nothing.csv: cannot be read: No such file or directory" in err
     arguments = files(some_honest(2), tmp_path)
     for size in ("much", "-1G", ""):
         code, _, err = run(*arguments, "--memory", size)

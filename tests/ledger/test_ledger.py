@@ -257,6 +257,11 @@ def test_queries_have_names(tmp_path: Path) -> None:
         ledger.name_queries({"again": other})
         replies = ledger.ask(["smokes", "again"], ["no", "no"])
         assert replies.queries == ("smokes", "again")
+        ledger.name_queries({"smokes": query})
+        for second in ({"more": query}, {"one": SCORE, "two": SCORE}):
+            with pytest.raises(xp.InvalidInput, match="is a second name: this query is called"):
+                ledger.name_queries(second)
+        assert set(ledger.queries) == {"smokes", "again"}
         with pytest.raises(xp.InvalidInput, match="is the name of another query"):
             ledger.name_queries({"smokes": other})
     with Ledger(place) as ledger:

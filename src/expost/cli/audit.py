@@ -80,6 +80,8 @@ def command(
     query and response, or a folder of transcripts. Exits with 1 if a budget was not kept. An audit
     that was interrupted goes on in the same OUT.
     """
+    if not answers.exists():
+        raise InvalidInput("cannot be read: No such file or directory", os.fspath(answers))
     if queries is None and not of_transcripts(answers):
         raise InvalidInput("give --queries QUERIES too; only a folder of transcripts needs none")
     guard, limit = load_policy(policy), _bytes(memory)

@@ -227,10 +227,15 @@ class Ledger(Book):
                     return len(new)
 
     def name_queries(self, queries: Mapping[str, Query]) -> None:
-        """Give queries their names, durably. A name is never given to another query."""
+        """Give queries their names, durably, before they are asked.
+
+        A query has one name, and a name is never given to another query. One that was asked
+        without a name goes by its content id for good.
+        """
         with self._reading() as core, at("queries"):
             core.learn()
             expect(queries, Mapping, "queries by their ids")
+            called = {query.content_id: name for name, query in core.words.queries.items()}
             for name, query in queries.items():
                 expect(name, str, "known by texts")
                 with at(name):
@@ -238,6 +243,9 @@ class Ledger(Book):
                     known = core.words.queries.get(name)
                     if known is not None and known != query:
                         raise InvalidInput("is the name of another query")
+                    first = called.setdefault(query.content_id, name)
+                    if first != name:
+                        raise InvalidInput(f"is a second name: this query is called {first!r}")
             core.introduce(queries.items())
 
     def saturating(
