@@ -53,8 +53,6 @@ MANY = 24
 _MOST_BY_SETS = 256
 _GROUPS = 32
 _FEW_GROUPS = 8
-_SLOW = 3
-_VERY_SLOW = 20
 _VALUES = 256
 _STEPS = (6, 20, 40)
 """Repetitions after which the next cell is measured, so that all have some when time is up."""
@@ -109,14 +107,6 @@ class Cell:
         return self.way != "all answers at once" or self.size > 10  # otherwise it is the value
 
     @property
-    def part(self) -> int:
-        """Of what takes seconds each, so many times fewer repetitions are measured."""
-        if self.size > _VALUES and self.questions > 6:
-            return _VERY_SLOW
-        slow = self.questions > 6 and self.way.startswith("saturating")
-        return _SLOW if slow or self.simulated or self.size > _VALUES else 1
-
-    @property
     def simulated(self) -> bool:
         """Whether a prediction asks subjects one by one, hundreds of thousands of questions."""
         return "1/20" in self.way or self.questions >= MANY
@@ -139,7 +129,7 @@ class Cell:
     def measure(self, folder: Path, repetitions: int) -> None:
         """Measure what is missing."""
         pairs = self.found(folder)
-        for seed in range(len(pairs), -(-repetitions // self.part)):
+        for seed in range(len(pairs), repetitions):
             survey = self.survey(seed)
             pairs.append([survey.mean_square(self.way, seed), self.predicted(survey, seed)])
             keep(self.file(folder), pairs)

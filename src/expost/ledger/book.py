@@ -109,7 +109,8 @@ class Book:
         Not accepted is also whoever is closed, or has an open reservation: until its device has
         answered, asking anything else is an error.
 
-        ``query`` is a query, the name of one, or a column of names with an entry for each subject.
+        ``query`` is a query, the name of one, or a column of names with an entry for each subject:
+        None for whoever is asked nothing.
         ``subjects`` are by default all of them.
         """
         with self._showing() as core:

@@ -278,8 +278,9 @@ class Ledger(Book):
     ) -> Replies:
         """Answer a query with its noise for everybody whose filter accepts it.
 
-        ``values`` has the value of every subject that is asked, as for :meth:`Panel.ask`. All of it
-        is recorded durably before anything is returned. Who is refused has spent nothing.
+        ``values`` has the value of every subject that is named, as for :meth:`Panel.ask`. All of it
+        is recorded durably before anything is returned. Who is refused has spent nothing. A column
+        of names of queries may have None, for whoever is asked nothing.
         ``progress`` is called with the number of rows done, and of all.
         """
         secret = Secret(values)

@@ -23,7 +23,7 @@ __all__ = ["Turns"]
 _MOST = 1 << 14
 
 # What of the time of a commit it may take to wait for others.
-_PATIENCE = 0.5
+_PATIENCE = 0.2
 
 
 class _Call:
