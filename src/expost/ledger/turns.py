@@ -22,8 +22,8 @@ __all__ = ["Turns"]
 # The most rows of one commit.
 _MOST = 1 << 14
 
-# What of the time of a commit it may take to wait for others.
-_PATIENCE = 0.2
+# What of the time of a commit it may take to wait for others: the more, the more often they come.
+_LEAST_PATIENCE, _MOST_PATIENCE = 1 / 16, 1.0
 
 
 class _Call:
@@ -68,6 +68,7 @@ class Turns:
         """How many were in the last group, or came meanwhile."""
         self._lasted = 0.0
         """How long it took, in seconds."""
+        self._patience = _MOST_PATIENCE
         self.lock = threading.RLock()
         """Held by whoever reads or writes."""
 
@@ -97,6 +98,7 @@ class Turns:
                 # Whoever was waiting for this one would have to be woken; and this one is awake.
                 self._gathering.serves, self._gathering = False, None
                 call.serves = True
+                self._patience = min(_MOST_PATIENCE, self._patience * 2)
         while not call.served:
             if not call.serves:
                 call.wait()
@@ -109,10 +111,11 @@ class Turns:
             if len(self._waiting) >= self._crowd:
                 return True
             self._gathering = call
-        call.wait(_PATIENCE * self._lasted)
+        call.wait(self._patience * self._lasted)
         with self._guard:
-            if call.serves:
+            if call.serves:  # they have not come
                 self._gathering = None
+                self._patience = max(_LEAST_PATIENCE, self._patience / 2)
             return call.serves
 
     def _leave(self, call: _Call) -> None:
