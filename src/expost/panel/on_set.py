@@ -1,6 +1,6 @@
 """ℓ of many subjects over a finite set: a row of doubles for each value, a column for each subject.
 
-Passes go value by value over blocks of subjects, which stay in the cache.
+Passes go over blocks of subjects, which stay in the cache.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ class SetState(FiniteState):
             chosen = Chosen(self.count)
         for own, index in chosen.blocks(size):
             block = self.values[:, index]
-            for row, log in zip(block, logs, strict=True):
-                row += log.take(codes[own])
+            block += logs.take(codes[own], axis=1)
             if chosen.places is not None:
                 self.values[:, index] = block
             self.spread[index] = block.max(axis=0) - block.min(axis=0)
