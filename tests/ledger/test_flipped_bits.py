@@ -74,6 +74,29 @@ def test_whatever_bit_is_flipped_nothing_else_is_released(tmp_path: Path, seed: 
     assert stopped
 
 
+def test_the_row_of_one_of_many_heads_has_another_number(tmp_path: Path) -> None:
+    """Neighbours are read together, and the row is where it should be; but it is not this one."""
+    place, names = tmp_path / "s.db", range(60)
+    with Ledger.create(
+        place, xp.FiniteSet(["a", "b"]), filter=xp.BayesianFilter(epsilon=2), every=1
+    ) as ledger:
+        ledger.register(names)
+        for turn in range(3):
+            ledger.ask(QUERIES[0], ["a"] * 60, key=f"{turn}")
+        (head,) = ledger._core.backend.heads([16])
+    content = bytearray(place.read_bytes())
+    start = content.find(head.digest)
+    # A row has its size, its number, and a head of eight or nine bytes before the first column.
+    number = next(at for at in range(start - 9, start - 20, -1) if content[at] == 16)
+    content[number] ^= 2
+    place.write_bytes(content)
+    with Ledger(place, every=1) as ledger:
+        commits = ledger.tip.commits
+        with pytest.raises(Damaged):
+            ledger.ask(QUERIES[0], ["a"] * 60, key="new")
+        assert ledger.tip.commits == commits
+
+
 def test_rows_that_contradict_each_other_are_damaged_and_not_tried_for_ever(tmp_path: Path) -> None:
     """A name that nobody finds, and that is there when somebody is to be called so."""
     with Ledger.create(

@@ -11,11 +11,13 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import apsw
 import numpy as np
 import pytest
 
 import expost as xp
 from expost.ledger import Broken, Ledger
+from expost.ledger.adding import add
 from expost.ledger.backend import Stale
 from expost.sampling import InsecureSource
 
@@ -317,6 +319,73 @@ def test_no_frame_of_an_error_holds_what_was_drawn(
     frames = list(traceback.walk_tb(raised.value.__traceback__))[1:]
     shown = [repr(frame.f_locals) for frame, _ in frames]
     assert not [each for each in shown if "Answer" in each]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, apsw.FullError])
+def test_nothing_is_shown_of_a_commit_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """Its connection would still see it. Nor does it keep another process waiting."""
+    place, query = tmp_path / "s.db", xp.randomized_response(epsilon="1/4")
+    ledger = Ledger.create(place, SMOKES, filter=xp.BayesianFilter(epsilon=1))
+    ledger.register(["ann", "bob"])
+    ledger.ask(query, ["no", "yes"])
+
+    def failing(cursor: Any, change: Any, made: int) -> None:
+        add(cursor, change, made)
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr("expost.ledger.sqlite.add", failing)
+        with pytest.raises((error, Broken)):
+            ledger.ask(query, ["no", "yes"], key="k")
+    assert repr(ledger) == "Ledger(stopped by a write that failed)"
+    for read in (
+        lambda: ledger.transcript("ann"), ledger.status, ledger.answers, ledger.audit,
+        lambda: ledger.decide(query), ledger.verify, ledger.rounds, lambda: ledger.tip,
+        lambda: ledger.ask(query, ["no"], ["ann"], key="k"), lambda: ledger.register(["eve"]),
+    ):  # fmt: skip
+        with pytest.raises(Broken, match="an earlier write failed; open the ledger again"):
+            read()
+    with Ledger(place) as other:
+        assert other.status().exchanges.tolist() == [1, 1]
+        other.ask(query, ["no", "yes"], key="k")
+        assert other.verify().good
+    ledger.close()
+
+
+def test_a_checkpoint_that_fails_lets_nothing_be_shown(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(lines: bytes) -> int:
+        raise Broken("the disk is full")
+
+    monkeypatch.setattr(ledger._core.checkpoint.place, "append", full)
+    with pytest.raises(Broken, match="the disk is full"):
+        ledger.ask(xp.randomized_response(epsilon="1/4"), ["no", "yes"], key="k")
+    for read in (lambda: ledger.transcript("ann"), ledger.status, ledger.answers):
+        with pytest.raises(Broken, match="open the ledger again"):
+            read()
+
+
+@pytest.mark.parametrize("name", ["queries", "responses"])
+def test_a_query_that_comes_with_its_first_answer_while_words_are_read_is_known(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    backend = ledger._core.backend
+    real = getattr(backend, name)
+    with Ledger(tmp_path / "study.db") as other:
+
+        def reading(after: int = 0) -> Any:
+            monkeypatch.setattr(backend, name, real)
+            found = real(after)
+            other.ask(xp.randomized_response(epsilon="1/7"), ["no"], ["bob"])
+            return found
+
+        monkeypatch.setattr(backend, name, reading)
+        assert len(ledger.queries) in (0, 1)
+        assert len(ledger.queries) == 1
+        assert ledger.verify().good
 
 
 def test_a_commit_that_somebody_else_was_faster_with_does_not_draw_again(

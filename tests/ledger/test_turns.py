@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import linecache
 import random
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from expost.ledger import Broken
 from expost.ledger.turns import Turns
 
 
@@ -115,6 +119,90 @@ def test_an_interrupt_while_serving_hands_the_turn_on() -> None:
     assert not two.is_alive()
     assert len(said) == 1
     assert calls == [[[1]], [[2]]]
+
+
+def test_who_is_in_the_group_of_somebody_who_is_interrupted_is_told_so() -> None:
+    """Nothing is a success because nobody said otherwise."""
+    entered, go, calls = threading.Event(), threading.Event(), list[int]()
+
+    def serve(group: Sequence[Any]) -> None:
+        calls.append(len(group))
+        if len(calls) == 1:
+            entered.set()
+            go.wait(10)
+        else:
+            raise KeyboardInterrupt
+
+    turns, said = Turns(serve), list[BaseException]()
+
+    def ask(number: int) -> None:
+        try:
+            turns.take([Request(number)])  # type: ignore[list-item]
+        except BaseException as error:
+            said.append(error)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(3)]
+    threads[0].start()
+    assert entered.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    while len(turns._waiting) < 2:
+        time.sleep(0.001)
+    go.set()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert calls == [1, 2]
+    assert sorted(type(error).__name__ for error in said) == ["Broken", "KeyboardInterrupt"]
+    assert not turns._taken
+
+
+def test_interrupts_at_every_line_leave_nobody_waiting() -> None:
+    """One in each line of the thread that serves, and one more while it deals with that."""
+    for twice in (False, True):
+        for stop in range(1, 400):
+            turns, own, other = Turns(lambda group: None), Request(1), Request(2)
+            waiting = threading.Thread(target=_quietly, args=(turns, other))
+            left = [stop, 6] if twice else [stop]
+
+            def trace(frame: Any, event: str, argument: Any, left: list[int] = left) -> Any:
+                if "turns.py" not in frame.f_code.co_filename:
+                    return None
+                # On leaving a block Python is at its first line again, and does not expect errors.
+                here = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+                if event == "line" and left and not here.lstrip().startswith("with"):
+                    left[0] -= 1
+                    if not left[0]:
+                        del left[0]
+                        raise KeyboardInterrupt
+                return trace
+
+            turns._taken = True  # until the other one is in the line
+            waiting.start()
+            while not turns._waiting:
+                time.sleep(0)
+            turns._taken = False
+            sys.settrace(trace)
+            try:
+                turns.take([own])  # type: ignore[list-item]
+                ended = bool(left)
+            except KeyboardInterrupt:
+                ended = False
+            finally:
+                sys.settrace(None)
+            if turns._waiting:
+                turns.take([Request(3)])  # type: ignore[list-item]
+            waiting.join(10)
+            assert not waiting.is_alive(), f"after line {stop}"
+            assert not turns._taken
+            if ended:
+                break
+        assert stop > 20
+
+
+def _quietly(turns: Turns, request: Request) -> None:
+    with suppress(Broken):
+        turns.take([request])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("serves", [False, True])

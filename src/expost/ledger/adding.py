@@ -36,17 +36,11 @@ _INSERT = {
     "kept": "INSERT INTO kept(subject, digest, reason, message, made) VALUES (?, ?, ?, ?, ?)",
     "ends": "INSERT INTO ends VALUES (?, ?)",
 }
-# Whoever answers is one exchange farther, and where they were before, as most are: like this, many
-# heads move by one statement. They are there, for they were read.
-_ANSWER = """
-INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (subject) DO UPDATE SET
-    sequence = excluded.sequence, digest = excluded.digest, tally = excluded.tally,
-    last = excluded.last, seal = excluded.seal
-WHERE sequence = excluded.sequence - 1 AND closed = excluded.closed AND reserved = ''
-"""
 _UPDATE = """
-UPDATE heads SET sequence = ?, digest = ?, tally = ?, closed = ?, reserved = ?, last = ?, seal = ?
-WHERE subject = ? AND sequence = ? AND closed = ? AND reserved = ?
+UPDATE heads SET sequence = column2, digest = column3, tally = column4, closed = column5,
+    reserved = column6, last = column7, seal = column8
+FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))
+WHERE subject = column1 AND sequence = column9 AND closed = column10 AND reserved = column11
 """
 _WHERE = "SELECT sequence, closed FROM heads WHERE subject = ?"
 
@@ -61,7 +55,7 @@ def add(cursor: apsw.Cursor, change: Change, made: int) -> None:
     moving = (*change.refused, *change.declined, *change.reserved)
     keys = _interned(cursor, dict.fromkeys([*answers.keys, *(move.key for move in moving)]))
     rows: dict[str, Rows] = {table: [] for table in _INSERT}
-    moves: dict[str, Rows] = {_ANSWER: [], _UPDATE: []}
+    moves: Rows = []
     _words(change, made, rows)
     if answers:
         _answers(answers, keys, made, rows, moves)
@@ -141,7 +135,7 @@ def _answers(
     keys: Mapping[str, int],
     made: int,
     rows: dict[str, Rows],
-    moves: dict[str, Rows],
+    moves: Rows,
 ) -> None:
     """Exchanges. The last one of each subject is the one of its key now."""
     subjects, before, after = answers.subjects, answers.before, answers.after
@@ -150,13 +144,8 @@ def _answers(
         zip(numbers, subjects, answers.queries, after.sequence, answers.responses, before.last,
             repeat(made))
     )  # fmt: skip
-    closing, after = answers.closing, after.found_by(numbers)
-    rows["closures"].append([(subject, made) for subject in closing])
-    if closing or any(before.reserved):
-        moves[_UPDATE].append(_moved(subjects, before, after))
-    else:
-        seals = head_seals(subjects, *after.columns)
-        moves[_ANSWER].append(zip(subjects, *after.columns, seals, strict=True))
+    rows["closures"].append([(subject, made) for subject in answers.closing])
+    moves.append(_moved(subjects, before, after.found_by(numbers)))
 
 
 def _moves(
@@ -164,7 +153,7 @@ def _moves(
     keys: Mapping[str, int],
     made: int,
     rows: dict[str, Rows],
-    moves: dict[str, Rows],
+    moves: Rows,
 ) -> None:
     """What becomes of requests without an exchange."""
     for own, response in ((change.refused, 0), (change.declined, DECLINED)):
@@ -179,14 +168,14 @@ def _moves(
     moving = (*change.declined, *change.reserved, *change.closed)
     before = Heads.of(move.before for move in moving)
     after = Heads.of(move.after for move in moving)
-    moves[_UPDATE].append(_moved([move.subject for move in moving], before, after))
+    moves.append(_moved([move.subject for move in moving], before, after))
 
 
 def _moved(subjects: Sequence[int], before: Heads, after: Heads) -> Iterable[tuple[Any, ...]]:
     """The values of the statement that moves heads."""
     seals = head_seals(subjects, *after.columns)
     was = (before.sequence, before.closed, before.reserved)
-    return zip(*after.columns, seals, subjects, *was, strict=True)
+    return zip(subjects, *after.columns, seals, *was, strict=True)
 
 
 def _moving(change: Change) -> int:
@@ -194,11 +183,9 @@ def _moving(change: Change) -> int:
     return sum(map(len, (change.answers, change.declined, change.reserved, change.closed)))
 
 
-def _move(cursor: apsw.Cursor, moves: Mapping[str, Rows], count: int) -> None:
+def _move(cursor: apsw.Cursor, moves: Rows, count: int) -> None:
     """Move heads, if each is still where it was: compare and swap."""
     before = cursor.connection.total_changes()
-    _add(cursor, _ANSWER, moves[_ANSWER])
-    if moves[_UPDATE]:
-        cursor.executemany(_UPDATE, chain.from_iterable(moves[_UPDATE]))
+    _add(cursor, _UPDATE, moves)
     if cursor.connection.total_changes() - before != count:
         raise Stale

@@ -229,6 +229,8 @@ class Book:
     def __repr__(self) -> str:
         if self._closed:
             return "Ledger(closed)"
+        if self._core.stopped:
+            return "Ledger(stopped by a write that failed)"
         commits = f"{self.tip.commits:,} commits"
         return f"Ledger({len(self):,} subjects, {commits}, budget {self.filter.limit})"
 
@@ -241,6 +243,7 @@ class Book:
         self._check_usable()
         with self._turns.lock:
             self._check_usable()
+            self._core.check_whole()
             yield self._core
 
     @contextmanager

@@ -157,6 +157,8 @@ class Checkpoint:
         says only that there is such a commit: so a rollback past it is noticed, and a recovery
         knows that it does not know all.
         """
+        if self._broken:
+            raise Broken("an earlier write failed; open the ledger again")
         if commit > self._written and commit not in self._since.commits:
             self._wait(tip())
 

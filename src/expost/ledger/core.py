@@ -71,7 +71,8 @@ class Core:
         self.people = People()
         self._source = source
         self._step = step
-        self._stopped = False
+        self.stopped = False
+        """Whether a write failed or was interrupted."""
         self._overtaken = 0
         self._overtaken_at: Tip | None = None
 
@@ -81,8 +82,7 @@ class Core:
         No subject is in two of them. Outcomes, or an error, are set in each. They are durable when
         this returns.
         """
-        if self._stopped:
-            raise Broken("an earlier write failed; open the ledger again")
+        self.check_whole()
         while True:
             try:
                 found = self._situations(requests)
@@ -92,6 +92,14 @@ class Core:
             self._step("drawn")
             if change.empty or self.append(change):
                 return
+
+    def check_whole(self) -> None:
+        """Refuse to go on after a write that failed or was interrupted.
+
+        The connection may still see what it would have recorded, and nobody else ever will.
+        """
+        if self.stopped:
+            raise Broken("an earlier write failed; open the ledger again")
 
     def foresee(self, requests: Sequence[Request]) -> None:
         """Refuse what is known to be wrong with any of several requests, before one is served."""
@@ -139,7 +147,7 @@ class Core:
         change.queries, change.responses = self.words.tentative()
         lines = lines_of(change, self.words.content_ids)
         noted = self._reached(change)
-        self._stopped = True
+        self.stopped = True
         try:
             tip = self.backend.append(change, lines)
             self.words.settle()
@@ -147,7 +155,7 @@ class Core:
             self.checkpoint.note(noted, tip)
             self._step("checkpointed")
         except (Stale, InvalidInput) as error:  # nothing was written
-            self._stopped = False
+            self.stopped = False
             self.learn()
             if isinstance(error, InvalidInput):
                 raise
@@ -156,7 +164,7 @@ class Core:
         except BaseException as error:
             # The frames hold responses that are perhaps not recorded, and not released.
             raise without_frames(error) from None
-        self._stopped, self._overtaken = False, 0
+        self.stopped, self._overtaken = False, 0
         return True
 
     def _check_overtaken(self) -> None:
@@ -186,6 +194,8 @@ class Core:
         """Have queries recorded by their names; without one, by their content ids."""
         while True:
             for name, query in queries:
+                if self.words.queries.get(name, query) != query:
+                    raise InvalidInput("is the name of another query", name)
                 self.words.propose_query(query, name)
             if not self.words.tentative()[0] or self.append(Change()):
                 return
@@ -195,6 +205,11 @@ class Core:
         if commit is None:
             commit = self.backend.tip().commits
         self.checkpoint.show(commit, self.backend.tip)
+
+    def begin(self) -> None:
+        """Before something is recorded that draws nothing: what was interrupted left no words."""
+        if any(self.words.tentative()):
+            self.learn()
 
     def learn(self) -> None:
         """Forget words that are not recorded, and learn those that others recorded."""
@@ -327,7 +342,7 @@ class Core:
 
     def finish(self) -> None:
         """Write a last checkpoint, if anything is not covered by one."""
-        if not self._stopped:
+        if not self.stopped:
             self.checkpoint.flush()
 
     def head_after(self, subject: int, sequence: int) -> bytes:

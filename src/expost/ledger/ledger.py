@@ -210,6 +210,7 @@ class Ledger(Book):
     def _register(self, names: tuple[Subject, ...]) -> int:
         policy_id = self.policy.content_id
         with self._reading() as core:
+            core.begin()
             while True:
                 core.check_open()
                 numbers = core.people.numbers(core.backend, names)
@@ -257,6 +258,7 @@ class Ledger(Book):
         which asks nothing, for whom no query ends at the cap.
         """
         with self._showing() as core:
+            core.begin()
             core.check_open()
             names, numbers = whom(core, names_of(subjects))
             wanted = Wanted.read(question, cap, seeds, core.kernel, len(names))
@@ -382,6 +384,7 @@ class Ledger(Book):
     def end(self) -> None:
         """Close the study, for good: nobody is asked, registered or reserved any more."""
         with self._reading() as core:
+            core.begin()
             while not core.backend.ended():
                 core.append(Change(end=True))
             core.show()

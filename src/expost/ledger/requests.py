@@ -119,13 +119,14 @@ class Request(ABC):
         self.numbers: list[int] = self.subjects.tolist()
         """Of the subjects, as rows have them."""
         self.served = False
+        self.error: BaseException | None = None
         self._added: tuple[Places, Sequence[int]] | None = None
 
     def start(self, words: Words) -> None:
         """Begin, perhaps again: nothing is known of any row, and new queries have no number."""
         self.outcomes: list[Outcome | None] = [None] * len(self.numbers)
         """What became of each row, but for those that are answered now."""
-        self.error: BaseException | None = None
+        self.error = None
         self._added = None
         self._number([words.known(query) for query in self.asked])
 

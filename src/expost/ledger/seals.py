@@ -18,7 +18,7 @@ __all__ = ["checked_name", "head_seal", "head_seals", "seal_of"]
 
 _PRIME = (1 << 32) - 5
 _SEQUENCE, _LAST, _CLOSED = 0x85EBCA6B, 0xC2B2AE35, 0x27D4EB2F
-_FACTORS = np.array([1, _SEQUENCE, _LAST])
+_FACTORS = np.array([1, _SEQUENCE, _LAST, _CLOSED])
 # Sums of numbers below this, times their factors, fit into a word.
 _SMALL = 1 << 30
 # Up to so many heads, each by itself takes less than all together.
@@ -58,8 +58,8 @@ def head_seals(
     last: Sequence[int],
 ) -> list[int]:
     """The seals of heads in columns."""
-    if len(subjects) > _FEW and not any(reserved) and not any(closed):
-        numbers = np.array([subjects, sequence, last])
+    if len(subjects) > _FEW and not any(reserved):
+        numbers = np.array([subjects, sequence, last, closed])
         # What does not fit, or is no number at all, was damaged or comes from PostgreSQL.
         if numbers.dtype == np.int64 and numbers.min() >= 0 and numbers.max() < _SMALL:
             starts = (_FACTORS @ numbers % _PRIME).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import compress, islice
 from operator import ne
 from pathlib import Path
@@ -224,15 +224,24 @@ class Sqlite(Backend):
             raise Stale from None
         except (apsw.Error, UnicodeDecodeError) as error:
             raise self._failed(error) from None
+        except BaseException:
+            self._roll_back()
+            raise
         try:
             self._cursor.execute("COMMIT")
         except apsw.Error as error:
             raise self._failed(error) from None
         return tip
 
+    def _roll_back(self) -> None:
+        """Neither show what is not recorded, nor keep others waiting."""
+        self._broken = True
+        with suppress(self._apsw.Error):
+            self._cursor.execute("ROLLBACK")
+
     def _failed(self, error: Exception) -> Broken:
         """After a failed write nothing is known of the disk, so there are no more writes."""
-        self._broken = True
+        self._roll_back()
         return Broken(
             f"the ledger could not be written ({error}); open it again when that is mended"
         )

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from expost.ledger.errors import Broken
 from expost.ledger.requests import Request
 from expost.session.secret import without_frames
 
@@ -33,7 +34,7 @@ class _Call:
 
     def __init__(self, requests: Sequence[Request]) -> None:
         self.requests = requests
-        self.left = deque(requests)
+        self.left = list(requests)
         """Those that are not in any group so far."""
         self.serves = False
         """Whether it has the turn."""
@@ -54,6 +55,19 @@ class _Call:
             self._woken.release()
 
 
+class _Group:
+    """Requests that are served together."""
+
+    __slots__ = ("calls", "done", "requests")
+
+    def __init__(self, requests: list[Request], calls: list[_Call]) -> None:
+        self.requests = requests
+        self.calls = calls
+        """All of whose requests are served then."""
+        self.done = False
+        """Whether they were, or each knows what was wrong; this has to be said, not assumed."""
+
+
 class Turns:
     """One line of requests, served in groups."""
 
@@ -62,6 +76,8 @@ class Turns:
         self._guard = threading.Lock()
         self._waiting: deque[_Call] = deque()
         self._taken = False
+        self._group: _Group | None = None
+        """Which is served now."""
         self._gathering: _Call | None = None
         """Who has the turn and waits for others."""
         self._crowd = 0
@@ -80,10 +96,14 @@ class Turns:
             if call.serves:
                 with self.lock:
                     while not call.served:
-                        self._serve_some(call)
-        finally:
-            if call.serves or not call.served:
+                        self._serve_some()
                 self._leave(call)
+        except BaseException:
+            try:
+                self._leave(call)
+            finally:  # for the first one may be interrupted as well
+                self._leave(call)
+            raise
         for request in requests:
             if request.error is not None:
                 raise request.error
@@ -119,59 +139,77 @@ class Turns:
             return call.serves
 
     def _leave(self, call: _Call) -> None:
-        """Wait no longer, and give the turn to whoever waits the longest."""
+        """Wait no longer, and give the turn to whoever waits the longest.
+
+        Wherever this is interrupted, doing it again does the rest.
+        """
+        if call.serves:
+            self._end()
         with self._guard:
             if call in self._waiting:  # after an interrupt
                 self._waiting.remove(call)
             if self._gathering is call:
                 self._gathering = None
             if call.serves:
-                self._taken = bool(self._waiting)
-                if self._taken:
+                if self._waiting:
                     self._waiting[0].serves = True
-                    self._waiting[0].wake()
+                self._taken = bool(self._waiting)
+                call.serves = False
+            if self._waiting and self._waiting[0].serves:
+                self._waiting[0].wake()
 
-    def _serve_some(self, own: _Call) -> None:
-        group, served = self._next()
-        start = time.monotonic()
+    def _serve_some(self) -> None:
+        group, start = self._next(), time.monotonic()
         try:
-            self._serve(group)
-        except BaseException as error:
+            self._serve(group.requests)
+            group.done = True
+        except Exception as error:
             without_frames(error)  # which hold responses that were drawn and are not released
-            for request in group:
+            for request in group.requests:
                 request.error = error
-            if not isinstance(error, Exception):
-                raise
+        except BaseException as error:
+            raise without_frames(error) from None
         finally:
-            for request in group:
-                request.served = True
-            with self._guard:
-                self._lasted = time.monotonic() - start
-                self._crowd = len(served) + len(self._waiting)
-                for call in served:
-                    if call is not own:
-                        call.wake()
+            self._lasted = time.monotonic() - start
+            self._end()
 
-    def _next(self) -> tuple[list[Request], list[_Call]]:
-        """Those who can be served together, no subject twice and not too many; and who is done."""
-        group: list[Request] = []
-        done: list[_Call] = []
-        waiting: deque[_Call] = deque()
+    def _end(self) -> None:
+        """All of the group know what became of it, also after an interrupt: then of nothing."""
+        group = self._group
+        if group is None:
+            return
+        for request in group.requests:
+            if not group.done and request.error is None:
+                request.error = Broken("another thread was interrupted; open the ledger again")
+            request.served = True
+        with self._guard:
+            self._crowd = len(group.calls) + len(self._waiting)
+            for call in group.calls:
+                call.wake()
+            self._group = None
+
+    def _next(self) -> _Group:
+        """Those who can be served together: no subject twice, and not too many."""
+        requests: list[Request] = []
+        left: list[tuple[_Call, list[Request]]] = []
         subjects: set[int] = set()
         rows = 0
         with self._guard:
             for call in self._waiting:
-                left: deque[Request] = deque()
+                rest: list[Request] = []
                 for request in call.left:
                     own = request.numbers
-                    fits = not group or rows + len(own) <= _MOST
+                    fits = not requests or rows + len(own) <= _MOST
                     if fits and subjects.isdisjoint(own):
-                        group.append(request)
+                        requests.append(request)
                         rows += len(own)
                     else:
-                        left.append(request)
+                        rest.append(request)
                     subjects.update(own)  # requests of one subject stay in order
-                call.left = left
-                (waiting if left else done).append(call)
-            self._waiting = waiting
-        return group, done
+                left.append((call, rest))
+            # From here on whoever ends this wakes them, whatever happens.
+            self._group = group = _Group(requests, [call for call, rest in left if not rest])
+            for call, rest in left:
+                call.left = rest
+            self._waiting = deque(call for call, rest in left if rest)
+        return group

@@ -52,9 +52,11 @@ class Words:
 
     def read(self, backend: Backend) -> None:
         """Learn what others have added."""
+        # In this order: the query of a response is there when the response is.
+        responses = backend.responses(len(self._positions) - 1)
         for query in backend.queries(len(self._questions) - 1):
             self._learn_query(query)
-        for response in backend.responses(len(self._positions) - 1):
+        for response in responses:
             self._learn_response(response)
 
     def _learn_query(self, word: QueryWord) -> None:
