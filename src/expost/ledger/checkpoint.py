@@ -23,7 +23,7 @@ from expost.ledger.records import Tip
 
 __all__ = ["Checkpoint", "CheckpointFile", "Place"]
 
-# A file is replaced by a shorter one when it is twice as long as that, and so much longer.
+# A file is replaced by a shorter one when it is four times as long as that, and so much longer.
 _GROWTH = 4 << 20
 # What a subject takes in the shortest one, about: a number, a name, some digits.
 _ENTRY = 36
@@ -182,7 +182,7 @@ class Checkpoint:
         self._broken = False
         self._since, self._waiting = Reached(), 0
         self._written = max(self._written, tip.commits)
-        if size > 2 * self._shortest + _GROWTH:
+        if size > 4 * self._shortest + _GROWTH:
             self._shorten()
 
     def flush(self) -> None:
