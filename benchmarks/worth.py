@@ -17,7 +17,10 @@ __all__ = ["LIMIT", "Measured", "compact", "listed", "ratio"]
 K = TypeVar("K", bound=Hashable)
 
 LIMIT = 0.10
-"""How far what comes out may be from what was predicted, but for two standard errors."""
+"""How far what comes out may be from what was predicted, but for some standard errors."""
+
+_ALONE, _OF_MANY = 2, 3
+"""So many, of one figure, and of one out of hundreds: there a few are beyond two by chance."""
 
 _FEWEST, _MANY = 5, 20
 """Surveys: the spread of fewer says nothing, or too little to judge by."""
@@ -68,10 +71,10 @@ def ratio(pairs: Pairs) -> tuple[float, float] | None:
     return mean, float(np.std(ratios, ddof=1)) / math.sqrt(len(ratios)) / (2 * mean)
 
 
-def within(pairs: Pairs) -> bool:
+def within(pairs: Pairs, errors: int = _ALONE) -> bool:
     """Whether predictions are within their limit, as far as so many surveys can tell."""
     found = ratio(pairs)
-    return found is None or len(pairs) < _MANY or abs(found[0] - 1) <= LIMIT + 2 * found[1]
+    return found is None or len(pairs) < _MANY or abs(found[0] - 1) <= LIMIT + errors * found[1]
 
 
 def listed(found: Iterable[Measured]) -> bool:
@@ -84,8 +87,8 @@ def listed(found: Iterable[Measured]) -> bool:
         line += f"{each.way:<34} {rmse:6.2f} ± {error:.2f} ({len(each.pairs)})"
         if times:
             line += f"   of what was predicted {times[0]:.2f} ± {times[1]:.2f}"
-            line += "" if within(each.pairs) else " MISSED"
-            fine &= within(each.pairs)
+            line += "" if within(each.pairs, _OF_MANY) else " MISSED"
+            fine &= within(each.pairs, _OF_MANY)
         if each.before is not None:
             line += f"   earlier {each.before:.1f} ({apart(rmse, error, each.before):+.1f} σ)"
         print(line, flush=True)
