@@ -10,7 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import pytest
 
@@ -27,6 +28,10 @@ class Request:
         self.error: BaseException | None = None
 
 
+def take(turns: Turns, *requests: Request) -> None:
+    turns.take(cast(Any, requests))
+
+
 def test_every_request_is_served_once_and_nobody_is_in_a_group_twice() -> None:
     groups: list[list[Request]] = []
 
@@ -41,10 +46,10 @@ def test_every_request_is_served_once_and_nobody_is_in_a_group_twice() -> None:
         for _ in range(40):
             own = [Request(*chance.sample(range(9), chance.randint(1, 3))) for _ in range(2)]
             asked.extend(own)
-            turns.take(own)  # type: ignore[arg-type]
+            take(turns, *own)
             assert all(request.served for request in own)
 
-    _together([lambda seed=seed: ask(seed) for seed in range(8)])  # type: ignore[misc]
+    _together([partial(ask, seed) for seed in range(8)])
     assert sorted(map(id, asked)) == sorted(id(each) for group in groups for each in group)
     for group in groups:
         assert max(Counter(number for each in group for number in each.numbers).values()) == 1
@@ -55,9 +60,9 @@ def test_every_request_is_served_once_and_nobody_is_in_a_group_twice() -> None:
 
 def test_requests_of_one_subject_stay_in_order() -> None:
     order: list[Request] = []
-    turns = Turns(lambda group: order.extend(group))  # type: ignore[arg-type]
+    turns = Turns(lambda group: order.extend(cast(Any, group)))
     own = [Request(1), Request(2), Request(1, 3), Request(3), Request(1)]
-    turns.take(own)  # type: ignore[arg-type]
+    take(turns, *own)
     for number in (1, 2, 3):
         concerned = [each for each in order if number in each.numbers]
         assert concerned == [each for each in own if number in each.numbers]
@@ -73,12 +78,12 @@ def test_an_error_is_that_of_its_group_alone() -> None:
     def ask(number: int) -> None:
         for _ in range(20):
             try:
-                turns.take([Request(number)])  # type: ignore[list-item]
+                take(turns, Request(number))
             except ValueError as error:
                 found.append(str(error))
 
     _together([lambda: ask(7)])
-    turns.take([Request(1)])  # type: ignore[list-item]
+    take(turns, Request(1))
     assert found == ["seven"] * 20
 
 
@@ -97,15 +102,13 @@ def test_an_interrupt_while_serving_hands_the_turn_on() -> None:
 
     def first() -> None:
         try:
-            turns.take([Request(1)])  # type: ignore[list-item]
+            take(turns, Request(1))
         except KeyboardInterrupt as error:
             said.append(error)
 
     one, two = (
         threading.Thread(target=first),
-        threading.Thread(
-            target=lambda: turns.take([Request(2)])  # type: ignore[list-item]
-        ),
+        threading.Thread(target=lambda: take(turns, Request(2))),
     )
     one.start()
     assert entered.wait(10)
@@ -137,7 +140,7 @@ def test_who_is_in_the_group_of_somebody_who_is_interrupted_is_told_so() -> None
 
     def ask(number: int) -> None:
         try:
-            turns.take([Request(number)])  # type: ignore[list-item]
+            take(turns, Request(number))
         except BaseException as error:
             said.append(error)
 
@@ -184,14 +187,14 @@ def test_interrupts_at_every_line_leave_nobody_waiting() -> None:
             turns._taken = False
             sys.settrace(trace)
             try:
-                turns.take([own])  # type: ignore[list-item]
+                take(turns, own)
                 ended = bool(left)
             except KeyboardInterrupt:
                 ended = False
             finally:
                 sys.settrace(None)
             if turns._waiting:
-                turns.take([Request(3)])  # type: ignore[list-item]
+                take(turns, Request(3))
             waiting.join(10)
             assert not waiting.is_alive(), f"after line {stop}"
             assert not turns._taken
@@ -202,7 +205,7 @@ def test_interrupts_at_every_line_leave_nobody_waiting() -> None:
 
 def _quietly(turns: Turns, request: Request) -> None:
     with suppress(Broken):
-        turns.take([request])  # type: ignore[list-item]
+        take(turns, request)
 
 
 @pytest.mark.parametrize("serves", [False, True])
@@ -218,7 +221,7 @@ def test_whoever_is_interrupted_while_waiting_leaves_the_line(serves: bool) -> N
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("expost.ledger.turns._Call.wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            turns.take([Request(1)])  # type: ignore[list-item]
+            take(turns, Request(1))
     assert not turns._waiting
     assert turns._taken is not serves
 
