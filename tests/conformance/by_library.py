@@ -75,17 +75,12 @@ def policy(given: Tree) -> Tree:
 
 def chain(given: Tree) -> Tree:
     start = {"ledger": 1, "policy": given["policy"], "subject": given["subject"]}
-    heads = [hashlib.sha256(canonical(start)).hexdigest()]
+    heads = [hashlib.sha256(canonical(start))]
     for number, (query_id, response) in enumerate(given["exchanges"], 1):
         value = tuple(response) if isinstance(response, list) else response
-        link = {
-            "previous": heads[-1],
-            "query": query_id,
-            "response": value_tree(value),
-            "sequence": number,
-        }
-        heads.append(hashlib.sha256(canonical(link)).hexdigest())
-    return {"heads": heads}
+        said = {"query": query_id, "response": value_tree(value), "sequence": number}
+        heads.append(hashlib.sha256(canonical(said) + heads[-1].digest()))
+    return {"heads": [head.hexdigest() for head in heads]}
 
 
 def weights(given: Tree) -> Tree:

@@ -61,7 +61,7 @@ BY_VECTORS = [
     # ids
     ("return (entry + 0.0).hex()", "return repr(entry)"),
     ("return \"'\" + entry if entry", "return entry if entry"),
-    ("\"sequence\": sequence, **said", "\"sequence\": 1, **said"),
+    ("(response), \"sequence\": sequence", "(response), \"sequence\": 1"),
     ("lambda given: text(given).lower()", "text"),
 ]  # fmt: skip
 

@@ -11,6 +11,7 @@ import pytest
 from expost.ledger import Backend
 from expost.ledger.backend import DECLINED, Row, Stale
 from expost.ledger.digests import first_root, next_root
+from expost.ledger.errors import Damaged
 from expost.ledger.records import (
     Answer,
     Change,
@@ -152,7 +153,18 @@ def test_a_head_that_has_moved_is_stale(store: Backend) -> None:
     assert store.outcomes("l", [1, 2]) == {}
 
 
-@pytest.mark.parametrize("count", [31, 32, 33, 200])
+def test_a_head_that_is_not_there_does_not_move_and_is_not_added(store: Backend) -> None:
+    """As in a damaged table, in which it is not found by its number."""
+    (one,) = store.heads([1])
+    tip = store.tip()
+    with pytest.raises(Stale):
+        store.append(Change(answers=[answered("k", 1, one), answered("k", 3, one)]), [])
+    assert (store.tip(), store.heads([1]), store.size()) == (tip, [one], 2)
+    with pytest.raises((Damaged, IndexError, KeyError)):
+        store.heads([3])
+
+
+@pytest.mark.parametrize("count", [63, 64, 65, 200])
 def test_many_heads_move_together_or_not_at_all(store: Backend, count: int) -> None:
     numbers = range(3, 3 + count)
     store.append(Change(subjects=[(n, f'"{n}"', bytes([n]) * 32) for n in numbers]), [])

@@ -36,10 +36,10 @@ def message(given: Reservation, response: str = "yes", **changed: Any) -> bytes:
     """What an honest device sends; its chain is that of its own transcript."""
     import hashlib
 
-    text = (
-        f'{{"previous":"{given.previous}","query":"{given.query.content_id}",'
-        f'"response":"{response}","sequence":{given.sequence}}}'
-    )
+    said = (
+        f'{{"query":"{given.query.content_id}","response":"{response}",'
+        f'"sequence":{given.sequence}}}'
+    ).encode()
     tree = {
         "ledger": given.ledger,
         "subject": given.subject,
@@ -47,7 +47,7 @@ def message(given: Reservation, response: str = "yes", **changed: Any) -> bytes:
         "key": given.key,
         "query": given.query.content_id,
         "response": response,
-        "head": hashlib.sha256(text.encode()).hexdigest(),
+        "head": hashlib.sha256(said + bytes.fromhex(given.previous)).hexdigest(),
         **changed,
     }
     return json.dumps({k: v for k, v in tree.items() if v is not None}).encode()

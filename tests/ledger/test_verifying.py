@@ -181,15 +181,13 @@ def test_an_export_can_be_checked_without_us(place: Path, tmp_path: Path) -> Non
     assert [each["closed"] for each in subjects] == [False, False, True, False, False]
     for each in subjects:
         name = json.dumps(each["subject"])
-        head = f'{{"ledger":1,"policy":"{header["policy_id"]}","subject":{name}}}'
+        first = f'{{"ledger":1,"policy":"{header["policy_id"]}","subject":{name}}}'
+        head = hashlib.sha256(first.encode()).digest()
         for number, (query, response) in enumerate(each["exchanges"], 1):
-            before = hashlib.sha256(head.encode()).hexdigest()
             assert query in header["queries"]
-            head = (
-                f'{{"previous":"{before}","query":"{query}",'
-                f'"response":"{response}","sequence":{number}}}'
-            )
-        assert hashlib.sha256(head.encode()).hexdigest() == each["head"]
+            said = f'{{"query":"{query}","response":"{response}","sequence":{number}}}'
+            head = hashlib.sha256(said.encode() + head).digest()
+        assert head.hex() == each["head"]
         counts = Counter(map(tuple, each["exchanges"]))
         assert {(query, response): times for query, response, times in each["tally"]} == counts
         assert each["tally"] == sorted(each["tally"])
@@ -204,12 +202,9 @@ def test_chains_of_numbers_are_of_doubles(tmp_path: Path) -> None:
         ledger.record(QUERY, [2])
         (head,) = ledger._core.backend.heads([1])
         first = f'{{"ledger":1,"policy":"{ledger.policy.content_id}","subject":7}}'
-        before = hashlib.sha256(first.encode()).hexdigest()
-        text = (
-            f'{{"previous":"{before}","query":"{QUERY.content_id}",'
-            '"response":"0x1.0000000000000p+1","sequence":1}'
-        )
-        assert head.digest == hashlib.sha256(text.encode()).digest()
+        before = hashlib.sha256(first.encode()).digest()
+        said = f'{{"query":"{QUERY.content_id}","response":"0x1.0000000000000p+1","sequence":1}}'
+        assert head.digest == hashlib.sha256(said.encode() + before).digest()
 
 
 def test_what_is_undecided_is_not_said_to_be_as_it_should_be() -> None:

@@ -52,8 +52,11 @@ def release_before_commit() -> Iterator[None]:
 @contextmanager
 def compare_and_swap_dropped() -> Iterator[None]:
     """Heads are moved whoever else has moved them."""
-    statement = adding._UPDATE.split("AND")[0]
-    with patch.object(adding, "_UPDATE", statement), patch.object(Door, "compares", False):
+    with (
+        patch.object(adding, "_UPDATE", adding._UPDATE.split("AND")[0]),
+        patch.object(adding, "_ADVANCE", adding._ADVANCE.split("WHERE")[0]),
+        patch.object(Door, "compares", False),
+    ):
         yield
 
 
@@ -96,24 +99,28 @@ def checkpoint_ignored() -> Any:
 @contextmanager
 def tally_outside_of_the_transaction() -> Iterator[None]:
     """Heads are moved in a transaction of their own, after the commit."""
-    move, append, late = adding._move, Sqlite.append, list[Any]()
+    append, late = Sqlite.append, list[Any]()
 
-    def moved(cursor: Any, moves: Any, count: int) -> None:
-        late.append(([list(part) for part in moves], count))
+    def later(move: Any) -> Any:
+        return lambda cursor, *given: late.append((move, given))
 
     def appended(self: Sqlite, change: Any, lines: Any) -> Any:
         late.clear()
         tip = append(self, change, lines)
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
-            for each in late:
-                move(self._cursor, *each)
+            for move, given in late:
+                move(self._cursor, *given)
             self._cursor.execute("COMMIT")
         except apsw.Error as error:
             raise self._failed(error) from None
         return tip
 
-    with patch.object(adding, "_move", moved), patch.object(Sqlite, "append", appended):
+    with (
+        patch.object(adding, "_move", later(adding._move)),
+        patch.object(adding, "_advance", later(adding._advance)),
+        patch.object(Sqlite, "append", appended),
+    ):
         yield
 
 

@@ -140,10 +140,10 @@ class Door(Backend):
             *((each.subject, each.before, each.after) for each in change.answers),
             *((each.subject, each.before, each.after) for each in moves),
         ):
-            now = vault.heads[subject]
-            if self.compares and (now.sequence, now.closed, now.reserved) != (
+            now = vault.heads.get(subject)
+            if now is None or (self.compares and (now.sequence, now.closed, now.reserved) != (
                 before.sequence, before.closed, before.reserved,
-            ):  # fmt: skip
+            )):  # fmt: skip
                 raise Stale
             vault.heads[subject] = after
             if after.closed and not before.closed:

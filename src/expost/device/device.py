@@ -1182,8 +1182,8 @@ def first_head(policy_id: str, subject: Subject) -> str:
 
 def next_head(previous: str, sequence: int, query_id: str, response: Value) -> str:
     """The head after an exchange."""
-    said = {"query": query_id, "response": value_tree(response)}
-    return digest({"previous": previous, "sequence": sequence, **said})
+    said = {"query": query_id, "response": value_tree(response), "sequence": sequence}
+    return hashlib.sha256(canonical(said) + bytes.fromhex(previous)).hexdigest()
 
 
 # -- the store -------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
 from expost.answers import Subject
 from expost.files.canonical import canonical
@@ -20,28 +21,33 @@ def first_head(policy_id: str, subject: Subject) -> bytes:
     return hashlib.sha256(canonical(tree)).digest()
 
 
-def link(query_id: str, response: object) -> str:
+def link(query_id: str, response: object) -> bytes:
     """What the exchanges with one query and one response have in common, for :func:`next_head`."""
-    return f'","query":"{query_id}","response":{canonical(response).decode()},"sequence":'
+    return canonical({"query": query_id, "response": response})[:-1] + b',"sequence":'
 
 
-def next_head(previous: bytes, shared: str, sequence: int) -> bytes:
+def next_head(previous: bytes, shared: bytes, sequence: int) -> bytes:
     """The head after exchange number ``sequence``.
 
-    This is the digest of a canonical tree, which has its keys in this order.
+    This is the digest of a canonical tree, which has its keys in this order, and the head before.
     """
     return next_heads((previous,), (shared,), (sequence,))[0]
 
 
 def next_heads(
-    previous: Iterable[bytes], shared: Iterable[str], sequences: Iterable[int]
+    previous: Iterable[bytes], shared: Iterable[bytes], sequences: Iterable[int]
 ) -> list[bytes]:
     """The same for many subjects, in columns."""
-    digest = hashlib.sha256
-    return [
-        digest(f'{{"previous":"{head.hex()}{rest}{number}}}'.encode()).digest()
-        for head, rest, number in zip(previous, shared, sequences, strict=True)
-    ]
+    begun: dict[tuple[bytes, int], Any] = {}  # few, for many say the same in a round
+    result = []
+    for head, said, number in zip(previous, shared, sequences, strict=True):
+        start = begun.get((said, number))
+        if start is None:
+            start = begun[said, number] = hashlib.sha256(b"%b%d}" % (said, number))
+        whole = start.copy()
+        whole.update(head)
+        result.append(whole.digest())
+    return result
 
 
 def first_root(policy_id: str) -> bytes:

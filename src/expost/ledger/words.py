@@ -42,7 +42,7 @@ class Words:
         self._by_content: dict[str, int] = {}
         self._responses: dict[tuple[int, int], int] = {}
         self._words: list[ResponseWord] = [ResponseWord(0, 0, "")]
-        self._links: list[str] = [""]
+        self._links: list[bytes] = [b""]
         self._positions: list[int] = [-1]
         self._question_of = np.full(64, -1, dtype=np.int64)
         self._position_of = np.full(64, -1, dtype=np.int64)
@@ -200,11 +200,11 @@ class Words:
         known = sequence > 0 and response <= self.last_response
         return known and self._words[response].query == query
 
-    def link(self, response: int) -> str:
+    def link(self, response: int) -> bytes:
         """What all exchanges with a response have in common in their heads."""
         return self._links[response]
 
-    def links(self, responses: Sequence[int]) -> list[str]:
+    def links(self, responses: Sequence[int]) -> list[bytes]:
         """The same of many responses."""
         return list(map(self._links.__getitem__, responses))
 
