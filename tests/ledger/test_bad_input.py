@@ -228,7 +228,6 @@ def test_what_goes_wrong_on_the_way_says_how_much_is_recorded(
 ) -> None:
     """Another process is faster with the fourth one; the same call again goes on."""
     monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 1)
-    monkeypatch.setattr("expost.ledger.ledger._AT_ONCE", 1)
     ledger.register(PEOPLE)
     done: list[tuple[int, int]] = []
 
@@ -255,7 +254,6 @@ def test_what_stops_on_the_way_says_so_as_well(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 2)
-    monkeypatch.setattr("expost.ledger.ledger._AT_ONCE", 1)
     ledger.register(PEOPLE)
     append, left = ledger._core.checkpoint.place.append, 1
 

@@ -27,6 +27,8 @@ _PAGE = 2048
 # Pages of the log before they are copied into the database, some 40 MB. With a shorter one most
 # pages would be copied for one row each.
 _LOG = 20_000
+# KiB of pages in memory: as many as a commit of a round reads first and then writes.
+_KEPT = 16_000
 
 
 def create_database(path: Path, document: str, root: bytes, *, vfs: str | None = None) -> None:
@@ -79,6 +81,7 @@ def connect(path: Path, vfs: str | None = None) -> apsw.Connection:
                 connection.pragma("locking_mode", "EXCLUSIVE")
             if connection.pragma("application_id") != APPLICATION:
                 raise InvalidInput("is not a ledger")
+            connection.pragma("cache_size", -_KEPT)
             apply(connection)
             _settle(connection)
             _upgrade(connection)

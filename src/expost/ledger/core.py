@@ -8,7 +8,7 @@ it there, as a simulation does.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, compress, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,7 +181,7 @@ class Core:
         result, answers = Reached(), Answered.of(change.answers)
         result.names.update({number: name for number, name, _ in change.subjects})
         result.answered(answers.subjects, answers.after.sequence, answers.after.digest)
-        for place in np.flatnonzero(answers.after.closed).tolist():
+        for place in compress(range(len(answers)), answers.after.closed):
             result.moved(answers.subjects[place], answers.after[place])
         for move in (*change.reserved, *change.closed):
             result.moved(move.subject, move.after)

@@ -55,9 +55,7 @@ EVERY = 64
 """A checkpoint is written at every so many commits, if nothing else is said."""
 
 # Rows of one commit, of a request that has more.
-_TOGETHER = 1 << 13
-# Such parts that may share a commit.
-_AT_ONCE = 2
+_TOGETHER = 1 << 14
 
 
 class Ledger(Book):
@@ -203,8 +201,8 @@ class Ledger(Book):
             if isinstance(name, int) and abs(name) >= 1 << 63:
                 raise InvalidInput("a number is too large", "subjects")
         total = 0
-        for start in range(0, len(names), _TOGETHER * 8):
-            total += self._register(names[start : start + _TOGETHER * 8])
+        for start in range(0, len(names), _TOGETHER * 4):
+            total += self._register(names[start : start + _TOGETHER * 4])
         return total
 
     def _register(self, names: tuple[Subject, ...]) -> int:
@@ -402,10 +400,9 @@ class Ledger(Book):
                 core.foresee(requests)
         try:
             for turn in turns:
-                for start in range(0, len(turn), _AT_ONCE):
-                    part = turn[start : start + _AT_ONCE]
-                    self._take(list(part))
-                    done += sum(map(len, part))
+                for request in turn:
+                    self._take([request])
+                    done += len(request)
                     if progress is not None:
                         progress(done, total)
         except ExpostError as error:

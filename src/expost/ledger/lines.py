@@ -8,7 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from array import array
 from collections.abc import Iterable, Mapping
+
+import numpy as np
 
 from expost.ledger.records import Answered, Change, Kept, QueryWord
 
@@ -31,11 +34,28 @@ END = b"end\n"
 exchange = struct.Struct(">QQ32s").pack
 """The number of a subject, of its exchange, and the head after it; in order as bytes, too."""
 
+_EXCHANGE = np.dtype([("subject", ">u8"), ("sequence", ">u8"), ("head", "V32")])
+# Up to so many exchanges, each by itself takes less than all together.
+_FEW = 24
+
 
 def answers(key: str, exchanges: Iterable[bytes]) -> bytes:
     """All exchanges under one key; by a digest, for there may be very many."""
     digest = hashlib.sha256(b"".join(sorted(exchanges))).hexdigest()
     return f"answers {digest} {json.dumps(key)}\n".encode()
+
+
+def _exchanges(answered: Answered) -> Iterable[bytes]:
+    """Those of a commit, in which nobody is twice."""
+    subjects, after = answered.subjects, answered.after
+    if len(answered) <= _FEW:
+        return map(exchange, subjects, after.sequence, after.digest)
+    rows, numbers = np.empty(len(answered), dtype=_EXCHANGE), array("q", subjects)
+    rows["subject"], rows["sequence"] = numbers, array("q", after.sequence)
+    rows["head"] = np.frombuffer(b"".join(after.digest), dtype="V32")
+    if (np.diff(numbers) <= 0).any():
+        rows = rows[np.argsort(numbers)]
+    return [rows.tobytes()]
 
 
 def closed(number: int) -> bytes:
@@ -71,11 +91,11 @@ def subject(number: int, name: str) -> bytes:
 def lines_of(change: Change, query_ids: Mapping[int, str]) -> list[bytes]:
     """The lines of a commit."""
     added = Answered.of(change.answers)
-    by_key: dict[str, list[bytes]] = {key: [] for key in added.keys}
-    packed = map(exchange, added.subjects, added.after.sequence, added.after.digest)
+    by_key: dict[str, list[bytes]] = {key: [] for key in dict.fromkeys(added.keys)}
     if len(by_key) == 1:  # a round
-        by_key[added.keys[0]] += packed
+        by_key[added.keys[0]] += _exchanges(added)
     else:
+        packed = map(exchange, added.subjects, added.after.sequence, added.after.digest)
         for key, each in zip(added.keys, packed, strict=True):
             by_key[key].append(each)
     result = [answers(key, own) for key, own in by_key.items()]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -65,8 +66,9 @@ class Reached:
     ) -> None:
         """Some have answered: their exchanges have these numbers, and heads after them."""
         if numbers:
-            columns = np.array(numbers, dtype=np.int64), np.array(sequences, dtype=np.int64)
-            self._answers.append((*columns, b"".join([digest[:_BYTES] for digest in digests])))
+            columns = np.array(array("q", numbers)), np.array(array("q", sequences))
+            heads = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(numbers), -1)
+            self._answers.append((*columns, heads[:, :_BYTES].tobytes()))
 
     def moved(self, number: int, head: Head) -> None:
         """Somebody is here now."""

@@ -199,6 +199,8 @@ class Answered:
     @property
     def closing(self) -> list[int]:
         """The subjects who are closed by these."""
+        if not any(self.after.closed):
+            return []
         return list(compress(self.subjects, map(ne, self.before.closed, self.after.closed)))
 
     def __len__(self) -> int:

@@ -95,7 +95,7 @@ def chained(given: Sequence[Given], words: Words) -> Answered:
     """The exchanges of some requests, all at once: for a few it takes little more than for one."""
     keys = [key for each in given for key in [each.key] * len(each.subjects)]
     subjects, queries, responses, closed = (
-        list(chain.from_iterable(column))
+        column[0] if len(column) == 1 else list(chain.from_iterable(column))
         for column in zip(*([*each[1:4], each.closed] for each in given), strict=True)
     )
     before = Heads.joined([each.before for each in given])
@@ -172,8 +172,9 @@ class Request(ABC):
     @property
     def responses(self) -> Ints:
         """The number of the response of each row; 0 or less if there is none."""
-        earlier = [0 if found is None else found.response for found in self.outcomes]
-        result = np.array(earlier, dtype=np.int64)
+        result = np.zeros(len(self.outcomes), dtype=np.int64)
+        if any(self.outcomes):
+            result[:] = [0 if found is None else found.response for found in self.outcomes]
         if self._added is not None:
             rows, responses = self._added
             result[rows] = responses
@@ -224,7 +225,7 @@ def _numbered(positions: Sequence[int], query: int, words: Words) -> list[int]:
     known = {
         position: words.propose_response(query, position) for position in dict.fromkeys(positions)
     }
-    return [known[position] for position in positions]
+    return list(map(known.__getitem__, positions))
 
 
 class Answering(NamedTuple):

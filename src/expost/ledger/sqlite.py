@@ -6,7 +6,7 @@ import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from operator import ne
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,7 +166,7 @@ class Sqlite(Backend):
         with reading:
             used = key_numbers(self._cursor, [key for key, _ in asked])
         outcomes = [self.outcomes(key, subjects) if key in used else {} for key, subjects in asked]
-        heads = self._heads([subject for _, subjects in asked for subject in subjects])
+        heads = self._heads(list(chain.from_iterable(subjects for _, subjects in asked)))
         parts, start = list[Heads](), 0
         for _, subjects in asked:
             parts.append(heads.part(start, start + len(subjects)))
@@ -174,7 +174,11 @@ class Sqlite(Backend):
         return Looked(outcomes, parts, bool(self.ended()))
 
     def waiting(self, first: int, last: int) -> list[int]:
-        statement = "SELECT subject FROM heads WHERE subject BETWEEN ? AND ? AND reserved <> ''"
+        # Without a reservation ever made, no head is looked at.
+        statement = (
+            "SELECT subject FROM (SELECT 1 FROM reservations LIMIT 1) CROSS JOIN heads"
+            " WHERE subject BETWEEN ? AND ? AND reserved <> ''"
+        )
         return [subject for (subject,) in self._all(statement, (first, last))]
 
     def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:

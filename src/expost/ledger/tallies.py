@@ -7,6 +7,7 @@ else, so states of many subjects are built from these, without any exchange bein
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -61,13 +62,13 @@ def plus(packed: Sequence[bytes], responses: Sequence[int]) -> list[bytes]:
         return [_plus_one(*each) for each in zip(packed, responses, strict=True)]
     old = Tallies(packed)
     keys = np.append(old.whose << _SHIFT | old.which, np.iinfo(np.int64).max)
-    new = np.arange(old.count) << _SHIFT | np.array(responses, dtype=np.int64)
+    given = np.array(array("q", responses))
+    new = np.arange(old.count) << _SHIFT | given
     places = np.searchsorted(keys, new)  # both are in the order of subjects, then of responses
     first = keys[places] != new
     pairs = (old.times << _SHIFT | old.which).astype("<u8")
     pairs[places[~first]] += 1 << _SHIFT
-    added = np.array(responses, dtype="<u8")[first] | 1 << _SHIFT
-    whole = np.insert(pairs, places[first], added).tobytes()
+    whole = np.insert(pairs, places[first], given[first] | 1 << _SHIFT).tobytes()
     stops = (_PAIR * np.cumsum(old.lengths + first)).tolist()
     return [whole[start:stop] for start, stop in pairwise((0, *stops))]
 
