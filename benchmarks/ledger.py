@@ -199,7 +199,7 @@ def _batches(ledger: xp.Ledger, limit: float | None = BATCH, batches: int = 30) 
     return limit is None or max(found) <= limit
 
 
-def _round(ledger: xp.Ledger, folder: Path, turns: int = 3) -> bool:
+def _round(ledger: xp.Ledger, folder: Path, turns: int = 6) -> bool:
     """One round over all, beside the same rows with nothing decided, drawn, chained or sealed."""
     size, values = len(ledger), _values(len(ledger))
     ours, peer = [], []

@@ -5,26 +5,30 @@ SQLite has none. They are against accidents; whoever changes rows on purpose is 
 
 from __future__ import annotations
 
+import struct
 import zlib
 from array import array
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expost.ledger.errors import Damaged
 
 __all__ = ["checked_name", "head_seal", "head_seals", "seal_of"]
 
-_PRIME = (1 << 32) - 5
-_SEQUENCE, _LAST, _CLOSED = 0x85EBCA6B, 0xC2B2AE35, 0x27D4EB2F
-_FACTORS = np.array([1, _SEQUENCE, _LAST, _CLOSED])
-# A digest is one number of eight words, of which each counts 2^32 times as much as the one before:
-# five times as much, but for multiples of the prime.
-_DIGEST, _WORDS = 32, 5 ** np.arange(8)
-# Sums of numbers below this, times their factors, fit into a word.
-_SMALL = 1 << 30
+Words = NDArray[np.uint64]
+
+# The seal of a head is the sum of its words of 64 bits, each times another power of an odd number,
+# but for multiples of 2^64. One bit changes it by an odd number times a power of two below that.
+_FACTOR = 0x9E3779B97F4A7C15
+_BITS, _MASK = 64, (1 << 64) - 1
+_WORD, _DIGEST = 8, 32
+# Where they begin: numbers after the upper half of one that only PostgreSQL has, digest, tally.
+_AT = 1, 6, 10
 # Up to so many heads, each by itself takes less than all together.
 _FEW = 24
 
@@ -45,12 +49,13 @@ def head_seal(
     subject: int, sequence: int, digest: bytes, tally: bytes, closed: bool, reserved: str, last: int
 ) -> int:
     """The seal of a head."""
-    # Numbers start the checksum, and the digest is one of them. One that has another bit, however
-    # high, differs by a power of two times its factor, which the prime does not divide: so any one
-    # bit changes it as well.
-    numbers = subject + sequence * _SEQUENCE + last * _LAST + closed * _CLOSED
-    start = (numbers + int.from_bytes(digest, "little")) % _PRIME
-    return zlib.crc32(tally + reserved.encode() if reserved else tally, start)
+    content = digest + tally + reserved.encode()
+    count = -(-len(content) // _WORD)
+    words = struct.unpack(f"<{count}Q", content.ljust(count * _WORD, b"\0"))
+    total = 0
+    for word in reversed((last >> _BITS, subject, sequence, last, closed, len(tally), *words)):
+        total = (total + word) * _FACTOR & _MASK
+    return total - (total >> _BITS - 1 << _BITS)
 
 
 def head_seals(
@@ -63,14 +68,36 @@ def head_seals(
     last: Sequence[int],
 ) -> list[int]:
     """The seals of heads in columns."""
-    if len(subjects) > _FEW and not any(reserved):
-        digests = b"".join(digest)
-        # What does not fit, or is no number at all, was damaged or comes from PostgreSQL.
+    count, digests = len(subjects), b"".join(digest)
+    if count > _FEW and len(digests) == _DIGEST * count and not any(reserved):
+        # What is no number, or has more bits, was damaged or comes from PostgreSQL.
         with suppress(TypeError, OverflowError):
-            numbers = np.array([array("q", each) for each in (subjects, sequence, last, closed)])
-            fits = numbers.min() >= 0 and numbers.max() < _SMALL
-            if fits and len(digests) == _DIGEST * len(subjects):
-                words = np.frombuffer(digests, dtype="<u4").reshape(len(subjects), -1)
-                starts = (_FACTORS @ numbers + words @ _WORDS) % _PRIME
-                return list(map(zlib.crc32, tally, starts.tolist()))
+            columns = subjects, sequence, last, closed, map(len, tally)
+            numbers = np.array([array("Q", each) for each in columns])
+            if not (numbers[-1] % _WORD).any():
+                return _seals(numbers, digests, b"".join(tally))
     return list(map(head_seal, subjects, sequence, digest, tally, closed, reserved, last))
+
+
+def _seals(numbers: Words, digests: bytes, tallies: bytes) -> list[int]:
+    """The same of many at once; the last number of each is the length of its tally."""
+    lengths = numbers[-1].astype(np.int64) // _WORD
+    ends = lengths.cumsum()
+    starts = ends - lengths
+    powers = _powers(int(lengths.max()).bit_length())
+    number, digest, tally = (powers[start:] for start in _AT)
+    total = number[: len(numbers)] @ numbers
+    words = np.frombuffer(digests, dtype="<u8").reshape(len(lengths), -1)
+    total += words @ digest[: words.shape[1]]
+    place = np.arange(ends[-1]) - starts.repeat(lengths)
+    sums = np.zeros(len(place) + 1, dtype=np.uint64)
+    np.cumsum(np.frombuffer(tallies, dtype="<u8") * tally.take(place), out=sums[1:])
+    total += sums[ends] - sums[starts]
+    result: list[int] = total.view(np.int64).tolist()
+    return result
+
+
+@cache
+def _powers(bits: int) -> Words:
+    """Those of the factor, for a tally that has fewer than ``2**bits`` words."""
+    return np.multiply.accumulate(np.full(_AT[-1] + (1 << bits), _FACTOR, dtype=np.uint64))

@@ -25,6 +25,8 @@ Ints = NDArray[np.int64]
 
 _PAIR = 8
 _SHIFT = 32
+_LOW = (1 << _SHIFT) - 1
+_LARGEST = np.iinfo(np.int64).max
 # Up to so many subjects, each by itself takes less than all together.
 _FEW = 24
 # Numbers of responses up to this one are looked up in a table, however few there are.
@@ -43,7 +45,7 @@ def packed_tallies(responses: Ints, lengths: Ints) -> list[bytes]:
     """The tallies of subjects from their responses, in bytes."""
     whose = np.repeat(np.arange(len(lengths)), lengths)
     keys, times = np.unique(whose << _SHIFT | responses, return_counts=True)
-    pairs = np.column_stack([keys & ((1 << _SHIFT) - 1), times]).astype("<u4")
+    pairs = np.column_stack([keys & _LOW, times]).astype("<u4")
     ends = np.searchsorted(keys >> _SHIFT, np.arange(len(lengths) + 1))
     packed = pairs.tobytes()
     return [packed[_PAIR * ends[n] : _PAIR * ends[n + 1]] for n in range(len(lengths))]
@@ -61,14 +63,16 @@ def plus(packed: Sequence[bytes], responses: Sequence[int]) -> list[bytes]:
     if len(packed) <= _FEW:
         return [_plus_one(*each) for each in zip(packed, responses, strict=True)]
     old = Tallies(packed)
-    keys = np.append(old.whose << _SHIFT | old.which, np.iinfo(np.int64).max)
+    keys = np.append(old.whose << _SHIFT | old.which, _LARGEST)
     given = np.array(array("q", responses))
     new = np.arange(old.count) << _SHIFT | given
     places = np.searchsorted(keys, new)  # both are in the order of subjects, then of responses
     first = keys[places] != new
-    pairs = (old.times << _SHIFT | old.which).astype("<u8")
+    pairs = old.pairs.copy()
     pairs[places[~first]] += 1 << _SHIFT
-    whole = np.insert(pairs, places[first], given[first] | 1 << _SHIFT).tobytes()
+    if first.any():
+        pairs = np.insert(pairs, places[first], given[first] | 1 << _SHIFT)
+    whole = pairs.tobytes()
     stops = (_PAIR * np.cumsum(old.lengths + first)).tolist()
     return [whole[start:stop] for start, stop in pairwise((0, *stops))]
 
@@ -84,11 +88,18 @@ class Tallies:
     """Those of some subjects, in arrays: whose, which response, how often."""
 
     def __init__(self, packed: Sequence[bytes]) -> None:
-        pairs = np.frombuffer(b"".join(packed), dtype="<u4").reshape(-1, 2).astype(np.int64)
         self._packed = packed
         self.count = len(packed)
-        self.which: Ints = pairs[:, 0]
-        self.times: Ints = pairs[:, 1]
+        self.pairs: Ints = np.frombuffer(b"".join(packed), dtype="<i8")
+        """How often, and which response, in one word."""
+
+    @cached_property
+    def which(self) -> Ints:
+        return self.pairs & _LOW
+
+    @cached_property
+    def times(self) -> Ints:
+        return self.pairs >> _SHIFT
 
     @cached_property
     def lengths(self) -> Ints:
