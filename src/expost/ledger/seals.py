@@ -27,8 +27,8 @@ Words = NDArray[np.uint64]
 _FACTOR = 0x9E3779B97F4A7C15
 _BITS, _MASK = 64, (1 << 64) - 1
 _WORD, _DIGEST = 8, 32
-# Where they begin: numbers after the upper half of one that only PostgreSQL has, digest, tally.
-_AT = 1, 6, 10
+# Where they begin: numbers, digest, tally.
+_AT = 0, 6, 10
 # Up to so many heads, each by itself takes less than all together.
 _FEW = 24
 
@@ -53,7 +53,8 @@ def head_seal(
     count = -(-len(content) // _WORD)
     words = struct.unpack(f"<{count}Q", content.ljust(count * _WORD, b"\0"))
     total = 0
-    for word in reversed((last >> _BITS, subject, sequence, last, closed, len(tally), *words)):
+    numbers = last, last >> _BITS, closed, subject, sequence, len(tally)
+    for word in reversed((*numbers, *words)):
         total = (total + word) * _FACTOR & _MASK
     return total - (total >> _BITS - 1 << _BITS)
 
@@ -70,13 +71,19 @@ def head_seals(
     """The seals of heads in columns."""
     count, digests = len(subjects), b"".join(digest)
     if count > _FEW and len(digests) == _DIGEST * count and not any(reserved):
-        # What is no number, or has more bits, was damaged or comes from PostgreSQL.
-        with suppress(TypeError, OverflowError):
-            columns = subjects, sequence, last, closed, map(len, tally)
+        with suppress(TypeError, OverflowError):  # of what was damaged
+            columns = *_halves(last), closed, subjects, sequence, map(len, tally)
             numbers = np.array([array("Q", each) for each in columns])
             if not (numbers[-1] % _WORD).any():
                 return _seals(numbers, digests, b"".join(tally))
     return list(map(head_seal, subjects, sequence, digest, tally, closed, reserved, last))
+
+
+def _halves(numbers: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+    """The lower and the upper words of numbers; those of PostgreSQL have two."""
+    if max(numbers) <= _MASK:
+        return numbers, [0] * len(numbers)
+    return [number & _MASK for number in numbers], [number >> _BITS for number in numbers]
 
 
 def _seals(numbers: Words, digests: bytes, tallies: bytes) -> list[int]:
