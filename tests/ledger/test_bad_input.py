@@ -155,7 +155,7 @@ def test_a_place_that_is_taken_is_not_written_over(ledger: Ledger, tmp_path: Pat
 def test_rows_are_those_of_the_call_also_in_a_later_commit(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 1)
+    monkeypatch.setattr("expost.ledger.calls._TOGETHER", 1)
     with pytest.raises(xp.InvalidInput, match="key 'recorded': row 2: was used for another resp"):
         ledger.record(QUERY, ["no", "yes"], key="recorded")
     ledger.reserve(QUERY, ["bob"])
@@ -212,7 +212,7 @@ def test_of_a_long_call_nothing_is_recorded_if_something_is_wrong_with_it(
     said: str,
 ) -> None:
     """It is recorded in parts, and what is wrong may be in the last one."""
-    monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 1)
+    monkeypatch.setattr("expost.ledger.calls._TOGETHER", 1)
     ledger.register(PEOPLE)
     before(ledger)
     tip = ledger.tip
@@ -227,7 +227,7 @@ def test_what_goes_wrong_on_the_way_says_how_much_is_recorded(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process is faster with the fourth one; the same call again goes on."""
-    monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 1)
+    monkeypatch.setattr("expost.ledger.calls._TOGETHER", 1)
     ledger.register(PEOPLE)
     done: list[tuple[int, int]] = []
 
@@ -253,7 +253,7 @@ def test_what_goes_wrong_on_the_way_says_how_much_is_recorded(
 def test_what_stops_on_the_way_says_so_as_well(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 2)
+    monkeypatch.setattr("expost.ledger.calls._TOGETHER", 2)
     ledger.register(PEOPLE)
     append, left = ledger._core.checkpoint.place.append, 1
 

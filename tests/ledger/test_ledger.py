@@ -234,7 +234,7 @@ def test_a_forked_process_opens_its_own(ledger: Ledger) -> None:
 def test_a_long_request_is_recorded_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expost.ledger.ledger._TOGETHER", 7)
+    monkeypatch.setattr("expost.ledger.calls._TOGETHER", 7)
     monkeypatch.setattr("expost.ledger.turns._MOST", 7)
     query = xp.randomized_response(epsilon=1)
     with Ledger.create(

@@ -7,6 +7,7 @@ import random
 import sys
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from typing import Any, cast
 import pytest
 
 from expost.ledger import Broken
+from expost.ledger.calls import Ready
 from expost.ledger.turns import Turns
 
 
@@ -29,7 +31,7 @@ class Request:
 
 
 def take(turns: Turns, *requests: Request) -> None:
-    turns.take(cast(Any, requests))
+    turns.take(Ready(cast(Any, requests)))
 
 
 def test_every_request_is_served_once_and_nobody_is_in_a_group_twice() -> None:
@@ -85,6 +87,103 @@ def test_an_error_is_that_of_its_group_alone() -> None:
     _together([lambda: ask(7)])
     take(turns, Request(1))
     assert found == ["seven"] * 20
+
+
+class Errand:
+    """One request, with something that goes wrong on the way."""
+
+    def __init__(self, number: int, before: Any = None, after: Any = None) -> None:
+        self.request = Request(number)
+        self._wrong = before, after
+        self.prepared, self.finished = list[int](), list[int]()
+
+    def prepare(self) -> Any:
+        self.prepared.append(threading.get_ident())
+        if self._wrong[0] is not None:
+            raise self._wrong[0]
+        return [self.request]
+
+    def finish(self) -> None:
+        assert self.request.served or self.request.error is None
+        self.finished.append(threading.get_ident())
+        if self._wrong[1] is not None:
+            raise self._wrong[1]
+
+
+def served_after_another(errands: Sequence[Errand]) -> list[BaseException | None]:
+    """What errands end with that come while somebody else is served, and wait in this order."""
+    entered, go = threading.Event(), threading.Event()
+
+    def serve(group: Sequence[Any]) -> None:
+        if group[0].numbers == [0]:
+            entered.set()
+            assert go.wait(10)
+
+    turns, found = Turns(serve), [None] * len(errands)
+
+    def take_one(place: int) -> None:
+        try:
+            turns.take(cast(Any, errands[place]))
+        except BaseException as error:
+            found[place] = cast(Any, error)
+
+    threads = [threading.Thread(target=lambda: take(turns, Request(0)))]
+    threads += [threading.Thread(target=take_one, args=(n,)) for n in range(len(errands))]
+    threads[0].start()
+    assert entered.wait(10)
+    for count, thread in enumerate(threads[1:], 1):
+        thread.start()
+        while len(turns._waiting) < count:
+            time.sleep(0.001)
+    go.set()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert not turns._taken
+    assert not turns._waiting
+    return list(found)
+
+
+def test_one_thread_does_the_errands_of_all() -> None:
+    errands = [Errand(number) for number in range(1, 6)]
+    assert served_after_another(errands) == [None] * 5
+    assert len({thread for each in errands for thread in each.prepared + each.finished}) == 1
+    assert all(len(each.prepared) == len(each.finished) == 1 for each in errands)
+
+
+def test_what_is_wrong_with_an_errand_is_told_to_its_thread_alone() -> None:
+    one, two = ValueError("before"), ValueError("after")
+    errands = [Errand(1), Errand(2, before=one), Errand(3, after=two), Errand(4)]
+    assert served_after_another(errands) == [None, one, two, None]
+    assert [each.request.served for each in errands] == [True, False, True, True]
+    # It is tried again by the thread itself, for whoever served had to go on.
+    assert len(errands[2].finished) == 2
+    frames = [frame.name for frame in traceback.extract_tb(one.__traceback__)]
+    assert (frames[:2], frames[-1]) == (["take_one", "take"], "check")
+
+
+def test_an_errand_that_fails_alone_needs_nobody_to_be_served() -> None:
+    turns, wrong = Turns(lambda group: pytest.fail("nobody is to be served")), ValueError("before")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="before"):
+            turns.take(cast(Any, Errand(1, before=wrong)))
+    assert not turns._taken
+    assert not turns._waiting
+
+
+def test_an_interrupt_in_an_errand_of_another_thread_ends_it_and_no_other() -> None:
+    errands = [Errand(1), Errand(2, before=KeyboardInterrupt()), Errand(3)]
+    first, second, third = served_after_another(errands)
+    assert isinstance(first, KeyboardInterrupt)  # which it was in reality
+    assert isinstance(second, Broken)
+    assert str(second) == "another thread was interrupted; nothing of this is recorded"
+    assert third is None
+    assert [each.request.served for each in errands] == [False, False, True]
+    errands = [Errand(1), Errand(2, after=KeyboardInterrupt()), Errand(3)]
+    assert [type(each) for each in served_after_another(errands)] == [
+        KeyboardInterrupt, KeyboardInterrupt, type(None),
+    ]  # fmt: skip
+    assert [each.request.served for each in errands] == [True] * 3
 
 
 def test_an_interrupt_while_serving_hands_the_turn_on() -> None:

@@ -9,13 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import ExpostError, InvalidInput, at, expect
-from expost.ledger.requests import Request
+from expost.ledger.requests import Part, Request
+from expost.queries import Query
 
-__all__ = ["apart", "key_of", "recorded_in_part", "waves"]
+__all__ = [
+    "Ready",
+    "anything_asked",
+    "apart",
+    "fits",
+    "key_of",
+    "parts",
+    "recorded_in_part",
+    "waves",
+]
 
 Ints = NDArray[np.int64]
 
 _LONGEST_KEY = 200
+# Rows of one commit, of a call that has more.
+_TOGETHER = 1 << 14
 
 
 def key_of(key: str | None) -> str:
@@ -27,6 +39,38 @@ def key_of(key: str | None) -> str:
         if not 1 <= len(key) <= _LONGEST_KEY or not key.isprintable():
             raise InvalidInput(f"must have 1 to {_LONGEST_KEY} printable characters")
     return key
+
+
+def fits(count: int) -> bool:
+    """Whether so many rows are recorded in one commit."""
+    return count <= _TOGETHER
+
+
+def anything_asked(which: Ints) -> NDArray[np.intp]:
+    """The rows of who is asked something."""
+    return (which >= 0).nonzero()[0]
+
+
+def parts(
+    key: str, numbers: Ints, asked: Sequence[Query], which: Ints, rows: NDArray[np.intp]
+) -> Iterator[Part]:
+    """Some rows of a call, in parts that are recorded at once."""
+    for start in range(0, len(rows), _TOGETHER):
+        own = rows[start : start + _TOGETHER]
+        yield Part(key, numbers[own], asked, which[own], own)
+
+
+class Ready:
+    """An errand of turns whose requests are there, and know themselves what becomes of them."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self._requests = requests
+
+    def prepare(self) -> Sequence[Request]:
+        return self._requests
+
+    def finish(self) -> None:
+        pass
 
 
 def waves(numbers: Ints) -> Iterator[NDArray[np.intp]]:

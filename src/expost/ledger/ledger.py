@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -16,9 +17,19 @@ from expost.answers import Subject
 from expost.domains import Domain
 from expost.errors import ExpostError, InvalidInput, at, expect
 from expost.filters import Filter
+from expost.ledger.asking import Asking, Meant
 from expost.ledger.backend import Backend
 from expost.ledger.book import Book, Progress, check_options
-from expost.ledger.calls import apart, key_of, recorded_in_part, waves
+from expost.ledger.calls import (
+    Ready,
+    anything_asked,
+    apart,
+    fits,
+    key_of,
+    parts,
+    recorded_in_part,
+    waves,
+)
 from expost.ledger.checkpoint import Place
 from expost.ledger.devices import Receipt, Reservation
 from expost.ledger.digests import first_head
@@ -35,13 +46,12 @@ from expost.ledger.policy import StudyPolicy
 from expost.ledger.receiving import Received, incoming
 from expost.ledger.records import Change
 from expost.ledger.recovering import quarantine
-from expost.ledger.requests import TURN, Asked, Part, Recorded, Request, Reserved
-from expost.panel.kernel import groups
+from expost.ledger.requests import TURN, Recorded, Request, Reserved
+from expost.ledger.turns import Errand
 from expost.panel.naming import subjects_of
 from expost.panel.results import Replies
 from expost.panel.saturating import Wanted
 from expost.panel.searching import Search
-from expost.panel.values import values_of
 from expost.queries import Query
 from expost.sampling import Source, SystemSource, uniform_bytes
 from expost.session.secret import Secret
@@ -54,8 +64,8 @@ Ints = NDArray[np.int64]
 EVERY = 64
 """A checkpoint is written at every so many commits, if nothing else is said."""
 
-# Rows of one commit, of a request that has more.
-_TOGETHER = 1 << 14
+# Subjects that are registered in one commit.
+_TOGETHER = 1 << 16
 
 
 class Ledger(Book):
@@ -201,8 +211,8 @@ class Ledger(Book):
             if isinstance(name, int) and abs(name) >= 1 << 63:
                 raise InvalidInput("a number is too large", "subjects")
         total = 0
-        for start in range(0, len(names), _TOGETHER * 4):
-            total += self._register(names[start : start + _TOGETHER * 4])
+        for start in range(0, len(names), _TOGETHER):
+            total += self._register(names[start : start + _TOGETHER])
         return total
 
     def _register(self, names: tuple[Subject, ...]) -> int:
@@ -285,13 +295,16 @@ class Ledger(Book):
         """
         secret = Secret(values)
         del values  # so that no traceback that prints local variables can show it
-        key = key_of(key)
-        names, numbers, asked, which = self._meant(query, subjects)
-        held = values_of(self.domain, secret, len(names), asked)
-        rows = _anything_asked(which)
-        requests = [Asked(part, held) for part in _parts(key, numbers, asked, which, rows)]
-        self._take_all([requests], progress)
-        return self._replies(names, requests)
+        key, given = key_of(key), names_of(subjects)
+        asking = Asking(self._core, key, partial(self._meant, query, given), secret)
+        if given is None or not fits(len(given)):
+            self._take_all([asking.prepare()], progress)
+            asking.finish()
+        else:
+            self._take(asking)
+            if progress is not None:
+                progress(len(given), len(given))
+        return asking.replies
 
     def record(
         self,
@@ -309,12 +322,12 @@ class Ledger(Book):
         one response after the other.
         """
         key = key_of(key)
-        names, numbers, asked, which = self._meant(query, subjects, repeated=True)
+        names, numbers, asked, which = self._meant(query, names_of(subjects), repeated=True)
         positions = positions_of(self.domain, asked, which, responses)
         turns = []
         for turn, own in enumerate(waves(numbers), 1):
-            parts = _parts(key if turn == 1 else f"{key}{TURN}{turn}", numbers, asked, which, own)
-            turns.append([Recorded(part, positions[part.rows]) for part in parts])
+            some = parts(key if turn == 1 else f"{key}{TURN}{turn}", numbers, asked, which, own)
+            turns.append([Recorded(part, positions[part.rows]) for part in some])
         self._take_all(turns, progress)
         accepted = np.ones(len(names), dtype=np.bool_)
         for request in chain.from_iterable(turns):
@@ -336,9 +349,9 @@ class Ledger(Book):
         The same key again returns the same reservation.
         """
         key = key_of(key)
-        names, numbers, asked, which = self._meant(query, subjects)
-        rows = _anything_asked(which)
-        requests = [Reserved(part) for part in _parts(key, numbers, asked, which, rows)]
+        names, numbers, asked, which = self._meant(query, names_of(subjects))
+        rows = anything_asked(which)
+        requests = [Reserved(part) for part in parts(key, numbers, asked, which, rows)]
         self._take_all([requests], progress)
         result: list[Reservation | None] = [None] * len(names)
         with self._reading() as core:
@@ -374,7 +387,7 @@ class Ledger(Book):
             found = [incoming(core, content) for content in contents]
         requests = [each for each in found if isinstance(each, Received)]
         for own in apart(requests):
-            self._take(own)
+            self._take(Ready(own))
         with self._reading() as core:
             core.show()  # what was kept is not looked up by a key
         return tuple(each.receipt if isinstance(each, Received) else each for each in found)
@@ -401,7 +414,7 @@ class Ledger(Book):
         try:
             for turn in turns:
                 for request in turn:
-                    self._take([request])
+                    self._take(Ready([request]))
                     done += len(request)
                     if progress is not None:
                         progress(done, total)
@@ -411,16 +424,15 @@ class Ledger(Book):
                 raise
             raise recorded_in_part(error, recorded, total, requests[0].key) from None
 
-    def _take(self, requests: list[Any]) -> None:
+    def _take(self, errand: Errand) -> None:
         self._check_usable()
-        self._turns.take(requests)
+        self._turns.take(errand)
 
     def _meant(
-        self, query: Any, subjects: Any, *, repeated: bool = False
-    ) -> tuple[tuple[Subject, ...], Ints, list[Query], Ints]:
+        self, query: Any, given: tuple[Subject, ...] | None, *, repeated: bool = False
+    ) -> Meant:
         """Who is asked what. Others may write meanwhile, if nothing has to be read for it."""
         self._check_usable()
-        given = names_of(subjects)
         free = familiar(self._core, query, given)
         with nullcontext(self._core) if free else self._reading() as core:
             names, numbers = whom(core, given, repeated=repeated)
@@ -438,36 +450,3 @@ class Ledger(Book):
                 commit = closures.get(int(request.subjects[row]))
                 request.accepted[row] = commit is None or commit > outcome.commit
         return request.accepted
-
-    def _replies(self, names: tuple[Subject, ...], requests: list[Asked]) -> Replies:
-        words = self._core.words  # of which all that is needed is recorded, and stays
-        asked, responses = np.zeros((2, len(names)), dtype=np.int64)
-        for each in requests:
-            asked[each.rows], responses[each.rows] = each.queries, each.responses
-        answered = responses > 0
-        given, places = [], answered.nonzero()[0]
-        for query, own in groups(asked[places]):
-            rows = places[own]
-            positions = words.positions_of(responses[rows])
-            question = self._core.kernel.questions[words.question(query)]
-            given.append((rows, question.responses, positions))
-        ids = tuple([words.names[number] if number else None for number in asked.tolist()])
-        return Replies(names, ids, answered, tuple(given))
-
-
-def _anything_asked(which: Ints) -> NDArray[np.intp]:
-    """The rows of who is asked something."""
-    return np.flatnonzero(which >= 0)
-
-
-def _parts(
-    key: str,
-    numbers: Ints,
-    asked: Sequence[Query],
-    which: Ints,
-    rows: NDArray[np.intp],
-) -> Iterator[Part]:
-    """Some rows of a call, in parts that are recorded at once."""
-    for start in range(0, len(rows), _TOGETHER):
-        own = rows[start : start + _TOGETHER]
-        yield Part(key, numbers[own], asked, which[own], own)
