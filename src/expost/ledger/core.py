@@ -252,12 +252,13 @@ class Core:
         self, waiting: Sequence[tuple[Request, NDArray[np.intp], Heads]]
     ) -> list[NDArray[np.bool_]]:
         """Whether the filter accepts, for some rows of each request; who is closed is refused."""
-        heads = Heads.joined([own for _, _, own in waiting])
+        tallies = [tally for _, _, own in waiting for tally in own.tally]
+        closed = [each for _, _, own in waiting for each in own.closed]
         asked = [request.queries[rows] for request, rows, _ in waiting]
         queries = asked[0] if len(asked) == 1 else np.concatenate(asked)
-        accepted = self._deciding.accepted(heads.tally, queries, self.words)
-        if any(heads.closed):
-            accepted &= ~np.array(heads.closed, dtype=np.bool_)
+        accepted = self._deciding.accepted(tallies, queries, self.words)
+        if any(closed):
+            accepted &= ~np.array(closed, dtype=np.bool_)
         stops = list(accumulate(map(len, asked)))
         return [accepted[start:stop] for start, stop in pairwise((0, *stops))]
 
@@ -265,7 +266,7 @@ class Core:
         """Have all words that these use; before any new word gets a number."""
         response = max([found.response for found in outcomes], default=0)
         query = max([found.query for found in outcomes], default=0)
-        response = max([response, *[last_response(own.tally) for own in heads]])
+        response = max(response, last_response([tally for own in heads for tally in own.tally]))
         unknown = response > self.words.last_response or query > self.words.last_query
         if unknown or any(self.words.tentative()):
             self.learn()

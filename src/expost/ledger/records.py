@@ -93,7 +93,11 @@ class Heads:
         """Those from one place to another."""
         if not start and stop == len(self):
             return self
-        return Heads(*(column[start:stop] for column in self.columns))
+        own = slice(start, stop)
+        return Heads(
+            self.sequence[own], self.digest[own], self.tally[own], self.closed[own],
+            self.reserved[own], self.last[own],
+        )  # fmt: skip
 
     def found_by(self, last: Sequence[int]) -> Heads:
         """The same, whose last exchanges are elsewhere."""

@@ -275,16 +275,16 @@ class Asked(Request):
         return self._given(found, accepted, responses[accepted])
 
     def _by_query(self, found: Situation) -> Iterator[Answering]:
-        numbers = found.accepted.nonzero()[0]
-        rows = found.rows[numbers]
+        accepted = found.accepted.nonzero()[0]
         parts: Iterable[tuple[int, Places]]
         if len(self.asked) == 1:
-            parts = [(0, np.arange(len(numbers)))] if len(numbers) else []
+            parts = [(0, accepted)] if len(accepted) else []
         else:
-            parts = groups(self.which[rows])
-        for which, own in parts:
-            heads = list(map(found.heads.digest.__getitem__, numbers[own].tolist()))
-            yield Answering(which, numbers[own], rows[own].tolist(), heads)
+            asked = groups(self.which[found.rows[accepted]])
+            parts = ((which, accepted[own]) for which, own in asked)
+        for which, numbers in parts:
+            heads = list(map(found.heads.digest.__getitem__, numbers.tolist()))
+            yield Answering(which, numbers, found.rows[numbers].tolist(), heads)
 
     def _positions(self, rows: list[int], heads: list[bytes]) -> list[int]:
         """What was drawn for some rows after these heads."""
