@@ -24,7 +24,7 @@ __all__ = ["run"]
 
 SINGLE, BATCHES = 0.7, 2.5
 CLIENTS, TOGETHER, SUBJECTS = 8, 100, 4_000
-SECONDS, TURNS = 2.0, 4
+SECONDS, TURNS = 1.0, 10
 
 QUERY = xp.randomized_response(epsilon="0.25")
 

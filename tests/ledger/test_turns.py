@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import linecache
 import random
 import sys
@@ -300,6 +301,50 @@ def test_interrupts_at_every_line_leave_nobody_waiting() -> None:
             if ended:
                 break
         assert stop > 20
+
+
+def interrupted_at_random(seconds: float, seed: int) -> Counter[str]:
+    """What becomes of threads that ask again and again while any of them is interrupted."""
+    chance, found, over = random.Random(seed), Counter[str](), threading.Event()
+    turns = Turns(lambda group: time.sleep(chance.random() / 5000))
+
+    def asks(number: int) -> None:
+        while not over.is_set():
+            request, end = Request(number, 100 + number // 3), "served"
+            try:
+                take(turns, request)
+                assert request.served
+                assert request.error is None
+            except (KeyboardInterrupt, Broken) as error:
+                end = type(error).__name__
+            found[end] += 1
+
+    def again(number: int) -> None:
+        while not over.is_set():
+            with suppress(KeyboardInterrupt):  # which may come outside of a call as well
+                asks(number)
+
+    threads = [threading.Thread(target=again, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(chance.random() / 1000)
+        number, error = chance.choice(threads).ident, ctypes.py_object(KeyboardInterrupt)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(cast(int, number)), error)
+    over.set()
+    for thread in threads:
+        thread.join(20)
+    assert [thread.is_alive() for thread in threads] == [False] * 8
+    assert not turns._taken
+    assert not turns._waiting
+    return found
+
+
+def test_interrupts_at_any_time_in_any_thread_leave_nobody_waiting() -> None:
+    found = interrupted_at_random(1.5, seed=20)
+    assert found["served"] > found["KeyboardInterrupt"] > 100
+    assert found["Broken"]
 
 
 def _quietly(turns: Turns, request: Request) -> None:

@@ -2,7 +2,8 @@
 
 There is no thread of its own. While one waits for the disk, others line up behind it; those who
 were served go on, and the first of those who were not has the next turn. Everybody is woken once,
-either served or to serve: waking threads takes Python as long as an answer. They soon come again,
+either served or to serve, and one by the other: waking threads takes Python as long as an answer,
+and longer if several are awake, of which one can run. They soon come again,
 and a commit takes as long for one as for many: so whoever is next waits a little for as many as
 there were before, and the last of these has the turn. It also reads what all of them ask for, and
 says what became of it: that takes less time than to go from one thread to the next.
@@ -15,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Protocol
 
 from expost.ledger.errors import Broken
@@ -43,7 +45,9 @@ class Errand(Protocol):
 class _Call:
     """An errand, and the thread that waits for it."""
 
-    __slots__ = ("_errand", "_woken", "error", "finished", "left", "requests", "serves")
+    __slots__ = (
+        "_errand", "_woken", "after", "error", "finished", "gone", "left", "requests", "serves",
+    )  # fmt: skip
 
     def __init__(self, errand: Errand) -> None:
         self._errand = errand
@@ -55,6 +59,10 @@ class _Call:
         self.finished = False
         self.serves = False
         """Whether it has the turn."""
+        self.gone = False
+        """Whether it waits no longer."""
+        self.after: _Call | None = None
+        """Whom it wakes then."""
         self._woken = threading.Lock()
         self._woken.acquire()
 
@@ -142,6 +150,8 @@ class Turns:
                     while not call.served:
                         self._serve_some()
                 self._leave(call)
+            else:
+                self._pass_on(call)
         except BaseException:
             try:
                 self._leave(call)
@@ -187,6 +197,7 @@ class Turns:
         """
         if call.serves:
             self._end()
+        self._pass_on(call)
         with self._guard:
             if call in self._waiting:  # after an interrupt
                 self._waiting.remove(call)
@@ -199,6 +210,13 @@ class Turns:
                 call.serves = False
             if self._waiting and self._waiting[0].serves:
                 self._waiting[0].wake()
+
+    def _pass_on(self, call: _Call) -> None:
+        """Wait no longer, and wake whoever comes after it."""
+        with self._guard:
+            call.gone = True
+            if call.after is not None:
+                call.after.wake()
 
     def _serve_some(self) -> None:
         start = time.monotonic()
@@ -232,8 +250,11 @@ class Turns:
             request.served = True
         with self._guard:
             self._crowd = len(group.calls) + len(self._waiting)
-            for call in group.calls:
-                call.wake()
+            staying = [call for call in group.calls if not (call.serves or call.gone)]
+            for call, after in pairwise(staying):
+                call.after = after
+            if staying:
+                staying[0].wake()
             self._group = None
 
     def _prepare(self) -> None:
