@@ -51,6 +51,7 @@ def _ledger(dsn: str, checkpoint: Path) -> xp.Ledger:
         checkpoint=checkpoint,
     )
     ledger.register([f"subject {number}" for number in range(SUBJECTS)])
+    ledger.ask(QUERY, ["no"] * SUBJECTS)  # so that everybody is known, as in a study that goes on
     return ledger
 
 

@@ -31,6 +31,7 @@ CLOSED = "closed"
 """What there is in place of a head for whoever is closed."""
 
 _BYTES = DIGITS // 2
+_HEAD = f"V{_BYTES}"
 # Before this a line says which commits it is about; after it, whom they concern.
 _REST = b', "subjects": '
 
@@ -114,33 +115,34 @@ class Reached:
 
         What somebody answered last counts, or a reservation or closing that is farther.
         """
-        numbers, sequences, digits = self._latest()
+        numbers, sequences, heads = self._latest()
         others, kept = dict(self._others), np.ones(len(numbers), dtype=np.bool_)
         for place in np.flatnonzero(np.isin(numbers, [*others])).tolist():
-            number, answered = int(numbers[place]), (int(sequences[place]), digits[place])
+            number, answered = (
+                int(numbers[place]),
+                (int(sequences[place]), heads[place].tobytes().hex()),
+            )
             kept[place] = answered > others[number]
             if kept[place]:
                 del others[number]
-        numbers, sequences, own = numbers[kept], sequences[kept], np.flatnonzero(kept).tolist()
+        numbers, sequences, digits = numbers[kept], sequences[kept], heads[kept].tobytes().hex()
         apart = (np.diff(numbers) != 1) | (np.diff(sequences) != 0)
-        bounds = [0, *(np.flatnonzero(apart) + 1).tolist(), len(own)] if own else []
+        bounds = [0, *(np.flatnonzero(apart) + 1).tolist(), len(numbers)] if len(numbers) else []
         for start, stop in pairwise(bounds):
-            heads = "".join([digits[place] for place in own[start:stop]])
-            yield int(numbers[start]), int(sequences[start]), heads
+            own = digits[start * DIGITS : stop * DIGITS]
+            yield int(numbers[start]), int(sequences[start]), own
         for number, (sequence, head) in sorted(others.items()):
             yield number, sequence, head
 
-    def _latest(self) -> tuple[Ints, Ints, list[str]]:
+    def _latest(self) -> tuple[Ints, Ints, NDArray[np.void]]:
         """The last exchange of whoever answered, in the order of their numbers."""
         none = np.zeros(0, dtype=np.int64)
         numbers = np.concatenate([none, *(each for each, _, _ in self._answers)])
         sequences = np.concatenate([none, *(each for _, each, _ in self._answers)])
         order = np.lexsort((sequences, numbers))
         last = order[np.flatnonzero(np.diff(numbers[order], append=0))]
-        heads = np.frombuffer(b"".join(each for _, _, each in self._answers), dtype=np.uint8)
-        text = heads.reshape(-1, _BYTES)[last].tobytes().hex()
-        digits = [text[start : start + DIGITS] for start in range(0, len(text), DIGITS)]
-        return numbers[last], sequences[last], digits
+        heads = np.frombuffer(b"".join(each for _, _, each in self._answers), dtype=_HEAD)
+        return numbers[last], sequences[last], heads[last]
 
 
 def line_of(policy_id: str, said: Reached, tip: Tip) -> bytes:
