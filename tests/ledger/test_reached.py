@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 
 import pytest
@@ -54,6 +55,14 @@ def test_columns_say_what_a_dictionary_says(seed: int) -> None:
     assert list(again.commits) == list(whole.commits)
     assert said_of(line_of("policy", again, Tip(12, b"r" * 32))).places == due
     assert said_of_commits(line)[0]["commits"] == 12
+
+
+def test_names_are_what_they_were_whatever_they_have() -> None:
+    whole = Reached(Ranges([(1, 1)]))
+    names = ["ann", 7, -(1 << 60), "two\nlines", 'a " b \\n', ", ", "[]", "\u2028é\x00", "😀", "\\"]
+    whole.names.update({number: json.dumps(name) for number, name in enumerate(names, 1)})
+    assert said_of(line_of("policy", whole, Tip(1, b"r" * 32))).names == whole.names
+    assert said_of(line_of("policy", Reached(), Tip(1, b"r" * 32))).names == {}
 
 
 def test_a_round_over_neighbours_takes_one_entry() -> None:
