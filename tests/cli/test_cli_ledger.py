@@ -299,6 +299,9 @@ def test_values_of_every_kind_come_from_tables(
     do("register", "study.db", "a", "b")
     told = do("ask", "study.db", "--query", "query.json", "--values", "values.csv")
     assert [each["subject"] for each in told["answered"]] == ["a", "b"]
+    Path("values.csv").write_text(table.partition("\n")[0] + "\n")
+    told = do("ask", "study.db", "--query", "query.json", "--values", "values.csv")
+    assert (told["answered"], told["refused"]) == ([], [])
 
 
 def test_values_that_change_are_lists(do: Do) -> None:

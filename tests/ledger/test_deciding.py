@@ -186,6 +186,23 @@ def test_seals_of_many_heads_are_those_of_each(odd: dict[str, Any]) -> None:
     assert head_seals(numbers, *Heads.of(heads).columns) == due
 
 
+@pytest.mark.parametrize("odd", [b"", None])
+def test_what_is_not_a_text_is_not_taken_for_an_empty_one(odd: Any) -> None:
+    """One bit makes an empty blob of an empty text in SQLite."""
+    heads = [Head(1, bytes([number]) * 32, b"", False, "", 1) for number in range(40)]
+    heads[17] = heads[17]._replace(reserved=odd)
+    with pytest.raises(AttributeError):  # which the store says is damaged
+        head_seals(range(40), *Heads.of(heads).columns)
+
+
+def test_digests_of_the_right_length_in_all_are_not_enough() -> None:
+    heads = [Head(1, bytes([number]) * 32, b"", False, "", 1) for number in range(40)]
+    heads[3] = heads[3]._replace(digest=b"d" * 31)
+    heads[4] = heads[4]._replace(digest=b"d" * 33)
+    due = [head_seal(number, *head) for number, head in enumerate(heads)]
+    assert head_seals(range(40), *Heads.of(heads).columns) == due
+
+
 def test_columns_are_what_records_are() -> None:
     heads = [Head(n, bytes([n]) * 32, b"t" * n, n == 2, "k" if n == 1 else "", 9) for n in range(5)]
     columns = Heads.of(heads)

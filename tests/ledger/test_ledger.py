@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +249,65 @@ def test_a_long_request_is_recorded_in_parts(
         again = ledger.ask(query, ["no"] * 50 + ["yes"] * 50, key="all")
         assert again.responses == replies.responses
         assert ledger.verify().good
+
+
+def test_what_is_read_as_it_comes_is_read_by_its_own_thread(tmp_path: Path) -> None:
+    """Also if it asks the ledger itself; nobody else waits for it meanwhile."""
+    query, threads = xp.randomized_response(epsilon="0.1"), set[int]()
+    with Ledger.create(tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=1)) as ledger:
+        ledger.register(range(4))
+
+        def values() -> Iterator[str]:
+            threads.add(threading.get_ident())
+            assert ledger.ask(query, ["no"], [3]).answered.all()
+            yield from ("no", "yes")
+
+        assert ledger.ask(query, values(), [0, 1]).answered.all()
+        assert threads == {threading.get_ident()}
+        assert ledger.status().exchanges.tolist() == [1, 1, 0, 1]
+
+
+def test_progress_counts_who_is_asked_something(tmp_path: Path) -> None:
+    query, told = xp.randomized_response(epsilon="0.1"), list[tuple[int, int]]()
+    with Ledger.create(
+        tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=1), queries={"q": query}
+    ) as ledger:
+        ledger.register(range(3))
+
+        def progress(done: int, total: int) -> None:
+            told.append((done, total))
+
+        for asked, subjects in (
+            ("q", []), ("q", [1, 2]), ([None, "q"], [1, 2]), ([None, None], [1, 2]),
+            ([None, "q", "q"], None),
+        ):  # fmt: skip
+            count = 3 if subjects is None else len(subjects)
+            ledger.ask(asked, ["no"] * count, subjects, progress=progress)
+        assert told == [(2, 2), (1, 1), (2, 2)]
+
+
+def test_who_waits_while_the_ledger_is_closed_is_told_so(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=1))
+    ledger.register(range(2))
+    query, found = xp.randomized_response(epsilon="0.1"), list[str]()
+
+    def ask(call: Callable[..., Any]) -> None:
+        try:
+            call(query, ["no"], [0])
+        except xp.InvalidInput as error:
+            found.append(str(error))
+
+    threads = [threading.Thread(target=ask, args=(each,)) for each in (ledger.ask, ledger.record)]
+    with ledger._turns.lock:
+        for thread in threads:
+            thread.start()
+        while not ledger._turns._waiting:
+            time.sleep(0.001)
+        ledger.close()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert found == ["the ledger was closed; open it again"] * 2
 
 
 def test_queries_have_names(tmp_path: Path) -> None:

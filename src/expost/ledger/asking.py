@@ -42,6 +42,10 @@ class Asking(Single):
         assert self._replies is not None
         return self._replies
 
+    def __len__(self) -> int:
+        """How many rows are asked something."""
+        return sum(map(len, self._requests))
+
     def prepare(self) -> list[Asked]:
         self._names, numbers, asked, which = self._meant()
         held = values_of(self._core.policy.domain, self._secret, len(self._names), asked)

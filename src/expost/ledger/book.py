@@ -25,6 +25,7 @@ from expost.ledger.meaning import asked_in, names_of, whom
 from expost.ledger.opening import policy_of
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.records import Head, Tip
+from expost.ledger.requests import Request
 from expost.ledger.rounds import Round, rounds_of
 from expost.ledger.status import Status
 from expost.ledger.turns import Turns
@@ -61,7 +62,7 @@ class Book:
         policy = policy_of(backend)
         checkpoint = Checkpoint(kept, policy.content_id, every)
         self._core = Core(backend, policy, checkpoint, source or SystemSource(), search, step)
-        self._turns = Turns(self._core.serve)
+        self._turns = Turns(self._serve)
         self._process = os.getpid()
         self._closed = False
 
@@ -252,6 +253,10 @@ class Book:
         with self._reading() as core:
             yield core
             core.show()
+
+    def _serve(self, requests: Sequence[Request]) -> None:
+        self._check_usable()  # somebody may have closed it meanwhile
+        self._core.serve(requests)
 
     def _check_usable(self) -> None:
         if os.getpid() != self._process:

@@ -236,7 +236,7 @@ class Core:
                 request.check(rows, left)
                 request.propose(self.words)
             except ExpostError as error:
-                request.error = error
+                request.error = without_frames(error)
                 continue
             if len(rows):
                 waiting.append((request, rows, left))

@@ -293,17 +293,19 @@ class Ledger(Book):
         of names of queries may have None, for whoever is asked nothing.
         ``progress`` is called with the number of rows done, and of all.
         """
+        # What is read as it comes is read by the thread that brought it.
+        at_hand = type(values) in (list, tuple, np.ndarray) and isinstance(query, Query | str)
         secret = Secret(values)
         del values  # so that no traceback that prints local variables can show it
         key, given = key_of(key), names_of(subjects)
         asking = Asking(self._core, key, partial(self._meant, query, given), secret)
-        if given is None or not fits(len(given)):
+        if given is not None and fits(len(given)) and at_hand:
+            self._take(asking)
+            if progress is not None and len(asking):
+                progress(len(asking), len(asking))
+        else:
             self._take_all([asking.prepare()], progress)
             asking.finish()
-        else:
-            self._take(asking)
-            if progress is not None:
-                progress(len(given), len(given))
         return asking.replies
 
     def record(

@@ -69,13 +69,13 @@ def head_seals(
     last: Sequence[int],
 ) -> list[int]:
     """The seals of heads in columns."""
-    count, digests = len(subjects), b"".join(digest)
-    if count > _FEW and len(digests) == _DIGEST * count and not any(reserved):
+    count = len(subjects)
+    if count > _FEW and set(map(len, digest)) == {_DIGEST} and reserved.count("") == count:
         with suppress(TypeError, OverflowError):  # of what was damaged
             columns = *_halves(last), closed, subjects, sequence, map(len, tally)
             numbers = np.array([array("Q", each) for each in columns])
             if not (numbers[-1] % _WORD).any():
-                return _seals(numbers, digests, b"".join(tally))
+                return _seals(numbers, b"".join(digest), b"".join(tally))
     return list(map(head_seal, subjects, sequence, digest, tally, closed, reserved, last))
 
 

@@ -16,9 +16,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from itertools import pairwise
 from typing import Protocol
 
+from expost.errors import ExpostError
 from expost.ledger.errors import Broken
 from expost.ledger.requests import Request
 from expost.session.secret import without_frames
@@ -46,14 +48,16 @@ class _Call:
     """An errand, and the thread that waits for it."""
 
     __slots__ = (
-        "_errand", "_woken", "after", "error", "finished", "gone", "left", "requests", "serves",
+        "_errand", "_woken", "after", "error", "finished", "gone", "left", "prepared", "requests",
+        "serves",
     )  # fmt: skip
 
     def __init__(self, errand: Errand) -> None:
         self._errand = errand
+        self.prepared = False
         self.requests: Sequence[Request] = ()
-        self.left: Sequence[Request] | None = None
-        """Those that are not in any group so far; None until they are prepared."""
+        self.left: Sequence[Request] = ()
+        """Those that are not in any group so far."""
         self.error: BaseException | None = None
         """Why they could not be prepared."""
         self.finished = False
@@ -69,31 +73,32 @@ class _Call:
     @property
     def served(self) -> bool:
         """Whether nothing is left to be done but to finish it."""
-        if self.left is None:
-            return self.error is not None
-        return all(request.served for request in self.requests)
+        return self.prepared and all(request.served for request in self.requests)
 
     def prepare(self) -> None:
+        """Know its requests, or why there are none; an errand is not prepared twice."""
+        if self.requests:  # whoever did it was interrupted then
+            self.prepared = True
+            return
+        self.error = ExpostError("another thread was interrupted; nothing of this is recorded")
         try:
-            self.requests = self._errand.prepare()
-            self.left = self.requests
+            requests = self._errand.prepare()
+            self.requests, self.left, self.error = requests, requests, None
         except Exception as error:
             self.error = without_frames(error)  # which are those of another thread
         except BaseException as error:
-            self.error = Broken("another thread was interrupted; nothing of this is recorded")
             raise without_frames(error) from None
+        finally:
+            self.prepared = True
 
-    def check(self) -> None:
-        """Raise the first error."""
-        if self.error is not None:
-            raise self.error
-        for request in self.requests:
-            if request.error is not None:
-                raise request.error
+    @property
+    def wrong(self) -> BaseException | None:
+        """The first error."""
+        errors = (self.error, *(request.error for request in self.requests))
+        return next((error for error in errors if error is not None), None)
 
     def finish(self) -> None:
         if not self.finished:
-            self.check()
             self._errand.finish()
             self.finished = True
 
@@ -110,9 +115,11 @@ class _Call:
 class _Group:
     """Requests that are served together."""
 
-    __slots__ = ("calls", "done", "requests")
+    __slots__ = ("calls", "done", "requests", "server")
 
-    def __init__(self, requests: list[Request], calls: list[_Call]) -> None:
+    def __init__(self, server: _Call, requests: list[Request], calls: list[_Call]) -> None:
+        self.server = server
+        """Whose thread serves them."""
         self.requests = requests
         self.calls = calls
         """All of whose requests are served then."""
@@ -148,16 +155,16 @@ class Turns:
             if call.serves:
                 with self.lock:
                     while not call.served:
-                        self._serve_some()
-                self._leave(call)
-            else:
-                self._pass_on(call)
+                        self._serve_some(call)
+            self._leave(call)
         except BaseException:
             try:
                 self._leave(call)
             finally:  # for the first one may be interrupted as well
                 self._leave(call)
             raise
+        if call.wrong is not None:
+            raise call.wrong
         call.finish()
 
     def _wait(self, call: _Call) -> None:
@@ -191,58 +198,52 @@ class Turns:
             return call.serves
 
     def _leave(self, call: _Call) -> None:
-        """Wait no longer, and give the turn to whoever waits the longest.
+        """Wait no longer; give the turn to whoever waits the longest, and wake who comes after it.
 
         Wherever this is interrupted, doing it again does the rest.
         """
-        if call.serves:
-            self._end()
-        self._pass_on(call)
+        self._end(call)
         with self._guard:
-            if call in self._waiting:  # after an interrupt
+            call.gone = True
+            if call in self._waiting:  # after an interrupt, or if there was nothing to serve
                 self._waiting.remove(call)
             if self._gathering is call:
                 self._gathering = None
             if call.serves:
-                if self._waiting:
-                    self._waiting[0].serves = True
-                self._taken = bool(self._waiting)
-                call.serves = False
-            if self._waiting and self._waiting[0].serves:
-                self._waiting[0].wake()
-
-    def _pass_on(self, call: _Call) -> None:
-        """Wait no longer, and wake whoever comes after it."""
-        with self._guard:
-            call.gone = True
+                first = self._waiting[0] if self._waiting else None
+                if first is None:
+                    call.serves = self._taken = False
+                else:  # in one go: at any time one of them has the turn
+                    call.after, first.serves, call.serves = first, True, False
             if call.after is not None:
                 call.after.wake()
 
-    def _serve_some(self) -> None:
+    def _serve_some(self, server: _Call) -> None:
         start = time.monotonic()
         self._prepare()
-        group = self._next()
+        group = self._next(server)
         try:
             if group.requests:
                 self._serve(group.requests)
             group.done = True
             for call in group.calls:
-                with suppress(Exception):  # which it finds itself
-                    call.finish()
+                if call.wrong is None:
+                    with suppress(Exception):  # which it finds itself
+                        call.finish()
         except Exception as error:
             without_frames(error)  # which hold responses that were drawn and are not released
             for request in group.requests:
-                request.error = error
+                request.error = copy(error)  # for each gets the frames of who raises it
         except BaseException as error:
             raise without_frames(error) from None
         finally:
             self._lasted = time.monotonic() - start
-            self._end()
+            self._end(server)
 
-    def _end(self) -> None:
-        """All of the group know what became of it, also after an interrupt: then of nothing."""
+    def _end(self, server: _Call) -> None:
+        """All of its group know what became of it, also after an interrupt: then of nothing."""
         group = self._group
-        if group is None:
+        if group is None or group.server is not server:
             return
         for request in group.requests:
             if not group.done and request.error is None:
@@ -260,21 +261,18 @@ class Turns:
     def _prepare(self) -> None:
         """Know what all want who wait by now."""
         with self._guard:
-            new = [call for call in self._waiting if call.left is None and call.error is None]
+            new = [call for call in self._waiting if not call.prepared]
         for call in new:
             call.prepare()
 
-    def _next(self) -> _Group:
+    def _next(self, server: _Call) -> _Group:
         """Those who can be served together: no subject twice, and not too many."""
         requests: list[Request] = []
-        left: list[tuple[_Call, list[Request] | None]] = []
+        left: list[tuple[_Call, list[Request]]] = []
         subjects: set[int] = set()
         rows = 0
         with self._guard:
             for call in self._waiting:
-                if call.left is None:  # it has just come, or could not be prepared
-                    left.append((call, None if call.error is None else []))
-                    continue
                 rest: list[Request] = []
                 for request in call.left:
                     own = request.numbers
@@ -287,8 +285,9 @@ class Turns:
                     subjects.update(own)  # requests of one subject stay in order
                 left.append((call, rest))
             # From here on whoever ends this wakes them, whatever happens.
-            self._group = group = _Group(requests, [call for call, rest in left if rest == []])
-            for call, some in left:
-                call.left = some
-            self._waiting = deque(call for call, rest in left if rest != [])
+            ending = [call for call, rest in left if call.prepared and not rest]
+            self._group = group = _Group(server, requests, ending)
+            for call, rest in left:
+                call.left = rest
+            self._waiting = deque(call for call, rest in left if rest or not call.prepared)
         return group
