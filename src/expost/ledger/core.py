@@ -23,7 +23,7 @@ from expost.ledger.lines import lines_of
 from expost.ledger.people import People
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.reached import Reached
-from expost.ledger.records import Answered, Change, Head, Heads, Outcome, Tip
+from expost.ledger.records import Answered, Change, Head, Heads, Outcome, Tip, joined
 from expost.ledger.requests import Request, Situation, Undrawn, chained
 from expost.ledger.saturating import ByTallies
 from expost.ledger.tallies import Tallies, last_response
@@ -252,8 +252,8 @@ class Core:
         self, waiting: Sequence[tuple[Request, NDArray[np.intp], Heads]]
     ) -> list[NDArray[np.bool_]]:
         """Whether the filter accepts, for some rows of each request; who is closed is refused."""
-        tallies = [tally for _, _, own in waiting for tally in own.tally]
-        closed = [each for _, _, own in waiting for each in own.closed]
+        tallies = joined([own.tally for _, _, own in waiting])
+        closed = joined([own.closed for _, _, own in waiting])
         asked = [request.queries[rows] for request, rows, _ in waiting]
         queries = asked[0] if len(asked) == 1 else np.concatenate(asked)
         accepted = self._deciding.accepted(tallies, queries, self.words)
@@ -266,7 +266,8 @@ class Core:
         """Have all words that these use; before any new word gets a number."""
         response = max([found.response for found in outcomes], default=0)
         query = max([found.query for found in outcomes], default=0)
-        response = max(response, last_response([tally for own in heads for tally in own.tally]))
+        if heads:
+            response = max(response, last_response(joined([own.tally for own in heads])))
         unknown = response > self.words.last_response or query > self.words.last_query
         if unknown or any(self.words.tentative()):
             self.learn()

@@ -21,10 +21,16 @@ __all__ = [
     "QueryWord",
     "ResponseWord",
     "Tip",
+    "joined",
 ]
 
 NOBODY = 0
 """The number of no subject."""
+
+
+def joined(columns: Sequence[Sequence[Any]]) -> Sequence[Any]:
+    """One column after the other; a single one is not copied, for it may be long."""
+    return columns[0] if len(columns) == 1 else list(chain.from_iterable(columns))
 
 
 class Tip(NamedTuple):
@@ -81,8 +87,7 @@ class Heads:
         """Those of several collections, one after the other."""
         if len(parts) == 1:
             return cls.of(parts[0])
-        columns = zip(*(cls.of(each).columns for each in parts), strict=True)
-        return cls(*(list(chain.from_iterable(each)) for each in columns))
+        return cls(*map(joined, zip(*(cls.of(each).columns for each in parts), strict=True)))
 
     @property
     def columns(self) -> tuple[Sequence[Any], ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from expost.errors import InvalidInput
 from expost.ledger.digests import next_heads
-from expost.ledger.records import Answered, Change, Heads, Move, Outcome
+from expost.ledger.records import Answered, Change, Heads, Move, Outcome, joined
 from expost.ledger.tallies import plus
 from expost.ledger.words import Words
 from expost.panel.kernel import groups
@@ -94,9 +93,8 @@ class Given(NamedTuple):
 def chained(given: Sequence[Given], words: Words) -> Answered:
     """The exchanges of some requests, all at once: for a few it takes little more than for one."""
     keys = [key for each in given for key in [each.key] * len(each.subjects)]
-    subjects, queries, responses, closed = (
-        column[0] if len(column) == 1 else list(chain.from_iterable(column))
-        for column in zip(*([*each[1:4], each.closed] for each in given), strict=True)
+    subjects, queries, responses, closed = map(
+        joined, zip(*([*each[1:4], each.closed] for each in given), strict=True)
     )
     before = Heads.joined([each.before for each in given])
     sequences = [sequence + 1 for sequence in before.sequence]

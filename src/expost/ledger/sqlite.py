@@ -6,7 +6,7 @@ import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, compress, islice
+from itertools import compress, islice
 from operator import ne
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from expost.ledger.records import (
     QueryWord,
     ResponseWord,
     Tip,
+    joined,
 )
 from expost.ledger.schema import UNLINKED
 from expost.ledger.seals import checked_name, head_seals, seal_of
@@ -166,7 +167,7 @@ class Sqlite(Backend):
         with reading:
             used = key_numbers(self._cursor, [key for key, _ in asked])
         outcomes = [self.outcomes(key, subjects) if key in used else {} for key, subjects in asked]
-        heads = self._heads(list(chain.from_iterable(subjects for _, subjects in asked)))
+        heads = self._heads(joined([subjects for _, subjects in asked]))
         parts, start = list[Heads](), 0
         for _, subjects in asked:
             parts.append(heads.part(start, start + len(subjects)))
