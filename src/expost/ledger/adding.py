@@ -6,6 +6,7 @@ than one.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
@@ -76,23 +77,37 @@ def _add(cursor: apsw.Cursor, table: str, rows: Collection[tuple[Any, ...]]) -> 
 
 
 def _run(cursor: apsw.Cursor, statement: str, *columns: Sequence[Any]) -> None:
-    """Run a statement with the values of these columns, for many rows at a time."""
-    width, count = len(columns), len(columns[0])
-    values: list[Any] = [None] * (width * count)
-    for place, column in enumerate(columns):
-        values[place::width] = column
-    size = width * _TOGETHER
-    rest = len(values) - len(values) % size
-    for start in range(0, rest, size):
-        cursor.execute(_of_many(statement), values[start : start + size])
-    for start in range(rest, len(values), width):
-        cursor.execute(statement, values[start : start + width])
+    """Run a statement with the values of these columns, for many rows at a time.
+
+    What is the same in all of them, as much is in a round, is given once.
+    """
+    count = len(columns[0])
+    many = count >= _TOGETHER
+    same = tuple([many and column.count(column[0]) == count for column in columns])
+    shared = [column[0] for column, alike in zip(columns, same, strict=True) if alike]
+    own = [column for column, alike in zip(columns, same, strict=True) if not alike]
+    values: list[Any] = [None] * (len(own) * count)
+    for place, column in enumerate(own):
+        values[place :: len(own)] = column
+    done = 0
+    while done < count:
+        rows = _TOGETHER if count - done >= _TOGETHER else 1
+        some = values[done * len(own) : (done + rows) * len(own)]
+        cursor.execute(_of_many(statement, same, rows), shared + some)
+        done += rows
 
 
 @cache
-def _of_many(statement: str) -> str:
+def _of_many(statement: str, same: tuple[bool, ...], rows: int) -> str:
+    """A statement for so many rows, whose shared values come first."""
     before, values, after = re.split(r"(?<=VALUES )(\([^)]+\))", statement)
-    return before + ", ".join([values] * _TOGETHER) + after
+    shared, own = itertools.count(1), itertools.count(1 + sum(same))
+    first = [f"?{next(shared)}" if alike else "" for alike in same]
+    result = []
+    for _ in range(rows):
+        numbered = iter([place or f"?{next(own)}" for place in first])
+        result.append(re.sub(r"\?", lambda _, numbered=numbered: next(numbered), values))
+    return before + ", ".join(result) + after
 
 
 def key_numbers(cursor: apsw.Cursor, keys: Iterable[str]) -> dict[str, int]:
