@@ -82,8 +82,7 @@ def _run(cursor: apsw.Cursor, statement: str, *columns: Sequence[Any]) -> None:
     What is the same in all of them, as much is in a round, is given once.
     """
     count = len(columns[0])
-    many = count >= _TOGETHER
-    same = tuple([many and column.count(column[0]) == count for column in columns])
+    same = tuple([count >= _TOGETHER and _alike(column) for column in columns])
     shared = [column[0] for column, alike in zip(columns, same, strict=True) if alike]
     own = [column for column, alike in zip(columns, same, strict=True) if not alike]
     values: list[Any] = [None] * (len(own) * count)
@@ -95,6 +94,11 @@ def _run(cursor: apsw.Cursor, statement: str, *columns: Sequence[Any]) -> None:
         some = values[done * len(own) : (done + rows) * len(own)]
         cursor.execute(_of_many(statement, same, rows), shared + some)
         done += rows
+
+
+def _alike(column: Sequence[Any]) -> bool:
+    first = column[0]
+    return bool(first == column[-1]) and column.count(first) == len(column)
 
 
 @cache
