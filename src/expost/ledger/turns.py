@@ -3,10 +3,10 @@
 There is no thread of its own. While one waits for the disk, others line up behind it; those who
 were served go on, and the first of those who were not has the next turn. Everybody is woken once,
 either served or to serve, and one by the other: waking threads takes Python as long as an answer,
-and longer if several are awake, of which one can run. They soon come again,
-and a commit takes as long for one as for many: so whoever is next waits a little for as many as
-there were before, and the last of these has the turn. It also reads what all of them ask for, and
-says what became of it: that takes less time than to go from one thread to the next.
+and longer if several are awake, of which one can run. They soon come again, and a commit takes as
+long for one as for many: so whoever is next waits a little for as many as there were before, and
+the last of these has the turn. It also reads what all of them ask for, and says what became of it:
+that takes less time than to go from one thread to the next.
 """
 
 from __future__ import annotations
