@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from array import array
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -50,8 +49,8 @@ def _exchanges(answered: Answered) -> Iterable[bytes]:
     subjects, after = answered.subjects, answered.after
     if len(answered) <= _FEW:
         return map(exchange, subjects, after.sequence, after.digest)
-    rows, numbers = np.empty(len(answered), dtype=_EXCHANGE), array("q", subjects)
-    rows["subject"], rows["sequence"] = numbers, array("q", after.sequence)
+    rows, numbers = np.empty(len(answered), dtype=_EXCHANGE), np.array(subjects, dtype=np.int64)
+    rows["subject"], rows["sequence"] = numbers, after.sequence
     rows["head"] = np.frombuffer(b"".join(after.digest), dtype="V32")
     if (np.diff(numbers) <= 0).any():
         rows = rows[np.argsort(numbers)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -69,7 +68,7 @@ class Reached:
     ) -> None:
         """Some have answered: their exchanges have these numbers, and heads after them."""
         if numbers:
-            columns = np.array(array("q", numbers)), np.array(array("q", sequences))
+            columns = np.array(numbers, dtype=np.int64), np.array(sequences, dtype=np.int64)
             heads = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(numbers), -1)
             self._answers.append((*columns, heads[:, :_BYTES].tobytes()))
 

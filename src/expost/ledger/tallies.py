@@ -7,7 +7,6 @@ else, so states of many subjects are built from these, without any exchange bein
 from __future__ import annotations
 
 import struct
-from array import array
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -64,7 +63,7 @@ def plus(packed: Sequence[bytes], responses: Sequence[int]) -> list[bytes]:
         return [_plus_one(*each) for each in zip(packed, responses, strict=True)]
     old = Tallies(packed)
     keys = np.append(old.whose << _SHIFT | old.which, _LARGEST)
-    given = np.array(array("q", responses))
+    given = np.array(responses, dtype=np.int64)
     new = np.arange(old.count) << _SHIFT | given
     places = np.searchsorted(keys, new)  # both are in the order of subjects, then of responses
     first = keys[places] != new
