@@ -20,7 +20,7 @@ from expost.ledger import Ledger, deciding
 from expost.ledger.deciding import Deciding
 from expost.ledger.records import Answer, Answered, Head, Heads
 from expost.ledger.seals import head_seal, head_seals
-from expost.ledger.tallies import last_response, plus
+from expost.ledger.tallies import Tallies
 from expost.ledger.words import Words
 from expost.panel.kernel import Kernel
 from support.oracles import odds
@@ -57,7 +57,7 @@ def accepts(counts: Counter[int], query: int) -> bool:
 def decided(
     memory: Deciding, tallies: Sequence[Counter[int]], asked: list[int], words: Words
 ) -> list[bool]:
-    found = memory.accepted([packed(each) for each in tallies], np.array(asked), words)
+    found = memory.accepted(Tallies([packed(each) for each in tallies]), np.array(asked), words)
     return [bool(each) for each in found]
 
 
@@ -122,13 +122,16 @@ def test_a_tally_has_one_more_response(together: int) -> None:
                 Counter(chance.choices(range(1, most), k=chance.choice((0, 1, 5, 30))))
                 for _ in range(together)
             ]
-            before = [packed(each) for each in tallies]
+            before = Tallies([packed(each) for each in tallies])
             last = max((number for each in tallies for number in each), default=0)
-            assert last_response(before) == last
+            assert before.last_response == last
             responses = [chance.choice([*each, chance.randrange(1, most)]) for each in tallies]
             for each, response in zip(tallies, responses, strict=True):
                 each[response] += 1
-            assert plus(before, responses) == [packed(each) for each in tallies]
+            after = before.plus(responses)
+            assert list(after) == [packed(each) for each in tallies]
+            assert after.whole == b"".join(after)
+            assert after.lengths.tolist() == list(map(len, after))
 
 
 def flipped(value: Any) -> Iterator[Any]:
@@ -183,7 +186,7 @@ def test_seals_of_many_heads_are_those_of_each(odd: dict[str, Any]) -> None:
     ]
     heads[17] = heads[17]._replace(**odd)
     due = [head_seal(number, *head) for number, head in zip(numbers, heads, strict=True)]
-    assert head_seals(numbers, *Heads.of(heads).columns) == due
+    assert head_seals(numbers, Heads.of(heads)) == due
 
 
 @pytest.mark.parametrize("odd", [b"", None])
@@ -192,7 +195,7 @@ def test_what_is_not_a_text_is_not_taken_for_an_empty_one(odd: Any) -> None:
     heads = [Head(1, bytes([number]) * 32, b"", False, "", 1) for number in range(40)]
     heads[17] = heads[17]._replace(reserved=odd)
     with pytest.raises(AttributeError):  # which the store says is damaged
-        head_seals(range(40), *Heads.of(heads).columns)
+        head_seals(range(40), Heads.of(heads))
 
 
 def test_digests_of_the_right_length_in_all_are_not_enough() -> None:
@@ -200,7 +203,7 @@ def test_digests_of_the_right_length_in_all_are_not_enough() -> None:
     heads[3] = heads[3]._replace(digest=b"d" * 31)
     heads[4] = heads[4]._replace(digest=b"d" * 33)
     due = [head_seal(number, *head) for number, head in enumerate(heads)]
-    assert head_seals(range(40), *Heads.of(heads).columns) == due
+    assert head_seals(range(40), Heads.of(heads)) == due
 
 
 def test_columns_are_what_records_are() -> None:
@@ -211,7 +214,7 @@ def test_columns_are_what_records_are() -> None:
     assert list(columns.part(1, 4)) == heads[1:4]
     assert [list(columns.some(own)) for own in ([], [2], [0, 3])] == [[], heads[2:3], heads[0:4:3]]
     assert list(Heads.joined([heads[:2], Heads.of(()), columns])) == [*heads[:2], *heads]
-    assert head_seals(range(5), *columns.columns) == [head_seal(n, *h) for n, h in enumerate(heads)]
+    assert head_seals(range(5), columns) == [head_seal(n, *h) for n, h in enumerate(heads)]
     assert [head.last for head in columns.found_by(range(5))] == [0, 1, 2, 3, 4]
     after = [head._replace(closed=True) for head in heads]
     answers = [Answer("k", n, 1, 2, *pair) for n, pair in enumerate(zip(heads, after, strict=True))]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import random
 
+import numpy as np
 import pytest
 
+from expost.ledger.packed import Packed
 from expost.ledger.ranges import Ranges
 from expost.ledger.reached import CLOSED, Reached, line_of, said_of, said_of_commits
 from expost.ledger.records import Head, Tip
@@ -35,7 +38,8 @@ def test_columns_say_what_a_dictionary_says(seed: int) -> None:
             for number in own:
                 heads[number] += 1
             chance.shuffle(own)
-            noted.answered(own, [heads[n] for n in own], [head(heads[n], n).digest for n in own])
+            digests = Packed([head(heads[n], n).digest for n in own])
+            noted.answered(np.array(own, dtype=int), np.array([heads[n] for n in own]), digests)
             due.update({n: (heads[n], head(heads[n], n).digest.hex()[:16]) for n in own})
         else:
             for number in own:
@@ -59,18 +63,51 @@ def test_columns_say_what_a_dictionary_says(seed: int) -> None:
 
 def test_names_are_what_they_were_whatever_they_have() -> None:
     whole = Reached(Ranges([(1, 1)]))
-    names = ["ann", 7, -(1 << 60), "two\nlines", 'a " b \\n', ", ", "[]", "\u2028é\x00", "😀", "\\"]
+    names = [
+        "ann",
+        7,
+        -(1 << 60),
+        "two\nlines",
+        'a " b \\n',
+        ", ",
+        "[]",
+        '], "heads": [',
+        "\u2028é\x00",
+        "😀",
+        "\\",
+    ]
     whole.names.update({number: json.dumps(name) for number, name in enumerate(names, 1)})
-    assert said_of(line_of("policy", whole, Tip(1, b"r" * 32))).names == whole.names
+    line = line_of("policy", whole, Tip(1, b"r" * 32))
+    assert said_of(line).names == whole.names
+    assert line_of("policy", said_of(line), Tip(1, b"r" * 32)) == line
     assert said_of(line_of("policy", Reached(), Tip(1, b"r" * 32))).names == {}
+
+
+def test_names_of_several_lines_are_put_together() -> None:
+    """One of them alone is taken as it is, two are not; nobody is there twice."""
+    lines = []
+    for own in (range(1, 4), range(3, 6), ()):
+        part = Reached()
+        part.names.update({number: json.dumps(f"number {number}") for number in own})
+        lines.append(line_of("policy", part, Tip(1, b"r" * 32)))
+    due = {number: json.dumps(f"number {number}") for number in range(1, 6)}
+    for order in itertools.permutations(lines):
+        whole = line_of("policy", said_of(b"".join(order)), Tip(1, b"r" * 32))
+        assert whole.count(b"number 3") == 1
+        assert said_of(whole).names == due
+        more = Reached()
+        more.names[6] = '"number 6"'
+        said = said_of(whole)
+        said.add(more)
+        assert said_of(line_of("policy", said, Tip(1, b"r" * 32))).names == due | more.names
 
 
 def test_a_round_over_neighbours_takes_one_entry() -> None:
     whole = Reached()
     for sequence in (1, 2):
         own = range(1, 1001)
-        digests = [head(sequence, number).digest for number in own]
-        whole.answered(list(own), [sequence] * 1000, digests)
+        digests = Packed([head(sequence, number).digest for number in own])
+        whole.answered(np.array(own), np.full(1000, sequence), digests)
     assert [(number, sequence, len(heads)) for number, sequence, heads in whole.runs()] == [
         (1, 2, 16_000)
     ]
@@ -79,7 +116,7 @@ def test_a_round_over_neighbours_takes_one_entry() -> None:
 def test_a_line_that_comes_late_takes_nothing_back() -> None:
     """The reservation of another process, in a line after the one about its answer."""
     answer, reservation = Reached(), Reached()
-    answer.answered([1], [6], [head(6, 1).digest])
+    answer.answered(np.array([1]), np.array([6]), Packed([head(6, 1).digest]))
     reservation.moved(1, head(5, 1, reserved="key"))
     for first, second in ((answer, reservation), (reservation, answer)):
         text = b"".join(line_of("policy", each, Tip(9, b"")) for each in (first, second))

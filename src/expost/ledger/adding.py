@@ -85,15 +85,14 @@ def _run(cursor: apsw.Cursor, statement: str, *columns: Sequence[Any]) -> None:
     same = tuple([count >= _TOGETHER and _alike(column) for column in columns])
     shared = [column[0] for column, alike in zip(columns, same, strict=True) if alike]
     own = [column for column, alike in zip(columns, same, strict=True) if not alike]
-    values: list[Any] = [None] * (len(own) * count)
-    for place, column in enumerate(own):
-        values[place :: len(own)] = column
-    done = 0
-    while done < count:
-        rows = _TOGETHER if count - done >= _TOGETHER else 1
-        some = values[done * len(own) : (done + rows) * len(own)]
-        cursor.execute(_of_many(statement, same, rows), shared + some)
-        done += rows
+    start = 0
+    while start < count:
+        rows = _TOGETHER if count - start >= _TOGETHER else 1
+        values = [*shared]
+        for column in own:
+            values += column[start : start + rows]
+        cursor.execute(_of_many(statement, same, rows), values)
+        start += rows
 
 
 def _alike(column: Sequence[Any]) -> bool:
@@ -103,14 +102,14 @@ def _alike(column: Sequence[Any]) -> bool:
 
 @cache
 def _of_many(statement: str, same: tuple[bool, ...], rows: int) -> str:
-    """A statement for so many rows, whose shared values come first."""
+    """A statement for so many rows: first come values that they share, then column by column."""
     before, values, after = re.split(r"(?<=VALUES )(\([^)]+\))", statement)
-    shared, own = itertools.count(1), itertools.count(1 + sum(same))
-    first = [f"?{next(shared)}" if alike else "" for alike in same]
+    shared, own = itertools.count(1), itertools.count(1 + sum(same), rows)
+    first = [(next(shared), 0) if alike else (next(own), 1) for alike in same]
     result = []
-    for _ in range(rows):
-        numbered = iter([place or f"?{next(own)}" for place in first])
-        result.append(re.sub(r"\?", lambda _, numbered=numbered: next(numbered), values))
+    for row in range(rows):
+        numbers = iter([start + step * row for start, step in first])
+        result.append(re.sub(r"\?", lambda _, numbers=numbers: f"?{next(numbers)}", values))
     return before + ", ".join(result) + after
 
 
@@ -156,7 +155,7 @@ def _words(cursor: apsw.Cursor, change: Change, made: int) -> None:
         _add(cursor, "subjects", [(*each, made, seal_of(each)) for each in named])
         numbers = [number for number, _ in named]
         new = Heads.of(Head(0, digest, b"", False, "", 0) for _, _, digest in change.subjects)
-        _run(cursor, _INSERT["heads"], numbers, *new.columns, head_seals(numbers, *new.columns))
+        _run(cursor, _INSERT["heads"], numbers, *new.columns, head_seals(numbers, new))
 
 
 def _answers(cursor: apsw.Cursor, answers: Answered, keys: Mapping[str, int], made: int) -> None:
@@ -199,7 +198,7 @@ def _move(cursor: apsw.Cursor, subjects: Sequence[int], before: Heads, after: He
     """Move heads, if each is still where it was: compare and swap."""
     was = (before.sequence, before.closed, before.reserved)
     changes = cursor.connection.total_changes()
-    _run(cursor, _UPDATE, subjects, *after.columns, head_seals(subjects, *after.columns), *was)
+    _run(cursor, _UPDATE, subjects, *after.columns, head_seals(subjects, after), *was)
     if cursor.connection.total_changes() - changes != len(subjects):
         raise Stale
 
@@ -209,8 +208,9 @@ def _advance(cursor: apsw.Cursor, subjects: Sequence[int], after: Heads) -> None
     connection = cursor.connection
     changes = connection.total_changes()
     connection.set_last_insert_rowid(NOBODY)
-    moved = (subjects, after.sequence, after.digest, after.tally, after.last)
-    _run(cursor, _ADVANCE, *moved, head_seals(subjects, *after.columns))
+    sequence, digest, tally, _, _, last = after.columns
+    seals = head_seals(subjects, after)
+    _run(cursor, _ADVANCE, subjects, sequence, digest, tally, last, seals)
     # In a damaged table one that is there may not be found, and be added.
     added = connection.last_insert_rowid() != NOBODY
     if added or connection.total_changes() - changes != len(subjects):

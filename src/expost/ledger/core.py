@@ -26,7 +26,8 @@ from expost.ledger.reached import Reached
 from expost.ledger.records import Answered, Change, Head, Heads, Outcome, Tip, joined
 from expost.ledger.requests import Request, Situation, Undrawn, chained
 from expost.ledger.saturating import ByTallies
-from expost.ledger.tallies import Tallies, last_response
+from expost.ledger.states import state_of
+from expost.ledger.tallies import Tallies
 from expost.ledger.words import Words
 from expost.panel.kernel import Kernel, Verdicts
 from expost.panel.searching import Search
@@ -180,7 +181,7 @@ class Core:
         """For whom something is recorded, and how far they are then."""
         result, answers = Reached(), Answered.of(change.answers)
         result.names.update({number: name for number, name, _ in change.subjects})
-        result.answered(answers.subjects, answers.after.sequence, answers.after.digest)
+        result.answered(answers.numbers, answers.after.sequences, answers.after.digest)
         for place in compress(range(len(answers)), answers.after.closed):
             result.moved(answers.subjects[place], answers.after[place])
         for move in (*change.reserved, *change.closed):
@@ -252,7 +253,7 @@ class Core:
         self, waiting: Sequence[tuple[Request, NDArray[np.intp], Heads]]
     ) -> list[NDArray[np.bool_]]:
         """Whether the filter accepts, for some rows of each request; who is closed is refused."""
-        tallies = joined([own.tally for _, _, own in waiting])
+        tallies = Tallies.of(joined([own.tally for _, _, own in waiting]))
         closed = joined([own.closed for _, _, own in waiting])
         asked = [request.queries[rows] for request, rows, _ in waiting]
         queries = asked[0] if len(asked) == 1 else np.concatenate(asked)
@@ -267,7 +268,8 @@ class Core:
         response = max([found.response for found in outcomes], default=0)
         query = max([found.query for found in outcomes], default=0)
         if heads:
-            response = max(response, last_response(joined([own.tally for own in heads])))
+            tallies = Tallies.of(joined([own.tally for own in heads]))
+            response = max(response, tallies.last_response)
         unknown = response > self.words.last_response or query > self.words.last_query
         if unknown or any(self.words.tentative()):
             self.learn()
@@ -303,7 +305,7 @@ class Core:
         """The tallies of some heads, all of whose responses are known."""
         columns = Heads.of(heads)
         self._know((), [columns])
-        return Tallies(columns.tally)
+        return columns.tally
 
     def packed(self, subjects: Sequence[int]) -> list[bytes]:
         """The tallies of some subjects in bytes, all of whose responses are known."""
@@ -315,7 +317,7 @@ class Core:
         return result
 
     def state(self, tallies: Tallies) -> State:
-        return tallies.state(self.kernel, self.words)
+        return state_of(tallies, self.kernel, self.words)
 
     def decide_queries(
         self, state: State, asked: Sequence[Query], which: Ints, heads: Sequence[Head]

@@ -7,11 +7,10 @@ that have one entry.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.ledger.states import state_of
 from expost.ledger.tallies import Tallies
 from expost.ledger.words import Words
 from expost.panel.kernel import Kernel, Verdicts
@@ -44,34 +43,35 @@ class Deciding:
         self._known: dict[tuple[bytes, int], bool] = {}
         """Whether a question is accepted after a tally, by the number that the kernel gave it."""
 
-    def accepted(self, packed: Sequence[bytes], queries: Ints, words: Words) -> Bools:
+    def accepted(self, tallies: Tallies, queries: Ints, words: Words) -> Bools:
         """Whether each query is accepted after a tally, all of whose responses are known."""
         questions = words.questions(queries)
-        if len(packed) > _FEW:
-            return self._many(packed, questions, words)
-        known, pairs = self._known, list(zip(packed, questions.tolist(), strict=True))
+        if len(tallies) > _FEW:
+            return self._many(tallies, questions, words)
+        known, pairs = self._known, list(zip(tallies, questions.tolist(), strict=True))
         verdicts = [known.get(pair) for pair in pairs]
         new = [place for place, verdict in enumerate(verdicts) if verdict is None]
         if new:
             if len(known) > _MOST:
                 known.clear()
-            found = self._worked_out([packed[place] for place in new], questions[new], words)
+            left = Tallies([tallies[place] for place in new])
+            found = self._worked_out(left, questions[new], words)
             for place, verdict in zip(new, found.tolist(), strict=True):
                 known[pairs[place]] = verdicts[place] = verdict
         return np.array(verdicts, dtype=np.bool_)
 
-    def _many(self, packed: Sequence[bytes], questions: Ints, words: Words) -> Bools:
+    def _many(self, tallies: Tallies, questions: Ints, words: Words) -> Bools:
         """Decided once for all who are alike, if a look at some of them says that it is worth it.
 
         After saturating answers nearly all are; after other ones hardly two.
         """
-        if 2 * len(set(packed[:_LOOK])) > len(packed[:_LOOK]):
-            return self._worked_out(packed, questions, words)
+        if 2 * len(set(tallies[:_LOOK])) > len(tallies[:_LOOK]):
+            return self._worked_out(tallies, questions, words)
         numbers: dict[tuple[bytes, int], int] = {}
-        pairs = zip(packed, questions.tolist(), strict=True)
+        pairs = zip(tallies, questions.tolist(), strict=True)
         which = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
-        tallies, asked = zip(*numbers, strict=True)
-        return self._worked_out(tallies, np.array(asked), words).take(which)
+        different, asked = zip(*numbers, strict=True)
+        return self._worked_out(Tallies(different), np.array(asked), words).take(which)
 
-    def _worked_out(self, packed: Sequence[bytes], questions: Ints, words: Words) -> Bools:
-        return decided(self._kernel, Tallies(packed).state(self._kernel, words), questions).accepted
+    def _worked_out(self, tallies: Tallies, questions: Ints, words: Words) -> Bools:
+        return decided(self._kernel, state_of(tallies, self._kernel, words), questions).accepted

@@ -15,7 +15,7 @@ from expost.filters import Filter
 from expost.ledger.backend import DECLINED, Row
 from expost.ledger.core import Core
 from expost.ledger.errors import Damaged
-from expost.ledger.tallies import packed_tallies
+from expost.ledger.tallies import Tallies
 from expost.ledger.words import Words
 
 __all__ = ["SHIFT", "History", "Rows", "unanswered"]
@@ -129,7 +129,7 @@ class History:
         for first in range(0, self.size, _TOGETHER):
             end = min(first + _TOGETHER, self.size)
             lengths = np.diff(starts[first : end + 1])
-            due = packed_tallies(responses[starts[first] : starts[end]], lengths)
+            due = Tallies.counted(responses[starts[first] : starts[end]], lengths)
             heads = core.backend.heads(range(first + 1, end + 1))
             for number, (head, tally) in enumerate(zip(heads, due, strict=True), first + 1):
                 if head.tally != tally:

@@ -49,9 +49,9 @@ def _exchanges(answered: Answered) -> Iterable[bytes]:
     subjects, after = answered.subjects, answered.after
     if len(answered) <= _FEW:
         return map(exchange, subjects, after.sequence, after.digest)
-    rows, numbers = np.empty(len(answered), dtype=_EXCHANGE), np.array(subjects, dtype=np.int64)
-    rows["subject"], rows["sequence"] = numbers, after.sequence
-    rows["head"] = np.frombuffer(b"".join(after.digest), dtype="V32")
+    rows, numbers = np.empty(len(answered), dtype=_EXCHANGE), answered.numbers
+    rows["subject"], rows["sequence"] = numbers, after.sequences
+    rows["head"] = np.frombuffer(after.digest.whole, dtype="V32")
     if (np.diff(numbers) <= 0).any():
         rows = rows[np.argsort(numbers)]
     return [rows.tobytes()]

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.ledger.packed import Packed
 from expost.ledger.ranges import Ranges
 from expost.ledger.records import Head, Tip
 
@@ -33,8 +34,11 @@ _BYTES = DIGITS // 2
 _HEAD = f"V{_BYTES}"
 # Numbers of subjects are sorted with those of exchanges below them, which have fewer bits.
 _SHIFT = 32
-# Before this a line says which commits it is about; after it, whom they concern.
-_REST = b', "subjects": '
+# Before this a line says which commits it is about; after it, who was registered in them.
+_SUBJECTS = b', "subjects": '
+_NOBODY = b"[]"
+# After this it says how far whoever answered came. No name has it, for its quotes are escaped.
+_HEADS = b', "heads": '
 
 
 def _reached(head: Head) -> Place:
@@ -51,11 +55,12 @@ def _reached(head: Head) -> Place:
 class Reached:
     """For whom something was recorded in some commits, and how far they came."""
 
-    __slots__ = ("_answers", "_others", "commits", "names")
+    __slots__ = ("_answers", "_names", "_others", "_unread", "commits")
 
     def __init__(self, commits: Ranges | None = None) -> None:
-        self.names: dict[int, str] = {}
-        """Of who was registered, as JSON."""
+        self._names: dict[int, str] = {}
+        self._unread: list[bytes] = []
+        """More names, as lines have them."""
         self.commits = commits or Ranges()
         """The commits of which nobody is left out."""
         self._answers: list[tuple[Ints, Ints, bytes]] = []
@@ -63,14 +68,27 @@ class Reached:
         self._others: dict[int, Place] = {}
         """Whoever is reserved or closed."""
 
-    def answered(
-        self, numbers: Sequence[int], sequences: Sequence[int], digests: Iterable[bytes]
-    ) -> None:
+    @property
+    def names(self) -> dict[int, str]:
+        """Of who was registered, as JSON."""
+        for written in self._unread:
+            self._names.update(_as_json(json.loads(written)))
+        self._unread.clear()
+        return self._names
+
+    @property
+    def written_names(self) -> bytes:
+        """The same as a line has it; what one line says of everybody is not read for that."""
+        if len(self._unread) == 1 and not self._names:
+            return self._unread[0]
+        pairs = [f"[{number}, {name}]" for number, name in sorted(self.names.items())]
+        return f"[{', '.join(pairs)}]".encode()
+
+    def answered(self, numbers: Ints, sequences: Ints, digests: Packed) -> None:
         """Some have answered: their exchanges have these numbers, and heads after them."""
-        if numbers:
-            columns = np.array(numbers, dtype=np.int64), np.array(sequences, dtype=np.int64)
-            heads = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(numbers), -1)
-            self._answers.append((*columns, heads[:, :_BYTES].tobytes()))
+        if len(numbers):
+            heads = np.frombuffer(digests.whole, dtype=np.uint8).reshape(len(numbers), -1)
+            self._answers.append((numbers, sequences, heads[:, :_BYTES].tobytes()))
 
     def moved(self, number: int, head: Head) -> None:
         """Somebody is here now."""
@@ -95,7 +113,8 @@ class Reached:
 
     def add(self, more: Reached) -> None:
         """Take in what was recorded later."""
-        self.names.update(more.names)
+        self._names.update(more._names)
+        self._unread += more._unread
         self._answers += more._answers
         for number, place in more._others.items():
             self._put(number, *place)
@@ -148,7 +167,6 @@ class Reached:
 
 def line_of(policy_id: str, said: Reached, tip: Tip) -> bytes:
     """All in one line: a loss of power leaves all of it, or what does not count."""
-    names = [f"[{number}, {name}]" for number, name in sorted(said.names.items())]
     heads = [f'[{number}, {sequence}, "{head}"]' for number, sequence, head in said.runs()]
     head = {
         "commits": tip.commits,
@@ -156,25 +174,27 @@ def line_of(policy_id: str, said: Reached, tip: Tip) -> bytes:
         "root": tip.root.hex(),
         "covers": list(said.commits),
     }
-    rest = f'[{", ".join(names)}], "heads": [{", ".join(heads)}]}}'.encode()
-    text = json.dumps(head)[:-1].encode() + _REST + rest
-    return text + b" " + _digest(text) + b"\n"
+    begin, end = json.dumps(head)[:-1].encode(), f"[{', '.join(heads)}]}}".encode()
+    text = b"".join([begin, _SUBJECTS, said.written_names, _HEADS, end])
+    return b"".join([text, b" ", _digest(text), b"\n"])
 
 
 def said_of_commits(text: bytes) -> list[Any]:
     """What each line of a text says of commits, but for those that were cut off or damaged."""
     whole = filter(None, map(_whole, text.split(b"\n")))
-    return [json.loads(line.partition(_REST)[0] + b"}") for line in whole]
+    return [json.loads(line.partition(_SUBJECTS)[0] + b"}") for line in whole]
 
 
 def said_of(text: bytes) -> Reached:
     """What all lines of a text say together."""
     whole = Reached()
     for line in filter(None, map(_whole, text.split(b"\n"))):
-        tree = json.loads(line)
-        said = Reached(Ranges(tree["covers"]))
-        said.names.update(_as_json(tree["subjects"]))
-        for run in tree["heads"]:
+        begin, _, rest = line.partition(_SUBJECTS)
+        names, _, heads = rest.partition(_HEADS)
+        said = Reached(Ranges(json.loads(begin + b"}")["covers"]))
+        if names != _NOBODY:
+            said._unread.append(names)
+        for run in json.loads(heads[:-1]):
             said._put(*run)
         whole.add(said)
     return whole

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, compress
 from operator import itemgetter, ne
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.ledger.packed import Packed
+from expost.ledger.tallies import Tallies
 
 __all__ = [
     "NOBODY",
@@ -23,6 +32,8 @@ __all__ = [
     "Tip",
     "joined",
 ]
+
+Ints = NDArray[np.int64]
 
 NOBODY = 0
 """The number of no subject."""
@@ -59,8 +70,6 @@ class Head(NamedTuple):
 class Heads:
     """Where some subjects are, in columns: a round over many has no time for a record of each."""
 
-    __slots__ = ("closed", "digest", "last", "reserved", "sequence", "tally")
-
     def __init__(
         self,
         sequence: Sequence[int],
@@ -71,8 +80,8 @@ class Heads:
         last: Sequence[int],
     ) -> None:
         self.sequence = sequence
-        self.digest = digest
-        self.tally = tally
+        self.digest = Packed.of(digest)
+        self.tally = Tallies.of(tally)
         self.closed = closed
         self.reserved = reserved
         self.last = last
@@ -89,10 +98,16 @@ class Heads:
             return cls.of(parts[0])
         return cls(*map(joined, zip(*(cls.of(each).columns for each in parts), strict=True)))
 
+    @cached_property
+    def sequences(self) -> Ints:
+        """How many exchanges there are, in an array."""
+        return _array(self.sequence)
+
     @property
     def columns(self) -> tuple[Sequence[Any], ...]:
         """In the order of the fields of a head."""
-        return self.sequence, self.digest, self.tally, self.closed, self.reserved, self.last
+        digest, tally = self.digest.each, self.tally.each
+        return self.sequence, digest, tally, self.closed, self.reserved, self.last
 
     def part(self, start: int, stop: int) -> Heads:
         """Those from one place to another."""
@@ -106,7 +121,9 @@ class Heads:
 
     def found_by(self, last: Sequence[int]) -> Heads:
         """The same, whose last exchanges are elsewhere."""
-        return Heads(self.sequence, self.digest, self.tally, self.closed, self.reserved, last)
+        found = copy(self)
+        found.last = last
+        return found
 
     def some(self, places: Sequence[int]) -> Heads:
         """Those at some places, in order and each once."""
@@ -182,8 +199,6 @@ class Answer(NamedTuple):
 class Answered:
     """Exchanges that are added, in columns."""
 
-    __slots__ = ("after", "before", "keys", "queries", "responses", "subjects")
-
     def __init__(
         self,
         keys: Sequence[str],
@@ -204,6 +219,11 @@ class Answered:
     def of(cls, answers: Iterable[Answer]) -> Answered:
         """Some exchanges in columns, as they perhaps are already."""
         return answers if isinstance(answers, Answered) else cls(*_columns(answers, 6))
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """Of the subjects, in an array."""
+        return _array(self.subjects)
 
     @property
     def closing(self) -> list[int]:
@@ -268,6 +288,10 @@ class Change:
             self.answers or self.refused or self.declined or self.reserved or self.closed
             or self.kept or self.subjects or self.end
         )  # fmt: skip
+
+
+def _array(numbers: Sequence[int]) -> Ints:
+    return np.frombuffer(array("q", numbers), dtype=np.int64)
 
 
 def _columns(records: Iterable[Any], count: int) -> Sequence[Sequence[Any]]:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from expost.errors import InvalidInput
 from expost.ledger.digests import next_heads
 from expost.ledger.records import Answered, Change, Heads, Move, Outcome, joined
-from expost.ledger.tallies import plus
 from expost.ledger.words import Words
 from expost.panel.kernel import groups
 from expost.panel.values import Values
@@ -92,14 +91,14 @@ class Given(NamedTuple):
 
 def chained(given: Sequence[Given], words: Words) -> Answered:
     """The exchanges of some requests, all at once: for a few it takes little more than for one."""
-    keys = [key for each in given for key in [each.key] * len(each.subjects)]
+    keys = joined([[each.key] * len(each.subjects) for each in given])
     subjects, queries, responses, closed = map(
         joined, zip(*([*each[1:4], each.closed] for each in given), strict=True)
     )
     before = Heads.joined([each.before for each in given])
     sequences = [sequence + 1 for sequence in before.sequence]
     digests = next_heads(before.digest, words.links(responses), sequences)
-    tallies, none = plus(before.tally, responses), [""] * len(keys)
+    tallies, none = before.tally.plus(responses), [""] * len(keys)
     after = Heads(sequences, digests, tallies, closed, none, before.last)
     return Answered(keys, subjects, queries, responses, before, after)
 
@@ -281,7 +280,7 @@ class Asked(Request):
             asked = groups(self.which[found.rows[accepted]])
             parts = ((which, accepted[own]) for which, own in asked)
         for which, numbers in parts:
-            heads = list(map(found.heads.digest.__getitem__, numbers.tolist()))
+            heads = list(map(found.heads.digest.each.__getitem__, numbers.tolist()))
             yield Answering(which, numbers, found.rows[numbers].tolist(), heads)
 
     def _positions(self, rows: list[int], heads: list[bytes]) -> list[int]:

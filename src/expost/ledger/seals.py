@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.ledger.errors import Damaged
+from expost.ledger.records import Heads
 
 __all__ = ["checked_name", "head_seal", "head_seals", "seal_of"]
 
@@ -59,24 +60,34 @@ def head_seal(
     return total - (total >> _BITS - 1 << _BITS)
 
 
-def head_seals(
-    subjects: Sequence[int],
-    sequence: Sequence[int],
-    digest: Sequence[bytes],
-    tally: Sequence[bytes],
-    closed: Sequence[bool],
-    reserved: Sequence[str],
-    last: Sequence[int],
-) -> list[int]:
-    """The seals of heads in columns."""
-    count = len(subjects)
-    if count > _FEW and set(map(len, digest)) == {_DIGEST} and reserved.count("") == count:
+def head_seals(subjects: Sequence[int], heads: Heads) -> list[int]:
+    """The seals of the heads of some subjects."""
+    if len(heads) > _FEW and heads.reserved.count("") == len(heads):
         with suppress(TypeError, OverflowError):  # of what was damaged
-            columns = *_halves(last), closed, subjects, sequence, map(len, tally)
-            numbers = np.array([array("Q", each) for each in columns])
-            if not (numbers[-1] % _WORD).any():
-                return _seals(numbers, b"".join(digest), b"".join(tally))
-    return list(map(head_seal, subjects, sequence, digest, tally, closed, reserved, last))
+            odd = (heads.digest.lengths != _DIGEST) | (heads.tally.lengths % _WORD != 0)
+            if not odd.any():
+                return _seals(subjects, heads)
+    return list(map(head_seal, subjects, *heads.columns))
+
+
+def _seals(subjects: Sequence[int], heads: Heads) -> list[int]:
+    """The same of many at once, all of which is whole words, with nothing reserved."""
+    columns = *_halves(heads.last), heads.closed, subjects, heads.sequence
+    words = [array("Q", each) for each in columns]
+    numbers = np.array([*words, heads.tally.lengths], dtype=np.uint64)
+    sizes, ends = heads.tally.sizes, heads.tally.sizes.cumsum()
+    starts = ends - sizes
+    powers = _powers(int(sizes.max()).bit_length())
+    number, digest, tally = (powers[start:] for start in _AT)
+    total = number[: len(numbers)] @ numbers
+    digests = np.frombuffer(heads.digest.whole, dtype="<u8").reshape(len(heads), -1)
+    total += digests @ digest[: digests.shape[1]]
+    place = np.arange(ends[-1]) - starts.repeat(sizes)
+    sums = np.zeros(len(place) + 1, dtype=np.uint64)
+    np.cumsum(heads.tally.pairs.view(np.uint64) * tally.take(place), out=sums[1:])
+    total += sums[ends] - sums[starts]
+    result: list[int] = total.view(np.int64).tolist()
+    return result
 
 
 def _halves(numbers: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
@@ -84,24 +95,6 @@ def _halves(numbers: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
     if max(numbers) <= _MASK:
         return numbers, [0] * len(numbers)
     return [number & _MASK for number in numbers], [number >> _BITS for number in numbers]
-
-
-def _seals(numbers: Words, digests: bytes, tallies: bytes) -> list[int]:
-    """The same of many at once; the last number of each is the length of its tally."""
-    lengths = numbers[-1].astype(np.int64) // _WORD
-    ends = lengths.cumsum()
-    starts = ends - lengths
-    powers = _powers(int(lengths.max()).bit_length())
-    number, digest, tally = (powers[start:] for start in _AT)
-    total = number[: len(numbers)] @ numbers
-    words = np.frombuffer(digests, dtype="<u8").reshape(len(lengths), -1)
-    total += words @ digest[: words.shape[1]]
-    place = np.arange(ends[-1]) - starts.repeat(lengths)
-    sums = np.zeros(len(place) + 1, dtype=np.uint64)
-    np.cumsum(np.frombuffer(tallies, dtype="<u8") * tally.take(place), out=sums[1:])
-    total += sums[ends] - sums[starts]
-    result: list[int] = total.view(np.int64).tolist()
-    return result
 
 
 @cache

@@ -21,7 +21,7 @@ from expost.ledger.core import Core
 from expost.ledger.digests import first_head, next_head, next_root
 from expost.ledger.errors import Damaged
 from expost.ledger.history import History, Rows, unanswered
-from expost.ledger.tallies import Tallies, packed_tallies
+from expost.ledger.tallies import Tallies
 
 __all__ = ["Verification", "verified"]
 
@@ -104,7 +104,7 @@ def _chains(core: Core, history: History, problems: list[str], tell: Tell) -> li
         recorded = core.backend.heads([number + 1 for number in block])
         rows = slice(starts[block.start], starts[block.stop])
         lengths = np.diff(history.starts[block.start : block.stop + 1])
-        tallies = packed_tallies(history.exchanges.response[rows], lengths)
+        tallies = Tallies.counted(history.exchanges.response[rows], lengths)
         for number, head, tally in zip(block, recorded, tallies, strict=True):
             digest = first_head(core.policy.content_id, names[number])
             for sequence, row in enumerate(range(starts[number], starts[number + 1]), 1):
@@ -165,13 +165,13 @@ def _compare(
     problems: list[str],
 ) -> None:
     """Whether the filter says so, on the exchanges of earlier commits."""
-    packed = []
+    packed = list[bytes]()
     for subject, commit in zip(rows.subject.tolist(), rows.commit.tolist(), strict=True):
         own = slice(int(history.starts[subject - 1]), int(history.starts[subject]))
         before = history.exchanges.response[own][history.exchanges.commit[own] < commit]
-        packed += packed_tallies(before, np.array([len(before)]))
+        packed += Tallies.counted(before, np.array([len(before)]))
     questions = core.words.questions(rows.query)
-    found = core.kernel.decide(Tallies(packed).state(core.kernel, core.words), questions)
+    found = core.kernel.decide(core.state(Tallies(packed)), questions)
     shut = np.array([closures.get(number, _NEVER) for number in rows.subject.tolist()])
     right = found.accepted & (shut > rows.commit)
     for place in np.flatnonzero((right != accepted) & ~found.undecided).tolist():

@@ -374,9 +374,7 @@ def _checked(subjects: Sequence[int], rows: Sequence[Any]) -> Heads:
         sequence, digest, tally, closed,
         [key.decode() for key in reserved], [int.from_bytes(key, "big") for key in last],
     )  # fmt: skip
-    for subject, seal, due in zip(
-        subjects, seals, head_seals(subjects, *heads.columns), strict=True
-    ):
+    for subject, seal, due in zip(subjects, seals, head_seals(subjects, heads), strict=True):
         if seal != due:
             raise Damaged(f"the head of subject number {subject} is not what was recorded")
     return heads

@@ -223,7 +223,7 @@ def _columns_of(subjects: Sequence[int], heads: Heads) -> tuple[Iterable[Any], .
     """Heads as their table has them, but for the number of the subject."""
     return (
         heads.sequence, heads.digest, heads.tally, heads.closed, map(str.encode, heads.reserved),
-        _keys(heads.last), head_seals(subjects, *heads.columns),
+        _keys(heads.last), head_seals(subjects, heads),
     )  # fmt: skip
 
 
