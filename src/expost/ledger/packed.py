@@ -33,6 +33,10 @@ class Packed(Sequence[bytes]):
         """In bytes."""
         return np.fromiter(map(len, self.each), np.int64, len(self.each))
 
+    def some(self, places: Sequence[int]) -> Sequence[bytes]:
+        """Those at some places, in order and each once."""
+        return self.each if len(places) == len(self) else [self.each[place] for place in places]
+
     def __len__(self) -> int:
         return len(self.each)
 

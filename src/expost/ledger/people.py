@@ -58,10 +58,10 @@ class People:
 
     def names(self, backend: Backend) -> list[Subject]:
         """The names of all, in the order of their numbers."""
-        for number, name in backend.subjects(len(self._names)):
-            subject = json.loads(name)
-            self._numbers[subject] = number
-            self._names.append(subject)
+        found = backend.subjects(len(self._names))
+        new = json.loads(f"[{','.join([name for _, name in found])}]")
+        self._numbers.update(zip(new, [number for number, _ in found], strict=True))
+        self._names += new
         return self._names
 
     def name(self, backend: Backend, number: int) -> Subject:

@@ -233,7 +233,7 @@ class Answering(NamedTuple):
     numbers: Places
     """Of their rows in the situation."""
     rows: list[int]
-    heads: list[bytes]
+    heads: Sequence[bytes]
     """After which they answer."""
 
 
@@ -244,7 +244,7 @@ class Asked(Request):
         super().__init__(part)
         self._held = held
         self._answering: list[Answering] = []
-        self._drawn: list[tuple[list[int], list[bytes], list[int]]] = []
+        self._drawn: list[tuple[list[int], Sequence[bytes], list[int]]] = []
         """Rows, the heads that they were drawn after, and the positions of their responses."""
 
     def undrawn(self, found: Situation) -> Iterator[Undrawn]:
@@ -259,7 +259,7 @@ class Asked(Request):
                 take = partial(self._take, rows, heads)
                 yield Undrawn(self._numbered[which], values, take)
 
-    def _take(self, rows: list[int], heads: list[bytes], positions: list[int]) -> None:
+    def _take(self, rows: list[int], heads: Sequence[bytes], positions: list[int]) -> None:
         self._drawn.append((rows, heads, positions))
 
     def add(self, change: Change, found: Situation, words: Words) -> Given | None:
@@ -280,10 +280,10 @@ class Asked(Request):
             asked = groups(self.which[found.rows[accepted]])
             parts = ((which, accepted[own]) for which, own in asked)
         for which, numbers in parts:
-            heads = list(map(found.heads.digest.each.__getitem__, numbers.tolist()))
+            heads = found.heads.digest.some(numbers.tolist())
             yield Answering(which, numbers, found.rows[numbers].tolist(), heads)
 
-    def _positions(self, rows: list[int], heads: list[bytes]) -> list[int]:
+    def _positions(self, rows: list[int], heads: Sequence[bytes]) -> list[int]:
         """What was drawn for some rows after these heads."""
         for some, after, positions in self._drawn:
             if some == rows and after == heads:  # as in nearly every first attempt

@@ -204,7 +204,7 @@ class Sqlite(Backend):
             rows = self._cursor.execute(
                 f"{statement} AND subject BETWEEN ? AND ?", (key, first, last)
             ).fetchall()
-            own = set(subjects)
+            own = set(subjects) if rows else ()
             return [row for row in rows if row[0] in own]
         return self._cursor.executemany(
             f"{statement} AND subject = ?", ((key, subject) for subject in subjects)
