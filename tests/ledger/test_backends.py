@@ -14,6 +14,7 @@ from expost.ledger.digests import first_root, next_root
 from expost.ledger.errors import Damaged
 from expost.ledger.records import (
     Answer,
+    Answered,
     Change,
     Head,
     Kept,
@@ -21,6 +22,7 @@ from expost.ledger.records import (
     Outcome,
     QueryWord,
     ResponseWord,
+    Tip,
 )
 from support.ledgers import POLICY, SHARED, STORES, Opened
 
@@ -67,6 +69,29 @@ def test_commits_are_chained(store: Backend) -> None:
     assert tip == store.tip() == (2, next_root(first, [b"a\n", b"z\n"]))
     assert list(store.roots()) == [first_root(POLICY.content_id), first, tip.root]
     assert store.ended() == 2
+
+
+def test_a_commit_may_have_to_come_after_another(store: Backend) -> None:
+    """Where it does not, nothing is added."""
+    first, (one, two) = store.tip(), store.heads([1, 2])
+    second = store.append(Change(answers=[answered("k", 1, one)]), [b"2\n"], first)
+    for after in (first, first._replace(commits=2), Tip(2, b"r" * 32), Tip(3, b"r" * 32)):
+        with pytest.raises(Stale):
+            store.append(Change(answers=[answered("l", 2, two)]), [b"3\n"], after)
+    assert (store.tip(), store.heads([2]), store.outcomes("l", [2])) == (second, [two], {})
+    assert store.append(Change(answers=[answered("l", 2, two)]), [b"3\n"], second).commits == 3
+
+
+def test_where_an_answer_is_found_is_set_in_the_head_after_it(store: Backend) -> None:
+    """So that nobody has to be looked up who has just answered."""
+    for key in ("k", "l", "m"):
+        heads = zip((1, 2), store.heads([1, 2]), strict=True)
+        change = Change(answers=Answered.of([answered(key, *each) for each in heads]))
+        store.append(change, [])
+        assert list(change.answers) == [
+            each._replace(after=head)
+            for each, head in zip(change.answers, store.heads([1, 2]), strict=True)
+        ]
 
 
 def test_words_and_subjects_come_back_in_order(store: Backend) -> None:

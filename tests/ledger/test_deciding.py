@@ -215,7 +215,6 @@ def test_columns_are_what_records_are() -> None:
     assert [list(columns.some(own)) for own in ([], [2], [0, 3])] == [[], heads[2:3], heads[0:4:3]]
     assert list(Heads.joined([heads[:2], Heads.of(()), columns])) == [*heads[:2], *heads]
     assert head_seals(range(5), columns) == [head_seal(n, *h) for n, h in enumerate(heads)]
-    assert [head.last for head in columns.found_by(range(5))] == [0, 1, 2, 3, 4]
     after = [head._replace(closed=True) for head in heads]
     answers = [Answer("k", n, 1, 2, *pair) for n, pair in enumerate(zip(heads, after, strict=True))]
     added = Answered.of(answers)

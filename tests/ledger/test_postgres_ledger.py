@@ -247,13 +247,13 @@ class TestLostConnections:
     ) -> None:
         times = 0
 
-        def lost(statements: Statements, change: Any, lines: Sequence[bytes]) -> Any:
+        def lost(statements: Statements, change: Any, lines: Sequence[bytes], *after: Any) -> Any:
             nonlocal times
             times += 1
             if times > 1:
-                return commit(statements, change, lines)
+                return commit(statements, change, lines, *after)
             if when == "after":
-                commit(statements, change, lines)
+                commit(statements, change, lines, *after)
             statements.raw.close()
             raise psycopg.OperationalError("the connection is lost")
 
@@ -276,10 +276,10 @@ class TestLostConnections:
         """The server works on a commit whose client is gone: looking too early would be wrong."""
         slow = psycopg.connect(postgres)
 
-        def lost(statements: Statements, change: Any, lines: Sequence[bytes]) -> Any:
+        def lost(statements: Statements, change: Any, lines: Sequence[bytes], *after: Any) -> Any:
             monkeypatch.setattr(backend, "commit", commit)
             slow.execute("LOCK TABLE commits IN SHARE ROW EXCLUSIVE MODE")
-            Statements(slow).run(*writing._calls(change, lines))
+            Statements(slow).run(*writing._calls(change, lines, *after))
             threading.Timer(0.3, slow.commit).start()
             statements.raw.close()
             raise psycopg.OperationalError("the connection is lost")
@@ -391,10 +391,10 @@ def test_no_table_is_read_from_end_to_end_for_a_request(postgres: str) -> None:
     assert {name: read[name] for name in tables} == dict.fromkeys(tables, 0)
 
 
-def test_a_request_is_two_exchanges_with_the_server(
+def test_a_request_is_two_exchanges_with_the_server_and_the_next_one_of_the_same_is_one(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What there is, and a commit."""
+    """What there is, and a commit; of who answered lately that is known."""
     waits = 0
 
     def counted(generator: Any, *options: Any) -> Any:
@@ -404,11 +404,15 @@ def test_a_request_is_two_exchanges_with_the_server(
 
     with created(postgres) as ledger:
         ledger.ask(QUERY, VALUES, NAMES, key="week 1")
+        ledger.register(["somebody else"])
         raw = ledger._core.backend._connection.raw  # type: ignore[attr-defined]
         wait = raw.wait
         monkeypatch.setattr(raw, "wait", counted)
         ledger.ask(QUERY, VALUES, NAMES, key="week 2")
         assert waits == 2
+        ledger.ask(QUERY, VALUES, NAMES, key="week 3")
+        assert waits == 3
+        assert ledger.verify().good
 
 
 KINDS = {
@@ -476,6 +480,7 @@ class TestStatements:
 
         with created(postgres) as ledger:
             ledger.ask(QUERY, VALUES, key="week 1")
+            ledger.register(["somebody else"])  # after which everybody is looked up again
             raw = ledger._core.backend._connection.raw  # type: ignore[attr-defined]
             monkeypatch.setattr(raw, "wait", interrupted)
             with pytest.raises(KeyboardInterrupt):

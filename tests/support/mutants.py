@@ -13,7 +13,7 @@ from expost.ledger import adding, core, history, ledger, settings
 from expost.ledger.backend import Looked
 from expost.ledger.checkpoint import Checkpoint
 from expost.ledger.ranges import Ranges
-from expost.ledger.records import Change, Outcome
+from expost.ledger.records import Change, Outcome, Tip
 from expost.ledger.requests import Request, Situation
 from expost.ledger.sqlite import Sqlite
 from support.sites import template
@@ -36,7 +36,7 @@ def release_before_commit() -> Iterator[None]:
     """A change is recorded when the next request comes."""
     append, late = core.Core.append, dict[int, list[Any]]()
 
-    def appended(self: core.Core, change: Change) -> bool:
+    def appended(self: core.Core, change: Change, after: Tip | None = None) -> bool:
         waiting = late.setdefault(id(self), [])
         waiting.append(change)
         while len(waiting) > 1:
@@ -104,9 +104,9 @@ def tally_outside_of_the_transaction() -> Iterator[None]:
     def later(move: Any) -> Any:
         return lambda cursor, *given: late.append((move, given))
 
-    def appended(self: Sqlite, change: Any, lines: Any) -> Any:
+    def appended(self: Sqlite, change: Any, lines: Any, after: Any = None) -> Any:
         late.clear()
-        tip = append(self, change, lines)
+        tip = append(self, change, lines, after)
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
             for move, given in late:

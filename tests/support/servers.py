@@ -54,10 +54,10 @@ class OnServer:
             ledger.register(SUBJECTS)
         self._open.enter_context(patch.object(backend, "commit", self._commit))
 
-    def _commit(self, statements: Any, change: Any, lines: Any) -> Any:
+    def _commit(self, statements: Any, change: Any, lines: Any, *after: Any) -> Any:
         self.reached("before")
         self.reached("during")
-        tip = commit(statements, change, lines)
+        tip = commit(statements, change, lines, *after)
         self.reached("after")
         return tip
 
@@ -164,9 +164,9 @@ def unlocked_and_not_compared() -> Any:
 def trusted_without_looking() -> Any:
     """A commit whose connection was lost is taken for recorded."""
 
-    def append(self: Postgres, change: Any, lines: Any) -> Any:
+    def append(self: Postgres, change: Any, lines: Any, after: Any = None) -> Any:
         try:
-            return real(self, change, lines)
+            return real(self, change, lines, after)
         except Stale:
             if self._connection.raw is used.get(id(self)):
                 raise

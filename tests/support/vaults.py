@@ -98,9 +98,11 @@ class Door(Backend):
                     result[number] = Outcome(row.query, sequence, row.response, row.commit)
         return result
 
-    def append(self, change: Change, lines: Sequence[bytes]) -> Tip:
+    def append(self, change: Change, lines: Sequence[bytes], after: Tip | None = None) -> Tip:
         if self._broken:
             raise Broken("an earlier write failed; open the ledger again")
+        if after not in (None, self.tip()):
+            raise Stale
         new = self.vault.copy()
         tip = Tip(len(new.roots), next_root(new.roots[-1], lines))
         self._apply(new, change, tip.commits)

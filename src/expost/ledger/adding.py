@@ -162,7 +162,7 @@ def _answers(cursor: apsw.Cursor, answers: Answered, keys: Mapping[str, int], ma
     """Exchanges. The last one of each subject is the one of its key now."""
     subjects, before = answers.subjects, answers.before
     numbers = list(map(keys.__getitem__, answers.keys))
-    after = answers.after.found_by(numbers)
+    after, after.last = answers.after, numbers
     _run(
         cursor, _INSERT["requests"], numbers, subjects, answers.queries, after.sequence,
         answers.responses, before.last, [made] * len(numbers),

@@ -103,14 +103,16 @@ class Backend(Protocol):
         )
 
     @abstractmethod
-    def append(self, change: Change, lines: Sequence[bytes]) -> Tip:
+    def append(self, change: Change, lines: Sequence[bytes], after: Tip | None = None) -> Tip:
         """Add a change in one commit, durably: once this returns, no crash loses it.
 
-        ``lines`` are what the root of the commit is a digest of.
+        ``lines`` are what the root of the commit is a digest of. Where the last exchange of
+        whoever answers is, is set in the heads after their answers.
 
         Raise :class:`Stale`, and add nothing, unless every head that it is based on is still
         the last one of its subject, no request had an outcome, and no word or subject is there by
-        that number or content. Raise ``Broken`` if it is not known whether it is recorded.
+        that number or content; nor if the last commit is not the one ``after`` which it must come.
+        Raise ``Broken`` if it is not known whether it is recorded.
         """
 
     @abstractmethod

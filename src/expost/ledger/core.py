@@ -23,6 +23,7 @@ from expost.ledger.lines import lines_of
 from expost.ledger.people import People
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.reached import Reached
+from expost.ledger.recent import Recent
 from expost.ledger.records import Answered, Change, Head, Heads, Outcome, Tip, joined
 from expost.ledger.requests import Request, Situation, Undrawn, chained
 from expost.ledger.saturating import ByTallies
@@ -70,6 +71,7 @@ class Core:
         self._deciding = Deciding(self.kernel)
         self.saturating = ByTallies(self.kernel)
         self.people = People()
+        self._recent = Recent()
         self._source = source
         self._step = step
         self.stopped = False
@@ -85,13 +87,16 @@ class Core:
         """
         self.check_whole()
         while True:
+            asked = [(each.key, each.numbers) for each in requests]
+            known = self._recent.look(asked) if all(each.hopes for each in requests) else None
+            after = self._recent.tip if known else None
             try:
-                found = self._situations(requests)
+                found = self._situations(requests, known or self.backend.look(asked))
             except Stale:
                 continue
             change = self._change(found)
             self._step("drawn")
-            if change.empty or self.append(change):
+            if change.empty or self.append(change, after):
                 return
 
     def check_whole(self) -> None:
@@ -143,20 +148,25 @@ class Core:
             for each, (start, stop) in zip(own, pairwise((0, *stops)), strict=True):
                 each.take(positions[start:stop])
 
-    def append(self, change: Change) -> bool:
-        """Record a change in one commit, and perhaps a checkpoint; False if heads have moved."""
+    def append(self, change: Change, after: Tip | None = None) -> bool:
+        """Record a change in one commit, and perhaps a checkpoint; False if heads have moved.
+
+        It may be one that must come ``after`` a commit, and no other.
+        """
         change.queries, change.responses = self.words.tentative()
         lines = lines_of(change, self.words.content_ids)
         noted = self._reached(change)
         self.stopped = True
         try:
-            tip = self.backend.append(change, lines)
+            tip = self.backend.append(change, lines, after)
             self.words.settle()
+            self._recent.note(change, tip)
             self._step("committed")
             self.checkpoint.note(noted, tip)
             self._step("checkpointed")
         except (Stale, InvalidInput) as error:  # nothing was written
             self.stopped = False
+            self._recent.forget()
             self.learn()
             if isinstance(error, InvalidInput):
                 raise
@@ -218,9 +228,10 @@ class Core:
         words.read(self.backend)
         self.words = words  # as a whole, for others may look
 
-    def _situations(self, requests: Sequence[Request]) -> list[tuple[Request, Situation]]:
+    def _situations(
+        self, requests: Sequence[Request], found: Looked
+    ) -> list[tuple[Request, Situation]]:
         """Where the subjects of open rows are, and what the filter says; errors are set."""
-        found = self.backend.look([(each.key, each.numbers) for each in requests])
         heads = [Heads.of(each) for each in found.heads]
         self._know([outcome for outcomes in found.outcomes for outcome in outcomes.values()], heads)
         if any(found.outcomes):

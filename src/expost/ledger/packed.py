@@ -21,7 +21,7 @@ class Packed(Sequence[bytes]):
     @classmethod
     def of(cls, column: Sequence[bytes]) -> Self:
         """A column, which perhaps is one of these already."""
-        return column if isinstance(column, cls) else cls(column)
+        return column if type(column) is cls else cls(column)
 
     @cached_property
     def whole(self) -> bytes:

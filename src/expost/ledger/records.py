@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, compress
@@ -118,12 +117,6 @@ class Heads:
             self.sequence[own], self.digest[own], self.tally[own], self.closed[own],
             self.reserved[own], self.last[own],
         )  # fmt: skip
-
-    def found_by(self, last: Sequence[int]) -> Heads:
-        """The same, whose last exchanges are elsewhere."""
-        found = copy(self)
-        found.last = last
-        return found
 
     def some(self, places: Sequence[int]) -> Heads:
         """Those at some places, in order and each once."""
@@ -282,12 +275,16 @@ class Change:
     end: bool = False
 
     @property
+    def ordinary(self) -> bool:
+        """Whether nothing but answers and refusals comes with it, and perhaps words."""
+        return not (
+            self.declined or self.reserved or self.closed or self.kept or self.subjects or self.end
+        )
+
+    @property
     def empty(self) -> bool:
         """Whether it adds nothing but perhaps words."""
-        return not (
-            self.answers or self.refused or self.declined or self.reserved or self.closed
-            or self.kept or self.subjects or self.end
-        )  # fmt: skip
+        return self.ordinary and not (self.answers or self.refused)
 
 
 def _array(numbers: Sequence[int]) -> Ints:

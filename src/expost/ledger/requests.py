@@ -110,6 +110,8 @@ class Request(ABC):
     """Whether the filter is asked."""
     reserves: ClassVar[bool] = False
     """Whether a reservation is what is wanted."""
+    hopes: ClassVar[bool] = False
+    """Whether it is tried before it is looked up, because its key is new as a rule."""
 
     def __init__(self, part: Part) -> None:
         self.key, self.subjects, self.asked, self.which, self.rows = part
@@ -239,6 +241,8 @@ class Answering(NamedTuple):
 
 class Asked(Request):
     """Values are at hand: the ledger draws."""
+
+    hopes = True
 
     def __init__(self, part: Part, held: Sequence[Values]) -> None:
         super().__init__(part)

@@ -210,7 +210,7 @@ class Sqlite(Backend):
             f"{statement} AND subject = ?", ((key, subject) for subject in subjects)
         ).fetchall()
 
-    def append(self, change: Change, lines: Sequence[bytes]) -> Tip:
+    def append(self, change: Change, lines: Sequence[bytes], after: Tip | None = None) -> Tip:
         if self._broken:
             raise Broken("an earlier write failed; open the ledger again")
         apsw = self._apsw
@@ -221,7 +221,7 @@ class Sqlite(Backend):
         except apsw.Error as error:
             raise self._failed(error) from None
         try:
-            tip = self._write(change, lines)
+            tip = self._write(change, lines, after)
         except (apsw.ConstraintError, Stale):
             self._cursor.execute("ROLLBACK")
             raise Stale from None
@@ -249,8 +249,10 @@ class Sqlite(Backend):
             f"the ledger could not be written ({error}); open it again when that is mended"
         )
 
-    def _write(self, change: Change, lines: Sequence[bytes]) -> Tip:
+    def _write(self, change: Change, lines: Sequence[bytes], after: Tip | None) -> Tip:
         before = self.tip()
+        if after not in (None, before):
+            raise Stale
         tip = Tip(before.commits + 1, next_root(before.root, lines))
         self._cursor.execute("INSERT INTO commits VALUES (?, ?)", tip)
         add(self._cursor, change, tip.commits)

@@ -222,13 +222,13 @@ class Postgres(Backend):
         rows.sort()  # by their places; as a rule they are in this order
         return rows
 
-    def append(self, change: Change, lines: Sequence[bytes]) -> Tip:
+    def append(self, change: Change, lines: Sequence[bytes], after: Tip | None = None) -> Tip:
         if self._broken:
             raise Broken("an earlier write failed; open the ledger again")
         self._broken = True
         psycopg = driver()
         try:
-            tip = commit(self._connection.statements, change, lines)
+            tip = commit(self._connection.statements, change, lines, after)
         except (Stale, InvalidInput):
             self._broken = False
             raise

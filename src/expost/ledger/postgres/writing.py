@@ -26,10 +26,12 @@ _COMMIT: Call = ("COMMIT", ())
 _ROLLBACK: Call = ("ROLLBACK", ())
 # Whoever writes waits for whoever wrote before; who only reads does not.
 _LOCK: Call = ("LOCK TABLE commits IN SHARE ROW EXCLUSIVE MODE", ())
+# Without a root, which no commit may be, if it must come after another one than the last.
 _NUMBER = """
 INSERT INTO commits
 SELECT last.number + 1,
-    sha256(convert_to(encode(last.root, 'hex') || chr(10), 'UTF8') || $1::bytea)
+    CASE WHEN $2::bytea IN ('', last.root) THEN
+        sha256(convert_to(encode(last.root, 'hex') || chr(10), 'UTF8') || $1::bytea) END
 FROM commits AS last ORDER BY last.number DESC LIMIT 1
 RETURNING number, root
 """
@@ -79,11 +81,13 @@ RETURNING 1
 _AGREED: Call = ("SELECT agreed(0, 0)", ())
 
 
-def commit(statements: Statements, change: Change, lines: Sequence[bytes]) -> Tip:
+def commit(
+    statements: Statements, change: Change, lines: Sequence[bytes], after: Tip | None = None
+) -> Tip:
     """Add a change durably. If the connection is lost, nobody knows whether it was done."""
     errors = driver().errors
     try:
-        _, _, (tip,), *_ = statements.run(_BEGIN, _LOCK, *_calls(change, lines), _COMMIT)
+        _, _, (tip,), *_ = statements.run(_BEGIN, _LOCK, *_calls(change, lines, after), _COMMIT)
         return Tip(*tip)
     except errors.InvalidSqlStatementName:
         statements.forget()
@@ -120,7 +124,7 @@ def _roll_back(statements: Statements) -> None:
         statements.run(_ROLLBACK)
 
 
-def _calls(change: Change, lines: Sequence[bytes]) -> Iterator[Call]:
+def _calls(change: Change, lines: Sequence[bytes], after: Tip | None = None) -> Iterator[Call]:
     """What adds all rows, moves heads, and fails unless all have moved."""
     tables = {table: _Columns(kinds) for table, kinds in _COLUMNS.items()}
     moves, answers = _Columns(_MOVED), Answered.of(change.answers)
@@ -136,7 +140,7 @@ def _calls(change: Change, lines: Sequence[bytes]) -> Iterator[Call]:
         tables["kept"].add([subject], [digest], [reason.encode()], [message])
     if change.end:
         tables["ends"].add([1])
-    yield _NUMBER, [b"".join(sorted(lines))]
+    yield _NUMBER, [b"".join(sorted(lines)), b"" if after is None else after.root]
     for table, columns in tables.items():
         if len(columns):
             yield _INSERT[table], columns.packed()
@@ -186,7 +190,8 @@ def _answers(tables: Tables, moves: _Columns, answers: Answered, keys: Mapping[s
     """Exchanges; the last one of each subject is found by its key now."""
     subjects, before = answers.subjects, answers.before
     numbers = {key: int.from_bytes(id_, "big") for key, id_ in keys.items()}
-    after = answers.after.found_by(list(map(numbers.__getitem__, answers.keys)))
+    after = answers.after
+    after.last = list(map(numbers.__getitem__, answers.keys))
     tables["requests"].add(
         map(keys.__getitem__, answers.keys), subjects, answers.queries, after.sequence,
         answers.responses, _keys(before.last),

@@ -1,0 +1,52 @@
+"""Where those are who answered lately, so that they are asked again without being looked up.
+
+That is so for as long as nobody else commits. Nothing is ever told on the strength of it: what is
+decided so is recorded only if the last commit is still the one after which it was known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from expost.ledger.backend import Looked
+from expost.ledger.records import Answered, Change, Head, Heads, Tip
+
+__all__ = ["Recent"]
+
+# Who answers in a larger commit is one of a round over many, and is not asked again at once.
+_FEW = 256
+# The most heads that are remembered.
+_MOST = 1 << 15
+
+
+class Recent:
+    """What the last commits of one ledger left, if nobody else has committed since the first."""
+
+    def __init__(self) -> None:
+        self._heads: dict[int, Head] = {}
+        self.tip: Tip | None = None
+        """The last of these commits."""
+
+    def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked | None:
+        """What there is for requests whose keys are new; None unless all answered lately."""
+        known = self._heads
+        try:
+            heads = [Heads.of([known[each] for each in subjects]) for _, subjects in asked]
+        except KeyError:
+            return None
+        return Looked([{} for _ in asked], heads, ended=False)
+
+    def note(self, change: Change, tip: Tip) -> None:
+        """A change was recorded, in the commit at the tip."""
+        answers = Answered.of(change.answers)
+        alone = self.tip is not None and tip.commits == self.tip.commits + 1
+        if not alone or not change.ordinary or len(answers) > _FEW or len(self._heads) > _MOST:
+            self.forget()
+        elif answers:
+            self._heads.update(zip(answers.subjects, answers.after, strict=True))
+        self.tip = tip
+
+    def forget(self) -> None:
+        """Somebody else has committed, perhaps."""
+        self._heads.clear()
+        self.tip = None

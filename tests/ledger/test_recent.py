@@ -1,0 +1,158 @@
+"""Who answered lately is asked again without being looked up, and nothing is different for it."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+import expost as xp
+from expost.errors import ExpostError
+from expost.ledger import Ledger, StudyPolicy
+from expost.ledger.backend import Looked
+from expost.ledger.checkpoint import Checkpoint
+from expost.ledger.recent import Recent
+from expost.queries import Query
+from support.ledgers import SHARED, STORES, opened
+
+QUERIES = [xp.randomized_response(epsilon=epsilon) for epsilon in ("0.25", "0.5")]
+NAMES = ["ann", "bob", "eve"]
+STUDY = StudyPolicy(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=3), "", "cd" * 16)
+
+
+class Fixed:
+    """Draws the same at any time, so that it does not matter how often something is drawn."""
+
+    def below(self, limit: int) -> int:
+        return limit // 3
+
+
+class Watched(Recent):
+    """Tells how often it knew everybody."""
+
+    known = 0
+
+    def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked | None:
+        found = super().look(asked)
+        type(self).known += found is not None
+        return found
+
+
+class Forgetful(Recent):
+    """Knows nobody."""
+
+    def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked | None:
+        return None
+
+
+Worker = Callable[[Ledger], Any]
+
+
+def asks(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
+    return lambda ledger: ledger.ask(query, values, subjects, key=key).responses
+
+
+def records(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
+    return lambda ledger: ledger.record(query, values, subjects, key=key).tolist()
+
+
+def reserves(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
+    """As a device would see it, which declines some of the time."""
+
+    def reserved(ledger: Ledger) -> Any:
+        found = ledger.reserve(query, subjects, key=key)
+        for each in found if values[0] == "no" else ():
+            if each is not None:
+                tree = {"ledger": each.ledger, "subject": each.subject, "sequence": each.sequence}
+                tree |= {"key": key, "query": query.content_id, "declined": True}
+                ledger.receive([json.dumps(tree)])
+        return found
+
+    return reserved
+
+
+def registers(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
+    return lambda ledger: ledger.register([*subjects, key])
+
+
+def names(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
+    return lambda ledger: ledger.name_queries({key: query})
+
+
+def ends(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
+    return lambda ledger: ledger.end()
+
+
+VERBS = {asks: 50, records: 1, reserves: 2, registers: 1, names: 1, ends: 0.3}
+
+
+def told(worker: Worker, ledger: Ledger) -> Any:
+    """What comes of it, as one can see it."""
+    try:
+        return worker(ledger)
+    except ExpostError as error:
+        return str(error)
+
+
+def drawn(seed: int, steps: int = 60) -> Iterator[tuple[int, Worker]]:
+    """What workers do: mostly one of them asks, then the other; some keys are used again."""
+    chance, keys, own = random.Random(seed), [f"{seed}"], 0
+    for step in range(steps):
+        if chance.random() < 0.2:
+            own = 1 - own
+        keys.append(chance.choice(keys) if chance.random() < 0.1 else f"step {step}")
+        (verb,) = chance.choices([*VERBS], [*VERBS.values()])
+        subjects = chance.sample(NAMES, chance.choice([1, 1, 2, 3]))
+        values = [chance.choice(["no", "yes"]) for _ in subjects]
+        yield own, verb(chance.choice(QUERIES), values, subjects, keys[-1])
+
+
+def played(store: str, folder: Path, memory: type[Recent], seed: int) -> tuple[Any, ...]:
+    """All that two workers see of one store, and where it is in the end."""
+    folder.mkdir()
+    with ExitStack() as stack:
+        stack.enter_context(patch("expost.ledger.core.Recent", memory))
+        doors, place = stack.enter_context(STORES[store](folder, STUDY))
+        first = doors()
+        Checkpoint(place, STUDY.content_id, 1).write(first.tip())
+        ledgers = [
+            stack.enter_context(Ledger.on(door, place, every=1, source=Fixed()))
+            for door in (first, doors())
+        ]
+        ledgers[0].register(NAMES)
+        seen = [told(worker, ledgers[own]) for own, worker in drawn(seed)]
+        assert ledgers[0].verify().good
+        return seen, ledgers[1].tip, ledgers[1].status().exchanges.tolist()
+
+
+@pytest.mark.parametrize("store", sorted(SHARED))
+def test_two_workers_see_what_they_would_see_if_everybody_were_looked_up(
+    store: str, tmp_path: Path
+) -> None:
+    """To the root of all commits, whatever the other one did in between."""
+    Watched.known, seeds = 0, 50 if store == "memory" else 12
+    for seed in range(seeds):
+        found = played(store, tmp_path / f"{seed}", Watched, seed)
+        assert found == played(store, tmp_path / f"{seed} looked up", Forgetful, seed)
+    assert Watched.known > 3 * seeds
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_nobody_is_looked_up_who_has_just_answered(store: str, tmp_path: Path) -> None:
+    with opened(store, tmp_path) as ledger:
+        ledger.register(NAMES)
+        ledger.ask(QUERIES[0], ["no"], ["ann"])
+        looked = patch.object(
+            ledger._core.backend, "look", side_effect=AssertionError("somebody was looked up")
+        )
+        with looked:
+            ledger.ask(QUERIES[0], ["no"], ["ann"])
+            assert ledger.ask(QUERIES[0], ["no"], ["ann"], key="k").answered.all()
+            with pytest.raises(AssertionError):
+                ledger.ask(QUERIES[0], ["no"], ["bob"])
