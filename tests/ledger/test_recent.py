@@ -17,7 +17,9 @@ from expost.errors import ExpostError
 from expost.ledger import Ledger, StudyPolicy
 from expost.ledger.backend import Looked
 from expost.ledger.checkpoint import Checkpoint
+from expost.ledger.digests import next_root
 from expost.ledger.recent import Recent
+from expost.ledger.records import Answer, Change, Head, Tip
 from expost.queries import Query
 from support.ledgers import SHARED, STORES, opened
 
@@ -141,6 +143,25 @@ def test_two_workers_see_what_they_would_see_if_everybody_were_looked_up(
         found = played(store, tmp_path / f"{seed}", Watched, seed)
         assert found == played(store, tmp_path / f"{seed} looked up", Forgetful, seed)
     assert Watched.known > 3 * seeds
+
+
+@pytest.mark.parametrize("lines", [[b"other\n"], []])
+def test_all_are_forgotten_once_somebody_else_has_committed(lines: list[bytes]) -> None:
+    """Also where there are as many commits as there would be, as in a copy that was restored."""
+    head = Head(1, b"h" * 32, b"t" * 8, False, "", 1)
+    own = Change(answers=[Answer("k", 1, 1, 1, head, head)])
+    first = Tip(1, b"r" * 32)
+    second = Tip(2, next_root(first.root, [b"own\n"]))
+    recent = Recent()
+    recent.note(own, [b"first\n"], first)
+    assert recent.look([("l", [1])]) is None
+    recent.note(own, [b"own\n"], second)
+    known = recent.look([("l", [1]), ("m", [])])
+    assert known is not None
+    assert [list(each) for each in known.heads] == [[head], []]
+    assert recent.look([("l", [1, 2])]) is None
+    recent.note(own, [b"own\n"], Tip(3, next_root(second.root, lines)))
+    assert recent.look([("l", [1])]) is None
 
 
 @pytest.mark.parametrize("store", STORES)

@@ -160,7 +160,7 @@ class Core:
         try:
             tip = self.backend.append(change, lines, after)
             self.words.settle()
-            self._recent.note(change, tip)
+            self._recent.note(change, lines, tip)
             self._step("committed")
             self.checkpoint.note(noted, tip)
             self._step("checkpointed")

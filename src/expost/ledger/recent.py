@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from expost.ledger.backend import Looked
+from expost.ledger.digests import next_root
 from expost.ledger.records import Answered, Change, Head, Heads, Tip
 
 __all__ = ["Recent"]
@@ -36,10 +37,10 @@ class Recent:
             return None
         return Looked([{} for _ in asked], heads, ended=False)
 
-    def note(self, change: Change, tip: Tip) -> None:
-        """A change was recorded, in the commit at the tip."""
-        answers = Answered.of(change.answers)
-        alone = self.tip is not None and tip.commits == self.tip.commits + 1
+    def note(self, change: Change, lines: Sequence[bytes], tip: Tip) -> None:
+        """A change was recorded, in the commit at the tip, which has these lines."""
+        answers, before = Answered.of(change.answers), self.tip
+        alone = before is not None and tip.root == next_root(before.root, lines)
         if not alone or not change.ordinary or len(answers) > _FEW or len(self._heads) > _MOST:
             self.forget()
         elif answers:
