@@ -90,6 +90,8 @@ class World:
         self._source = InsecureSource(seed)
         self._site = KINDS[kind](self.chance)
         self._values = [self.chance.choice(VALUES) for _ in SUBJECTS]
+        self._lately: list[Any] = [None]
+        """Who was asked last, and is often asked again."""
         self._known: dict[tuple[Any, str], tuple[str, Any]] = {}
         """What was released: by subject and key, the query and the response, or a refusal."""
         self._keys: dict[str, str] = {}
@@ -190,7 +192,9 @@ class World:
     def _ask(self, worker: int = 0) -> None:
         key, text = self._request()
         here = self._ledgers[worker].subjects
-        names = self.chance.sample(here, self.chance.randint(1, 3))
+        if self.chance.random() < 0.5 or not {*self._lately} <= {*here}:
+            self._lately = self.chance.sample(here, self.chance.randint(1, 3))
+        names = self._lately
         values = [self._values[SUBJECTS.index(name)] for name in names]
         fault = "" if self._nested or self.chance.random() < 0.6 else self._arm()
         try:
