@@ -14,7 +14,7 @@ import pytest
 
 import expost as xp
 from expost.errors import ExpostError
-from expost.ledger import Ledger, StudyPolicy
+from expost.ledger import Broken, Ledger, StudyPolicy
 from expost.ledger.backend import Looked
 from expost.ledger.checkpoint import Checkpoint
 from expost.ledger.digests import next_root
@@ -24,6 +24,7 @@ from expost.queries import Query
 from support.ledgers import SHARED, STORES, opened
 
 QUERIES = [xp.randomized_response(epsilon=epsilon) for epsilon in ("0.25", "0.5")]
+LARGE = xp.randomized_response(epsilon=8)
 NAMES = ["ann", "bob", "eve"]
 STUDY = StudyPolicy(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=3), "", "cd" * 16)
 
@@ -177,3 +178,22 @@ def test_nobody_is_looked_up_who_has_just_answered(store: str, tmp_path: Path) -
             assert ledger.ask(QUERIES[0], ["no"], ["ann"], key="k").answered.all()
             with pytest.raises(AssertionError):
                 ledger.ask(QUERIES[0], ["no"], ["bob"])
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_who_repeats_a_request_writes_nothing(store: str, tmp_path: Path) -> None:
+    """So it is told what became of it while others write, or when the disk is full."""
+    with opened(store, tmp_path) as ledger:
+        ledger.register(NAMES)
+        due = {
+            key: ledger.ask(query, ["no"], ["ann"], key=key).responses
+            for key, query in {"k": QUERIES[0], "l": QUERIES[0], "refused": LARGE}.items()
+        }
+        assert due["refused"] == (None,)
+        full = patch.object(ledger._core.backend, "append", side_effect=Broken("the disk is full"))
+        with full:
+            for key, responses in due.items():
+                query = LARGE if key == "refused" else QUERIES[0]
+                assert ledger.ask(query, ["no"], ["ann"], key=key).responses == responses
+            with pytest.raises(Broken):
+                ledger.ask(QUERIES[0], ["no"], ["ann"], key="m")

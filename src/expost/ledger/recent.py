@@ -16,7 +16,7 @@ __all__ = ["Recent"]
 
 # Who answers in a larger commit is one of a round over many, and is not asked again at once.
 _FEW = 256
-# The most heads that are remembered.
+# The most heads that are remembered, and keys.
 _MOST = 1 << 15
 
 
@@ -27,9 +27,13 @@ class Recent:
         self._heads: dict[int, Head] = {}
         self.tip: Tip | None = None
         """The last of these commits."""
+        self._keys: set[str] = set()
+        """Those of its requests: who repeats one is told what became of it, and writes nothing."""
 
     def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked | None:
         """What there is for requests whose keys are new; None unless all answered lately."""
+        if not self._keys.isdisjoint([key for key, _ in asked]):
+            return None
         known = self._heads
         try:
             heads = [Heads.of([known[each] for each in subjects]) for _, subjects in asked]
@@ -43,8 +47,11 @@ class Recent:
         alone = before is not None and tip.root == next_root(before.root, lines)
         if not alone or not change.ordinary or len(answers) > _FEW or len(self._heads) > _MOST:
             self.forget()
-        elif answers:
+        else:
             self._heads.update(zip(answers.subjects, answers.after, strict=True))
+        if len(self._keys) > _MOST:
+            self._keys.clear()
+        self._keys.update(answers.keys, [move.key for move in change.refused])
         self.tip = tip
 
     def forget(self) -> None:
