@@ -15,7 +15,7 @@ from expost.ledger.records import Answered, Change, Head, Heads, Tip
 __all__ = ["Recent"]
 
 # Who answers in a larger commit is one of a round over many, and is not asked again at once.
-_FEW = 256
+_FEW = 128
 # The most heads that are remembered, and keys.
 _MOST = 1 << 15
 
@@ -49,10 +49,11 @@ class Recent:
             self.forget()
         else:
             self._heads.update(zip(answers.subjects, answers.after, strict=True))
-        if len(self._keys) > _MOST:
-            self._keys.clear()
-        self._keys.update(answers.keys, [move.key for move in change.refused])
         self.tip = tip
+        if len(answers) <= _FEW:
+            if len(self._keys) > _MOST:
+                self._keys.clear()
+            self._keys.update(answers.keys, [move.key for move in change.refused])
 
     def forget(self) -> None:
         """Somebody else has committed, perhaps."""
