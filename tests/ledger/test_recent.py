@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,10 +15,10 @@ import pytest
 
 import expost as xp
 from expost.errors import ExpostError
-from expost.ledger import Broken, Ledger, StudyPolicy
+from expost.ledger import Broken, Ledger, Reservation, StudyPolicy
 from expost.ledger.backend import Looked
 from expost.ledger.checkpoint import Checkpoint
-from expost.ledger.digests import next_root
+from expost.ledger.digests import link, next_head, next_root
 from expost.ledger.recent import Recent
 from expost.ledger.records import Answer, Change, Head, Tip
 from expost.queries import Query
@@ -54,56 +55,68 @@ class Forgetful(Recent):
         return None
 
 
-Worker = Callable[[Ledger], Any]
+Pending = list[Reservation]
+"""What devices have not answered so far."""
 
 
-def asks(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
-    return lambda ledger: ledger.ask(query, values, subjects, key=key).responses
+def asks(ledger: Ledger, pending: Pending, key: str, query: Query, given: dict[str, str]) -> Any:
+    return ledger.ask(query, [*given.values()], [*given], key=key).responses
 
 
-def records(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
-    return lambda ledger: ledger.record(query, values, subjects, key=key).tolist()
+def records(ledger: Ledger, pending: Pending, key: str, query: Query, given: dict[str, str]) -> Any:
+    return ledger.record(query, [*given.values()], [*given], key=key).tolist()
 
 
-def reserves(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
-    """As a device would see it, which declines some of the time."""
-
-    def reserved(ledger: Ledger) -> Any:
-        found = ledger.reserve(query, subjects, key=key)
-        for each in found if values[0] == "no" else ():
-            if each is not None:
-                tree = {"ledger": each.ledger, "subject": each.subject, "sequence": each.sequence}
-                tree |= {"key": key, "query": query.content_id, "declined": True}
-                ledger.receive([json.dumps(tree)])
-        return found
-
-    return reserved
+def reserves(
+    ledger: Ledger, pending: Pending, key: str, query: Query, given: dict[str, str]
+) -> Any:
+    found = ledger.reserve(query, [*given], key=key)
+    pending += [each for each in found if each is not None]
+    return found
 
 
-def registers(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
-    return lambda ledger: ledger.register([*subjects, key])
+def receives(
+    ledger: Ledger, pending: Pending, key: str, query: Query, given: dict[str, str]
+) -> Any:
+    """All that is pending, which is declined or answered."""
+    messages = []
+    for each in pending:
+        tree = {"ledger": each.ledger, "subject": each.subject, "sequence": each.sequence}
+        tree |= {"key": each.key, "query": each.query.content_id}
+        said = link(each.query.content_id, "yes")
+        head = next_head(bytes.fromhex(each.previous), said, each.sequence)
+        answer = {"response": "yes", "head": head.hex()}
+        messages.append(json.dumps(tree | (answer if "ann" in given else {"declined": True})))
+    pending.clear()
+    return ledger.receive(messages)
 
 
-def names(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
-    return lambda ledger: ledger.name_queries({key: query})
+def registers(
+    ledger: Ledger, pending: Pending, key: str, query: Query, given: dict[str, str]
+) -> Any:
+    return ledger.register([*given, key])
 
 
-def ends(query: Query, values: list[str], subjects: list[str], key: str) -> Worker:
-    return lambda ledger: ledger.end()
+def names(ledger: Ledger, pending: Pending, key: str, query: Query, given: dict[str, str]) -> Any:
+    return ledger.name_queries({key: query})
 
 
-VERBS = {asks: 50, records: 1, reserves: 2, registers: 1, names: 1, ends: 0.3}
+def ends(ledger: Ledger, pending: Pending, key: str, query: Query, given: dict[str, str]) -> Any:
+    return ledger.end()
 
 
-def told(worker: Worker, ledger: Ledger) -> Any:
+VERBS = {asks: 50, records: 1, reserves: 3, receives: 5, registers: 1, names: 1, ends: 0.4}
+
+
+def told(action: Callable[[], Any]) -> Any:
     """What comes of it, as one can see it."""
     try:
-        return worker(ledger)
+        return action()
     except ExpostError as error:
         return str(error)
 
 
-def drawn(seed: int, steps: int = 60) -> Iterator[tuple[int, Worker]]:
+def drawn(seed: int, steps: int = 60) -> Iterator[tuple[int, Callable[..., Any], Any]]:
     """What workers do: mostly one of them asks, then the other; some keys are used again."""
     chance, keys, own = random.Random(seed), [f"{seed}"], 0
     for step in range(steps):
@@ -112,8 +125,8 @@ def drawn(seed: int, steps: int = 60) -> Iterator[tuple[int, Worker]]:
         keys.append(chance.choice(keys) if chance.random() < 0.1 else f"step {step}")
         (verb,) = chance.choices([*VERBS], [*VERBS.values()])
         subjects = chance.sample(NAMES, chance.choice([1, 1, 2, 3]))
-        values = [chance.choice(["no", "yes"]) for _ in subjects]
-        yield own, verb(chance.choice(QUERIES), values, subjects, keys[-1])
+        given = {name: chance.choice(["no", "yes"]) for name in subjects}
+        yield own, verb, (keys[-1], chance.choice(QUERIES), given)
 
 
 def played(store: str, folder: Path, memory: type[Recent], seed: int) -> tuple[Any, ...]:
@@ -121,17 +134,46 @@ def played(store: str, folder: Path, memory: type[Recent], seed: int) -> tuple[A
     folder.mkdir()
     with ExitStack() as stack:
         stack.enter_context(patch("expost.ledger.core.Recent", memory))
-        doors, place = stack.enter_context(STORES[store](folder, STUDY))
-        first = doors()
-        Checkpoint(place, STUDY.content_id, 1).write(first.tip())
-        ledgers = [
-            stack.enter_context(Ledger.on(door, place, every=1, source=Fixed()))
-            for door in (first, doors())
+        ledgers = two_workers(store, folder, stack)
+        pending: Pending = []
+        seen = [
+            told(partial(verb, ledgers[own], pending, *given)) for own, verb, given in drawn(seed)
         ]
-        ledgers[0].register(NAMES)
-        seen = [told(worker, ledgers[own]) for own, worker in drawn(seed)]
         assert ledgers[0].verify().good
         return seen, ledgers[1].tip, ledgers[1].status().exchanges.tolist()
+
+
+def two_workers(store: str, folder: Path, stack: ExitStack) -> list[Ledger]:
+    """Of one study, in which some are registered."""
+    doors, place = stack.enter_context(STORES[store](folder, STUDY))
+    first = doors()
+    Checkpoint(place, STUDY.content_id, 1).write(first.tip())
+    ledgers = [
+        stack.enter_context(Ledger.on(door, place, every=1, source=Fixed()))
+        for door in (first, doors())
+    ]
+    ledgers[0].register(NAMES)
+    return ledgers
+
+
+@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("store", sorted(SHARED))
+def test_nobody_is_asked_in_a_closed_study_whose_device_has_answered_since(
+    store: str, who: int, tmp_path: Path
+) -> None:
+    """Its answer is taken in, whoever of two workers has closed the study."""
+    with ExitStack() as stack:
+        ledgers = two_workers(store, tmp_path, stack)
+        pending: Pending = []
+        for key in ("k", "l"):
+            reserves(ledgers[0], pending, key, QUERIES[0], {NAMES[len(pending)]: "no"})
+        ledgers[who].end()
+        for each in list(pending):
+            (receipt,) = receives(ledgers[0], [each], "", QUERIES[0], {"ann": "no"})
+            assert receipt.outcome == "recorded"
+        for name in NAMES:
+            with pytest.raises(xp.InvalidInput, match="the study is closed"):
+                ledgers[0].ask(QUERIES[0], ["no"], [name])
 
 
 @pytest.mark.parametrize("store", sorted(SHARED))

@@ -88,7 +88,9 @@ class Core:
         self.check_whole()
         while True:
             asked = [(each.key, each.numbers) for each in requests]
-            known = self._recent.look(asked) if all(each.hopes for each in requests) else None
+            if not all(each.hopes for each in requests):
+                self._recent.forget()  # who answers perhaps does so after the study was closed
+            known = self._recent.look(asked)
             after = self._recent.tip if known else None
             try:
                 found = self._situations(requests, known or self.backend.look(asked))

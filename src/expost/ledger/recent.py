@@ -31,10 +31,13 @@ class Recent:
         """Those of its requests: who repeats one is told what became of it, and writes nothing."""
 
     def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked | None:
-        """What there is for requests whose keys are new; None unless all answered lately."""
-        if not self._keys.isdisjoint([key for key, _ in asked]):
-            return None
+        """What there is for requests whose keys are new; None unless all answered lately.
+
+        The study is open, for only of what was asked while it was, anything is remembered.
+        """
         known = self._heads
+        if not known or not self._keys.isdisjoint([key for key, _ in asked]):
+            return None
         try:
             heads = [Heads.of([known[each] for each in subjects]) for _, subjects in asked]
         except KeyError:
