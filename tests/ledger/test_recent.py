@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pytest
 
 import expost as xp
-from expost.errors import ExpostError
+from expost.errors import ExpostError, InvalidInput
 from expost.ledger import Broken, Ledger, Reservation, StudyPolicy
 from expost.ledger.backend import Looked
 from expost.ledger.checkpoint import Checkpoint
@@ -172,7 +172,7 @@ def test_nobody_is_asked_in_a_closed_study_whose_device_has_answered_since(
             (receipt,) = receives(ledgers[0], [each], "", QUERIES[0], {"ann": "no"})
             assert receipt.outcome == "recorded"
         for name in NAMES:
-            with pytest.raises(xp.InvalidInput, match="the study is closed"):
+            with pytest.raises(InvalidInput, match="the study is closed"):
                 ledgers[0].ask(QUERIES[0], ["no"], [name])
 
 
@@ -239,3 +239,23 @@ def test_who_repeats_a_request_writes_nothing(store: str, tmp_path: Path) -> Non
                 assert ledger.ask(query, ["no"], ["ann"], key=key).responses == responses
             with pytest.raises(Broken):
                 ledger.ask(QUERIES[0], ["no"], ["ann"], key="m")
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_who_repeats_what_was_asked_long_ago_does_not_wait_for_who_writes(
+    store: str, tmp_path: Path
+) -> None:
+    """Nobody remembers that key, so it is tried, and looked up where that cannot be recorded."""
+    with opened(store, tmp_path) as ledger:
+        ledger.register(NAMES)
+        due = ledger.ask(QUERIES[0], ["no"], ["ann"], key="k").responses
+        ledger._core._recent._keys.clear()
+        ledger.ask(QUERIES[0], ["no"], ["ann"], key="l")
+        busy = InvalidInput("another process holds the ledger and does not let go")
+        with patch.object(ledger._core.backend, "append", side_effect=busy) as held:
+            assert ledger.ask(QUERIES[0], ["no"], ["ann"], key="k").responses == due
+            assert held.call_count == 1
+            with pytest.raises(InvalidInput, match="does not let go"):
+                ledger.ask(QUERIES[0], ["no"], ["ann"], key="m")
+        assert ledger.ask(QUERIES[0], ["no"], ["ann"], key="m").answered.all()
+        assert ledger.verify().good

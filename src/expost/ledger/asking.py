@@ -67,5 +67,5 @@ class Asking(Single):
             positions = words.positions_of(responses[rows])
             question = self._core.kernel.questions[words.question(query)]
             given.append((rows, question.responses, positions))
-        ids = tuple(map([None, *words.names[1:]].__getitem__, asked.tolist()))
+        ids = tuple([words.names[number] or None for number in asked.tolist()])
         self._replies = Replies(self._names, ids, answered, tuple(given))

@@ -107,11 +107,11 @@ class Backend(Protocol):
         """Add a change in one commit, durably: once this returns, no crash loses it.
 
         ``lines`` are what the root of the commit is a digest of. Where the last exchange of
-        whoever answers is, is set in the heads after their answers.
+        whoever answers is, is set in the heads after their answers, if those are in columns.
 
         Raise :class:`Stale`, and add nothing, unless every head that it is based on is still
         the last one of its subject, no request had an outcome, and no word or subject is there by
-        that number or content; nor if the last commit is not the one ``after`` which it must come.
+        that number or content; or if the last commit is not the one ``after`` which it must come.
         Raise ``Broken`` if it is not known whether it is recorded.
         """
 

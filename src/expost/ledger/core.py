@@ -153,7 +153,8 @@ class Core:
     def append(self, change: Change, after: Tip | None = None) -> bool:
         """Record a change in one commit, and perhaps a checkpoint; False if heads have moved.
 
-        It may be one that must come ``after`` a commit, and no other.
+        It may be one that must come ``after`` a commit, and no other; then it is False as well if
+        it cannot be recorded now, for the outcome may be recorded already.
         """
         change.queries, change.responses = self.words.tentative()
         lines = lines_of(change, self.words.content_ids)
@@ -170,7 +171,7 @@ class Core:
             self.stopped = False
             self._recent.forget()
             self.learn()
-            if isinstance(error, InvalidInput):
+            if isinstance(error, InvalidInput) and after is None:
                 raise
             self._check_overtaken()
             return False
@@ -221,12 +222,12 @@ class Core:
 
     def begin(self) -> None:
         """Before something is recorded that draws nothing: what was interrupted left no words."""
-        if any(self.words.tentative()):
+        if self.words.unsettled:
             self.learn()
 
     def learn(self) -> None:
         """Forget words that are not recorded, and learn those that others recorded."""
-        words = self.words.forget() if any(self.words.tentative()) else self.words
+        words = self.words.forget() if self.words.unsettled else self.words
         words.read(self.backend)
         self.words = words  # as a whole, for others may look
 
@@ -284,7 +285,7 @@ class Core:
             tallies = Tallies.of(joined([own.tally for own in heads]))
             response = max(response, tallies.last_response)
         unknown = response > self.words.last_response or query > self.words.last_query
-        if unknown or any(self.words.tentative()):
+        if unknown or self.words.unsettled:
             self.learn()
         if not all(map(self.words.explains, outcomes)):
             raise Damaged("what became of a request is not what was recorded")

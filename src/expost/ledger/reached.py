@@ -37,7 +37,7 @@ _SHIFT = 32
 # Before this a line says which commits it is about; after it, who was registered in them.
 _SUBJECTS = b', "subjects": '
 _NOBODY = b"[]"
-# After this it says how far whoever answered came. No name has it, for its quotes are escaped.
+# After this it says how far everybody came. No name has it, for its quotes are escaped.
 _HEADS = b', "heads": '
 
 

@@ -1,7 +1,8 @@
 """Where those are who answered lately, so that they are asked again without being looked up.
 
-That is so for as long as nobody else commits. Nothing is ever told on the strength of it: what is
-decided so is recorded only if the last commit is still the one after which it was known.
+That is so for as long as nobody else commits. Nobody is answered or refused on the strength of it
+alone: what is decided so is recorded only if the last commit is still the one after which it was
+known. If not, or if it cannot be recorded now, everything is looked up.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["Recent"]
 
 # Who answers in a larger commit is one of a round over many, and is not asked again at once.
 _FEW = 128
-# The most heads that are remembered, and keys.
+# About the most heads that are remembered, and keys.
 _MOST = 1 << 15
 
 
@@ -28,7 +29,7 @@ class Recent:
         self.tip: Tip | None = None
         """The last of these commits."""
         self._keys: set[str] = set()
-        """Those of its requests: who repeats one is told what became of it, and writes nothing."""
+        """Of requests that this process recorded: who repeats one of these writes nothing."""
 
     def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked | None:
         """What there is for requests whose keys are new; None unless all answered lately.
@@ -53,10 +54,9 @@ class Recent:
         else:
             self._heads.update(zip(answers.subjects, answers.after, strict=True))
         self.tip = tip
-        if len(answers) <= _FEW:
-            if len(self._keys) > _MOST:
-                self._keys.clear()
-            self._keys.update(answers.keys, [move.key for move in change.refused])
+        if len(self._keys) > _MOST:
+            self._keys.clear()
+        self._keys.update(answers.keys, [move.key for move in change.refused])
 
     def forget(self) -> None:
         """Somebody else has committed, perhaps."""

@@ -84,7 +84,7 @@ def _seals(subjects: Sequence[int], heads: Heads) -> list[int]:
     total += digests @ digest[: digests.shape[1]]
     place = np.arange(ends[-1]) - starts.repeat(sizes)
     sums = np.zeros(len(place) + 1, dtype=np.uint64)
-    np.cumsum(heads.tally.pairs.view(np.uint64) * tally.take(place), out=sums[1:])
+    np.cumsum(heads.tally.pairs.view("<u8") * tally.take(place), out=sums[1:])
     total += sums[ends] - sums[starts]
     result: list[int] = total.view(np.int64).tolist()
     return result

@@ -49,6 +49,8 @@ class Words:
         self._wide = False
         """Whether a position does not fit into a word."""
         self._tentative: tuple[list[QueryWord], list[ResponseWord]] = ([], [])
+        self._whole = True
+        """Whether nothing was added in part, as by an interrupt."""
 
     def read(self, backend: Backend) -> None:
         """Learn what others have added."""
@@ -70,11 +72,13 @@ class Words:
         self._add_query(word, query)
 
     def _add_query(self, word: QueryWord, query: Query) -> None:
+        self._whole = False
         self._questions.append(self._kernel.number(query))
         self.queries[word.name] = query
         self.names.append(word.name)
         self.content_ids[word.number] = word.content_id
         self._by_content[word.content_id] = word.number
+        self._whole = True
 
     def _learn_response(self, word: ResponseWord) -> None:
         query = self.query(word.query) if word.query < len(self._questions) else None
@@ -87,6 +91,7 @@ class Words:
         self._add_response(word, query, position)
 
     def _add_response(self, word: ResponseWord, query: Query, position: int) -> None:
+        self._whole = False
         if word.number >= len(self._question_of):
             more = np.full(len(self._question_of), -1, dtype=np.int64)
             self._question_of = np.concatenate([self._question_of, more])
@@ -101,6 +106,7 @@ class Words:
         self._words.append(word)
         response = self._kernel.questions[self._questions[word.query]].responses[position]
         self._links.append(link(query.content_id, value_tree(response)))
+        self._whole = True
 
     def query(self, number: int) -> Query:
         """A query by its number."""
@@ -147,8 +153,8 @@ class Words:
         number = len(self._questions)
         document = json_text(readable({"kind": query.kind, **query.tree()}))
         word = QueryWord(number, query.content_id, name or query.content_id, document)
-        self._add_query(word, query)
         self._tentative[0].append(word)
+        self._add_query(word, query)
         return number
 
     def propose_response(self, query: int, position: int) -> int:
@@ -160,14 +166,19 @@ class Words:
         question = self._kernel.questions[self._questions[query]]
         written = json_text(readable(value_tree(question.responses[position])))
         word = ResponseWord(number, query, written)
-        self._add_response(word, question.query, position)
         self._tentative[1].append(word)
+        self._add_response(word, question.query, position)
         return number
 
     def tentative(self) -> tuple[list[QueryWord], list[ResponseWord]]:
         """Words that are not recorded yet, for a change that uses them."""
         queries, responses = self._tentative
         return [*queries], [*responses]
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether some are not recorded, or added in part: then all have to be read again."""
+        return not self._whole or any(self._tentative)
 
     def settle(self) -> None:
         """They are recorded now."""

@@ -82,7 +82,7 @@ _AGREED: Call = ("SELECT agreed(0, 0)", ())
 
 
 def commit(
-    statements: Statements, change: Change, lines: Sequence[bytes], after: Tip | None = None
+    statements: Statements, change: Change, lines: Sequence[bytes], after: Tip | None
 ) -> Tip:
     """Add a change durably. If the connection is lost, nobody knows whether it was done."""
     errors = driver().errors
@@ -124,7 +124,7 @@ def _roll_back(statements: Statements) -> None:
         statements.run(_ROLLBACK)
 
 
-def _calls(change: Change, lines: Sequence[bytes], after: Tip | None = None) -> Iterator[Call]:
+def _calls(change: Change, lines: Sequence[bytes], after: Tip | None) -> Iterator[Call]:
     """What adds all rows, moves heads, and fails unless all have moved."""
     tables = {table: _Columns(kinds) for table, kinds in _COLUMNS.items()}
     moves, answers = _Columns(_MOVED), Answered.of(change.answers)
