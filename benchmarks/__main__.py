@@ -20,11 +20,11 @@ from benchmarks import (
     paper_solver,
     reading,
     records,
-    refusals,
     saturating,
     scaling,
     solvers,
     start_up,
+    streams,
     utility,
     weekly,
 )
@@ -52,7 +52,7 @@ if __name__ == "__main__":
             saturating,
             utility,
             scaling,
-            refusals,
+            streams,
             solvers,
             paper_solver,
         )

@@ -13,8 +13,6 @@ from benchmarks.instances import Instance, draw, replay
 from benchmarks.timing import once, timed
 
 UNDECIDED_LIMIT = 0.01
-# By default a decision has fewer nodes, so that an answer comes soon: refusals.py.
-EFFORT = xp.solver.Effort(nodes=4_000)
 
 
 def run() -> bool:
@@ -71,15 +69,14 @@ def _decisions() -> bool:
         limit = max((loss.lower + loss.upper) / 2 for loss in losses)
         for offset in np.random.default_rng(seed).uniform(-0.02, 0.02, 10):
             guard = xp.BayesianFilter(epsilon=f"{limit + offset:.9f}")
-            odometer = xp.Odometer(transcript, effort=EFFORT)
+            odometer = xp.Odometer(transcript)
             decision, seconds = timed(partial(guard.decide, odometer, query))
             decisions.append(decision)
             deciding.append(seconds)
     share = statistics.mean(decision.undecided for decision in decisions)
     accepted = statistics.mean(decision.accepted for decision in decisions)
     cost = statistics.mean(deciding) / statistics.mean(solving)
-    nodes = f"{EFFORT.nodes:,} nodes each"
-    print(f"decisions within 0.02 of the limit after 40 smooth logistic queries, d = 9, {nodes}")
+    print("decisions within 0.02 of the limit after 40 smooth logistic queries, d = 9")
     print(f"  undecided {share:.1%} of {len(decisions)} (limit {UNDECIDED_LIMIT:.0%}), ", end="")
     print(f"accepted {accepted:.0%}; one takes {cost:.2f} × the two losses that it is about")
     return share <= UNDECIDED_LIMIT

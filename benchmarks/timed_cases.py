@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from benchmarks import (
 )
 from benchmarks.cases import cases
 from benchmarks.instances import Instance, draw, replay
-from benchmarks.refusals import Stream
+from benchmarks.streams import BASE, Stream, ask_all
 
 __all__ = ["Timed", "timed_cases"]
 
@@ -75,9 +75,9 @@ def _boxes() -> Iterator[tuple[str, Callable[[], Timed]]]:
         yield f"from the file, {label}", partial(_from_file, one)
     yield "a subject until refused, linear", lambda: _of(partial(information.subject, 2, 10, 1))
     yield "a decision after 40, smooth", _decision
-    for stream, count in ((Stream("linear", 9, "0.1"), 200), (Stream("linear", 30, "0.5"), 200),
-                          (Stream("logistic", 9, "0.1"), 60)):  # fmt: skip
-        yield f"{count} asks and refusals, {stream}", partial(_asks, stream, count)
+    linear = replace(BASE, link="linear", budget="1", queries=200)
+    for stream in (linear, replace(linear, d=30, epsilon="0.5"), replace(BASE, budget="1")):
+        yield f"{stream.queries} asks and refusals, {stream}", partial(_asks, stream)
 
 
 def _files() -> Iterator[tuple[str, Callable[[], Timed]]]:
@@ -171,16 +171,8 @@ def _decision() -> Timed:
     return _of(lambda: xp.BayesianFilter(epsilon=2).decide(xp.Odometer(transcript), query))
 
 
-def _asks(stream: Stream, count: int) -> Timed:
-    def asks() -> None:
-        guard, source = xp.BayesianFilter(epsilon=1), xp.sampling.InsecureSource(1)
-        box = xp.Box([(-1, 1)] * stream.d)
-        session = xp.Session(box, [0.1] * stream.d, filter=guard, source=source)
-        for _, query in zip(range(count), stream.queries(1), strict=False):
-            with suppress(xp.BudgetExceeded):
-                session.ask(query)
-
-    return _of(asks)
+def _asks(stream: Stream) -> Timed:
+    return _of(lambda: ask_all(stream, 1))
 
 
 def _command(name: str, tree: Any) -> Timed:

@@ -142,7 +142,7 @@ class BudgetExceeded(ExpostError):
             f"query refused: {before}at worst {worst.shown(10)} after this query, budget {limit}."
         )
         if self.undecided:
-            message += " The bound was not decided within the node limit."
+            message += " The search did not decide within its limit; Effort(nodes=…) raises it."
         if not self.decision.searched and self.fits is not None:
             fits = f"The same query with epsilon at most {self.fits}"
             if self.decision.cap is not None:

@@ -15,7 +15,7 @@ from expost.loss import box_spreads
 from expost.loss.box_spreads import all_compared
 from expost.loss.on_box import BoxLogLikelihood
 from expost.numbers import Nats
-from expost.solver.effort import WORK, Allowance
+from expost.solver.effort import DECISION_WORK, REPLAY_WORK, WORK, Allowance
 from expost.solver.spread import BoxSpread
 from expost.solver.work import of_node, of_root, of_set_up
 from support.boxes import complaints, some_case
@@ -123,10 +123,30 @@ def test_a_glance_at_a_budget_that_is_far_away_is_at_all_terms_together() -> Non
     assert begun.call_count == 3  # as it is, and after each response; no groups
 
 
-def test_all_searches_of_a_decision_share_some_nodes_unless_a_limit_is_given() -> None:
-    assert xp.solver.Effort().deciding().limit(10, 1.0) == 410
+def test_all_searches_of_a_decision_share_its_work_unless_a_limit_is_given() -> None:
+    decision = xp.solver.Effort().deciding()
+    decision.charge(10, DECISION_WORK / 100)
+    assert decision.limit(10, DECISION_WORK / 100) == 100
     assert xp.solver.Effort(nodes=7).deciding().limit(0, 1.0) == 7
     assert xp.solver.Effort().within(5).deciding().limit(0, 1.0) == 5
+
+
+def test_a_decision_has_the_same_limit_in_a_command_that_did_other_work() -> None:
+    command = xp.solver.Effort().bounded()
+    command.set_up(WORK)
+    assert command.used_up
+    assert command.deciding().limit(0, 100.0) == xp.solver.Effort().deciding().limit(0, 100.0)
+
+
+def test_one_decision_of_a_replay_leaves_work_for_the_others() -> None:
+    replay = xp.solver.Effort().replaying()
+    decision = replay.one_of_several()
+    assert decision.deciding() is decision
+    decision.set_up(DECISION_WORK)
+    assert decision.used_up
+    assert not replay.used_up
+    replay.set_up(REPLAY_WORK)
+    assert replay.used_up
 
 
 def test_all_that_a_call_does_shares_some_work_unless_a_limit_is_given() -> None:

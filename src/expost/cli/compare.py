@@ -15,8 +15,8 @@ from expost.filters.repeats import MOST_REPEATS
 from expost.loss.odometer import Odometer
 from expost.queries import Query
 from expost.report.comparison import ACCOUNTINGS, Comparison, Standing, compare
-from expost.report.words import query_in_words, shown
-from expost.solver import NODES_OF_DECISION, Effort
+from expost.report.words import query_in_words, shown, undecided_text
+from expost.solver import Effort
 from expost.transcript import load_transcript
 
 __all__ = ["command"]
@@ -76,9 +76,7 @@ def _row(standing: Standing, last: Query, effort: Effort) -> Row:
     if standing.guard.pure and last.approximate:
         note = "without a delta, the last query is refused"
     elif more.undecided:
-        note = (
-            f"the next was not decided within {effort.nodes or NODES_OF_DECISION:,} nodes (--nodes)"
-        )
+        note = f"the next was {undecided_text(effort)}"
     count = f"{more.count:,}" + (" or more" if more.count == MOST_REPEATS else "")
     return standing.name, shown(standing.spent), count, note
 

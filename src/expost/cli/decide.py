@@ -15,8 +15,8 @@ from expost.filters import Filter
 from expost.filters.decision import remaining_text
 from expost.loss.odometer import Odometer
 from expost.queries import Query
-from expost.report.words import response_text, shown
-from expost.solver import NODES_OF_DECISION, Effort
+from expost.report.words import response_text, shown, undecided_text
+from expost.solver import Effort
 from expost.transcript import Transcript, load_transcript
 
 __all__ = ["command", "read_question"]
@@ -47,7 +47,7 @@ def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
         return
     outcome = "accepted" if decision.accepted else "refused"
     if decision.undecided:
-        outcome += f": not decided within {effort.nodes or NODES_OF_DECISION:,} nodes (--nodes)"
+        outcome += f": {undecided_text(effort)}"
     worst = shown(decision.loss_at_worst)
     if decision.worst_response is not None:
         response = response_text(decision.worst_response, asked, transcript.domain)

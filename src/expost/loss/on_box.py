@@ -35,6 +35,7 @@ __all__ = ["BoxLogLikelihood"]
 _SURELY = 1 - 1e-9
 # Work that is done even where none is left.
 _NO_MATTER = 4_000
+_NODES_FOR_POINTS = 400
 
 Entry = tuple[tuple[object, ...], ScoreTerm, int]
 """What a term is sorted by, the term, and how often it is there."""
@@ -201,8 +202,10 @@ class BoxLogLikelihood(Tallied[Box]):
         return WorstCase(Enclosure(lower, upper), response=likelihood.responses[worst])
 
     def found(self, effort: Effort) -> tuple[Point, Point]:
-        """The likeliest and the unlikeliest point that a search within one decision finds."""
-        return found_points(self.terms, self.domain, effort.deciding())
+        """The likeliest and the unlikeliest point that a short search finds."""
+        given = effort.nodes is not None or effort.allowance is not None
+        short = effort if given else effort.bounded().within(_NODES_FOR_POINTS)
+        return found_points(self.terms, self.domain, short)
 
     def most_apart(self, effort: Effort) -> Apart | None:
         # A search makes at least its first two nodes, whatever is left.

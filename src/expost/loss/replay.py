@@ -21,8 +21,8 @@ from expost.transcript import Transcript, transcript_of
 
 __all__ = ["Replay", "replay", "replayed"]
 
-# Of the work that is left: so much for the decisions, then for the loss, then for the peak.
-_DECIDING, _LOSS, _PEAK = 0.4, 0.6, 0.6
+# Shares of the work that is left: for the loss, then for the peak.
+_LOSS, _PEAK = 0.6, 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +137,10 @@ def replayed(
 ) -> Replay:
     """The same, with an :class:`Effort`."""
     guard, bounded = other or transcript.filter, effort.bounded()
-    deciding = bounded.part(_DECIDING)
-    shared = deciding.within(deciding.most)
     check_length(transcript.domain, transcript.exchanges)
-    odometer = Odometer(transcript.first(0), effort=shared)
+    odometer = Odometer(transcript.first(0))
+    deciding = effort.replaying() if odometer.searched else bounded.within(bounded.most)
+    odometer = odometer.with_effort(deciding)
     bounded.set_up(EXCHANGE * len(transcript))
     kept, first_refused = True, None
     decide = None if guard is None else _decider(guard, searched=odometer.searched)
@@ -175,12 +175,17 @@ def _decider(guard: Filter, *, searched: bool) -> Callable[[Odometer, Query], bo
     """Whether a filter accepts the exchanges of a replay, one after the other."""
     room = Headroom(guard) if guard.pure and guard.by_loss and searched else None
 
+    def verdict(odometer: Odometer, query: Query) -> bool | None:
+        if odometer.effort.used_up:
+            return None
+        return guard.verdict(odometer.with_effort(odometer.effort.one_of_several()), query)
+
     def decide(odometer: Odometer, query: Query) -> bool | None:
         if room is None or query.approximate:
-            return None if odometer.effort.used_up else guard.verdict(odometer, query)
+            return verdict(odometer, query)
         accepted: bool | None = room.fits(odometer, query)
         if not accepted:
-            accepted = None if odometer.effort.used_up else guard.verdict(odometer, query)
+            accepted = verdict(odometer, query)
         room.answered(query, odometer, accepted=accepted is True)
         return accepted
 

@@ -10,6 +10,7 @@ from expost.numbers import Enclosure
 from expost.queries import About, Query, RandomizedResponse
 from expost.queries.words import listed
 from expost.report.records import record_in_words
+from expost.solver import Effort
 from expost.transcript import Transcript
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "query_in_words",
     "response_text",
     "shown",
+    "undecided_text",
     "value_label",
     "value_text",
 ]
@@ -58,6 +60,13 @@ def kept_text(found: Replay) -> str:
     if found.kept is False:
         return "no: on the way the loss was above it"
     return "at every exchange" if found.kept else "not decided; more nodes may tell (--nodes)"
+
+
+def undecided_text(effort: Effort) -> str:
+    """Why a search on a box left a query undecided, and which option gives it more nodes."""
+    if effort.nodes is None:
+        return "not decided within the default limit; try --nodes 100000"
+    return f"not decided within {effort.nodes:,} nodes (--nodes)"
 
 
 def query_in_words(query: Query, domain: Domain) -> str:

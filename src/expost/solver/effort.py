@@ -11,14 +11,26 @@ from expost.errors import InvalidInput, at
 from expost.files.reading import double, number
 from expost.numbers import Enclosure
 
-__all__ = ["GAP", "NODES", "NODES_OF_DECISION", "WORK", "Allowance", "Effort", "Progress"]
+__all__ = [
+    "DECISION_WORK",
+    "GAP",
+    "NODES",
+    "REPLAY_WORK",
+    "WORK",
+    "Allowance",
+    "Effort",
+    "Progress",
+]
 
 GAP = 0.01
 SMALLEST_GAP = 1e-6
 NODES = 100_000
-NODES_OF_DECISION = 400
 WORK = 150_000
-"""What a command or a call may do in all, in small nodes (``solver/work.py``): a few seconds."""
+"""Work limit of a call or a command, in small nodes (``solver/work.py``): about a second."""
+DECISION_WORK = 500_000
+"""Work limit of one decision: two or three seconds where it is hard."""
+REPLAY_WORK = 10_000_000
+"""Work limit of all decisions of a replay: about a minute. Sessions took as long to make them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +60,15 @@ class Effort:
     """When a search over a box stops. Limits are nodes, not seconds, so every machine agrees.
 
     ``gap`` is the wanted width of the loss, in nats. ``nodes`` limits each search (one for the
-    largest and one for the smallest log-likelihood of each block of queries). By default that is
-    100,000, but all searches of one decision share 400, because somebody is waiting. Everything
-    that a command or a call does shares 150,000 units of work: one for a small node, more for one
-    with many queries or coordinates; if ``nodes`` is given, there is no such limit. ``threads``
-    may be 2, one per side, with the same result. ``group`` bounds the loss by a sum over groups of
-    that many queries (paper, appendix C), which is looser. ``progress`` is called during a search.
+    largest and one for the smallest log-likelihood of each block of queries), by default to
+    100,000. By default there is also a limit of work, in units of a small node; a node with many
+    queries or coordinates counts more. One decision may use 500,000 units, which takes two or
+    three seconds; most decisions take milliseconds. All decisions of a replay share 10,000,000,
+    and everything else that a call or a command does shares 150,000. If ``nodes`` is given, there
+    is no limit of work: fewer nodes decide sooner and leave more queries undecided, which means
+    refused. ``threads`` may be 2, one per side, with the same result. ``group`` bounds the loss by
+    a sum over groups of that many queries (paper, appendix C), which is looser. ``progress`` is
+    called during a search.
 
     >>> import expost as xp
     >>> person = xp.Box(age=(0, 100))
@@ -92,14 +107,26 @@ class Effort:
         """The same with so many nodes for each search, or fewer where it has fewer."""
         return self._but(nodes=min(nodes, self.most))
 
-    def within(self, nodes: int) -> Effort:
+    def within(self, nodes: float) -> Effort:
         """The effort for searches that share this many nodes, one after the other."""
         return self._but(threads=1, allowance=Allowance(nodes))
 
     def deciding(self) -> Effort:
-        """The effort for one decision."""
+        """Return the effort for one decision: the same in a session, a panel and a command."""
         given = self.nodes is not None or self.allowance is not None
-        return self if given else self.bounded().within(NODES_OF_DECISION)
+        return self if given else self._but(threads=1, work=Allowance(DECISION_WORK))
+
+    def replaying(self) -> Effort:
+        """Return the effort that all decisions of a replay share."""
+        if self.nodes is not None:
+            return self.within(self.nodes)
+        return self._but(work=Allowance(REPLAY_WORK)).within(math.inf)
+
+    def one_of_several(self) -> Effort:
+        """Return the effort for one decision of a replay, at most what a session gives it."""
+        if self.work is None:
+            return self
+        return self._but(work=Allowance(min(DECISION_WORK, self.work.left), self.work))
 
     def bounded(self, times: float = 1.0) -> Effort:
         """The same for all that a command or a call does, unless it is for a part of one.
