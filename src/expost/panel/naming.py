@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,20 @@ from expost.panel.places import Places
 from expost.panel.storing import Events
 from expost.queries import Query
 
-__all__ = ["Naming", "listed", "subjects_of"]
+__all__ = ["Naming", "check_name", "listed", "subjects_of"]
+
+_CONTENT_ID = re.compile("[0-9a-f]{64}")
+
+
+def check_name(name: Any, query: Query) -> None:
+    """Refuse a name that queries without a name could need as their content id."""
+    expect(name, str, "known by texts")
+    with at(name):
+        expect(query, Query, "a query")
+        if name == "":
+            raise InvalidInput("a query's name must not be empty")
+        if _CONTENT_ID.fullmatch(name) and name != query.content_id:
+            raise InvalidInput("has the form of a content id; choose another name")
 
 
 class Naming:
@@ -35,13 +49,15 @@ class Naming:
         with at("queries"):
             expect(queries, Mapping, "queries by their ids")
             for key, query in queries.items():
-                expect(key, str, "known by texts")
+                check_name(key, query)
                 with at(key):
                     self._name(key, query)
 
     def _name(self, key: str, query: Query) -> int:
         number = self._kernel.number(query)
-        self._ids.setdefault(number, key)
+        first = self._ids.setdefault(number, key)
+        if first != key:
+            raise InvalidInput(f"is a second name: this query is called {first!r}")
         self.queries[key] = query
         return number
 

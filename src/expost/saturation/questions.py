@@ -41,7 +41,7 @@ def read_question(domain: Domain, given: Any, seed: str | None) -> Question:
     """A question as a person writes it."""
     with at("question", " " if isinstance(given, str) else "."):
         question: Question = domain.asked(_Reading(given, seed))
-        if int(question.answers.max()) == 0:
+        if question.answers.min() == question.answers.max():
             raise InvalidInput("every value has the same answer, so there is nothing to ask")
     return question
 
