@@ -186,7 +186,7 @@ def test_errors_say_what_is_wrong(call: Any, message: str) -> None:
 def test_a_query_has_one_name() -> None:
     query, same = xp.randomized_response(1), xp.randomized_response("1.0")
     with pytest.raises(
-        xp.InvalidInput, match="queries.second: is a second name: this query is called 'first'"
+        xp.InvalidInput, match=r"queries\.second: is a second name: this query is called 'first'"
     ):
         small(queries={"first": query, "second": same})
 
