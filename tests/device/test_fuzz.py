@@ -10,11 +10,11 @@ import pytest
 
 from expost.device import device
 from expost.device.device import Device, Refused
-from support import device_fuzz
 from support.device_fuzz import Violation, fuzz_in_process, fuzz_program
 from support.one_device import QUERY, a_device, reservation
 
 HASHING = {"kind": "local_hashing", "buckets": 2, "epsilon": "0.5"}
+NOT_TEXT: list[Any] = [5, 1.5, None, True, {}]
 
 
 def nested(levels: int) -> str:
@@ -31,7 +31,7 @@ def test_a_device_program_survives_hostile_lines(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[Any, str]] = [
-    *(({**HASHING, "seed": seed}, "a seed must be a text") for seed in (5, 1.5, None, True, {})),
+    *(({**HASHING, "seed": seed}, "a seed must be a text") for seed in NOT_TEXT),
     ({**HASHING, "seed": ["00", 1]}, "must be a text"),
     ({**QUERY, "kind": "\ud800"}, "must be a text of valid characters"),
     ({**QUERY, "kind": {"\ud800": 1}}, "must be a text of valid characters"),
@@ -120,6 +120,6 @@ def test_fuzzing_notices_a_program_that_prints_a_traceback(
     source = Path(device.__file__).read_text("utf-8")
     faulty = tmp_path / "device.py"
     faulty.write_text(source.replace("(ValueError, RecursionError)", "RecursionError"), "utf-8")
-    monkeypatch.setattr(device_fuzz.device, "__file__", str(faulty))
+    monkeypatch.setattr(device, "__file__", str(faulty))
     with pytest.raises(Violation, match="neither a message nor a refusal"):
         fuzz_program("notices", 500, tmp_path)

@@ -170,6 +170,11 @@ def test_nobody_sees_a_value() -> None:
         (lambda panel: panel.record("w", ["no"]), "responses: 1 responses for 3 subjects"),
         (lambda panel: panel.ask("w", ["no"]), "values: there are 1 of them for 3 subjects"),
         (lambda panel: panel.transcript("x"), "subject: nobody in the panel is called so"),
+        (lambda panel: panel.transcript(["a"]), "subject: nobody in the panel is called so"),
+        (lambda panel: panel.decide("w", np.array(3)), "subjects: must be a list"),
+        (lambda panel: panel.decide(np.array(3)), "must be a query, the id of one, or a column"),
+        (lambda panel: panel.record("w", np.array(3)), "must be a list"),
+        (lambda panel: panel.saturating(["no"], cap=np.array(1)), "cap: must be a list"),
         (lambda panel: panel.answers(), "nobody has answered anything"),
         (lambda panel: copy.copy(panel), "save and load it"),
     ],
@@ -181,6 +186,17 @@ def test_errors_say_what_is_wrong(call: Any, message: str) -> None:
     with pytest.raises((xp.InvalidInput, TypeError), match=message):
         call(panel)
     assert panel.exchanges.sum() == 0
+
+
+@pytest.mark.parametrize("queries", [np.array(["w"]), np.array([]), [], 0])
+def test_queries_that_are_no_mapping_are_refused(queries: Any) -> None:
+    with pytest.raises(xp.InvalidInput, match="queries: must be queries by their ids"):
+        small(queries=queries)
+
+
+def test_a_subject_that_no_file_can_name_is_refused() -> None:
+    with pytest.raises(xp.InvalidInput, match="subjects: is not valid Unicode text"):
+        small(subjects=["a", "\ud800"])
 
 
 def test_a_query_has_one_name() -> None:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from conformance.drawing import a_domain, a_query, a_value
+from conformance.drawing import a_domain, a_query, a_subject, a_value
 from expost.device import device
 from expost.device.device import Device, Refused
 
@@ -157,7 +157,7 @@ class Study:
         kind = rng.choice(["basic", "simplified", "bayesian"])
         self.policy = {"version": 1, "study": "Smoking", "nonce": "00" * 16}
         self.policy |= {"domain": self.domain, "filter": {"kind": kind, **budget}}
-        self.value, self.subject = a_value(rng, self.domain), rng.choice(["ann", 7])
+        self.value, self.subject = a_value(rng, self.domain), a_subject(rng)
         attributes = self.domain.get("attributes", {}).values()
         changing = any(isinstance(x, dict) and "changing" in x for x in attributes)
         self.steps = rng.randint(1, 3) if changing else 1

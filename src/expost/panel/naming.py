@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from expost.answers import Answers, Subject, no_such_query, response_position
 from expost.answers.columns import distinct, listed, read_each
 from expost.errors import InvalidInput, at, expect
+from expost.files.reading import text
 from expost.panel.asking import Asking
 from expost.panel.kernel import Kernel
 from expost.panel.log import Log
@@ -41,6 +42,8 @@ class Naming:
     def __init__(self, subjects: Any, queries: Mapping[str, Query], kernel: Kernel) -> None:
         self._kernel = kernel
         self.subjects = subjects_of(subjects)
+        with at("subjects"):
+            text("".join(name for name in self.subjects if isinstance(name, str)))
         self._places = {subject: place for place, subject in enumerate(self.subjects)}
         if len(self._places) < len(self.subjects):
             raise InvalidInput("somebody is there twice", "subjects")
@@ -73,10 +76,10 @@ class Naming:
 
     def place(self, subject: Any) -> int:
         """Where a subject is."""
-        place = self._places.get(subject)
-        if place is None:
-            raise InvalidInput("nobody in the panel is called so", "subject")
-        return place
+        try:
+            return self._places[subject]
+        except (KeyError, TypeError):
+            raise InvalidInput("nobody in the panel is called so", "subject") from None
 
     def asking(self, query: Any, subjects: Any, *, repeated: bool = False) -> Asking:
         """Who is asked what; ``repeated`` if somebody may be there more than once."""
