@@ -58,7 +58,7 @@ test-spark: setup
 	@UV="$(or $(UV),$(abspath $(BIN))/uv)" $(BIN)/python tests/on_spark.py
 
 hunt: setup
-	@$(BIN)/python tests/hunt.py $(SEED)
+	@$(BIN)/python tests/hunt.py $(if $(MODE),--mode $(MODE)) $(SEED)
 
 torture: setup
 	@$(BIN)/python tests/torture.py $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SEED),--first $(SEED))

@@ -6,13 +6,15 @@ third is one for losses and decisions over records and histories that all of the
 each of these goes with a panel of subjects, each of whom has to be decided about as if alone.
 
 Runs until it is stopped, and says what to run again where something is found.
+
+``make hunt MODE=devices`` fuzzes devices instead (tests/support/device_fuzz.py).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +24,7 @@ from typing import Any
 import expost as xp
 from expost.numbers import double_above
 from expost.proof.verify import Failed, verify
-from support import panels
+from support import device_fuzz, panels
 from support.boxes import (
     CELLS,
     EPSILONS,
@@ -208,9 +210,17 @@ def hunt(seed: int) -> None:
             print(f"{told - start:6.0f} s  {step} cases ({listed}), {checked}", flush=True)
 
 
+MODES: dict[str, Callable[[int], None]] = {
+    "losses": hunt,
+    "devices": device_fuzz.hunt,
+}
+
 if __name__ == "__main__":
-    chosen = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] else random.randrange(10**6)
+    parser = argparse.ArgumentParser(description="Hunt for violations until stopped.")
+    parser.add_argument("seed", nargs="?", type=int, default=random.randrange(10**6))
+    parser.add_argument("--mode", choices=MODES, default="losses")
+    chosen = parser.parse_args()
     try:
-        hunt(int(chosen))
+        MODES[chosen.mode](chosen.seed)
     except KeyboardInterrupt:
         print("stopped")

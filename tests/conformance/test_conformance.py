@@ -150,3 +150,15 @@ def test_every_uniform_integer_is_drawn_from_and_counts_are_the_weights(
         column = likelihood.column(response)
         assert counts[one][response] * column[other] == counts[other][response] * column[one]
         assert likelihood.read(device.parse(json.dumps(response))) == response
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff", b"[]", b'{"cases": 5}', b'{"cases": [{}]}', b"[" * 900]
+)
+def test_a_file_of_another_shape_is_refused_in_one_line(
+    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cases.json"
+    path.write_bytes(content)
+    assert checks.main("conformance", str(path)) == 2
+    assert capsys.readouterr().err == f"{path}: does not have the shape of a conformance file\n"

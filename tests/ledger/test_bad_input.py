@@ -67,6 +67,12 @@ CASES: list[tuple[Callable[[Any], Any], str]] = [
     (lambda x: x.transcript("eve"), "subjects: row 1: nobody in the ledger is called so"),
     (lambda x: x.decide(QUERY, ["eve"]), "subjects: row 1: nobody in the ledger is called so"),
     (lambda x: x.name_queries({"a": 7}), "queries.a: must be a query, not int"),
+    (
+        lambda x: x.name_queries({OTHER.content_id: TOO_MUCH}),
+        f"queries.{OTHER.content_id}: has the form of a content id; choose another name",
+    ),
+    (lambda x: x.ask(QUERY.about("w", at=0), ["no"] * 2), "at: steps are numbered from 1; got 0"),
+    (lambda x: x.decide(QUERY.about("w", at=-1)), "at: steps are numbered from 1; got -1"),
     (lambda x: x.receive([7]), "must be messages as bytes, not int"),
     (lambda x: x.export(7), "must be the name of a file, not int"),
 ]

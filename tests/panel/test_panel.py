@@ -170,6 +170,11 @@ def test_nobody_sees_a_value() -> None:
         (lambda panel: panel.record("w", ["no"]), "responses: 1 responses for 3 subjects"),
         (lambda panel: panel.ask("w", ["no"]), "values: there are 1 of them for 3 subjects"),
         (lambda panel: panel.transcript("x"), "subject: nobody in the panel is called so"),
+        (lambda panel: panel.transcript(["a"]), "subject: nobody in the panel is called so"),
+        (lambda panel: panel.decide("w", np.array(3)), "subjects: must be a list"),
+        (lambda panel: panel.decide(np.array(3)), "must be a query, the id of one, or a column"),
+        (lambda panel: panel.record("w", np.array(3)), "must be a list"),
+        (lambda panel: panel.saturating(["no"], cap=np.array(1)), "cap: must be a list"),
         (lambda panel: panel.answers(), "nobody has answered anything"),
         (lambda panel: copy.copy(panel), "save and load it"),
     ],
@@ -181,6 +186,58 @@ def test_errors_say_what_is_wrong(call: Any, message: str) -> None:
     with pytest.raises((xp.InvalidInput, TypeError), match=message):
         call(panel)
     assert panel.exchanges.sum() == 0
+
+
+@pytest.mark.parametrize("queries", [np.array(["w"]), np.array([]), [], 0])
+def test_queries_that_are_no_mapping_are_refused(queries: Any) -> None:
+    with pytest.raises(xp.InvalidInput, match="queries: must be queries by their ids"):
+        small(queries=queries)
+
+
+def test_a_subject_that_no_file_can_name_is_refused() -> None:
+    with pytest.raises(xp.InvalidInput, match="subjects: is not valid Unicode text"):
+        small(subjects=["a", "\ud800"])
+
+
+def test_a_query_has_one_name() -> None:
+    query, same = xp.randomized_response(1), xp.randomized_response("1.0")
+    with pytest.raises(
+        xp.InvalidInput, match=r"queries\.second: is a second name: this query is called 'first'"
+    ):
+        small(queries={"first": query, "second": same})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (xp.randomized_response(2).content_id, "has the form of a content id"),
+        ("0" * 64, "has the form of a content id"),
+        ("", "a query's name must not be empty"),
+    ],
+)
+def test_a_name_that_another_query_could_need_is_refused(name: str, message: str) -> None:
+    query = xp.randomized_response(1)
+    with pytest.raises(xp.InvalidInput, match=message):
+        small(queries={name: query})
+    assert list(small(queries={query.content_id: query}).queries) == [query.content_id]
+
+
+@pytest.mark.parametrize("step", [0, -1])
+def test_steps_before_the_first_are_refused_by_every_verb(step: int) -> None:
+    domain = xp.Attributes(smokes=xp.changing(["no", "yes"]))
+    panel = xp.Panel(domain, filter=xp.BayesianFilter(1), subjects=["a"])
+    query, values = xp.randomized_response("1/2"), [[{"smokes": "no"}]]
+    for call in (
+        lambda: panel.decide(query.about("smokes", at=step)),
+        lambda: panel.record(query.about("smokes", at=step), ["no"]),
+        lambda: panel.ask(query.about("smokes", at=step), values),
+        lambda: panel.saturating(f"smokes at {step}", cap="1/2"),
+        lambda: xp.Transcript(domain).add(query.about("smokes", at=step), "no"),
+    ):
+        with pytest.raises(xp.InvalidInput, match=f"at: steps are numbered from 1; got {step}"):
+            call()
+    assert panel.exchanges.sum() == 0
+    assert panel.ask(query.about("smokes", at=1), values).answered.all()
 
 
 def test_a_query_that_needs_a_delta_needs_a_filter_with_one() -> None:

@@ -32,7 +32,9 @@ def played(subjects: list[str | int]) -> xp.Panel:
     return panel
 
 
-@pytest.mark.parametrize("subjects", [["a", "b", "ü\n,"], [3, 2, 1], ["1", 1, "x"]], ids=repr)
+@pytest.mark.parametrize(
+    "subjects", [["a", "b", "ü\n,"], [3, 2, 1], ["1", 1, "x"], [1 << 70, 1]], ids=repr
+)
 def test_a_loaded_panel_is_what_was_saved(subjects: list[str | int], tmp_path: Path) -> None:
     panel, path = played(subjects), tmp_path / "panel.parquet"
     panel.save(path)

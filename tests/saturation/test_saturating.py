@@ -402,8 +402,12 @@ def test_the_order_of_the_sets_is_that_of_the_seed() -> None:
         ([1], {"cap": "0.00001"}, r"cap: must be at least 0.0001"),
         ([1], {"cap": 0}, r"cap: must be"),
         ("value > 5", {"cap": 2}, "question: every value has the same answer"),
+        ("value >= 0", {"cap": 2}, "question: every value has the same answer"),
+        (range(4), {"cap": 2}, "question: every value has the same answer"),
+        ([], {"cap": 2}, "question: every value has the same answer"),
         ([7], {"cap": 2}, r"question\[0\]: is not a value of the domain"),
         (7, {"cap": 2}, "question: must be a statement, a name, or a collection of values"),
+        (np.array(7), {"cap": 2}, "question: must be a statement, a name, or a collection"),
         ("value", {"cap": 2}, "question: has more than two answers: give a seed"),
         ("value", {"cap": 2, "seed": "xy"}, "seed: must be 1 to 64 bytes in hexadecimal digits"),
         ("valeu > 1", {"cap": 2}, "question column 1: unknown name"),
@@ -417,6 +421,26 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
     odometer = xp.Odometer(asked).add(xp.randomized_response(epsilon=1), 2)
     with pytest.raises(xp.InvalidInput, match=message):
         xp.saturating(odometer, question, **options)
+
+
+def test_a_domain_of_one_value_leaves_nothing_to_ask() -> None:
+    start = xp.Transcript(xp.FiniteSet(["only"]))
+    for question in ("value", 'value == "only"', ["only"], []):
+        with pytest.raises(xp.InvalidInput, match="every value has the same answer"):
+            xp.saturating(start, question, cap=1)
+
+
+def test_a_question_that_every_record_answers_with_yes_is_refused() -> None:
+    start = xp.Transcript(xp.Attributes(smokes=["no", "yes"], region=["n", "s"]))
+    with pytest.raises(xp.InvalidInput, match="question: every value has the same answer"):
+        xp.saturating(start, 'smokes == "no" or smokes == "yes"', cap=1)
+
+
+def test_a_saturating_question_about_a_step_before_the_first_is_refused() -> None:
+    start = xp.Transcript(xp.Attributes(smokes=xp.changing(["no", "yes"])))
+    for question in ("smokes at 0", "smokes at -1", 'smokes at 0 == "yes"'):
+        with pytest.raises(xp.InvalidInput, match="at: steps are numbered from 1; got "):
+            xp.saturating(start, question, cap=1)
 
 
 def test_a_refusal_says_which_cap_fits() -> None:

@@ -54,7 +54,8 @@ def _column(values: Any) -> Any:
 def listed(column: Any) -> list[Any]:
     """A column as a list: an array, or one of a frame, or anything that has items."""
     values = as_array(column)
-    return values.tolist() if isinstance(values, np.ndarray) else items(values)
+    column_like = isinstance(values, np.ndarray) and values.ndim > 0
+    return values.tolist() if column_like else items(values)
 
 
 def read_each(column: Any, read: Callable[[Any], T], place: str) -> tuple[Codes, list[T]]:

@@ -126,15 +126,19 @@ def _decision(given: Any, account: Any, asked: Any) -> dict[str, Any]:
 
 def conformance(path: str) -> int:
     """How many cases of a file are not answered as they should be."""
-    content = Path(path).read_text(encoding="utf-8")
-    # The device reads numbers as they are written; what is expected are plain ones.
-    given, right = device.parse(content)["cases"], json.loads(content)["cases"]
+    try:
+        content = Path(path).read_text(encoding="utf-8")
+        # The device reads numbers as they are written; what is expected are plain ones.
+        given, right = device.parse(content)["cases"], json.loads(content)["cases"]
+        cases = [(x["check"], x["given"], y["expected"]) for x, y in zip(given, right, strict=True)]
+    except (device.Refused, LookupError, TypeError, ValueError):
+        raise OSError(0, "does not have the shape of a conformance file", path) from None
     wrong = 0
-    for number, (case, expected) in enumerate(zip(given, right, strict=True), 1):
-        found = conform(case["check"], case["given"])
-        if found != expected["expected"]:
+    for number, (check, asked, expected) in enumerate(cases, 1):
+        found = conform(check, asked)
+        if found != expected:
             wrong += 1
-            print(f"{path}: case {number} ({case['check']}): {found}", file=sys.stderr)
+            print(f"{path}: case {number} ({check}): {found}", file=sys.stderr)
     print(f"{path}: {len(right) - wrong} of {len(right)} cases")
     return wrong
 

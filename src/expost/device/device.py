@@ -9,10 +9,10 @@ This file is a program of its own. It needs Python 3.11 or later and nothing els
 copied to a device, and read by whoever wants to know what it does there. It knows finite sets and
 attributes, some of which may change, and the pure filters: docs/reference/conformance.md.
 
-A question comes as a reservation. The device decides by its own record and without looking at the
-value. Then it draws a response with exactly the probabilities that the question declares, writes it
-to its store, waits until the disk has it, and only then hands it out. Whoever asks the same again
-gets the same bytes. Neither errors nor messages ever show the value.
+A question comes as a reservation. The device decides from its own record, without the value. Then
+it draws a response with exactly the probabilities that the question declares, stores it durably,
+and only then sends it. The same reservation always gets the same bytes. A bad one is refused in one
+line, and the next one is read. Neither errors nor messages ever show the value.
 
 Decisions are exact: likelihoods are integers, and a quotient of two of them is compared with e^ε by
 logarithms of as many digits as it takes. Doubles are for scores only, each rounded as specified.
@@ -40,6 +40,10 @@ __all__ = ["Account", "Device", "Filter", "Query", "Refused", "decide"]
 
 COMBINATIONS = 100_000  # of the attributes that a question is about, or that are looked at together
 LARGEST_INTEGER = 2**53
+Text = str | bytes  # of JSON
+Subject = str | int
+Source = Callable[[int], bytes]  # gives so many uniform bytes
+DEEPEST = 50  # levels of lists and objects in a JSON text
 
 
 class Refused(Exception):
@@ -61,7 +65,7 @@ class Written(str):
         return str(self)
 
 
-def parse(text: str | bytes) -> Any:
+def parse(text: Text) -> Any:
     """JSON with its numbers as they were written; no name may come twice."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -70,9 +74,15 @@ def parse(text: str | bytes) -> Any:
 
     hooks: Any = dict.fromkeys(("parse_float", "parse_int", "parse_constant"), Written)
     try:
-        return json.loads(text, object_pairs_hook=once, **hooks)
+        tree = json.loads(text, object_pairs_hook=once, **hooks)
     except (ValueError, RecursionError):
         raise Refused("not JSON") from None
+    level: list[Iterable[Any]] = [[tree]]
+    for _ in range(DEEPEST + 1):
+        nested = [x for each in level for x in each if isinstance(x, dict | list)]
+        level = [x.values() if isinstance(x, dict) else x for x in nested]
+    need(not level, f"nested more than {DEEPEST} levels deep")
+    return tree
 
 
 DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[+-]?\d+))?", re.ASCII)
@@ -87,7 +97,7 @@ def exact(given: Any) -> Fraction:
     power = (found and found["exponent"]) or "0"
     need(len(power) <= 5 and abs(int(power)) <= 600, "a number is too large or too small")
     number = Fraction(given)
-    bits = max(number.numerator.bit_length(), number.denominator.bit_length())
+    bits = max(map(int.bit_length, number.as_integer_ratio()))
     need(bits <= 3000, "a number has too many digits")
     small = number and not Fraction(1, 10**300) <= abs(number) <= 10**300
     need(not small, "a number is too large or too small")
@@ -121,9 +131,9 @@ def integer(given: Any, least: int | None = None) -> int:
     return int(result)
 
 
-def text(given: Any) -> str:
-    need(isinstance(given, str) and not isinstance(given, Written), "must be a text")
-    need(not re.search("[\ud800-\udfff]", given), "must be a text of valid characters")
+def text(given: Any, what: str = "it") -> str:
+    need(isinstance(given, str) and not isinstance(given, Written), f"{what} must be a text")
+    need(not re.search("[\ud800-\udfff]", given), f"{what} must be a text of valid characters")
     return str(given)
 
 
@@ -545,11 +555,9 @@ def unary_encoding(query: Query, values: Values) -> Likelihood:
 def subset_selection(query: Query, values: Values) -> Likelihood:
     (heavy, light), count, size = two_weights(query["epsilon"]), len(values), int(query["size"])
     need(size < count <= 10_000, "size must be below the number of values, at most 10,000")
-    without = math.comb(count - 1, size)
+    without, places = math.comb(count - 1, size), range(count)
     limit = without * light
-    column, worst = telling_apart(
-        (heavy, light), range(count), lambda y: (place in y for place in range(count))
-    )
+    column, worst = telling_apart((heavy, light), places, lambda y: (k in y for k in places))
 
     def read(given: Any) -> Value:
         indices = tuple(integer(x) for x in listed(given))
@@ -598,9 +606,7 @@ def hadamard_response(query: Query, values: Values) -> Likelihood:
 def by_columns(columns: Iterable[list[int]]) -> Callable[[list[int], list[int]], list[Pair]]:
     """``worst`` of responses that tell any two values apart as well as any other."""
     known = list(columns)
-    return lambda highs, lows: [
-        (max(map(mul, highs, column)), min(map(mul, lows, column))) for column in known
-    ]
+    return lambda highs, lows: [(max(map(mul, highs, c)), min(map(mul, lows, c))) for c in known]
 
 
 def tabled(labels: Sequence[Scalar], columns: Sequence[list[int]]) -> Likelihood:
@@ -691,13 +697,10 @@ def linear(query: Query, values: Values) -> Likelihood:
         # In real numbers, not in doubles.
         used = [Fraction(query["weights"].get(name, 0)) for name in values.names]
         each = [sum(map(mul, used, map(Fraction, point))) for point in values.points]
-        start = Fraction(query["intercept"])
-        least, most = start + min(each), start + max(each)
+        least, most = (Fraction(query["intercept"]) + choose(each) for choose in (min, max))
         if "range" in query:  # what roundings of decimals do is forgiven
-            room, excess = (
-                Fraction(high) - Fraction(low),
-                max(Fraction(low) - least, most - Fraction(high)),
-            )
+            room = Fraction(high) - Fraction(low)
+            excess = max(Fraction(low) - least, most - Fraction(high))
             need(excess <= room / 10**12, "the score leaves its range")
         else:
             need(least < most, "the score is the same everywhere")
@@ -834,7 +837,7 @@ class Query(dict[str, Any]):
             distinct(query.about, "attribute")
             query["about"] = list(query.about)
             if "at" in fields:
-                query.at = integer(fields.pop("at"))
+                query.at = integer(fields.pop("at"), 1)
                 query["at"] = float(query.at)
         scored = "weights" in required
         fields = members(fields, required, OPTIONAL.get(kind, ["intercept"] if scored else []))
@@ -1078,8 +1081,6 @@ def decide(filter: Filter, account: Account, asked: Asked) -> bool:
 
 # -- the value and the draw ------------------------------------------------------------------------
 
-Source = Callable[[int], bytes]  # gives so many uniform bytes
-
 
 def below(limit: int, source: Source) -> int:
     """A uniform integer in [0, limit): the first bits of some bytes, until they are below."""
@@ -1102,7 +1103,7 @@ class Past:
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a secret is not copied")
 
-    def located(self, value: str) -> tuple[int, ...]:
+    def located(self, value: Text) -> tuple[int, ...]:
         """Where a value is, attribute by attribute; after the first step, where what changed is."""
         found: tuple[int, ...] = ()
         try:
@@ -1116,9 +1117,8 @@ class Past:
         whole, attributes = self._domain.whole, self._domain.attributes
         if whole is not None:
             named = isinstance(given, dict) and given.keys() == set(whole.names)
-            yield whole.places[
-                whole.read([given[name] for name in whole.names] if named else given)
-            ]
+            row = [given[name] for name in whole.names] if named else given
+            yield whole.places[whole.read(row)]
         need(whole is not None or given.keys() <= attributes.keys(), "other names")
         for k, (name, attribute) in enumerate(attributes.items()):
             known = self._true and name not in given
@@ -1143,16 +1143,13 @@ class Past:
         names, place = list(self._domain.attributes), 0
         if self._domain.whole is not None:
             (place,) = kept
-        for name, size in zip(
-            asked.query.about or (), self._domain.sizes(asked.scope), strict=False
-        ):
+        sizes = self._domain.sizes(asked.scope)
+        for name, size in zip(asked.query.about or (), sizes, strict=False):
             place = place * size + kept[names.index(name)]
         return asked.likelihood.draw(place, below(asked.likelihood.total, source))
 
 
 # -- the policy and the chain ----------------------------------------------------------------------
-
-Subject = str | int
 
 
 class Policy:
@@ -1298,7 +1295,7 @@ class Device:
             raise
 
     @classmethod
-    def create(cls, path: str, policy: str, subject: Subject, value: str) -> None:
+    def create(cls, path: str, policy: Text, subject: Subject, value: Text) -> None:
         """A new store with a policy and a value, both of them JSON texts."""
         checked, name = Policy(parse(policy)), read_subject(parse(json.dumps(subject)))
         try:
@@ -1338,7 +1335,7 @@ class Device:
         self.heads.append(next_head(self.heads[-1], len(self.heads), asked.query.id, response))
         self._sent.append(message)
 
-    def next(self, changes: str = "{}") -> None:
+    def next(self, changes: Text = "{}") -> None:
         """Go on to the next step, with the new values (a JSON object) of what changed.
 
         Call it at every step, whether or not anything changed: else it would tell.
@@ -1353,7 +1350,7 @@ class Device:
         self._past.add(places)
         self._store.broken = False
 
-    def answer(self, reservation: str) -> str:
+    def answer(self, reservation: Text) -> str:
         """The message for a reservation, which the disk has before it is returned.
 
         The same reservation gets the same message. What does not follow this device's own record
@@ -1361,7 +1358,7 @@ class Device:
         """
         need(os.getpid() == self._process, "this device was opened in another process")
         fields, own = members(parse(reservation), RESERVED), len(self._sent)
-        sequence, key = integer(fields["sequence"], 1), text(fields["key"])
+        sequence, key = integer(fields["sequence"], 1), text(fields["key"], "a key")
         need(1 <= len(key) <= 200, "a key has 1 to 200 characters")
         ours = fields["ledger"] == self.policy.id
         need(ours and read_subject(fields["subject"]) == self.subject, "it is not for this device")
@@ -1403,7 +1400,6 @@ class Device:
         try:
             asked = self.account.asked(self._queries.get(message["query"]) or Query.read(query))
             need(asked.query.id == message["query"], "its fields are not what they seem")
-            need(asked.query.at is None or asked.query.at >= 1, "steps are numbered from 1")
             size = asked.likelihood.longest + len(json.dumps(message)) + 100
             need(size <= LARGEST_MESSAGE, "a response could be too long for a message")
             return asked if decide(self.policy.filter, self.account, asked) else None
@@ -1430,34 +1426,37 @@ def content_id(query: Any) -> str:
     """The content id of a query, also of one that this device cannot answer."""
 
     def tree(given: Any, field: str = "") -> Any:
+        if field == "seed":
+            return text(given, "a seed").lower()
         if isinstance(given, dict):
-            return {name: tree(x, field or name) for name, x in given.items()}
+            return {text(name): tree(x, field or name) for name, x in given.items()}
         if isinstance(given, list):
             return [tree(x, field) for x in given]
         if field in EXACT:
             return exact(given)
-        return double(given) if isinstance(given, Written) else given
+        if isinstance(given, Written):
+            return double(given)
+        return text(given) if isinstance(given, str) else given
 
     need(isinstance(query, dict), "a question is an object")
     defaults: dict[str, Any] = {"intercept": 0.0} if "weights" in query else {}
     defaults |= {"clip": False} if query.get("kind") == "linear" else {}
-    whole = {**defaults, **tree(query)}
-    return digest(whole | ({"seed": whole["seed"].lower()} if "seed" in whole else {}))
+    return digest({**defaults, **tree(query)})
 
 
 # -- the command line ------------------------------------------------------------------------------
 
 
-def read_private(path: str) -> str:
-    """A file that only its owner may read; - is the standard input."""
+def read_private(path: str) -> bytes:
+    """Read a file that only its owner may read; - is the standard input."""
     if path == "-":
-        return sys.stdin.read()
-    with open(path, encoding="utf-8") as file:
+        return sys.stdin.buffer.read()
+    with open(path, "rb") as file:
         check_private(file.fileno(), "the file of the value")
         return file.read()
 
 
-def answered(device: Device, line: str) -> int:
+def answered(device: Device, line: bytes) -> int:
     """Print the message for a reservation; 1 if there is none."""
     try:
         print(device.answer(line), flush=True)
@@ -1469,20 +1468,20 @@ def answered(device: Device, line: str) -> int:
 
 def main(command: str = "", path: str = "", *given: str) -> int:
     options = dict(zip(given[::2], given[1::2], strict=False))
-    known = {"create": ["--policy", "--subject", "--value"], "next": ["--value"]}.get(command, [])
-    if command not in ("create", "answer", "next", "status") or sorted(options) != known:
+    known = {"create": "--policy --subject --value", "next": "--value", "answer": "", "status": ""}
+    if len(given) % 2 or " ".join(sorted(given[::2])) != known.get(command):
         print(__doc__, file=sys.stderr)
         return 2
     try:
         if command == "create":
-            with open(options["--policy"], encoding="utf-8") as file:
+            with open(options["--policy"], "rb") as file:
                 policy = file.read()
             name = options["--subject"]
-            subject = json.loads(name) if re.fullmatch(r'-?\d+|".+"', name) else name
+            subject = read_subject(parse(name)) if re.fullmatch(r'-?\d+|".+"', name) else name
             Device.create(path, policy, subject, read_private(options["--value"]))
         device = Device(path)
         if command == "answer":
-            return max([answered(device, line) for line in sys.stdin], default=0)
+            return max([answered(device, line) for line in sys.stdin.buffer], default=0)
         if command == "next":
             device.next(read_private(options["--value"]))
         told = {"subject": device.subject, "ledger": device.policy.id, "head": device.heads[-1]}

@@ -48,7 +48,7 @@ from expost.ledger.records import Change
 from expost.ledger.recovering import quarantine
 from expost.ledger.requests import TURN, Recorded, Request, Reserved
 from expost.ledger.turns import Errand
-from expost.panel.naming import subjects_of
+from expost.panel.naming import check_name, subjects_of
 from expost.panel.results import Replies
 from expost.panel.saturating import Wanted
 from expost.panel.searching import Search
@@ -246,9 +246,8 @@ class Ledger(Book):
             expect(queries, Mapping, "queries by their ids")
             called = {query.content_id: name for name, query in core.words.queries.items()}
             for name, query in queries.items():
-                expect(name, str, "known by texts")
+                check_name(name, query)
                 with at(name):
-                    expect(query, Query, "a query")
                     known = core.words.queries.get(name)
                     if known is not None and known != query:
                         raise InvalidInput("is the name of another query")

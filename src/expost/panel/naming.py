@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from expost.answers import Answers, Subject, no_such_query, response_position
 from expost.answers.columns import distinct, listed, read_each
 from expost.errors import InvalidInput, at, expect
+from expost.files.reading import text
 from expost.panel.asking import Asking
 from expost.panel.kernel import Kernel
 from expost.panel.log import Log
@@ -18,7 +20,20 @@ from expost.panel.places import Places
 from expost.panel.storing import Events
 from expost.queries import Query
 
-__all__ = ["Naming", "listed", "subjects_of"]
+__all__ = ["Naming", "check_name", "listed", "subjects_of"]
+
+_CONTENT_ID = re.compile("[0-9a-f]{64}")
+
+
+def check_name(name: Any, query: Query) -> None:
+    """Refuse a name that queries without a name could need as their content id."""
+    expect(name, str, "known by texts")
+    with at(name):
+        expect(query, Query, "a query")
+        if name == "":
+            raise InvalidInput("a query's name must not be empty")
+        if _CONTENT_ID.fullmatch(name) and name != query.content_id:
+            raise InvalidInput("has the form of a content id; choose another name")
 
 
 class Naming:
@@ -27,6 +42,8 @@ class Naming:
     def __init__(self, subjects: Any, queries: Mapping[str, Query], kernel: Kernel) -> None:
         self._kernel = kernel
         self.subjects = subjects_of(subjects)
+        with at("subjects"):
+            text("".join(name for name in self.subjects if isinstance(name, str)))
         self._places = {subject: place for place, subject in enumerate(self.subjects)}
         if len(self._places) < len(self.subjects):
             raise InvalidInput("somebody is there twice", "subjects")
@@ -35,13 +52,15 @@ class Naming:
         with at("queries"):
             expect(queries, Mapping, "queries by their ids")
             for key, query in queries.items():
-                expect(key, str, "known by texts")
+                check_name(key, query)
                 with at(key):
                     self._name(key, query)
 
     def _name(self, key: str, query: Query) -> int:
         number = self._kernel.number(query)
-        self._ids.setdefault(number, key)
+        first = self._ids.setdefault(number, key)
+        if first != key:
+            raise InvalidInput(f"is a second name: this query is called {first!r}")
         self.queries[key] = query
         return number
 
@@ -57,10 +76,10 @@ class Naming:
 
     def place(self, subject: Any) -> int:
         """Where a subject is."""
-        place = self._places.get(subject)
-        if place is None:
-            raise InvalidInput("nobody in the panel is called so", "subject")
-        return place
+        try:
+            return self._places[subject]
+        except (KeyError, TypeError):
+            raise InvalidInput("nobody in the panel is called so", "subject") from None
 
     def asking(self, query: Any, subjects: Any, *, repeated: bool = False) -> Asking:
         """Who is asked what; ``repeated`` if somebody may be there more than once."""

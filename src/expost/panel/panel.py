@@ -81,7 +81,7 @@ class Panel:
         with at("search"):
             expect(search, Search | None, "a Search, such as Search(processes=2)")
         self._kernel = Kernel(domain, filter, search)
-        self._naming = Naming(subjects, queries or {}, self._kernel)
+        self._naming = Naming(subjects, {} if queries is None else queries, self._kernel)
         self._state = self._kernel.start(len(self._naming.subjects))
         self._saturating = Saturating(self._kernel.questions)
         self._closed = np.zeros(len(self._naming.subjects), dtype=np.bool_)

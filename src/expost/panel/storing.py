@@ -6,7 +6,7 @@ Nothing that can be worked out is stored: losses are those of the responses, als
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,10 +67,11 @@ def write_panel(policy: Policy, events: Events) -> bytes:
     own = places[order]
     numbers = [np.full(count, _INTRODUCED), events.orders, np.full(len(whom), _REFUSED)]
     names = [events.subjects[place] for place in own.tolist()]
-    mixed = len(set(map(type, events.subjects))) > 1
+    # Strings, and integers that are written as strings, are told apart by their JSON.
+    kinds = set(map(type, names))
+    as_json = len(kinds) > 1 or (kinds == {int} and not _fits(names))
     columns = {
-        # Texts and numbers in one column are told apart by their JSON.
-        "subject": list(map(json_text, names)) if mixed else _words(names),
+        "subject": list(map(json_text, names)) if as_json else _words(names),
         "closed": events.closed[own],
         "order": np.concatenate(numbers)[order],
         "query": np.concatenate([introduced, events.queries, which])[order],
@@ -81,7 +82,7 @@ def write_panel(policy: Policy, events: Events) -> bytes:
         "domain": policy.domain.tree(),
         "filter": {"kind": policy.filter.kind, **policy.filter.tree()},
         "queries": {key: {"kind": q.kind, **q.tree()} for key, q in policy.queries.items()},
-        "subjects": "json" if mixed else "plain",
+        "subjects": "json" if as_json else "plain",
     }
     said = json_text(readable(tree))
     return parquet_bytes(columns, _KEY, f"{_digest(said, columns)} {said}")
@@ -135,8 +136,11 @@ def _words(column: list[Any]) -> Any:
     """Integers as an array of words if they fit, else as texts; texts as they are."""
     if column and isinstance(column[0], str):
         return column
-    fit = all(-(2**63) <= entry < 2**63 for entry in column)
-    return np.array(column, dtype=np.int64) if fit else list(map(str, column))
+    return np.array(column, dtype=np.int64) if _fits(column) else list(map(str, column))
+
+
+def _fits(integers: Sequence[int]) -> bool:
+    return all(-(2**63) <= entry < 2**63 for entry in integers)
 
 
 def _column(series: Any, name: str) -> Any:

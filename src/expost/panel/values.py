@@ -94,8 +94,6 @@ class _Seen:
 
         def seen(query: Query) -> NDArray[np.intp]:
             likelihood, step = query.on(domain), query.step or 1
-            if step < 1:
-                raise InvalidInput("steps are numbered from 1", "at")
             for name, _ in likelihood.variables:
                 if (name, step) not in known:
                     places = read.steps(name, step if domain[name].change else 1)

@@ -41,7 +41,10 @@ def read_about(names: Any, step: Any) -> tuple[tuple[str, ...], int | None]:
     with at("at"):
         if isinstance(step, (list, tuple, dict, set, range)):
             raise InvalidInput("must be one step: a question is never about several of them")
-        return result, None if step is None else whole(step)
+        number = None if step is None else whole(step)
+        if number is not None and number < 1:
+            raise InvalidInput(f"steps are numbered from 1; got {number}")
+    return result, number
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ def read_question(domain: Domain, given: Any, seed: str | None) -> Question:
     """A question as a person writes it."""
     with at("question", " " if isinstance(given, str) else "."):
         question: Question = domain.asked(_Reading(given, seed))
-        if int(question.answers.max()) == 0:
+        if question.answers.min() == question.answers.max():
             raise InvalidInput("every value has the same answer, so there is nothing to ask")
     return question
 
@@ -78,10 +78,13 @@ def _on_set(domain: FiniteSet, given: Any, seed: str | None) -> Places:
 
 def _members(domain: FiniteSet, given: Any) -> Places:
     """Yes for these values, and no for the others."""
-    if not isinstance(given, Iterable):
-        raise InvalidInput("must be a statement, a name, or a collection of values")
+    try:
+        members = list(given)
+    except TypeError:
+        message = "must be a statement, a name, or a collection of values"
+        raise InvalidInput(message) from None
     answers = np.zeros(len(domain), dtype=np.intp)
-    for index, value in enumerate(given):
+    for index, value in enumerate(members):
         place = domain.locate(value)
         if place is None:
             raise InvalidInput("is not a value of the domain", f"[{index}]")

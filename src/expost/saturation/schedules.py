@@ -77,8 +77,12 @@ def some_of(
     caps, key = equal_caps(epsilon, questions=few), read_seed(seed)
     asked: list[list[Subject]] = [[] for _ in range(number)]
     until: list[list[Fraction]] = [[] for _ in range(number)]
-    for subject in subjects:
-        digest = hashlib.sha256(key + canonical(value_tree(subject))).digest()
+    try:
+        names = [(subject, canonical(value_tree(subject))) for subject in subjects]
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput("must be texts or integers", "subjects") from None
+    for subject, name in names:
+        digest = hashlib.sha256(key + name).digest()
         # 2^256 is so much larger that all combinations are equally likely.
         drawn = int.from_bytes(digest, "big") % math.comb(number, few)
         for question, cap in zip(_combination(number, few, drawn), caps, strict=True):

@@ -174,12 +174,10 @@ class Session:
             raise InvalidInput("this session was started in another process; start one in this one")
 
     def _check_step(self, query: Query) -> None:
-        """Refuse a step that has not come, or that there never was."""
+        """Refuse a step that has not come."""
         if query.step is None:
             return
         query.on(self.transcript.domain)  # which knows whether there are steps at all
-        if query.step < 1:
-            raise InvalidInput("steps are numbered from 1", "at")
         if query.step > self.step:
             raise InvalidInput(f"step {query.step} has not come; it is step {self.step} now", "at")
 

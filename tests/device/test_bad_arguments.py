@@ -1,0 +1,142 @@
+"""The device program refuses bad arguments, files and lines, each in one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from expost.device import device
+from expost.device.device import Device
+from support.one_device import POLICY, reservation
+
+SECRET = "sehr geheim"
+
+
+def run(folder: Path, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-I", "-S", device.__file__, *arguments]
+    return subprocess.run(command, cwd=folder, input=given, capture_output=True, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "policy.json").write_text(json.dumps(POLICY), "utf-8")
+    (tmp_path / "value.json").write_text(json.dumps(SECRET), "utf-8")
+    (tmp_path / "value.json").chmod(0o600)
+    return tmp_path
+
+
+def create(folder: Path, **other: str) -> subprocess.CompletedProcess[bytes]:
+    options = {"policy": "policy.json", "subject": "ann", "value": "value.json", **other}
+    flags = [part for name, given in options.items() for part in (f"--{name}", given)]
+    return run(folder, "create", "store", *flags)
+
+
+def is_one_refusal(done: subprocess.CompletedProcess[bytes]) -> bool:
+    """Whether a program printed one line of refusal, and nothing that a value has."""
+    one_line = done.stderr.startswith(b"device: ") and done.stderr.count(b"\n") == 1
+    return one_line and done.returncode in (1, 2) and b"geheim" not in done.stderr
+
+
+BAD_FILES: list[bytes] = [
+    b"",
+    b"\xff\xfe",
+    b'"sehr geheim\xe9"',
+    b"\0" * 100,
+    b'"sehr geheim',
+    b"[" * 100_000,
+    b"[" * 900 + b"]" * 900,
+    b'{"changing": ' * 900 + b"1" + b"}" * 900,
+    b"NaN",
+    b"9" * 5000,
+    b"1e999999999",
+    b"null",
+    b'{"value": "sehr geheim", "value": "no"}',
+    b'"\\ud800"',
+]
+
+
+@pytest.mark.parametrize("content", BAD_FILES, ids=lambda content: repr(content[:20]))
+@pytest.mark.parametrize("name", ["policy.json", "value.json"])
+def test_a_bad_file_is_refused_in_one_line(folder: Path, name: str, content: bytes) -> None:
+    (folder / name).write_bytes(content)
+    assert is_one_refusal(create(folder))
+    assert not (folder / "store").exists()
+
+
+HOSTILE: list[Any] = [None, True, 1, -1, 1.5, "", "x", "\ud800", [], {}, [[]], {"a": []}, [None]]
+
+
+def places(tree: Any) -> list[tuple[Any, Any]]:
+    """Every place in a policy: an object or a list, and a name or an index in it."""
+    here = list(enumerate(tree)) if isinstance(tree, list) else list(tree.items())
+    inner = [found for _, x in here if isinstance(x, dict | list) for found in places(x)]
+    return [(tree, name) for name, _ in here] + inner
+
+
+DOMAINS: list[Any] = [
+    {"values": ["no", "yes"]},
+    {"points": {"names": ["age", "sex"], "rows": [[34, 0], [35, 1]]}},
+    {
+        "attributes": {
+            "region": ["n", "s"],
+            "age": {"integers": [0, 3]},
+            "smokes": {"changing": ["no", "yes"], "times": 2},
+            "weight": {"changing": [1, 2, 3], "step": "1"},
+        }
+    },
+]
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: next(iter(domain)))
+def test_every_wrong_type_in_a_policy_is_refused_or_read(tmp_path: Path, domain: Any) -> None:
+    policy = {**POLICY, "domain": domain, "filter": {"kind": "bayesian", "epsilon": "1"}}
+    for number in range(len(places(policy))):
+        for wrong in HOSTILE:
+            changed = json.loads(json.dumps(policy))
+            within, name = places(changed)[number]
+            within[name] = wrong
+            with suppress(device.Refused):
+                device.Policy(device.parse(json.dumps(changed)))
+
+
+@pytest.mark.parametrize("subject", ['"', '""', '"a"b"', "007", "-", "-0012", "9" * 5000, "\u0661"])
+def test_a_subject_is_a_name_or_is_refused(folder: Path, subject: str) -> None:
+    done = create(folder, subject=subject)
+    assert is_one_refusal(done) or json.loads(done.stdout)["subject"] == subject
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["status", "store", "more"],
+        ["answer", "store", "--value"],
+        ["next", "store", "--value"],
+        ["create", "store", "--policy", "policy.json", "--subject", "ann", "--value"],
+        ["next", "store", "--value", "a", "--value", "b"],
+        ["explain", "store"],
+        [],
+    ],
+)
+def test_other_arguments_print_the_usage(folder: Path, arguments: list[str]) -> None:
+    done = run(folder, *arguments)
+    assert done.returncode == 2
+    assert b"device.py create STORE" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_line_of_other_bytes_is_refused_and_the_next_one_is_answered(folder: Path) -> None:
+    assert create(folder).returncode == 0
+    ann = Device(str(folder / "store"))
+    valid = reservation(ann).encode()
+    ann.close()
+    lines = [b"\xff", b"", valid.replace(b"ann", b"an\xe9"), b"\xef\xbb\xbf{", b"[" * 900, valid]
+    done = run(folder, "answer", "store", given=b"\n".join(lines))
+    assert done.returncode == 1
+    assert "response" in json.loads(done.stdout)
+    assert done.stderr.decode().count("device: ") == len(lines) - 1 == done.stderr.count(b"\n")
