@@ -2,12 +2,13 @@
 
 Six yes/no questions about 27 combinations of attributes, 2,000 people. The questions come one after
 the other, and only their number is known in advance. ``python docs/figures/worth.py`` draws the
-figure and prints the table rows; tests/test_measured_figures.py compares them with the pages.
+figure, writes the predicted errors to worth.json, and prints which designs they belong to;
+tests/test_measured_figures.py compares them with the pages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ import expost as xp
 from expost.designs import Prediction
 from expost.report.palette import ALLOWED, BASIC, GREY, REALIZED
 
+NUMBERS = Path(__file__).with_suffix(".json")
 STATIC = Path(__file__).parent.parent / "_static"
 BUDGETS = (1, 2, 4)
 PERSON = xp.Attributes(
@@ -64,19 +66,21 @@ def all_known(budget: int) -> dict[str, Prediction]:
     return {label: each for label, each in best.items() if each is not None}
 
 
-def table_row(label: str, predictions: Iterable[Prediction]) -> str:
-    """Format predicted standard errors, in percentage points, as a row of Markdown."""
-    errors = (f"{100 * prediction.error:.1f}" for prediction in predictions)
-    return f"| {label} | {' | '.join(errors)} |"
+def points(prediction: Prediction) -> str:
+    """Format a predicted standard error of a share, in percentage points."""
+    return f"{100 * prediction.error:.1f}"
 
 
 def main() -> None:
-    sequential, known = ([design(budget) for budget in BUDGETS]
-                         for design in (one_after_the_other, all_known))  # fmt: skip
+    sequential = [one_after_the_other(budget) for budget in BUDGETS]
+    known = [all_known(budget) for budget in BUDGETS]
+    errors_by_label = {}
     for predictions in (sequential, known):
         for label in predictions[0]:
             row = [each[label] for each in predictions]
-            print(table_row(label, row), [(each.name, round(each.answers, 1)) for each in row])
+            errors_by_label[label] = [points(each) for each in row]
+            print(f"{label}:", [(each.name, round(each.answers, 1)) for each in row])
+    NUMBERS.write_text(json.dumps(errors_by_label, indent=1) + "\n", encoding="utf-8")
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     answers, errors = figure.subplots(1, 2)
     for number, (label, (colour, _)) in enumerate(DESIGNS.items()):
