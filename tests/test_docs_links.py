@@ -54,6 +54,30 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert not list(dead_links(page))
 
 
+def links(page: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the text of each link to another page, and that page."""
+    text = page.read_text(encoding="utf-8")
+    for words, target in re.findall(r"(?<!!)\[([^\]]+)\]\(([^)\s#:]+\.md)(?:#[^)]*)?\)", text):
+        yield " ".join(words.split()), (page.parent / target).resolve()
+
+
+def test_pages_of_commands_are_linked_by_their_titles() -> None:
+    text = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
+    table = text[text.index("| command | page |") : text.index("`--json` on each command")]
+    rows = re.findall(r"^\| `.*\| \[([^\]]+)\]\(([^)#]+)(?:#[^)]*)?\) \|$", table, re.MULTILINE)
+    assert len(rows) == len(table.strip().splitlines()) - 2
+    for words, target in rows:
+        (title, *_) = HEADING.findall((DOCS / "reference" / target).read_text(encoding="utf-8"))
+        assert words == title
+
+
+def test_links_called_panel_lead_to_the_page_on_panels() -> None:
+    targets = {
+        target for page in TEXTS for words, target in links(page) if words in ("panel", "panels")
+    }
+    assert targets == {DOCS / "how-to" / "panels.md"}
+
+
 def test_every_page_is_in_a_table_of_contents_once() -> None:
     listed = []
     for page in DOCS.rglob("*.md"):

@@ -1,7 +1,8 @@
-"""The picture and the figures of docs/tutorials/health.md: ``python docs/figures/health.py``.
+"""The figure of docs/tutorials/health.md, and the numbers that the page reports.
 
-It is the study of that page with 20,000 patients, or as many as are named, and takes a minute or
-two. Searches are done in as many processes as there are processors.
+``python docs/figures/health.py`` runs the study of that page with 20,000 patients, which takes a
+minute or two, in as many processes as there are processors. The numbers go to health.json;
+tests/test_measured_figures.py compares them with the page.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import expost as xp
 from expost.report.palette import BASIC, INK, REALIZED
 
 DOCS = Path(__file__).parent.parent
+NUMBERS = Path(__file__).with_suffix(".json")
 PAGE = DOCS / "tutorials" / "health.md"
 PATIENTS = 20_000
 
@@ -76,25 +78,21 @@ def draw(refused: list[int], audit: xp.audits.Audit) -> Figure:
 
 
 def main() -> None:
-    names = study(int(sys.argv[1]) if len(sys.argv) > 1 else PATIENTS)
+    names = study(PATIENTS)
     found: xp.audits.Audit = names["audit"]
     draw(names["refused"], found).savefig(DOCS / "_static" / "health_study.png", dpi=110)
     frame = found.to_polars()
-    print(
-        json.dumps(
-            {
-                "refused": names["refused"],
-                "answers": int(frame["exchanges"].sum()),
-                "twelve": int((frame["exchanges"] == 12).sum()),
-                "kept": found.kept,
-                "undecided": found.undecided,
-                "median": frame["upper"].median(),
-                "largest": frame["peak"].max(),
-                "exhausted": found.exhausted,
-            },
-            indent=1,
-        )
-    )
+    numbers = {
+        "refused": names["refused"],
+        "answers": int(frame["exchanges"].sum()),
+        "twelve": int((frame["exchanges"] == 12).sum()),
+        "kept": found.kept,
+        "undecided": found.undecided,
+        "median": frame["upper"].median(),
+        "largest": frame["peak"].max(),
+        "exhausted": found.exhausted,
+    }
+    NUMBERS.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,33 @@ def test_every_figure_is_a_file_too(out: Path) -> None:
         root = ElementTree.parse(path).getroot()
         assert len(root.attrib["aria-label"]) > 20
         assert "var(" not in path.read_text(encoding="utf-8")  # not every program knows them
+
+
+def test_figures_have_the_labels_of_the_paper(out: Path) -> None:
+    labels = {
+        "linear-loss": "(a)",
+        "linear-simplified": "(b)",
+        "linear-bayesian": "(b)",
+        "logistic-steep-loss": "(c)",
+        "logistic-smooth-loss": "(c)",
+        "logistic-steep-simplified": "(d)",
+        "logistic-steep-bayesian": "(d)",
+        "logistic-smooth-simplified": "(d)",
+        "logistic-smooth-bayesian": "(d)",
+    }
+    report = (out / "report.html").read_text(encoding="utf-8")
+    for name, label in labels.items():
+        drawn = (out / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+        assert f'name">{label} ' in drawn
+    captions = re.findall(r"<figcaption>(\([a-d]\))", report)
+    assert sorted(captions) == sorted(labels.values())
+
+
+def test_the_printed_median_is_drawn_for_the_filter_that_the_paper_names(out: Path) -> None:
+    for stem in ("linear", "logistic-steep", "logistic-smooth"):
+        for kind in ("bayesian", "simplified"):
+            drawn = (out / "figures" / f"{stem}-{kind}.svg").read_text(encoding="utf-8")
+            assert ("printed median" in drawn) == (kind == "bayesian")
 
 
 @pytest.mark.parametrize("part", ["health", "examples"])

@@ -97,8 +97,21 @@ def test_the_examples_come_out_as_printed() -> None:
     ]  # fmt: skip
     assert [step.accepted for step in steps] == [True] * 4 + [False]
     for figure in examples.figures():
-        if figure.what.startswith("Example") and "/" in figure.exact:
+        if figure.what.startswith(("Example 2: L", "Example 3")) and "/" in figure.exact:
             assert figure.value == pytest.approx(float(figure.printed), abs=5e-3)
+
+
+def test_only_the_cell_for_two_is_misprinted_in_example_2() -> None:
+    found = {figure.what: figure for figure in examples.figures()}
+    for x in (0, 1, 2, 10):
+        cell = found[f"Example 2: Pr(1, 0, 1 | x = {x})"]
+        product = math.prod(
+            0.4 + 0.2 * (x / 10) ** i if response else 0.6 - 0.2 * (x / 10) ** i
+            for i, response in ((1, 1), (2, 0), (3, 1))
+        )
+        assert cell.value == pytest.approx(product)
+        assert (f"{cell.value:.3f}" == cell.printed) == (x != 2)
+    assert f"{found['Example 2: Pr(1, 0, 1 | x = 2)'].value:.3f}" == "0.105"
 
 
 def test_two_remarks_of_the_paper_do_not_hold_in_general() -> None:

@@ -34,7 +34,7 @@ def reproduce(plan: Plan, out: Path, jobs: int, progress: Watcher, *, date: str)
     progress.stage("figures")
     drawn = _drawn(tree, runs)
     for name, each in drawn.items():
-        put(pictures / f"{name}.svg", svg_file(("", each.chart), alt=each.alt))
+        put(pictures / f"{name}.svg", svg_file((each.title, each.chart), alt=each.alt))
     put(out / "runs.csv", _raw(runs))
     numbers = json.dumps(tree, indent=1, allow_nan=False) + "\n"
     put(out / "results.json", numbers)
@@ -75,6 +75,18 @@ def _tree(plan: Plan, runs: dict[str, list[Run]], progress: Watcher) -> dict[str
     return tree
 
 
+_TITLES = {
+    "linear": ("(a) Linear regressions", "(b) Linear regressions"),
+    "logistic.steep": tuple(
+        f"({label}) Logistic regressions, parameters from [−10, 10]" for label in "cd"
+    ),
+    "logistic.smooth": tuple(
+        f"({label}) Logistic regressions, parameters from [−1, 1]" for label in "cd"
+    ),
+}
+"""Titles of a stream's loss and acceptance figures, labelled as in the paper."""
+
+
 def _drawn(tree: dict[str, Any], runs: dict[str, list[Run]]) -> dict[str, Drawn]:
     """All figures by name."""
     drawn = {}
@@ -84,9 +96,10 @@ def _drawn(tree: dict[str, Any], runs: dict[str, list[Run]]) -> dict[str, Drawn]
             numbers = numbers[key]
         stem = name.replace(".", "-")
         steep = name == "logistic.steep"
-        drawn[f"{stem}-loss"] = figures.loss_figure(numbers, of_stream, steep=steep)
+        loss_title, accepted_title = _TITLES[name]
+        drawn[f"{stem}-loss"] = figures.loss_figure(loss_title, numbers, of_stream, steep=steep)
         for kind in ("simplified", "bayesian"):
-            drawn[f"{stem}-{kind}"] = figures.accepted_figure(numbers, kind)
+            drawn[f"{stem}-{kind}"] = figures.accepted_figure(accepted_title, numbers, kind)
     if "health" in tree:
         drawn["health"] = figures.health_figure(tree["health"])
     return drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -78,13 +79,19 @@ def _after(domain: FiniteSet, exchanges: Sequence[tuple[Query, int]]) -> Odomete
 def figures() -> list[Figure]:
     """The printed numbers of the examples beside the exact ones."""
     coin = randomized_response(epsilon=1)
+    second = [(power(1), 1), (power(2), 0), (power(3), 1)]
     balanced = _after(FiniteSet([0, 1]), [(coin, response) for response in (0, 1, 1, 0)])
     found = [
         _figure("Example 1: the loss after 0, 1, 1, 0", "0", balanced, in_nats=True),
         _figure(
             "Example 2: L after 1, 0, 1 to X, X², X³",
             "1.5",
-            _after(TENTHS, [(power(1), 1), (power(2), 0), (power(3), 1)]),
+            _after(TENTHS, second),
+        ),
+        *(
+            Figure(f"Example 2: Pr(1, 0, 1 | x = {x})", printed, str(chance), float(chance))
+            for x, printed in ((0, "0.096"), (1, "0.101"), (2, "0.109"), (10, "0.144"))
+            for chance in [_chance(x, second)]
         ),
     ]
     steps = running_example()
@@ -94,6 +101,12 @@ def figures() -> list[Figure]:
     refused = "refused" if not steps[-1].accepted else "accepted"
     found.append(Figure("Example 3: X^5", "refused", refused, float(steps[-1].accepted)))
     return found + _remarks()
+
+
+def _chance(x: int, exchanges: Sequence[tuple[Query, int]]) -> Fraction:
+    """Pr(responses | x)."""
+    pmfs = ((query.on(TENTHS).pmf(x), response) for query, response in exchanges)
+    return math.prod((pmf.probability(response) for pmf, response in pmfs), start=Fraction(1))
 
 
 def _figure(what: str, printed: str, odometer: Odometer, *, in_nats: bool = False) -> Figure:

@@ -20,8 +20,10 @@ _SAMPLED = 10
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A chart, what is to be seen on it in words, and its numbers: a head and rows."""
+    """A titled chart, what is to be seen on it in words, and its numbers: a head and rows."""
 
+    title: str
+    """Starts with the label of the same figure in the paper, (a) to (d)."""
     chart: Chart
     alt: str
     head: Sequence[str]
@@ -38,7 +40,7 @@ def median(tree: Tree, kind: str, account: str = "ungrouped") -> str:
     return f"{tree[account][kind]['percentiles']['50'][-1]:g}"
 
 
-def loss_figure(tree: Tree, runs: Sequence[Run], *, steep: bool) -> Drawn:
+def loss_figure(title: str, tree: Tree, runs: Sequence[Run], *, steep: bool) -> Drawn:
     """Fig. (a), (c): the loss against the number of accepted queries, for some of the runs."""
     budget, epsilon = tree["budgets"][-1], tree["epsilon"]
     traces = [run.traces["ungrouped"] for run in runs[:_SAMPLED]]
@@ -73,10 +75,10 @@ def loss_figure(tree: Tree, runs: Sequence[Run], *, steep: bool) -> Drawn:
         "straight line of basic composition."
     )
     head = ["accepted queries", *(f"run {number}" for number in range(len(lines)))]
-    return Drawn(chart, alt, head, rows)
+    return Drawn(title, chart, alt, head, rows)
 
 
-def accepted_figure(tree: Tree, kind: str) -> Drawn:
+def accepted_figure(title: str, tree: Tree, kind: str) -> Drawn:
     """Fig. (b), (d): accepted queries against the budget; median, 10th and 90th percentile."""
     budgets, epsilon = tree["budgets"], tree["epsilon"]
     head, columns = ["budget"], [[f"{budget:g}" for budget in budgets]]
@@ -96,7 +98,7 @@ def accepted_figure(tree: Tree, kind: str) -> Drawn:
             head.append(f"{words}, {name}")
             columns.append([f"{count:g}" for _, count in points])
     marks.append(Line(basic, "basic", f"basic composition: {round(basic[-1][1])}", width=4.5))
-    if kind == "simplified":  # which is the filter that the printed median is about
+    if kind == "bayesian":  # the filter that section 6 and Algorithm 5 of the paper name
         said = f"printed median: {tree['printed']}"
         marks.append(Dots([(budgets[-1], tree["printed"])], "ink", said, "diamond", 6))
     head.append("basic composition")
@@ -115,7 +117,9 @@ def accepted_figure(tree: Tree, kind: str) -> Drawn:
         f"Accepted queries against the budget, {kind.capitalize()} filter: at a budget of "
         f"{budgets[-1]:g} the median is {medians}, and {round(basic[-1][1])} by basic composition."
     )
-    return Drawn(chart, alt, head, list(zip(*columns, strict=True)))
+    return Drawn(
+        f"{title}, {kind.capitalize()} filter", chart, alt, head, list(zip(*columns, strict=True))
+    )
 
 
 def health_figure(tree: Tree) -> Drawn:
@@ -147,4 +151,5 @@ def health_figure(tree: Tree) -> Drawn:
         [name, f"{each:.4f}", above(loss, 4)]
         for name, each, loss in zip(names, printed, losses, strict=True)
     ]
-    return Drawn(chart, alt, ["heart stroke diabetes sleep", "printed", "certified"], rows)
+    head = ["heart stroke diabetes sleep", "printed", "certified"]
+    return Drawn("Appendix E: health data", chart, alt, head, rows)
