@@ -114,12 +114,12 @@ class Panel:
     @property
     def loss(self) -> Bounds:
         """The realized loss of every subject now, in nats."""
-        return Bounds(*self._state.losses(Chosen(len(self))))
+        return self._capped(*self._state.losses(Chosen(len(self))))
 
     @property
     def peak(self) -> Bounds:
         """The largest realized loss of every subject on the way."""
-        return Bounds(*self._state.peaks(Chosen(len(self))))
+        return self._capped(*self._state.peaks(Chosen(len(self))))
 
     @property
     def spent(self) -> Bounds:
@@ -364,6 +364,10 @@ class Panel:
                 found.accepted & ~shut, found.undecided & ~shut, found.lower, found.upper
             )
         return found
+
+    def _capped(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Bounds:
+        """Bound losses by the budget too, for every subject who is not closed."""
+        return Bounds(lower, self.filter.cap_accepted(lower, upper, ~self._closed))
 
     def _remaining(self, places: Places | None) -> NDArray[np.float64]:
         closed = self._closed if places is None else self._closed[places]
