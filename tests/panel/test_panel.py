@@ -78,6 +78,10 @@ def test_no_upper_end_is_above_a_budget_that_every_response_respected(kind: Any)
     answers = panel.answers()
     audited = xp.audit(answers, filter=guard).frame
     assert audited["upper"].max() == audited["peak"].max() == limit
+    if kind is xp.BasicFilter:
+        assert panel.spent.upper.max() == audited["basic"].max() == limit
+    else:
+        assert panel.spent.upper.max() > limit
     found = xp.audits.against_budget(answers, xp.realized_losses(answers), guard)
     assert found.over_budget == 0
     assert found.losses.upper.max() <= limit

@@ -113,8 +113,9 @@ def _block(
     everyone = Chosen(len(counts))
     lower, upper = state.losses(everyone)
     least, peak = state.peaks(everyone)
-    _, basic = state.spent.around(everyone, None)
+    sums = state.spent.around(everyone, None)
     guard, kept = kernel.filter, refused == 0
+    basic = guard.cap_spent(*sums, kept)
     upper = guard.cap_accepted(lower, upper, kept)
     peak = guard.cap_accepted(least, peak, kept)
     left = _remaining(guard, kernel.losses(state).upper)

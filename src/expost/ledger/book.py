@@ -160,7 +160,7 @@ class Book:
             names,
             exchanges.astype(np.int64),
             Bounds(lower, self.filter.cap_accepted(lower, upper, ~closed)),
-            Bounds(least, most),
+            Bounds(least, self.filter.cap_spent(least, most, ~closed)),
             left,
             closed,
             reserved.astype(np.bool_),

@@ -124,7 +124,8 @@ class Panel:
     @property
     def spent(self) -> Bounds:
         """The sum of the epsilons of every subject, which is what basic composition says."""
-        return Bounds(*self._state.spent.around(Chosen(len(self)), None))
+        lower, upper = self._state.spent.around(Chosen(len(self)), None)
+        return Bounds(lower, self.filter.cap_spent(lower, upper, ~self._closed))
 
     @property
     def remaining(self) -> NDArray[np.float64]:
