@@ -150,3 +150,23 @@ def test_what_is_not_a_log_is_one_line(
         xp.audit(tmp_path / name, queries, filter=GUARD)
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_folder_of_tables_names_every_entry_that_was_not_read(
+    logged: Logged, queries: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "log"
+    (folder / "more").mkdir(parents=True)
+    logged.frame().write_csv(folder / "more" / "part.CSV")
+    for name in ("_SUCCESS", ".part.csv.crc"):
+        (folder / name).write_text("")
+    found = xp.audit(folder, queries, filter=GUARD)
+    assert found.files is not None
+    assert found.files.number == 1
+    for name in ("_part.csv", "part.csv.gz", "more/notes.txt"):
+        (folder / name).write_text("")
+    (folder / "elsewhere").symlink_to(tmp_path)
+    with pytest.raises(xp.audits.BadFiles) as caught:
+        xp.audit(folder, queries, filter=GUARD)
+    names = [Path(each.file).relative_to(folder).as_posix() for each in caught.value.files]
+    assert names == ["_part.csv", "elsewhere", "more/notes.txt", "part.csv.gz"]

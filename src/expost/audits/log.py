@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost.audits.bad_files import BadFiles, unread
 from expost.audits.rows import COLUMNS
 from expost.errors import InvalidInput, at
 from expost.files.tables import table_format
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from polars import DataFrame, Expr, LazyFrame
 
 __all__ = ["Log", "logged", "needs_polars", "read"]
+
+_SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 # Of one row in CSV and JSON Lines, about; only to guess how many there are.
 _ROW = {".csv": 20, ".jsonl": 60}
@@ -35,7 +38,9 @@ class Log:
         with at(os.fspath(path), ": "):
             if not path.is_dir():
                 return cls((path,), table_format(path))
-            files = sorted(file for file in path.rglob("*") if _is_table(file.relative_to(path)))
+            files, others = _entries(path)
+            if others:
+                raise BadFiles([unread(entry, "tables of a log") for entry in others])
             if not files:
                 raise InvalidInput("has no tables, whose names end in .csv, .jsonl or .parquet")
             suffixes = sorted({file.suffix.lower() for file in files})
@@ -76,10 +81,21 @@ class Log:
         return whole.hexdigest()
 
 
-def _is_table(file: Path) -> bool:
-    # Programs that write in parts leave hidden files and folders, and those that start with "_".
-    hidden = any(part.startswith((".", "_")) for part in file.parts)
-    return not hidden and file.suffix.lower() in (".csv", ".jsonl", ".parquet")
+def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
+    """List the tables of a folder and its sub-folders, and everything else that is not hidden."""
+    files, others = [], []
+    for entry in sorted(folder.rglob("*")):
+        parts = entry.relative_to(folder).parts
+        is_folder = entry.is_dir()
+        is_table = entry.suffix.lower() in _SUFFIXES and not is_folder
+        marker = any(part.startswith("_") for part in parts)  # such as _SUCCESS, of Spark
+        if any(part.startswith(".") for part in parts) or (marker and not is_table):
+            continue
+        if is_table and not marker:
+            files.append(entry)
+        elif not is_folder or entry.is_symlink():  # the search does not follow links to folders
+            others.append(entry)
+    return files, others
 
 
 def _scanned(file: Path, suffix: str) -> LazyFrame:

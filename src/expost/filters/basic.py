@@ -28,6 +28,7 @@ class BasicFilter(Filter):
     """
 
     kind: ClassVar[str] = "basic"
+    compares: ClassVar[str] = "the sum of all epsilons, including the next one"
     by_loss: ClassVar[bool] = False
     by_responses: ClassVar[bool] = False
 

@@ -41,6 +41,8 @@ class Filter(ABC):
     """Whether the realized loss counts against the budget, rather than a sum or a cost."""
     by_responses: ClassVar[bool] = True
     """Whether what was responded changes what is accepted next."""
+    compares: ClassVar[str] = "its own count"
+    """What it compares with the budget before the next query, for reports."""
     budget: Nats
 
     def __init_subclass__(cls, **options: Any) -> None:
