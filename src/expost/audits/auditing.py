@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from expost.audits.engines.polars import MEMORY, audited_frame, audited_log
 from expost.audits.engines.spark import audited_log_on_spark, audited_on_spark
 from expost.audits.folder import Gathered, load_folder
 from expost.audits.kernel import audited
-from expost.audits.log import Log, logged, needs_polars
+from expost.audits.log import Log, check_names, logged, needs_polars
 from expost.audits.plan import Plan
 from expost.audits.result import Audit, FilesRead
-from expost.audits.rows import whole_of
+from expost.audits.rows import COLUMNS, whole_of
 from expost.errors import InvalidInput, at, expect
 from expost.files.frames import is_frame
 from expost.files.regular import read_text
@@ -162,11 +162,21 @@ def _lazy(table: Any) -> Any:
 
     if isinstance(table, polars.LazyFrame):
         return table
-    if is_frame(table) and not isinstance(table, polars.DataFrame):
-        table = {name: table[name].to_list() for name in table.columns}
+    if isinstance(table, polars.DataFrame):
+        return table.lazy()
+    if not is_frame(table) and not isinstance(table, Mapping):
+        raise InvalidInput("must be a file, a folder, Answers, a frame or a mapping of columns")
+    check_names(list(table.columns) if is_frame(table) else list(table))
+    columns = {}
+    for name in (name for name in COLUMNS if name in table):
+        column = table[name]
+        entries = column.to_list() if is_frame(table) else column
+        try:
+            columns[name] = polars.Series(name, entries)
+        except (TypeError, ValueError, polars.exceptions.PolarsError):
+            reason = "must be a column of texts or of numbers, without missing entries"
+            raise InvalidInput(reason, name) from None
     try:
-        return polars.LazyFrame(table)
-    except (TypeError, polars.exceptions.PolarsError):
-        raise InvalidInput(
-            "must be a file, a folder, Answers, a frame or a mapping of columns"
-        ) from None
+        return polars.LazyFrame(columns)
+    except polars.exceptions.PolarsError:
+        raise InvalidInput("the columns have different lengths") from None

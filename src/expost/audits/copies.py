@@ -43,9 +43,9 @@ def copies(files: Sequence[Path], transcripts: Mapping[str, Transcript]) -> Iter
     for group in identical(transcripts):
         originals: dict[str, str] = {}
         for name in sorted(set(group) - linked, key=lambda name: (len(name), name)):
-            original = next(filter(None, map(originals.get, _without_marks(name))), None)
-            if original is not None:
-                yield _copy(paths[name], paths[original].name, "is a copy of")
+            found = [originals[each] for each in _without_marks(name) if each in originals]
+            if found:
+                yield _copy(paths[name], paths[found[0]].name, "is a copy of")
             originals.setdefault(_folded(name), name)
 
 

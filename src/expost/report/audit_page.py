@@ -251,11 +251,10 @@ def _files(read: FilesRead) -> Iterator[str]:
         )
     if read.other_filters:
         number = len(read.other_filters)
-        have = "has a transcript" if number == 1 else "have transcripts"
-        names = "names" if number == 1 else "name"
+        have = "has a transcript that names" if number == 1 else "have transcripts that name"
         others = _some(list(map(other_filter, read.other_filters)))
         yield (
-            f"{people(number)} {have} that {names} another filter than the policy: {others}. "
+            f"{people(number)} {have} another filter than the policy: {others}. "
             "Their answers were audited by the filter of the policy all the same."
         )
 
