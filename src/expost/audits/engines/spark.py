@@ -69,8 +69,9 @@ def _name(kind: str) -> tuple[str, str]:
     if kind in _WHOLE:
         return "bigint", "cast(subject as bigint) as subject"
     if kind in ("float", "double"):
-        whole = "case when subject = floor(subject) then cast(subject as bigint) end as subject"
-        return "bigint", whole
+        # For Spark NaN equals itself, and is larger than any number.
+        whole = "subject = rint(subject) and abs(subject) < 9e18"
+        return "bigint", f"case when {whole} then cast(subject as bigint) end as subject"
     if kind == "string" or kind.startswith(("char", "varchar")):
         return "string", "cast(subject as string) as subject"
     raise InvalidInput(f"must be texts or integers, not {kind}", "subject")
