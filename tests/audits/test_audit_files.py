@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 
+import pandas
 import polars
 import pytest
 
@@ -150,3 +151,125 @@ def test_what_is_not_a_log_is_one_line(
         xp.audit(tmp_path / name, queries, filter=GUARD)
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_folder_of_tables_names_every_entry_that_was_not_read(
+    logged: Logged, queries: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "log"
+    (folder / "more").mkdir(parents=True)
+    logged.frame().write_csv(folder / "more" / "part.CSV")
+    for name in ("_SUCCESS", ".part.csv.crc"):
+        (folder / name).write_text("")
+    found = xp.audit(folder, queries, filter=GUARD)
+    assert found.files is not None
+    assert found.files.number == 1
+    for name in ("_part.csv", "part.csv.gz", "more/notes.txt"):
+        (folder / name).write_text("")
+    (folder / "elsewhere").symlink_to(tmp_path)
+    with pytest.raises(xp.audits.BadFiles) as caught:
+        xp.audit(folder, queries, filter=GUARD)
+    names = [Path(each.file).relative_to(folder).as_posix() for each in caught.value.files]
+    assert names == ["_part.csv", "elsewhere", "more/notes.txt", "part.csv.gz"]
+
+
+NO_NAME = "subject: must be a text or an integer, and not empty"
+ROW = '"order": 1, "query": "smokes", "response": "no"'
+AMBIGUOUS = {
+    f'{{"subject": "ann", {ROW}, "subject": "bob"}}': "subject: appears twice in one row",
+    f'{{"\\u0073ubject": "ann", {ROW}, "subject": "bob"}}': "subject: appears twice in one row",
+    f'{{"subject": "ann", {ROW}, "order": 2}}': "order: appears twice in one row",
+    f'{{"subject": "ann", {ROW}, "response": "yes"}}': "response: appears twice in one row",
+    f'{{"subject": 1.5, {ROW}}}': NO_NAME,
+    f'{{"subject": 1e0, {ROW}}}': NO_NAME,
+    f'{{"subject": NaN, {ROW}}}': NO_NAME,
+    f'{{"subject": true, {ROW}}}': NO_NAME,
+    f'{{"subject": null, {ROW}}}': NO_NAME,
+    f'{{"subject": "", {ROW}}}': NO_NAME,
+    f'{{"subject": ["ann"], {ROW}}}': NO_NAME,
+    f'{{"subject": "\\ud800", {ROW}}}': NO_NAME,
+    f"{{{ROW}}}": NO_NAME,
+    '{"subject": "ann", "order": 1, "query": "smokes", "response": true}': "response: is true or "
+    "false, not a label or a number",
+    '{"subject": "ann", "order": 1, "query": true, "response": "no"}': "query: is true or false, "
+    "not a label or a number",
+    '["ann", 1, "smokes", "no"]': "must be an object",
+}
+
+
+@pytest.mark.parametrize("row", AMBIGUOUS)
+def test_an_ambiguous_row_of_json_lines_is_refused(row: str, queries: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text(f'{{"subject": "eve", {ROW}}}\n\n{row}\n')
+    with pytest.raises(xp.audits.BadRows) as caught:
+        xp.audit(log, queries, filter=GUARD)
+    (bad,) = caught.value.rows
+    assert (bad.file, bad.row, bad.reason) == (str(log), 2, AMBIGUOUS[row])
+
+
+def test_unusual_json_that_can_be_read_in_one_way_is_read(queries: Path, tmp_path: Path) -> None:
+    rows = [
+        f'{{"meta": {{"subject": "bob"}}, "subject": "ann", {ROW}, "note": true, "note": 1}}',
+        f'{{"subject": 12345678901234567890123, {ROW}}}',
+        f'{{"subject": "z\\u00f6e", {ROW}}}',
+        f'  {{ "subject" : "NaN" , {ROW} }}  ',
+    ]
+    (tmp_path / "log.jsonl").write_text("\r\n".join(rows))
+    found = xp.audit(tmp_path / "log.jsonl", queries, filter=GUARD)
+    names = ["12345678901234567890123", "NaN", "ann", "zöe"]
+    assert found.to_polars()["subject"].to_list() == names
+
+
+@pytest.mark.parametrize("name", ["subject", "order", "query", "response"])
+@pytest.mark.parametrize("start", ["", "\ufeff", "\n\n"], ids=["plain", "mark", "blank lines"])
+def test_a_column_that_appears_twice_is_refused(
+    name: str, start: str, queries: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text(f"{start}subject,order,query,response,{name}\nann,1,smokes,no,no\n")
+    with pytest.raises(xp.InvalidInput) as caught:
+        xp.audit(log, queries, filter=GUARD)
+    assert str(caught.value) == f"{log}: column {name!r} appears twice"
+    frame = pandas.read_csv(log, encoding="utf-8-sig", skip_blank_lines=True)
+    frame.columns = ["subject", "order", "query", "response", name]
+    with pytest.raises(xp.InvalidInput, match=f"column '{name}' appears twice"):
+        xp.audit(frame, queries, filter=GUARD)
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ([1.5, 2.0], f"row 1: {NO_NAME}"),
+        ([7.0, float("nan")], f"row 2: {NO_NAME}"),
+        ([float("inf"), 1.0], f"row 1: {NO_NAME}"),
+        ([True, False], "subject: is true or false, not a label or a number"),
+        ([None, "ann"], f"row 1: {NO_NAME}"),
+        ([b"ann", b"bob"], "subject: must be texts or integers, not Binary"),
+        ([[1], [2]], "subject: must be texts or integers, not List(Int64)"),
+    ],
+)
+def test_only_texts_and_integers_name_subjects(
+    names: list[object], reason: str, queries: Path, tmp_path: Path
+) -> None:
+    rows = {"subject": names, "order": [1, 1], "query": ["smokes"] * 2, "response": ["no"] * 2}
+    polars.DataFrame(rows).write_parquet(tmp_path / "log.parquet")
+    for log in (rows, polars.DataFrame(rows), tmp_path / "log.parquet"):
+        with pytest.raises(xp.InvalidInput) as caught:
+            xp.audit(log, queries, filter=GUARD)
+        assert str(caught.value).endswith(reason)
+
+
+def test_whole_floats_are_integers_as_in_answers(queries: Path) -> None:
+    rows = {"subject": [7.0, 8.0], "order": [1, 1], "query": ["smokes"] * 2, "response": ["no"] * 2}
+    assert xp.audit(rows, queries, filter=GUARD).to_polars()["subject"].to_list() == [7, 8]
+    assert xp.load_answers(rows, queries).subjects == (7, 8)
+
+
+def test_a_column_of_several_types_is_one_line(queries: Path) -> None:
+    rows = {"order": [1, 1], "query": ["smokes"] * 2, "response": ["no"] * 2}
+    mixed = {"subject": ["ann", float("nan")], **rows}
+    for log in (mixed, pandas.DataFrame(mixed)):
+        with pytest.raises(xp.InvalidInput, match="subject: must be a column of texts or of numb"):
+            xp.audit(log, queries, filter=GUARD)
+    with pytest.raises(xp.InvalidInput, match="the columns have different lengths"):
+        xp.audit({"subject": ["ann"], **rows}, queries, filter=GUARD)

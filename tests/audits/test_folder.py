@@ -106,3 +106,98 @@ def test_what_cannot_be_put_together_is_one_line(folder: Path, tmp_path: Path) -
     refused(f"{folder}: zoe: has another domain than those before it", folder)
     (folder / "zoe.json").write_text("{}")
     refused(f"{folder / 'zoe.json'}: 'version' is missing", folder)
+
+
+def test_an_audit_names_every_entry_that_it_did_not_read(folder: Path) -> None:
+    for name in ("PATIENT-041.JSON", "patient-041.json.bak", "patient-041", ".hidden.txt"):
+        (folder / name).write_text("{}")
+    (folder / "ward").mkdir()
+    (folder / "ward" / "max.json").write_text("{}")
+    with pytest.raises(xp.audits.BadFiles) as caught:
+        xp.audit(folder, filter=GUARD)
+    named = [Path(each.file).name for each in caught.value.files]
+    assert named == ["PATIENT-041.JSON", "notes.txt", "patient-041", "patient-041.json.bak", "ward"]
+    assert all("was not read" in each.reason for each in caught.value.files)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_whose_only_file_has_an_uppercase_suffix_is_not_read_as_a_log(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "PATIENT-041.JSON").write_text("{}")
+    with pytest.raises(xp.audits.BadFiles, match=r"PATIENT-041\.JSON: is not a file to audit"):
+        xp.audit(tmp_path, filter=GUARD)
+
+
+def test_all_damaged_files_are_reported_at_once(folder: Path) -> None:
+    (folder / "max.json").write_text("{")
+    (folder / "zoe.json").write_text("{}")
+    (folder / "link.json").symlink_to(folder / "missing.json")
+    (folder / "ward.json").mkdir()
+    for read in (xp.load_answers, lambda path: xp.audit(path, filter=GUARD)):
+        with pytest.raises(xp.audits.BadFiles) as caught:
+            read(folder)
+        names = {Path(each.file).name for each in caught.value.files} - {"notes.txt"}
+        assert names == {"link.json", "max.json", "ward.json", "zoe.json"}
+        assert str(caught.value).endswith(str(caught.value.files[0]))
+
+
+MARKED = [
+    "ann (copy)", "ann copy", "ann - Copy", "ann - Copy (2)", "Copy of ann", "ann (1)", "ann_copy2",
+    "ann.bak", "ANN", "ann (copy) (3)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MARKED)
+@pytest.mark.parametrize("empty", [False, True], ids=["answered", "empty"])
+def test_a_copy_by_its_name_is_refused(name: str, empty: bool, tmp_path: Path) -> None:
+    start = xp.Transcript(VALUES, GUARD)
+    (start if empty else start.add(HALF, "yes")).save(tmp_path / "ann.json")
+    start.add(HALF, "no").save(tmp_path / "bob.json")
+    # Other whitespace is still the same transcript.
+    (tmp_path / f"{name}.json").write_text((tmp_path / "ann.json").read_text() + "\n")
+    with pytest.raises(xp.audits.BadFiles) as caught:
+        xp.audit(tmp_path, filter=GUARD)
+    (bad,) = caught.value.files
+    assert {Path(bad.file).stem, bad.reason.split(".json")[0].removeprefix("is a copy of ")} == {
+        name, "ann"
+    }  # fmt: skip
+
+
+def test_one_file_under_two_names_is_refused(tmp_path: Path) -> None:
+    xp.Transcript(VALUES, GUARD).add(HALF, "yes").save(tmp_path / "ann.json")
+    (tmp_path / "bob.json").hardlink_to(tmp_path / "ann.json")
+    (tmp_path / "eve.json").symlink_to("ann.json")
+    with pytest.raises(xp.audits.BadFiles) as caught:
+        xp.audit(tmp_path, filter=GUARD)
+    assert [Path(each.file).name for each in caught.value.files] == ["bob.json", "eve.json"]
+    assert all(each.reason.startswith("is the same file as ann") for each in caught.value.files)
+
+
+def test_people_who_gave_the_same_responses_are_all_audited_and_named(tmp_path: Path) -> None:
+    start = xp.Transcript(VALUES, GUARD)
+    for name in ("person (1)", "person (2)", "ann"):
+        start.add(HALF, "yes").save(tmp_path / f"{name}.json")
+    start.add(HALF, "no").save(tmp_path / "bob.json")
+    for name in ("eve", "max"):
+        start.save(tmp_path / f"{name}.json")
+    found = xp.audit(tmp_path, filter=GUARD)
+    assert (len(found), found.kept) == (4, 4)
+    assert found.files is not None
+    assert (found.files.number, found.files.unasked) == (6, 2)
+    assert found.files.identical == (("ann", "person (1)", "person (2)"),)
+    assert found.files.other_filters == ()
+
+
+def test_transcripts_that_name_another_filter_are_reported(tmp_path: Path) -> None:
+    other = xp.BasicFilter(epsilon=1)
+    xp.Transcript(VALUES, GUARD).add(HALF, "no").save(tmp_path / "ann.json")
+    xp.Transcript(VALUES, other).add(HALF, "yes").save(tmp_path / "bob.json")
+    xp.Transcript(VALUES).save(tmp_path / "eve.json")
+    found = xp.audit(tmp_path, filter=GUARD)
+    assert found.files is not None
+    assert found.files.other_filters == (("bob", other), ("eve", None))
+    assert found.summary()["other_filters"] == [
+        {"subject": "bob", "filter": {"kind": "basic", "epsilon": "1"}},
+        {"subject": "eve", "filter": None},
+    ]

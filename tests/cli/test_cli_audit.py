@@ -174,3 +174,131 @@ def test_the_page_says_what_was_found_in_words_figures_and_tables(run: Run, tmp_
     # The same log gives the same page.
     assert run(*arguments, "-o", out, "--date", "2026-11-17")[0] == 1
     assert (out / "audit.html").read_text() == text
+
+
+def a_folder(folder: Path, people: int) -> list[Any]:
+    """The arguments of an audit of that many transcripts, with different responses."""
+    devices, policy = folder / "devices", folder / "policy.json"
+    devices.mkdir()
+    xp.audits.save_policy(GUARD, policy)
+    query = xp.randomized_response(epsilon="0.1")
+    for number in range(people):
+        transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), GUARD)
+        for bit in f"{number:04b}":
+            transcript = transcript.add(query, "yes" if bit == "1" else "no")
+        transcript.save(devices / f"s{number:03}.json")
+    return ["audit", devices, "--policy", policy]
+
+
+def test_every_entry_that_was_not_read_is_printed_and_is_exit_code_2(
+    run: Run, tmp_path: Path
+) -> None:
+    arguments, out = a_folder(tmp_path, 3), tmp_path / "out"
+    (tmp_path / "devices" / "PATIENT-041.JSON").write_text("{}")
+    code, told, err = run(*arguments, "-o", out)
+    assert (code, told, err.count("\n")) == (2, "", 1)
+    assert "PATIENT-041.JSON: is not a file to audit, so it was not read" in err
+    (tmp_path / "devices" / "s003.json").write_text("{")
+    (tmp_path / "devices" / "ward").mkdir()
+    code, told, err = run(*arguments, "-o", out)
+    assert (code, told, err.count("\n")) == (2, "", 4)
+    for name in ("PATIENT-041.JSON: ", "s003.json: line 1 column 2: not JSON", "ward: is a folder"):
+        assert name in err
+    assert err.splitlines()[-1].startswith("expost: 3 entries cannot be used, the first is ")
+    assert not list(out.glob("*"))
+
+
+def test_the_number_of_files_is_printed_and_can_be_checked(run: Run, tmp_path: Path) -> None:
+    arguments, out = a_folder(tmp_path, 5), tmp_path / "out"
+    code, told, _ = run(*arguments, "-o", out, "--expect", "5")
+    assert code == 0
+    assert "files read         5\n" in told
+    words = Page((out / "audit.html").read_text()).words
+    assert "5 files were read. Compare this with the number that you expect." in words
+    assert json.loads((out / "summary.json").read_text())["files"] == 5
+    code, told, err = run(*arguments, "--expect", "300")
+    assert (code, told) == (2, "")
+    assert err == f"expost: {tmp_path / 'devices'}: has 5 subjects; expected 300 (--expect)\n"
+    xp.Transcript(xp.FiniteSet(["no", "yes"]), GUARD).save(tmp_path / "devices" / "empty.json")
+    code, told, _ = run(*arguments, "--expect", "6")
+    assert code == 0
+    assert "files read         6, 1 of them without any exchange\n" in told
+    for number in ("0", "many"):
+        code, _, err = run(*arguments, "--expect", number)
+        assert (code, err.count("\n")) == (2, 1)
+
+
+def test_the_number_of_subjects_of_a_log_can_be_checked(run: Run, tmp_path: Path) -> None:
+    arguments = files(some_honest(20), tmp_path)
+    code, told, _ = run(*arguments, "--expect", "20")
+    assert code == 0
+    assert "files read         1\n" in told
+    assert run(*arguments, "--expect", "21")[0] == 2
+
+
+def test_equal_transcripts_and_other_filters_are_named(run: Run, tmp_path: Path) -> None:
+    arguments, out = a_folder(tmp_path, 3), tmp_path / "out"
+    devices = tmp_path / "devices"
+    (devices / "s100.json").write_text((devices / "s002.json").read_text())
+    other = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BasicFilter(epsilon="2"))
+    other.add(xp.randomized_response(epsilon="0.1"), "no").save(devices / "t.json")
+    code, told, _ = run(*arguments, "-o", out)
+    assert code == 0
+    assert "equal transcripts  2 subjects: s002, s100; copies, or people" in told
+    assert "other filter       1 subject: t names 2 (basic filter); all were audited by" in told
+    words = Page((out / "audit.html").read_text()).words
+    assert "2 people have the same transcript as another person: s002, s100." in words
+    assert "1 person has a transcript that names another filter than the policy: t names 2" in words
+
+
+def test_whoever_broke_the_budget_is_not_counted_as_used_up(run: Run, tmp_path: Path) -> None:
+    query = xp.randomized_response(epsilon="0.5")
+    rows: Rows = [("over", order, "q", "no") for order in (1, 2, 3)]
+    rows += [("used up", order, "q", "no") for order in (1, 2)] + [("half", 1, "q", "no")]
+    logged = Logged(xp.FiniteSet(["no", "yes"]), {"q": query}, rows)
+    out = tmp_path / "out"
+    code, told, _ = run(*files(logged, tmp_path), "-o", out)
+    assert code == 1
+    assert "used up            1 subject, with less than a thousandth of it left" in told
+    words = Page((out / "audit.html").read_text()).words
+    assert "1 person, with less than a thousandth left" in words
+
+
+COMPARED = {
+    xp.BasicFilter(epsilon="1"): "the sum of all epsilons, including the next one",
+    xp.SimplifiedFilter(epsilon="1"): "the loss so far plus the next epsilon",
+    xp.BayesianFilter(epsilon="1"): "the largest loss that the next response can lead to",
+    xp.ApproximateFilter(epsilon="1", delta="1e-6"): "the epsilon of all queries under its "
+    "composition rule and, if that is too large, the largest loss that the next response can "
+    "lead to",
+}
+
+
+@pytest.mark.parametrize("guard", COMPARED, ids=lambda guard: guard.kind)
+def test_output_and_page_name_what_was_compared(guard: Any, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = files(some_honest(3, cheats=3), tmp_path)
+    xp.audits.save_policy(guard, tmp_path / "policy.json", overwrite=True)
+    code, told, _ = run(*arguments, "-o", out)
+    assert code == 1
+    assert f"compared           {COMPARED[guard]}, at every exchange\n" in told
+    words = Page((out / "audit.html").read_text()).words
+    for start in ("Before every question, the", "The"):
+        assert f"{start} {guard.kind} filter compares with the budget: {COMPARED[guard]}." in words
+    assert "before each question it has to be certain" not in words
+
+
+def test_a_page_about_a_budget_with_a_delta_bounds_sets_of_outcomes_only(
+    run: Run, tmp_path: Path
+) -> None:
+    out, guard = tmp_path / "out", xp.ApproximateFilter(epsilon="1", delta="1e-6")
+    arguments = files(some_honest(3), tmp_path)
+    xp.audits.save_policy(guard, tmp_path / "policy.json", overwrite=True)
+    run(*arguments, "-o", out)
+    words = Page((out / "audit.html").read_text()).words
+    assert (
+        "for any set of outcomes, its probability under one value is at most 2.72 times its "
+        "probability under another, plus delta. This bounds no single transcript."
+    ) in words
+    assert "odds" not in words
+    assert "chance of the size" not in words

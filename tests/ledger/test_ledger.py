@@ -97,6 +97,21 @@ def test_a_ledger_answers_as_a_panel_does(study: str, guard: Any, tmp_path: Path
         assert found.good, found
 
 
+def test_no_upper_end_is_above_a_budget_that_every_response_respected(tmp_path: Path) -> None:
+    query, guard = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), xp.BayesianFilter(ratio=3**6)
+    domain = xp.FiniteSet(["no", "yes"])
+    with Ledger.create(tmp_path / "study.db", domain, filter=guard) as ledger:
+        ledger.register(["a", "b"])
+        for key in range(6):
+            ledger.record(query, [0, 0], ["a", "b"], key=f"k{key}")
+        ledger.record(query, [0], ["b"], key="too much")
+        status = ledger.status()
+    limit = guard.budget.enclosure.upper
+    assert status.closed.tolist() == [False, True]
+    assert status.loss.upper[0] == limit
+    assert status.loss.lower[1] > limit
+
+
 def test_what_was_answered_is_answered_alike_after_opening(tmp_path: Path) -> None:
     place, query = tmp_path / "study.db", xp.randomized_response(epsilon="1/4")
     with Ledger.create(place, SMOKES, filter=xp.BayesianFilter(epsilon=1)) as ledger:

@@ -64,6 +64,41 @@ def test_a_panel_decides_and_accounts_as_sessions_do(guard: Filter) -> None:
     assert not panel.closed.any()
 
 
+@pytest.mark.parametrize("kind", [xp.BayesianFilter, xp.SimplifiedFilter, xp.BasicFilter])
+def test_no_upper_end_is_above_a_budget_that_every_response_respected(kind: Any) -> None:
+    # Six responses use up the budget exactly, so rounding errors would show above it.
+    query, guard = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), kind(ratio=3**6)
+    domain, names = xp.FiniteSet(["no", "yes"]), range(300)
+    panel = xp.Panel(domain, filter=guard, subjects=names, source=InsecureSource(7))
+    for _ in range(30):
+        panel.ask(query, ["yes"] * 300)
+    limit = guard.budget.enclosure.upper
+    assert panel.loss.upper.max() == panel.peak.upper.max() == limit
+    assert (panel.loss.lower <= panel.loss.upper).all()
+    answers = panel.answers()
+    audited = xp.audit(answers, filter=guard).frame
+    assert audited["upper"].max() == audited["peak"].max() == limit
+    if kind is xp.BasicFilter:
+        assert panel.spent.upper.max() == audited["basic"].max() == limit
+    else:
+        assert panel.spent.upper.max() > limit
+    found = xp.audits.against_budget(answers, xp.realized_losses(answers), guard)
+    assert found.over_budget == 0
+    assert found.losses.upper.max() <= limit
+
+
+def test_a_loss_above_the_budget_is_never_capped() -> None:
+    query, guard = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), xp.BayesianFilter(ratio=9)
+    panel = xp.Panel(xp.FiniteSet(["no", "yes"]), filter=guard, subjects=["a", "b"])
+    for _ in range(3):
+        panel.record(query, [0], ["a"])
+    panel.record(query, [0, 0], ["b", "b"])
+    limit = guard.budget.enclosure.upper
+    assert panel.closed.tolist() == [True, False]
+    assert panel.loss.upper[0] >= panel.loss.lower[0] > limit
+    assert panel.loss.upper[1] == panel.peak.upper[1] == limit
+
+
 def test_a_seeded_panel_repeats_itself_and_draws_what_the_pmf_says() -> None:
     first, second = (
         xp.Panel(SMOKES, filter=xp.BasicFilter(9), subjects=range(4000), source=InsecureSource(4))

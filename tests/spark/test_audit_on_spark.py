@@ -86,6 +86,8 @@ ODD = {
     "torn.jsonl": '{"subject": "ann", "order": 1, "query": "q", "response": "a"}\n{"subject": "b',
     "mixed.jsonl": '{"subject": 1, "order": "1", "query": "q", "response": "a"}\n'
     '{"subject": "bob", "order": 1, "query": "q", "response": "a", "more": [1]}\n',
+    "keys.jsonl": '{"subject": "ann", "order": 1, "query": "q", "response": "a", "subject": "b"}\n',
+    "float.jsonl": '{"subject": 1.5, "order": 1, "query": "q", "response": "a"}\n',
     "true.jsonl": '{"subject": "ann", "order": 1, "query": "q", "response": true}\n',
 }
 
@@ -135,6 +137,34 @@ def test_the_command_audits_on_spark(spark: Any, run: Run, tmp_path: Path) -> No
     code, _, err = run("audit", *files, "--engine", "spark")
     assert code == 2
     assert f"{log}: row {len(logged.rows) + 1}: query: there is no query with this id" in err
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "reason"),
+    [
+        ("double", 1.5, "subject: must be a text or an integer, and not empty"),
+        ("double", float("nan"), "subject: must be a text or an integer, and not empty"),
+        ("double", float("inf"), "subject: must be a text or an integer, and not empty"),
+        ("string", None, "subject: must be a text or an integer, and not empty"),
+        ("boolean", True, "subject: is true or false, not a label or a number"),
+        ("binary", b"ann", "subject: must be texts or integers, not binary"),
+    ],
+)
+def test_only_texts_and_integers_name_subjects_on_spark(
+    kind: str, name: object, reason: str, spark: Any, tmp_path: Path
+) -> None:
+    logged = some_log(random.Random(36), "set", subjects=5)
+    queries = logged.save_queries(tmp_path / "queries.json")
+    _, _, key, response = logged.rows[0]
+    schema = f"subject {kind}, `order` bigint, query string, response string"
+    rows = spark.createDataFrame([(name, 1, key, response)], schema)
+    with pytest.raises(xp.InvalidInput) as caught:
+        xp.audit_spark(rows, queries, filter=GUARD)
+    assert str(caught.value).endswith(reason)
+    if kind == "double":
+        whole = spark.createDataFrame([(7.0, 1, key, response)], schema)
+        found = xp.audit_spark(whole, queries, filter=GUARD).to_polars()
+        assert found["subject"].to_list() == [7]
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from expost.answers import Answers, queries_from_json
+from expost.audits.bad_files import is_hidden
+from expost.audits.copies import identical
 from expost.audits.engines.polars import MEMORY, audited_frame, audited_log
 from expost.audits.engines.spark import audited_log_on_spark, audited_on_spark
-from expost.audits.folder import load_folder
+from expost.audits.folder import Gathered, load_folder
 from expost.audits.kernel import audited
-from expost.audits.log import Log, logged, needs_polars
+from expost.audits.log import Log, check_names, logged, needs_polars
 from expost.audits.plan import Plan
-from expost.audits.result import Audit
-from expost.audits.rows import whole_of
+from expost.audits.result import Audit, FilesRead
+from expost.audits.rows import COLUMNS, whole_of
 from expost.errors import InvalidInput, at, expect
 from expost.files.frames import is_frame
 from expost.files.regular import read_text
@@ -55,8 +57,9 @@ def audit(
     where it was; if the log has changed since, it starts again. ``progress`` is called with how
     much is done, and how much there is.
 
-    If any row cannot be used, it is an error that lists such rows, and nobody is audited. Proof:
-    docs/theory/audits.md.
+    If any row cannot be used, it is an error that lists such rows, and nobody is audited. The same
+    holds for entries of a folder that are not read, except hidden ones, and for copies of a
+    transcript. Proof: docs/theory/audits.md.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
@@ -70,21 +73,24 @@ def audit(
     """
     needs_polars()
     effort, told = Effort(gap, nodes), progress or (lambda done, total: None)
+    files: FilesRead | None = None
     if isinstance(answers, (str, os.PathLike)) and of_transcripts(Path(answers)):
-        answers = load_folder(answers, queries).answers
+        gathered = load_folder(answers, queries, strict=True)
+        answers, files = gathered.answers, _files_read(gathered, filter)
     if isinstance(answers, Answers):
         plan = Plan(answers.domain, answers.queries, filter, effort)
         whole = whole_of(answers)
-        return Audit(audited(whole, plan, lambda done: told(done, len(whole))), filter)
+        return Audit(audited(whole, plan, lambda done: told(done, len(whole))), filter, files)
     plan = _plan(queries, filter, effort)
     if not isinstance(answers, (str, os.PathLike)):
         return Audit(audited_frame(logged(_lazy(answers)), plan, told), filter)
     log = Log.at(Path(answers))
+    files = FilesRead(len(log.files))
     with at(os.fspath(answers), ": "):
         if resume is not None:
-            return Audit(audited_log(log, plan, Path(resume), memory, told), filter)
+            return Audit(audited_log(log, plan, Path(resume), memory, told), filter, files)
         with tempfile.TemporaryDirectory(prefix="expost-") as folder:
-            return Audit(audited_log(log, plan, Path(folder), memory, told), filter)
+            return Audit(audited_log(log, plan, Path(folder), memory, told), filter, files)
 
 
 def audit_spark(
@@ -116,7 +122,7 @@ def audit_files_on_spark(
         raise InvalidInput("transcripts are not audited on Spark, but in one process", str(answers))
     plan, log = _plan(queries, filter, effort), Log.at(answers)
     with at(os.fspath(answers), ": "):
-        return Audit(audited_log_on_spark(log, plan), filter)
+        return Audit(audited_log_on_spark(log, plan), filter, FilesRead(len(log.files)))
 
 
 def _plan(queries: Path_ | None, guard: Filter, effort: Effort) -> Plan:
@@ -130,7 +136,24 @@ def _plan(queries: Path_ | None, guard: Filter, effort: Effort) -> Plan:
 
 def of_transcripts(path: Path) -> bool:
     """Whether a path is that of a folder of transcripts."""
-    return path.is_dir() and any(file.suffix == ".json" for file in path.iterdir())
+    # Including .JSON: such a file is not read, and the error has to say so.
+    return path.is_dir() and any(
+        entry.suffix.lower() == ".json" and not is_hidden(entry) for entry in path.iterdir()
+    )
+
+
+def _files_read(gathered: Gathered, guard: Filter) -> FilesRead:
+    """Collect what an auditor should know about the transcripts of a folder."""
+    transcripts = gathered.transcripts
+    asked = {name: each for name, each in transcripts.items() if len(each)}
+    return FilesRead(
+        len(transcripts),
+        unasked=gathered.unasked,
+        identical=identical(asked),
+        other_filters=tuple(
+            (name, each.filter) for name, each in transcripts.items() if each.filter != guard
+        ),
+    )
 
 
 def _lazy(table: Any) -> Any:
@@ -139,11 +162,21 @@ def _lazy(table: Any) -> Any:
 
     if isinstance(table, polars.LazyFrame):
         return table
-    if is_frame(table) and not isinstance(table, polars.DataFrame):
-        table = {name: table[name].to_list() for name in table.columns}
+    if isinstance(table, polars.DataFrame):
+        return table.lazy()
+    if not is_frame(table) and not isinstance(table, Mapping):
+        raise InvalidInput("must be a file, a folder, Answers, a frame or a mapping of columns")
+    check_names(list(table.columns) if is_frame(table) else list(table))
+    columns = {}
+    for name in (name for name in COLUMNS if name in table):
+        column = table[name]
+        entries = column.to_list() if is_frame(table) else column
+        try:
+            columns[name] = polars.Series(name, entries)
+        except (TypeError, ValueError, polars.exceptions.PolarsError):
+            reason = "must be a column of texts or of numbers, without missing entries"
+            raise InvalidInput(reason, name) from None
     try:
-        return polars.LazyFrame(table)
-    except (TypeError, polars.exceptions.PolarsError):
-        raise InvalidInput(
-            "must be a file, a folder, Answers, a frame or a mapping of columns"
-        ) from None
+        return polars.LazyFrame(columns)
+    except polars.exceptions.PolarsError:
+        raise InvalidInput("the columns have different lengths") from None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from expost.answers import no_such_query, response_position
+from expost.audits.json_lines import json_problems
 from expost.audits.log import read
 from expost.audits.plan import Plan
 from expost.errors import InvalidInput, printable
@@ -62,10 +63,11 @@ class BadRows(InvalidInput):
 def bad_rows(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> BadRows:
     """What is wrong with the rows of a log, given file by file.
 
-    Whatever is wrong with a row by itself comes first; numbers of exchanges that are missing or
-    there twice are looked for if nothing else is wrong.
+    Rows that could be read in more than one way come first, then whatever else is wrong with a row
+    by itself. Numbers of exchanges that are missing or there twice are looked for if nothing else
+    is wrong.
     """
-    for problems in (_by_themselves, _by_order):
+    for problems in (_as_written, _by_themselves, _by_order):
         number, found = problems(parts, plan)
         if number:
             listed = [
@@ -91,6 +93,18 @@ def bad_exchanges(rows: DataFrame, plan: Plan) -> BadRows:
 
 _Problems = tuple[int, list[tuple[Path | None, int, str]]]
 """How many rows cannot be used, and the first of them."""
+
+
+def _as_written(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
+    number = 0
+    found: list[tuple[Path | None, int, str]] = []
+    for file, _ in parts:
+        if file is not None and file.suffix.lower() == ".jsonl":
+            for row, reason in json_problems(file):
+                number += 1
+                if len(found) < MOST:
+                    found.append((file, row, reason))
+    return number, found
 
 
 def _by_themselves(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,9 @@ def against_budget(
     found: list[bool | None] = over.tolist()
     for place, verdict in _one_by_one(answers, guard, ~(within | over), effort or Effort()):
         found[place] = verdict
-    return AgainstBudget(losses, guard, tuple(found))
+    within = np.array([verdict is False for verdict in found])
+    upper = guard.cap_accepted(losses.lower, losses.upper, within)
+    return AgainstBudget(replace(losses, upper=upper), guard, tuple(found))
 
 
 def _one_by_one(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from expost.answers import Answers, queries_from_json
+from expost.audits.bad_files import BadFile, BadFiles, is_hidden, unread
+from expost.audits.copies import copies
 from expost.errors import InvalidInput, at, expect
 from expost.files.regular import read_text
 from expost.filters import Filter
 from expost.queries import Query
-from expost.transcript import Transcript, load_transcript
+from expost.transcript import Transcript
 
-__all__ = ["Gathered", "load_folder"]
+__all__ = ["Gathered", "load_folder", "transcript_files"]
 
 Path_ = str | os.PathLike[str]
 
@@ -32,6 +34,8 @@ class Gathered:
     """How many were not asked anything so far."""
     filters: tuple[Filter | None, ...]
     """The different filters that the transcripts name; None where one names none."""
+    transcripts: Mapping[str, Transcript] = field(default_factory=dict)
+    """All transcripts of a folder by the names of their subjects; empty for other sources."""
 
     @property
     def filter(self) -> Filter | None:
@@ -45,6 +49,7 @@ def load_folder(
     *,
     complete: bool = True,
     progress: Callable[[int, int], None] | None = None,
+    strict: bool = False,
 ) -> Gathered:
     """Read all transcripts of a folder: its files that end in ``.json``, each of one subject.
 
@@ -52,14 +57,27 @@ def load_folder(
     :func:`load_answers`, from which queries get their ids; without it, and where it does not have a
     query, the id is the beginning of the query's content id. ``progress`` is called with the number
     of files read and their total.
+
+    Damaged files raise :class:`BadFiles`, which lists all of them. With ``strict``, as in audits,
+    so do all other entries that are not hidden, and files that are copies of another one.
     """
     expect(folder, (str, os.PathLike), "the name of a folder")
-    files = _files(Path(folder))
+    files, others = _entries(Path(folder))
+    problems = [unread(entry, "transcripts that end in .json") for entry in others if strict]
     told = progress or (lambda done, total: None)
     transcripts: dict[str, Transcript] = {}
     for number, file in enumerate(files, start=1):
-        transcripts[file.stem] = load_transcript(file)
+        try:
+            transcripts[file.stem] = Transcript.from_json(read_text(file))
+        except InvalidInput as error:
+            problems.append(BadFile(os.fspath(file), str(error)))
         told(number, len(files))
+    if strict:
+        problems += copies([file for file in files if file.stem in transcripts], transcripts)
+    if problems:
+        raise BadFiles(sorted(problems, key=lambda problem: problem.file))
+    if not files:
+        raise InvalidInput("has no transcripts, whose names end in .json", os.fspath(folder))
     named: Mapping[str, Query] = {}
     if queries is not None:
         with at(os.fspath(queries), ": "):
@@ -71,20 +89,23 @@ def load_folder(
             transcripts, {**named, **_by_short_id(transcripts, named)}, complete=complete
         )
     filters = dict.fromkeys(each.filter for each in transcripts.values())
-    return Gathered(answers, len(transcripts) - len(answers), tuple(filters))
+    return Gathered(answers, len(transcripts) - len(answers), tuple(filters), transcripts)
 
 
-def _files(folder: Path) -> list[Path]:
+def transcript_files(folder: Path) -> list[Path]:
+    """List the transcripts of a folder, by name."""
+    return _entries(folder)[0]
+
+
+def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
+    """List the transcripts of a folder and its other entries; hidden ones are neither."""
     with at(os.fspath(folder), ": "):
         try:
-            files = sorted(path for path in folder.iterdir() if path.suffix == ".json")
+            entries = sorted(entry for entry in folder.iterdir() if not is_hidden(entry))
         except OSError as error:
             raise InvalidInput(f"cannot be read: {error.strerror}") from None
-        # What a session writes before it takes the place of a transcript starts with a dot.
-        files = [path for path in files if not path.name.startswith(".")]
-        if not files:
-            raise InvalidInput("has no transcripts, whose names end in .json")
-    return files
+    files = [entry for entry in entries if entry.suffix == ".json"]
+    return files, [entry for entry in entries if entry.suffix != ".json"]
 
 
 def _by_short_id(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import os
 import stat
@@ -9,14 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.audits.rows import COLUMNS
+from expost.audits.bad_files import BadFile, BadFiles, unread
+from expost.audits.json_lines import json_problems
+from expost.audits.rows import COLUMNS, Unusable
 from expost.errors import InvalidInput, at
 from expost.files.tables import table_format
 
 if TYPE_CHECKING:
     from polars import DataFrame, Expr, LazyFrame
 
-__all__ = ["Log", "logged", "needs_polars", "read"]
+__all__ = ["Log", "check_names", "logged", "needs_polars", "read"]
+
+_SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 # Of one row in CSV and JSON Lines, about; only to guess how many there are.
 _ROW = {".csv": 20, ".jsonl": 60}
@@ -35,7 +40,9 @@ class Log:
         with at(os.fspath(path), ": "):
             if not path.is_dir():
                 return cls((path,), table_format(path))
-            files = sorted(file for file in path.rglob("*") if _is_table(file.relative_to(path)))
+            files, others = _entries(path)
+            if others:
+                raise BadFiles([unread(entry, "tables of a log") for entry in others])
             if not files:
                 raise InvalidInput("has no tables, whose names end in .csv, .jsonl or .parquet")
             suffixes = sorted({file.suffix.lower() for file in files})
@@ -51,8 +58,19 @@ class Log:
 
     def part(self, file: Path) -> LazyFrame:
         """The rows of one file."""
-        with at(os.fspath(file), ": "):
+        try:
             return logged(_scanned(file, self.suffix))
+        except InvalidInput as error:
+            raise BadFiles([BadFile(os.fspath(file), str(error))]) from None
+
+    def check(self) -> None:
+        """Refuse rows that could be read in more than one way.
+
+        Raises:
+            Unusable: There are such rows.
+        """
+        if self.suffix == ".jsonl" and any(any(json_problems(file)) for file in self.files):
+            raise Unusable
 
     @property
     def size(self) -> int:
@@ -76,10 +94,21 @@ class Log:
         return whole.hexdigest()
 
 
-def _is_table(file: Path) -> bool:
-    # Programs that write in parts leave hidden files and folders, and those that start with "_".
-    hidden = any(part.startswith((".", "_")) for part in file.parts)
-    return not hidden and file.suffix.lower() in (".csv", ".jsonl", ".parquet")
+def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
+    """List the tables of a folder and its sub-folders, and everything else that is not hidden."""
+    files, others = [], []
+    for entry in sorted(folder.rglob("*")):
+        parts = entry.relative_to(folder).parts
+        is_folder = entry.is_dir()
+        is_table = entry.suffix.lower() in _SUFFIXES and not is_folder
+        marker = any(part.startswith("_") for part in parts)  # such as _SUCCESS, of Spark
+        if any(part.startswith(".") for part in parts) or (marker and not is_table):
+            continue
+        if is_table and not marker:
+            files.append(entry)
+        elif not is_folder or entry.is_symlink():  # the search does not follow links to folders
+            others.append(entry)
+    return files, others
 
 
 def _scanned(file: Path, suffix: str) -> LazyFrame:
@@ -92,11 +121,28 @@ def _scanned(file: Path, suffix: str) -> LazyFrame:
         if suffix == ".parquet":
             return polars.scan_parquet(file)
         if suffix == ".csv":
+            _check_header(file)
             return polars.scan_csv(file, infer_schema=False)
         texts = dict.fromkeys(COLUMNS, polars.String())
         return polars.scan_ndjson(file, schema=texts)
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None
+
+
+def _check_header(file: Path) -> None:
+    """Refuse a second column of the same name, which polars would rename."""
+    with file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+        try:
+            check_names(next(filter(None, csv.reader(lines)), []))
+        except csv.Error:
+            raise InvalidInput("cannot be read: not a table of its format") from None
+
+
+def check_names(names: list[Any]) -> None:
+    """Refuse a column of a log that appears twice."""
+    for name in COLUMNS:
+        if names.count(name) > 1:
+            raise InvalidInput(f"column {name!r} appears twice")
 
 
 def logged(table: LazyFrame) -> LazyFrame:
@@ -117,18 +163,28 @@ def logged(table: LazyFrame) -> LazyFrame:
             there = ", ".join(kinds.names()[:10])
             raise InvalidInput(f"column {name!r} is missing; there are {there}")
     subject, order, query, response = (polars.col(name) for name in COLUMNS)
-    if kinds["response"] == polars.Boolean:
-        raise InvalidInput("is true or false, not a label or a number", "response")
+    for name in COLUMNS:
+        if kinds[name] == polars.Boolean:
+            raise InvalidInput("is true or false, not a label or a number", name)
     return table.select(
-        subject.cast(polars.Int64, strict=False)
-        if kinds["subject"].is_integer()
-        else _text(subject),
+        _name(subject, kinds["subject"]),
         _whole(order, kinds["order"]),
         _text(query),
         _listed(response)
         if isinstance(kinds["response"], (polars.List, polars.Array))
         else _text(response),
     )
+
+
+def _name(column: Expr, kind: Any) -> Expr:
+    """Names of subjects; null where an entry is neither a text nor a whole number."""
+    import polars
+
+    if kind.is_integer() or kind.is_float():
+        return _whole(column, kind)
+    if kind not in (polars.String, polars.Categorical, polars.Enum, polars.Null):
+        raise InvalidInput(f"must be texts or integers, not {kind}", "subject")
+    return _text(column)
 
 
 def _text(column: Expr) -> Expr:
@@ -140,6 +196,8 @@ def _text(column: Expr) -> Expr:
 def _whole(column: Expr, kind: Any) -> Expr:
     import polars
 
+    if not (kind.is_numeric() or kind in (polars.String, polars.Null)):
+        raise InvalidInput(f"must be the number of the exchange, not {kind}", "order")
     number = column.cast(polars.Int64, strict=False)
     if kind.is_integer() or kind == polars.String:
         return number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from expost.errors import at
 from expost.files.canonical import json_text, readable
@@ -13,7 +14,7 @@ from expost.files.regular import read_text
 from expost.filters import Filter, filter_from_json
 from expost.transcript import VERSION, check_version
 
-__all__ = ["load_policy", "policy_from_json", "policy_to_json", "save_policy"]
+__all__ = ["filter_to_json", "load_policy", "policy_from_json", "policy_to_json", "save_policy"]
 
 Path_ = str | os.PathLike[str]
 
@@ -33,8 +34,13 @@ def policy_from_json(document: str) -> Filter:
 
 def policy_to_json(guard: Filter) -> str:
     """The text of such a file."""
-    whole = {"version": VERSION, "filter": {"kind": guard.kind, **guard.tree()}}
-    return json_text(readable(whole), indent=1) + "\n"
+    whole = {"version": VERSION, "filter": filter_to_json(guard)}
+    return json_text(whole, indent=1) + "\n"
+
+
+def filter_to_json(guard: Filter) -> Any:
+    """The filter as a transcript file has it."""
+    return readable({"kind": guard.kind, **guard.tree()})
 
 
 def load_policy(path: Path_) -> Filter:

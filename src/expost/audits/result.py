@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.audits.policy import filter_to_json
 from expost.cards import View, nats
 from expost.files.canonical import plain
 from expost.files.frames import Table
@@ -19,7 +20,7 @@ from expost.numbers import Enclosure
 if TYPE_CHECKING:
     from polars import DataFrame
 
-__all__ = ["Audit", "Histogram"]
+__all__ = ["Audit", "FilesRead", "Histogram"]
 
 _NAMED = 100
 """How many of those who were over the budget are named."""
@@ -41,6 +42,34 @@ class Histogram:
     counts: tuple[int, ...]
     infinite: int
     """How many have a loss that nothing bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRead:
+    """What an audit read, and what it noticed about transcripts besides their exchanges."""
+
+    number: int
+    unasked: int = 0
+    """How many transcripts have no exchanges. Their subjects are not in the table."""
+    identical: tuple[tuple[str, ...], ...] = ()
+    """Groups of subjects with equal transcripts: by chance, or because one is a copy."""
+    other_filters: tuple[tuple[str, Filter | None], ...] = ()
+    """Subjects whose transcript names another filter than the policy, and that filter."""
+
+    def tree(self) -> dict[str, Any]:
+        """The same as JSON, with the first hundred groups and subjects."""
+        others = self.other_filters[:_NAMED]
+        return {
+            "files": self.number,
+            "unasked": self.unasked,
+            "identical": self.identical[:_NAMED],
+            "identical_number": sum(map(len, self.identical)),
+            "other_filters": [
+                {"subject": name, "filter": None if own is None else filter_to_json(own)}
+                for name, own in others
+            ],
+            "other_filters_number": len(self.other_filters),
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,6 +96,8 @@ class Audit(Table):
     frame: DataFrame
     guard: Filter
     """The filter of the policy."""
+    files: FilesRead | None = None
+    """What was read; None for a table in memory."""
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -98,8 +129,9 @@ class Audit(Table):
 
     @cached_property
     def exhausted(self) -> int:
-        """How many have less than a thousandth of the budget left."""
-        return int((self.frame["remaining"] < self.guard.budget.nearest / 1000).sum())
+        """How many kept the budget and have less than a thousandth of it left."""
+        used_up = self.frame["remaining"] < self.guard.budget.nearest / 1000
+        return int((used_up & self.frame["budget_kept"].fill_null(False)).sum())
 
     def broken_subjects(self, most: int = _NAMED) -> list[Any]:
         """The first of those who did not keep it."""
@@ -143,8 +175,10 @@ class Audit(Table):
     def summary(self) -> dict[str, Any]:
         """All subjects together, as JSON."""
         frame, spread = self.frame, self.histogram()
+        read = {} if self.files is None else self.files.tree()
         return plain(
             {
+                **read,
                 "subjects": len(self),
                 "exchanges": int(frame["exchanges"].sum()),
                 "filter": self.guard.kind,

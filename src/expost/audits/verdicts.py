@@ -112,15 +112,13 @@ def _block(
         kernel.fold(state, asked, answered, None if on == len(counts) else np.arange(on))
     everyone = Chosen(len(counts))
     lower, upper = state.losses(everyone)
-    _, peak = state.peaks(everyone)
-    _, basic = state.spent.around(everyone, None)
-    kept = refused == 0
-    if kernel.filter.pure:
-        # What was accepted ended within the budget.
-        limit = kernel.filter.budget.enclosure.upper
-        upper = np.where(kept, np.minimum(upper, limit), upper)
-        peak = np.where(kept, np.minimum(peak, limit), peak)
-    left = _remaining(kernel.filter, kernel.losses(state).upper)
+    least, peak = state.peaks(everyone)
+    sums = state.spent.around(everyone, None)
+    guard, kept = kernel.filter, refused == 0
+    basic = guard.cap_spent(*sums, kept)
+    upper = guard.cap_accepted(lower, upper, kept)
+    peak = guard.cap_accepted(least, peak, kept)
+    left = _remaining(guard, kernel.losses(state).upper)
     return np.array([lower, np.maximum(lower, upper), peak, basic, kept, refused, left])
 
 
@@ -145,11 +143,10 @@ def _by_tally(given: Given, codes: Codes, starts: Places, plan: Plan, tell: Tell
         peak, kept = course.peak_upper, np.where(course.unknown, -1, 1)
         kept[course.refused > 0] = 0
         if guard.pure:
-            # What was above the budget on the way was not kept, also where no decision is known,
-            # and what was accepted ended within it.
+            # A loss above the budget at any point broke it, even if no decision is known.
             kept[course.peak_lower > limit] = 0
-            upper = np.where(kept == 1, np.minimum(upper, limit), upper)
-            peak = np.where(kept == 1, np.minimum(peak, limit), peak)
+        upper = guard.cap_accepted(lower, upper, kept == 1)
+        peak = guard.cap_accepted(course.peak_lower, peak, kept == 1)
         upper, peak = np.maximum(lower, upper), np.maximum(lower, peak)
         table[:, own] = lower, upper, peak, basic, kept, course.refused, left
         tell(start + len(own))

@@ -10,12 +10,15 @@ from pathlib import Path
 import click
 
 from expost.audits.auditing import audit, audit_files_on_spark, of_transcripts
+from expost.audits.bad_files import BadFiles
 from expost.audits.bad_rows import BadRows
+from expost.audits.folder import transcript_files
 from expost.audits.log import Log
 from expost.audits.parts import Parts
 from expost.audits.policy import load_policy, policy_to_json
-from expost.audits.result import Audit
+from expost.audits.result import Audit, FilesRead
 from expost.cli.dates import page_date, written
+from expost.cli.many import list_files
 from expost.cli.options import as_json, path, searching
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
@@ -24,13 +27,14 @@ from expost.files.canonical import json_text
 from expost.files.durable import save
 from expost.filters import Filter
 from expost.numbers import Enclosure
-from expost.report.audit_page import audit_page
+from expost.report.audit_page import audit_page, other_filter
 from expost.report.words import budget_text, shown
 from expost.solver import Effort
 
 __all__ = ["audit_lines", "command"]
 
 _BAR = 40
+_NAMED = 5
 _PARTS = ".parts"
 _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -59,6 +63,12 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     default="polars",
     help="In this process, or on the Spark that is set up here.",
 )
+@click.option(
+    "--expect",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The number of subjects; another number is bad input.",
+)
 @click.option("--memory", default="2G", metavar="SIZE", help="For rows: more is done in parts.")
 @page_date
 @searching(threads=False)
@@ -69,6 +79,7 @@ def command(
     policy: Path,
     out: Path | None,
     engine: str,
+    expect: int | None,
     memory: str,
     date: str | None,
     effort: Effort,
@@ -97,6 +108,11 @@ def command(
         for row in error.rows:
             click.echo(f"expost: {row}", err=True)
         raise
+    except BadFiles as error:
+        list_files(error)
+        raise
+    if expect is not None:
+        _check_number(found, expect, answers)
     if out is not None:
         _write(found, out, answers, queries, date)
     if as_json:
@@ -152,6 +168,13 @@ def _check_out(out: Path, answers: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
 
 
+def _check_number(found: Audit, expected: int, answers: Path) -> None:
+    number = len(found) + (found.files.unasked if found.files else 0)
+    if number != expected:
+        reason = f"has {_subjects(number)}; expected {expected:,} (--expect)"
+        raise InvalidInput(reason, os.fspath(answers))
+
+
 def _write(found: Audit, out: Path, answers: Path, queries: Path | None, date: str | None) -> None:
     temporary = out / ".losses.parquet"
     found.frame.write_parquet(temporary)
@@ -172,7 +195,7 @@ def _content_id(found: Audit, answers: Path, queries: Path | None) -> str:
     """Of everything that the result depends on: log, queries and policy."""
     whole = hashlib.sha256()
     if of_transcripts(answers):
-        for file in sorted(answers.glob("*.json")):
+        for file in transcript_files(answers):
             whole.update(f"{file.name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\0".encode())
     else:
         whole.update(Log.at(answers).digest.encode())
@@ -184,9 +207,12 @@ def _content_id(found: Audit, answers: Path, queries: Path | None) -> str:
 def audit_lines(found: Audit) -> Iterator[tuple[str, str]]:
     """What an audit found, by name."""
     told = found.summary()
+    if found.files is not None:
+        yield from _files(found.files)
     yield "subjects", f"{len(found):,}"
     yield "exchanges", f"{told['exchanges']:,}"
     yield "budget", budget_text(found.guard)
+    yield "compared", f"{found.guard.compares}, at every exchange"
     yield "kept", f"{_subjects(found.kept)}, at every exchange"
     yield "not kept", _subjects(found.broken)
     if found.undecided:
@@ -205,6 +231,25 @@ def audit_lines(found: Audit) -> Iterator[tuple[str, str]]:
         now = Enclosure(row["lower"], row["upper"]).shown()
         who = printable(str(row["subject"]))
         yield "" if number else "largest peaks", f"{who}: {shown(row['peak'])}, now {now}, {kept}"
+
+
+def _files(read: FilesRead) -> Iterator[tuple[str, str]]:
+    unasked = f", {read.unasked:,} of them without any exchange" if read.unasked else ""
+    yield "files read", f"{read.number:,}{unasked}"
+    if read.identical:
+        names = [name for group in read.identical for name in group]
+        text = f"{_some(names)}; copies, or people who gave the same responses"
+        yield "equal transcripts", text
+    if read.other_filters:
+        others = list(map(other_filter, read.other_filters))
+        yield "other filter", f"{_some(others)}; all were audited by the filter of the policy"
+
+
+def _some(names: list[str]) -> str:
+    """How many subjects, and the first of them."""
+    more = ", …" if len(names) > _NAMED else ""
+    first = ", ".join(names[:_NAMED])
+    return f"{_subjects(len(names))}: {printable(first)}{more}"
 
 
 def _subjects(number: int) -> str:

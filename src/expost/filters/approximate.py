@@ -33,6 +33,9 @@ class ApproximateFilter(CompositionFilter):
     """
 
     kind: ClassVar[str] = "approximate"
+    compares: ClassVar[str] = (
+        f"{CompositionFilter.compares} and, if that is too large, {BayesianFilter.compares}"
+    )
     by_responses: ClassVar[bool] = True
     named: ClassVar[str] = "inner"
 

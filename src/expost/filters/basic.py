@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from expost.filters.account import Account, WorstCase
 from expost.filters.filter import Filter
-from expost.filters.many import Accounts, Amounts
+from expost.filters.many import Accounts, Amounts, Bools, Floats
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
 
@@ -28,6 +28,7 @@ class BasicFilter(Filter):
     """
 
     kind: ClassVar[str] = "basic"
+    compares: ClassVar[str] = "the sum of all epsilons, including the next one"
     by_loss: ClassVar[bool] = False
     by_responses: ClassVar[bool] = False
 
@@ -36,6 +37,9 @@ class BasicFilter(Filter):
 
     def exact_loss(self, account: Account) -> Nats:
         return account.exact_spent
+
+    def cap_spent(self, lower: Floats, upper: Floats, accepted: Bools) -> Floats:
+        return self.cap_accepted(lower, upper, accepted)
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         charge = query.ceiling(account.domain)

@@ -41,6 +41,7 @@ class BayesianFilter(Filter):
     """
 
     kind: ClassVar[str] = "bayesian"
+    compares: ClassVar[str] = "the largest loss that the next response can lead to"
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         return account.worst_after(query, times, self.budget)

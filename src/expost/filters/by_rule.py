@@ -37,6 +37,7 @@ class CompositionFilter(Filter):
     """
 
     kind: ClassVar[str] = "composition"
+    compares: ClassVar[str] = "the epsilon of all queries under its composition rule"
     pure: ClassVar[bool] = False
     by_loss: ClassVar[bool] = False
     by_responses: ClassVar[bool] = False

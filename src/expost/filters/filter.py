@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from expost.cards import card
 from expost.errors import InvalidInput
 from expost.files.reading import members
 from expost.filters.account import Account, WorstCase, account_of
 from expost.filters.decision import Decision, remaining, remaining_text
 from expost.filters.largest import Trial, largest_epsilon, nearly_largest_epsilon
-from expost.filters.many import Accounts, Amounts
+from expost.filters.many import Accounts, Amounts, Bools, Floats
 from expost.filters.repeats import Repeats, most_repeats
 from expost.numbers import Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query, check_query
@@ -39,6 +41,8 @@ class Filter(ABC):
     """Whether the realized loss counts against the budget, rather than a sum or a cost."""
     by_responses: ClassVar[bool] = True
     """Whether what was responded changes what is accepted next."""
+    compares: ClassVar[str] = "its own count"
+    """What it compares with the budget before the next query, for reports."""
     budget: Nats
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -94,6 +98,17 @@ class Filter(ABC):
     def capped(self, loss: Enclosure) -> Enclosure:
         """A loss that is known to be within the budget, whatever a search for it found."""
         return Enclosure(loss.lower, min(loss.upper, self.budget.enclosure.upper))
+
+    def cap_accepted(self, lower: Floats, upper: Floats, accepted: Bools) -> Floats:
+        """Upper ends of many losses: at most the budget where all responses were accepted."""
+        if not self.pure:
+            return upper
+        limit = self.budget.enclosure.upper
+        return np.where(accepted & (lower <= limit), np.minimum(upper, limit), upper)
+
+    def cap_spent(self, lower: Floats, upper: Floats, accepted: Bools) -> Floats:
+        """Upper ends of many sums of epsilons, which few filters compare with the budget."""
+        return upper
 
     def _last_was_accepted(self, account: Account) -> bool:
         if not account.searched:

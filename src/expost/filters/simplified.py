@@ -28,6 +28,7 @@ class SimplifiedFilter(Filter):
     """
 
     kind: ClassVar[str] = "simplified"
+    compares: ClassVar[str] = "the loss so far plus the next epsilon"
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         return account.plus_epsilon(query, times, self.budget)

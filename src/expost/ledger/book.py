@@ -155,13 +155,14 @@ class Book:
         exchanges, lower, upper, least, most, left, closed, reserved = (
             np.concatenate(column) for column in zip(*columns, strict=True)
         )
+        closed = closed.astype(np.bool_)
         return Status(
             names,
             exchanges.astype(np.int64),
-            Bounds(lower, upper),
-            Bounds(least, most),
+            Bounds(lower, self.filter.cap_accepted(lower, upper, ~closed)),
+            Bounds(least, self.filter.cap_spent(least, most, ~closed)),
             left,
-            closed.astype(np.bool_),
+            closed,
             reserved.astype(np.bool_),
             ended,
         )

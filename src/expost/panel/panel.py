@@ -114,17 +114,18 @@ class Panel:
     @property
     def loss(self) -> Bounds:
         """The realized loss of every subject now, in nats."""
-        return Bounds(*self._state.losses(Chosen(len(self))))
+        return self._capped(*self._state.losses(Chosen(len(self))))
 
     @property
     def peak(self) -> Bounds:
         """The largest realized loss of every subject on the way."""
-        return Bounds(*self._state.peaks(Chosen(len(self))))
+        return self._capped(*self._state.peaks(Chosen(len(self))))
 
     @property
     def spent(self) -> Bounds:
         """The sum of the epsilons of every subject, which is what basic composition says."""
-        return Bounds(*self._state.spent.around(Chosen(len(self)), None))
+        lower, upper = self._state.spent.around(Chosen(len(self)), None)
+        return Bounds(lower, self.filter.cap_spent(lower, upper, ~self._closed))
 
     @property
     def remaining(self) -> NDArray[np.float64]:
@@ -364,6 +365,10 @@ class Panel:
                 found.accepted & ~shut, found.undecided & ~shut, found.lower, found.upper
             )
         return found
+
+    def _capped(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Bounds:
+        """Bound losses by the budget too, for every subject who is not closed."""
+        return Bounds(lower, self.filter.cap_accepted(lower, upper, ~self._closed))
 
     def _remaining(self, places: Places | None) -> NDArray[np.float64]:
         closed = self._closed if places is None else self._closed[places]

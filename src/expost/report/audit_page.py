@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from expost.audits.result import Audit, Histogram
+from expost.audits.result import Audit, FilesRead, Histogram
 from expost.errors import printable
 from expost.filters import Filter
 from expost.numbers import Enclosure
@@ -23,9 +23,10 @@ from expost.report.page import (
 )
 from expost.report.words import budget_text, shown
 
-__all__ = ["audit_page", "histogram", "people", "promise", "verdict"]
+__all__ = ["audit_page", "histogram", "other_filter", "people", "promise", "verdict"]
 
 _LISTED = 100
+_NAMED = 20
 _NOTHING = 1e-9
 
 
@@ -78,13 +79,15 @@ def verdict(found: Audit) -> str:
 
 def _facts(found: Audit) -> Iterator[tuple[str, str]]:
     frame = found.frame
+    if found.files is not None:
+        yield "files read", f"{found.files.number:,}"
     yield "people", f"{len(found):,}"
     yield "answers", f"{int(frame['exchanges'].sum()):,}"
     yield "kept", people(found.kept)
     yield "not kept", people(found.broken)
     if found.undecided:
         yield "undecided", people(found.undecided)
-    yield "used up", f"{people(found.exhausted)} with less than a thousandth of the budget left"
+    yield "used up", f"{people(found.exhausted)}, with less than a thousandth left"
     yield "largest loss now", shown(_largest(found, "upper"))
     yield "largest on the way", shown(_largest(found, "peak"))
     yield "basic composition", f"at most {shown(_largest(found, 'basic'))}"
@@ -109,17 +112,21 @@ def promise(guard: Filter) -> Iterator[str]:
             f"The budget bounds the loss: {guard.limit}. If it is kept, then whoever sees all "
             "answers of a person, whatever else they know, cannot have changed the odds of "
             f"anything about that person by more than a factor of {factor}. Odds of one to "
-            f"one become at most {factor} to one. A budget is kept by every single decision: "
-            "before each question it has to be certain that no possible answer exceeds it."
+            f"one become at most {factor} to one."
         )
     else:
         yield paragraph(
-            f"The budget is {guard.limit}. If it is kept, then whoever sees all answers of a "
-            "person, whatever else they know, does not change the odds of anything about that "
-            f"person by more than a factor of {factor}, but for a chance of the size of delta. The "
-            "loss that is shown here is what was given away by the answers that were really "
-            "given. It may be larger than the budget where that chance came true."
+            f"The budget is {guard.limit}. Devices that use this filter promise: for any set of "
+            f"outcomes, its probability under one value is at most {factor} times its probability "
+            "under another, plus delta. This bounds no single transcript. The loss that is shown "
+            "here belongs to the answers that were really given, and it may be above the budget "
+            "although the budget was kept."
         )
+    yield paragraph(
+        f"Before every question, the {guard.kind} filter compares with the budget: "
+        f"{guard.compares}. If that is above the budget, the question has to be refused. Answering "
+        "it breaks the budget, even if the loss stays below."
+    )
 
 
 def _losses(found: Audit) -> str:
@@ -178,8 +185,9 @@ def _broken(found: Audit) -> list[str]:
     parts = [
         paragraph(
             "For these people a question was answered although the filter of the policy refuses "
-            "it, given the answers before. Either their devices used another filter, or none. That "
-            "a loss is small today does not undo it."
+            f"it, given the answers before. The {found.guard.kind} filter compares with the "
+            f"budget: {found.guard.compares}. So a loss below the budget does not show that a "
+            "question was allowed. Their devices may have used another filter, or none."
         )
     ]
     if refusals:
@@ -231,6 +239,37 @@ def _left(row: dict[str, Any]) -> str:
     return shown(row["remaining"]) if row["remaining"] > _NOTHING else "0"
 
 
+def _files(read: FilesRead) -> Iterator[str]:
+    files = f"{read.number:,} {'file was' if read.number == 1 else 'files were'} read"
+    without = f", {read.unasked:,} of them without any answer" if read.unasked else ""
+    yield f"{files}{without}. Compare this with the number that you expect."
+    if read.identical:
+        names = [name for group in read.identical for name in group]
+        yield (
+            f"{people(len(names))} have the same transcript as another person: {_some(names)}. "
+            "People who answer few questions can agree by chance. A copied file looks the same."
+        )
+    if read.other_filters:
+        number = len(read.other_filters)
+        have = "has a transcript that names" if number == 1 else "have transcripts that name"
+        others = _some(list(map(other_filter, read.other_filters)))
+        yield (
+            f"{people(number)} {have} another filter than the policy: {others}. "
+            "Their answers were audited by the filter of the policy all the same."
+        )
+
+
+def other_filter(entry: tuple[str, Filter | None]) -> str:
+    """A subject and the filter that its transcript names."""
+    name, own = entry
+    return f"{name} names {'no filter' if own is None else budget_text(own)}"
+
+
+def _some(names: list[str]) -> str:
+    more = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return printable(", ".join(names[:_NAMED]) + more)
+
+
 def _worst(found: Audit) -> str:
     rows = [_row(row) for row in found.worst()]
     caption = f"The {len(rows):,} with the largest losses on the way. All amounts are in nats."
@@ -243,6 +282,7 @@ def _scope(found: Audit) -> str:
         "of the same person before it. No secret is needed for that, and none was used.",
         "All numbers are bounds: losses are rounded up, and what is left is rounded down.",
         "An answer that is not in the log cannot be audited. So it has to be complete.",
+        *([] if found.files is None else _files(found.files)),
         "The audit takes for granted that devices drew their answers with the probabilities that "
         "the queries state. Whether a client does so is checked by expost check-client.",
     ]

@@ -68,6 +68,8 @@ def audited_log(log: Log, plan: Plan, folder: Path, memory: int, tell: Tell) -> 
     parts.begin(f"{log.digest} {plan.digest} {buckets} {made_by}")
     missing = [number for number in range(buckets) if not parts.has(number)]
     try:
+        if missing:
+            log.check()
         with _split(log, buckets, missing, memory // _ROW >= size) as rows_of:
             for done, number in enumerate(missing, start=buckets - len(missing)):
                 tell(_SHARES * done, _SHARES * buckets)

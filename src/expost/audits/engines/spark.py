@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from expost.audits.bad_rows import MOST, BadRow, BadRows, bad_rows
 from expost.audits.kernel import COLUMNS, audited_batches, schema
-from expost.audits.log import Log
+from expost.audits.log import Log, check_names
 from expost.audits.plan import Plan
 from expost.audits.rows import COLUMNS as NEEDED
+from expost.audits.rows import Unusable
 from expost.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -40,14 +41,18 @@ def audited_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
         if name not in dataframe.columns:
             there = ", ".join(dataframe.columns[:10])
             raise InvalidInput(f"column {name!r} is missing; there are {there}")
-    subject = "bigint" if dict(dataframe.dtypes)["subject"] in _WHOLE else "string"
-    named = f"cast(subject as {subject}) as subject"
+    check_names(dataframe.columns)
+    kinds = dict(dataframe.dtypes)
+    for name in NEEDED:
+        if kinds[name] == "boolean":
+            raise InvalidInput("is true or false, not a label or a number", name)
+    subject, named = _name(kinds["subject"])
     rows = dataframe.selectExpr(named, "`order`", "query", "response").repartition("subject")
     columns = zip((*COLUMNS, *_BAD), (subject, *_TYPES, "string", "bigint"), strict=True)
     written = ", ".join(f"`{name}` {kind}" for name, kind in columns)
     names = polars.Int64() if subject == "bigint" else polars.String()
-    kinds = {**schema(names), **dict(zip(_BAD, (polars.String(), polars.Int64()), strict=True))}
-    table = polars.DataFrame(rows.mapInArrow(_work(plan, kinds), written).toArrow())
+    types = {**schema(names), **dict(zip(_BAD, (polars.String(), polars.Int64()), strict=True))}
+    table = polars.DataFrame(rows.mapInArrow(_work(plan, types), written).toArrow())
     bad = table["bad"].drop_nulls().sort().to_list()
     if bad:
         listed = tuple(BadRow("", None, reason) for reason in bad[:MOST])
@@ -57,6 +62,19 @@ def audited_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
     found = table.drop(_BAD).sort("subject")
     assert found["subject"].is_unique().all(), "the rows of a subject were not in one partition"
     return found
+
+
+def _name(kind: str) -> tuple[str, str]:
+    """The type of subjects, and the expression that makes them: null for other floats."""
+    if kind in _WHOLE:
+        return "bigint", "cast(subject as bigint) as subject"
+    if kind in ("float", "double"):
+        # For Spark NaN equals itself, and is larger than any number.
+        whole = "subject = rint(subject) and abs(subject) < 9e18"
+        return "bigint", f"case when {whole} then cast(subject as bigint) end as subject"
+    if kind == "string" or kind.startswith(("char", "varchar")):
+        return "string", "cast(subject as string) as subject"
+    raise InvalidInput(f"must be texts or integers, not {kind}", "subject")
 
 
 def audited_log_on_spark(log: Log, plan: Plan) -> DataFrame:
@@ -96,11 +114,13 @@ def _texts(suffix: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
         import polars
 
         for file in (Path(name) for batch in batches for name in polars.DataFrame(batch)["file"]):
-            rows = Log((file,), suffix).part(file)
+            log = Log((file,), suffix)
+            rows = log.part(file)
             try:
+                log.check()
                 for part in rows.collect_batches(chunk_size=_TOGETHER):
                     yield from _arrow(part)
-            except polars.exceptions.PolarsError:
+            except (polars.exceptions.PolarsError, InvalidInput, Unusable):
                 # A row that cannot be used, so that the file is looked at where errors are told.
                 yield from _arrow(rows.clear().collect().clear(1))
 
