@@ -14,11 +14,12 @@ from expost.audits.budget import AgainstBudget, against_budget
 from expost.audits.losses import Losses, losses_within
 from expost.audits.tables import save_losses
 from expost.cli.many import read_many
+from expost.cli.outputs import check_output
 from expost.cli.pictures import check_picture, where
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, at
-from expost.files.regular import check_apart
+from expost.files.kinds import LOSSES
 from expost.files.tables import table_format
 from expost.filters import BayesianFilter, Filter
 from expost.report.words import shown
@@ -45,7 +46,7 @@ def show_losses(
     if picture is not None:
         check_picture(picture, data, queries)
     if out is not None:
-        check_apart(out, data, *([] if queries is None else [queries]))
+        check_output(out, LOSSES, data, queries)
         with at(str(out), ": "):
             table_format(out)  # before the work, not after it
     with progress_line() as line:
