@@ -25,8 +25,12 @@ def card(
     columns: Sequence[str] = (),
     items: Sequence[T] = (),
     row: Callable[[int, T], Sequence[object]] | None = None,
+    every: bool = False,
 ) -> str:
-    """A table of facts by name, and if there are items one with a row per item, numbered from 1."""
+    """A table of facts by name, and if there are items one with a row per item, numbered from 1.
+
+    Of many items only those at both ends are shown, unless ``every`` one is.
+    """
     lines = [
         f"<tr>{_cell(name, 'th')}{_cell(fact, longest=_LONGEST_FACT)}</tr>"
         for name, fact in facts.items()
@@ -35,7 +39,7 @@ def card(
     html = f"<table>{caption}{''.join(lines)}</table>"
     if row is None or not items:
         return html
-    first, left_out, last = _ends(len(items))
+    first, left_out, last = (range(len(items)), 0, range(0)) if every else _ends(len(items))
     lines = [_row(row(i + 1, items[i])) for i in first]
     if left_out:
         lines.append(f'<tr><td>…</td><td colspan="{len(columns) - 1}">{left_out:,} more</td></tr>')
