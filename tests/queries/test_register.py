@@ -186,7 +186,7 @@ def test_a_family_that_names_an_epsilon_may_not_have_a_weight_of_zero(scale: int
 def test_a_family_without_an_epsilon_may_have_a_weight_of_zero(scale: int) -> None:
     class Unbounded(FromColumns):
         kind: ClassVar[str] = "unbounded"
-        epsilon = None
+        epsilon = None  # type: ignore[assignment]
 
     never = Unbounded([scale, 0, scale], [scale, 2 * scale, scale])
     start = xp.Transcript(DOMAIN)
