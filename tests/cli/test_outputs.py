@@ -38,6 +38,10 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
         ["ledger", "reserve", "study.db", "--query", "smokes", "--key", "k", "-o"],
         "a file of reservations",
     ),
+    "ledger recover": (
+        ["ledger", "recover", "study.db", "--lost", "--checkpoint"],
+        "a checkpoint",
+    ),
     "ledger answers": (
         ["ledger", "answers", "study.db", "-o", "new.csv", "--queries"],
         "a file of queries",

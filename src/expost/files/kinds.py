@@ -17,6 +17,7 @@ from expost.files.tables import parquet_columns
 
 __all__ = [
     "AUDIT_SUMMARY",
+    "CHECKPOINT",
     "LOSSES",
     "PAGE",
     "PICTURE",
@@ -45,6 +46,7 @@ PAGE = "a page of expost"
 PICTURE = "a picture"
 LOSSES = "a table of losses"
 RESERVATIONS = "a file of reservations"
+CHECKPOINT = "a checkpoint"
 AUDIT_SUMMARY = "an audit summary"
 RESULTS = "a file of experiment results"
 RUNS = "a table of experiment runs"
@@ -55,6 +57,7 @@ _FIELDS = {
     QUERIES: {"domain", "queries"},
     PROOF: {"version", "responses", "loss"},
     RESERVATIONS: {"ledger", "subject", "sequence", "previous", "key", "query"},
+    CHECKPOINT: {"ledger", "commits", "root", "covers"},
     AUDIT_SUMMARY: {"subjects", "exchanges", "histogram", "worst"},
     RESULTS: {"seed", "runs", "gap", "versions"},
     POLICY: {"version", "filter"},
@@ -67,7 +70,7 @@ _COLUMNS = {
     LOSSES: {"subject", "lower", "upper", "exchanges", "basic"},
     RUNS: {"experiment", "run", "account"},
 }
-_LINES = {RESERVATIONS: _FIELDS[RESERVATIONS], **_COLUMNS}
+_LINES = {kind: _FIELDS[kind] for kind in (RESERVATIONS, CHECKPOINT)} | _COLUMNS
 """The kinds that are written as JSON Lines or as tables, by the names on the first line."""
 
 _PAGE_START, _PAGE_MARK = b"<!DOCTYPE html>", b"content=\"default-src 'none'; style-src 'sha256-"
@@ -96,7 +99,8 @@ def _by_lines(document: str) -> str:
     first = document.strip().split("\n", 1)[0]
     if first.startswith("{"):
         try:
-            return _with_names(set(json.loads(first)), _LINES)
+            # A line of a checkpoint has a digest after its JSON.
+            return _with_names(set(json.JSONDecoder().raw_decode(first)[0]), _LINES)
         except (ValueError, RecursionError):
             return ""  # JSON with a typo, about which the reader reports more
     known = _with_names(_header(first), _COLUMNS)
