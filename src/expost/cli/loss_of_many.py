@@ -22,7 +22,7 @@ from expost.errors import InvalidInput, at
 from expost.files.kinds import LOSSES
 from expost.files.tables import table_format
 from expost.filters import BayesianFilter, Filter
-from expost.report.words import shown
+from expost.report.words import budget_text, shown
 from expost.solver import Effort
 
 __all__ = ["show_losses"]
@@ -125,7 +125,7 @@ def _unasked(count: int) -> str:
 
 def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
     """A verdict about the end, which says that it is none about the way there."""
-    yield "budget", f"{against.guard.limit} ({against.guard.kind} filter)"
+    yield "budget", budget_text(against.guard)
     over = against.over_budget
     yield "over it at the end", f"{over:,} subject{'' if over == 1 else 's'}"
     if against.undecided:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from expost.cards import count
 from expost.domains import Domain, Record, Value, some
+from expost.filters.large import is_large, sure_text
 from expost.loss.extremes import Apart
 from expost.report.explanation import Explanation, Told
 from expost.report.meaning import breach, in_odds
@@ -103,6 +104,8 @@ def _budget(found: Explanation) -> Iterator[str]:
     if found.guard is None or found.used is None:
         yield "The transcript names no filter, so there is no budget."
         return
+    if is_large(found.guard.budget):
+        yield f"The budget of {found.guard.limit} is very large: {sure_text(found.guard.budget)}."
     budget = f"The budget of {found.guard.limit} ({found.guard.kind} filter)"
     replay, used = found.replay, shown(found.held)
     if not found.exchanges:
