@@ -170,6 +170,18 @@ def test_an_auditor_reads_a_ledger_that_its_owner_continues(folder: Path) -> Non
             assert auditor.tip == owner.tip
 
 
+def test_a_log_that_another_user_left_behind_does_not_prevent_reading(folder: Path) -> None:
+    left_behind(("-wal",))
+    Path("study.db-wal").chmod(0o444)
+    Path("study.db").chmod(0o666)
+    folder.chmod(0o777)
+    before = contents(folder)
+    with without_privileges(), xp.Ledger("study.db") as ledger:
+        assert ledger.verify().good
+        assert ledger.tip.commits == 3
+    assert contents(folder) == before
+
+
 def test_an_older_copy_is_still_noticed_without_a_right_to_write(run: Run, folder: Path) -> None:
     with started() as ledger:
         ledger.close()

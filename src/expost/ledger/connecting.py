@@ -98,19 +98,34 @@ def connect(path: Path, vfs: str | None = None) -> apsw.Connection:
 
 def is_writable(path: Path) -> bool:
     """Whether this process may write to a database and create the files that go with it."""
-    files = [Path(f"{path}{suffix}") for suffix in _WITH_DATABASE]
-    return os.access(path, os.W_OK) and (
-        os.access(path.parent, os.W_OK) or all(os.access(file, os.W_OK) for file in files)
-    )
+    files = [path, *(Path(f"{path}{suffix}") for suffix in _WITH_DATABASE)]
+    return all(os.access(file if file.exists() else file.parent, os.W_OK) for file in files)
 
 
 def copy_database(path: Path, folder: Path) -> Path:
     """Copy a database that cannot be written, with all of its commits, into a folder that can.
 
     SQLite cannot open a database with a write-ahead log where it may not make an index of the log.
+    A process that has the database open keeps both files; then SQLite copies it between commits.
     """
-    apsw = library()
     copy = folder / path.name
+    log, index = (Path(f"{path}{suffix}") for suffix in _WITH_DATABASE)
+    if log.exists() and index.exists():
+        _back_up(path, copy)
+        return copy
+    try:
+        shutil.copyfile(path, copy)
+        if log.exists():
+            shutil.copyfile(log, f"{copy}{_WITH_DATABASE[0]}")
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+    if index.exists():
+        raise InvalidInput("another process has just opened it; try again")
+    return copy
+
+
+def _back_up(path: Path, copy: Path) -> None:
+    apsw = library()
     with reading:
         try:
             with (
@@ -120,23 +135,8 @@ def copy_database(path: Path, folder: Path) -> Path:
             ):
                 source.set_busy_handler(_wait)
                 backup.step()
-        except (apsw.CantOpenError, apsw.ReadOnlyError):
-            _copy_files(path, copy)
-    return copy
-
-
-def _copy_files(path: Path, copy: Path) -> None:
-    """Copy a database that no process has open: otherwise there would be an index of its log."""
-    log, index = (Path(f"{path}{suffix}") for suffix in _WITH_DATABASE)
-    copy.unlink(missing_ok=True)
-    try:
-        shutil.copyfile(path, copy)
-        if log.exists():
-            shutil.copyfile(log, f"{copy}{_WITH_DATABASE[0]}")
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}") from None
-    if index.exists():
-        raise InvalidInput("another process has just opened it; try again")
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.FullError) as error:
+            raise InvalidInput(f"cannot be read: {error}") from None
 
 
 def _settle(connection: apsw.Connection) -> None:
