@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TypeVar
 
-__all__ = ["View", "card", "count", "nats"]
+__all__ = ["View", "card", "count", "nats", "percent"]
 
 T = TypeVar("T")
 
@@ -25,8 +26,12 @@ def card(
     columns: Sequence[str] = (),
     items: Sequence[T] = (),
     row: Callable[[int, T], Sequence[object]] | None = None,
+    every: bool = False,
 ) -> str:
-    """A table of facts by name, and if there are items one with a row per item, numbered from 1."""
+    """A table of facts by name, and if there are items one with a row per item, numbered from 1.
+
+    Of many items only those at both ends are shown, unless ``every`` one is.
+    """
     lines = [
         f"<tr>{_cell(name, 'th')}{_cell(fact, longest=_LONGEST_FACT)}</tr>"
         for name, fact in facts.items()
@@ -35,7 +40,7 @@ def card(
     html = f"<table>{caption}{''.join(lines)}</table>"
     if row is None or not items:
         return html
-    first, left_out, last = _ends(len(items))
+    first, left_out, last = (range(len(items)), 0, range(0)) if every else _ends(len(items))
     lines = [_row(row(i + 1, items[i])) for i in first]
     if left_out:
         lines.append(f'<tr><td>…</td><td colspan="{len(columns) - 1}">{left_out:,} more</td></tr>')
@@ -114,6 +119,18 @@ def nats(amount: float) -> str:
     '1.09861'
     """
     return f"{amount:.6g}"
+
+
+def percent(share: float) -> str:
+    """A share for people: whole percentages, with more digits only close to 0 and 100."""
+    if share in (0, 1):
+        return f"{share * 100:.0f} %"
+    rest = min(share, 1 - share)
+    # Two digits of the smaller part: 23 %, 0.12 %, 99.97 %.
+    if rest < 1e-6:
+        return "under 0.0001 %" if share < 0.5 else "over 99.9999 %"
+    text = f"{100 * share:.{max(0, -1 - math.floor(math.log10(rest)))}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
 def _row(cells: Sequence[object]) -> str:

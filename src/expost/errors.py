@@ -15,6 +15,7 @@ __all__ = [
     "BudgetExceeded",
     "ExpostError",
     "InvalidInput",
+    "LargeBudgetWarning",
     "OutsideDomain",
     "at",
     "expect",
@@ -31,6 +32,14 @@ class ExpostError(Exception):
     """The base class of all errors that expost raises on purpose.
 
     Catch this to handle them all. No message contains a subject's value.
+    """
+
+
+class LargeBudgetWarning(UserWarning):
+    """A budget is so large that it is probably a mistake: it protects hardly anything.
+
+    Python shows it once for each place in a program that makes such a filter.
+    ``warnings.simplefilter("ignore", LargeBudgetWarning)`` turns it off.
     """
 
 

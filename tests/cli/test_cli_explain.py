@@ -199,3 +199,56 @@ def test_bad_input_is_one_line(run: Run, tmp_path: Path) -> None:
     code, out, err = run("explain", tmp_path / "missing.json")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
+
+
+def test_a_long_transcript_shows_the_refused_exchange_and_the_peak(run: Run, file: Path) -> None:
+    # The loss climbs from exchange 41 to the peak at 44. The filter refuses exchange 43.
+    responses = [*[0, 1] * 20, 1, 1, 1, 1, 0, 0, 0, 0, *[0, 1] * 20]
+    transcript = xp.Transcript(xp.FiniteSet([0, 1]), xp.BayesianFilter(epsilon=1))
+    for response in responses:
+        transcript = transcript.add(YES, response)
+    transcript.save(file)
+    page = file.with_name("page.html")
+    code, out, _ = run("explain", file, "--html", page)
+    assert code == 0
+    table = out.split("answered, with noise:\n\n")[1].split("\n\n")[0].splitlines()[1:]
+    first, last = ([f"{n}." for n in numbers] for numbers in (range(1, 6), range(84, 89)))
+    assert [row.split()[0] for row in table] == [*first, "…", "43.", "44.", "…", *last]
+    assert [row.split()[1] for row in table if row[0] == "…"] == ["37", "39"]
+    told = json.loads(run("explain", file, "--json")[1])
+    assert (told["first_refused"], told["left_out"]) == (43, 76)
+    numbers = [row[0] for row in checked(page.read_text(encoding="utf-8")).rows]
+    at = numbers.index("…")
+    assert numbers[at : at + 4] == ["…", "43", "44", "…"]
+    card = xp.report.explain(transcript)._repr_html_()
+    assert ">43.<" in card
+    assert ">44.<" in card
+
+
+def test_a_long_transcript_on_a_box_shows_the_peak(run: Run, file: Path) -> None:
+    query = xp.logistic({"x": 8}, intercept=-4, epsilon=1)
+    transcript = xp.Transcript(xp.Box(x=(0, 1)), xp.BayesianFilter(epsilon=9))
+    for response in (1,) * 8 + (0,) * 12:
+        transcript = transcript.add(query, response)
+    transcript.save(file)
+    told = json.loads(run("explain", file, "--json", "--gap", "1e-4")[1])
+    losses = {step["number"]: step["loss"] for step in told["steps"]}
+    assert 8 in losses
+    assert losses[8]["upper"] >= told["peak"]["lower"]
+    assert told["peak"]["lower"] > max(losses[n]["upper"] for n in losses if n != 8)
+
+
+def test_the_numbers_behind_the_figure_of_a_very_long_transcript_include_the_peak(
+    run: Run, file: Path
+) -> None:
+    transcript = xp.Transcript(xp.FiniteSet(range(2)), xp.BayesianFilter(epsilon=1))
+    for i in range(2_500):
+        transcript = transcript.add(YES, 1 if i in (1_000, 1_001, 1_002) else i % 2)
+    transcript.save(file)
+    page = file.with_name("page.html")
+    assert run("explain", file, "--html", page)[0] == 0
+    told = json.loads(run("explain", file, "--json")[1])
+    losses = xp.Odometer(transcript).history
+    peak = max(range(2_501), key=lambda count: round(losses[count].upper, 9))
+    numbers = {row[0] for row in checked(page.read_text(encoding="utf-8")).rows}
+    assert {f"{peak:,}", f"{told['first_refused']:,}"} <= numbers

@@ -116,7 +116,7 @@ def test_bad_rows_are_one_line_and_nothing_is_lost(
 ) -> None:
     data.write_text(text)
     saved = tmp_path / "losses.csv"
-    saved.write_text("what was there")
+    saved.write_text("subject,lower,upper,exchanges,basic\n")
     picture = tmp_path / "losses.png"
     code, out, err = run(
         "loss", "--many", data, "--queries", queries, "-o", saved, "--plot", picture
@@ -124,7 +124,7 @@ def test_bad_rows_are_one_line_and_nothing_is_lost(
     assert (code, out) == (2, "")
     assert err.startswith(f"expost: {data}: {message}")
     assert err.count("\n") == 1
-    assert saved.read_text() == "what was there"
+    assert saved.read_text() == "subject,lower,upper,exchanges,basic\n"
     assert data.read_text() == text
     assert not picture.exists()
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import expost as xp
-from expost.loss.extremes import Apart
+from expost.loss.extremes import Apart, apart_on_box, exact_ratio
 from support import oracles
 from support.boxes import some_case
 from support.strategies import columns, transcripts
@@ -146,3 +146,15 @@ def test_noise_whose_weights_are_beyond_doubles_has_an_example() -> None:
     assert apart.likeliest == pytest.approx((55,), abs=0.6)
     assert apart.unlikeliest == pytest.approx((120,), abs=0.6)
     assert apart.difference == pytest.approx(65 / 120)
+
+
+def test_on_a_box_the_difference_is_that_of_the_two_values_that_are_named() -> None:
+    box = xp.Box(x=(0, 1), y=(0, 1))
+    query = xp.logistic({"x": -2, "y": 8}, intercept=-3, epsilon=4)
+    tally = xp.Odometer(xp.Transcript(box).add(query, 1)).log_likelihood.tally
+    # The first coordinate of the second point becomes 1, which makes the response less likely.
+    apart = apart_on_box(tally, box, (1, 1), (0, 0))
+    assert apart is not None
+    assert apart.unlikeliest == (1, 0)
+    ratio = exact_ratio(tally, box, (1, 1), (1, 0))
+    assert math.isclose(math.exp(apart.difference), ratio, rel_tol=1e-9)

@@ -134,6 +134,11 @@ def test_scaled_exp_is_the_floor(exponent: Fraction, bits: int) -> None:
         )
 
 
+@pytest.mark.parametrize("bits", [0, 1, 48, 500])
+def test_scaled_exp_of_zero_is_a_power_of_two(bits: int) -> None:
+    assert scaled_exp(Fraction(0), bits) == 2**bits
+
+
 @given(st.fractions(min_value=Fraction(1, 10**12), max_value=400).filter(bool))
 def test_the_two_weights_stay_just_below_epsilon(epsilon: Fraction) -> None:
     heavy, light = two_weights(epsilon)

@@ -107,7 +107,8 @@ class FromColumns(Bare):
         self.columns = columns
 
     def on_set(self, domain: xp.FiniteSet) -> FiniteLikelihood:
-        columns = [np.array(c, dtype=np.int64) for c in self.columns]
+        wide = max(map(max, self.columns), default=0) >= 2**63
+        columns = [np.array(c, dtype=object if wide else np.int64) for c in self.columns]
         return Columns(domain, range(len(columns)), columns)
 
 
@@ -168,3 +169,28 @@ def test_a_family_on_a_box_that_names_less_than_it_has_is_refused() -> None:
     louder = Louder(**{f.name: getattr(query, f.name) for f in fields(query)})
     with pytest.raises(xp.InvalidInput, match=r"louder names 0\.5, but .* up to 1\.5"):
         louder.on(square)
+
+
+@pytest.mark.parametrize("scale", [1, 2**70])
+def test_a_family_that_names_an_epsilon_may_not_have_a_weight_of_zero(scale: int) -> None:
+    never = FromColumns([scale, 0, scale], [scale, 2 * scale, scale])
+    with pytest.raises(xp.InvalidInput) as error:
+        xp.realized_loss(xp.Transcript(DOMAIN).add(never, 1))
+    assert str(error.value) == (
+        f"epsilon: {never.kind} names 1, but some value never gives a response that another value "
+        "can give, so the loss is infinite; make every weight positive, or name no epsilon"
+    )
+
+
+@pytest.mark.parametrize("scale", [1, 2**70])
+def test_a_family_without_an_epsilon_may_have_a_weight_of_zero(scale: int) -> None:
+    class Unbounded(FromColumns):
+        kind: ClassVar[str] = "unbounded"
+        epsilon = None  # type: ignore[assignment]
+
+    never = Unbounded([scale, 0, scale], [scale, 2 * scale, scale])
+    start = xp.Transcript(DOMAIN)
+    assert xp.realized_loss(start.add(never, 0)).lower == float("inf")
+    assert Nats(ratio=Fraction(2)) == xp.Odometer(start.add(never, 1)).exact_loss
+    decision = xp.BayesianFilter(epsilon=9).decide(xp.Odometer(start), never)
+    assert (decision.accepted, decision.loss_at_worst.upper) == (False, float("inf"))

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expost.report.scale import percent, scale
+from expost.cards import percent
+from expost.report.scale import scale
 
 SHARES = st.floats(0, 1)
 

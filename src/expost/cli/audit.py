@@ -20,11 +20,13 @@ from expost.audits.result import Audit, FilesRead
 from expost.cli.dates import page_date, written
 from expost.cli.many import list_files
 from expost.cli.options import as_json, path, searching
+from expost.cli.outputs import check_output
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, at, printable
 from expost.files.canonical import json_text
 from expost.files.durable import save
+from expost.files.kinds import AUDIT_SUMMARY, LOSSES, PAGE
 from expost.filters import Filter
 from expost.numbers import Enclosure
 from expost.report.audit_page import audit_page, other_filter
@@ -35,6 +37,7 @@ __all__ = ["audit_lines", "command"]
 
 _BAR = 40
 _NAMED = 5
+_TABLE, _SUMMARY, _PAGE = "losses.parquet", "summary.json", "audit.html"
 _PARTS = ".parts"
 _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -158,13 +161,15 @@ def _bytes(text: str) -> int:
 
 
 def _check_out(out: Path, answers: Path) -> None:
-    """What is written must not become a part of the log."""
+    """Refuse a folder whose log or other files the results would change."""
     with at(os.fspath(out), ": "):
         if out.exists() and not out.is_dir():
             raise InvalidInput("is not a folder")
         log, target = answers.resolve(), out.resolve()
         if log == target or (answers.is_dir() and log in target.parents):
             raise InvalidInput("is in the folder that is audited; choose another one")
+    for name, kind in ((_TABLE, LOSSES), (_SUMMARY, AUDIT_SUMMARY), (_PAGE, PAGE)):
+        check_output(out / name, kind)
     out.mkdir(parents=True, exist_ok=True)
 
 
@@ -178,16 +183,16 @@ def _check_number(found: Audit, expected: int, answers: Path) -> None:
 def _write(found: Audit, out: Path, answers: Path, queries: Path | None, date: str | None) -> None:
     temporary = out / ".losses.parquet"
     found.frame.write_parquet(temporary)
-    os.replace(temporary, out / "losses.parquet")
+    os.replace(temporary, out / _TABLE)
     summary = json_text(found.summary(), indent=2) + "\n"
-    save(out / "summary.json", lambda: summary)
+    save(out / _SUMMARY, lambda: summary)
     text = audit_page(
         found,
         name=answers.name,
         date=date or written(answers),
         content_id=_content_id(found, answers, queries),
     )
-    save(out / "audit.html", lambda: text)
+    save(out / _PAGE, lambda: text)
     Parts(out / _PARTS).end()
 
 

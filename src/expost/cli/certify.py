@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from expost.cli.options import as_json, path, searching, transcript_file
+from expost.cli.outputs import check_output
 from expost.cli.progress import watched
 from expost.cli.show import show_json, show_lines
 from expost.cli.verify import proved
-from expost.files.regular import check_apart
+from expost.files.kinds import PROOF
 from expost.loss.replay import Replay, replayed
 from expost.proof.certificates import Certificate, certified
 from expost.solver import Effort
@@ -31,13 +32,13 @@ _MORE = 10
     type=path,
     required=True,
     metavar="PROOF",
-    help="Where to write it; a file that is there is replaced.",
+    help="Where to write it; an existing proof is replaced.",
 )
 @searching(threads=False)
 @as_json
 def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
     """Write a proof of an upper bound on the realized loss, for anybody to check."""
-    check_apart(out, file)
+    check_output(out, PROOF, file)
     transcript = load_transcript(file)
     with watched(effort) as (watched_effort, line):
         # It shares its work with nobody, so that it is the proof that Python gives.

@@ -75,8 +75,11 @@ class _Patient(io.FileIO):
 
 def run() -> None:
     """Run the command line; whatever goes wrong is one line on standard error, and an exit code."""
-    from expost.errors import ExpostError, InvalidInput
+    import warnings
 
+    from expost.errors import ExpostError, InvalidInput, LargeBudgetWarning
+
+    warnings.simplefilter("ignore", LargeBudgetWarning)  # commands print it as one line
     out = sys.__stdout__
     if out is not None and out is sys.stdout and not out.isatty():
         patient = io.BufferedWriter(_Patient(out.fileno(), "w", closefd=False))

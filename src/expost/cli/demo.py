@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.cli.options import as_json, path
+from expost.cli.outputs import check_output
 from expost.cli.show import show_json
 from expost.domains import FiniteSet
+from expost.files.kinds import PICTURE
 from expost.filters.basic import BasicFilter
 from expost.filters.bayesian import BayesianFilter
 from expost.filters.filter import Filter
@@ -65,6 +67,8 @@ class Way:
 @as_json
 def command(out: Path | None, seed: int, as_json: bool) -> None:
     """The idea in a minute: an example of the paper, then what a budget tells in four ways."""
+    if out is not None:
+        check_output(out, PICTURE)
     steps = running_example()
     if not as_json:
         click.echo("\n".join(_example(steps)))

@@ -11,13 +11,17 @@ import click
 
 from expost.cli.dates import page_date, written
 from expost.cli.options import as_json, path
+from expost.cli.outputs import check_output
 from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines
+from expost.cli.show import show_json, show_lines, warn
 from expost.designs import Design, designed, load_study
 from expost.designs.designing import REPETITIONS
 from expost.designs.study import LEAST_EPSILON
 from expost.errors import printable
 from expost.files.durable import save
+from expost.files.kinds import PAGE
+from expost.filters.large import large_text
+from expost.numbers import Nats
 from expost.queries.query import LARGEST_EPSILON
 from expost.report.design_page import design_page
 from expost.report.design_words import advice, error_text, reasons
@@ -49,8 +53,12 @@ def command(
 
     STUDY says whom it is about, what for, and within which budget (JSON).
     """
+    if html is not None:
+        check_output(html, PAGE, study)
     with progress_line() as line:
         read = load_study(study)
+        if large := large_text("a budget of", Nats(read.epsilon)):
+            warn(large)
         budgets = _other_budgets(read.epsilon) if html is not None else []
         found = designed(
             read,

@@ -81,7 +81,7 @@ _DUST = 1e-5
     "-o",
     type=path,
     metavar="PICTURE",
-    help="Where to draw it; .png, .svg or .pdf. A file that is there is replaced.",
+    help="Where to draw it; .png, .svg or .pdf. An existing picture is replaced.",
 )
 @as_json
 def command(

@@ -8,10 +8,11 @@ import click
 
 from expost.cli.dates import page_date, written
 from expost.cli.options import as_json, path, searching, transcript_file
+from expost.cli.outputs import check_output
 from expost.cli.progress import Line, watched
 from expost.cli.show import show_json
 from expost.errors import InvalidInput, printable
-from expost.files.regular import check_apart
+from expost.files.kinds import PAGE
 from expost.knowledge.learned import learned
 from expost.knowledge.priors import load_prior
 from expost.loss.replay import replayed
@@ -29,7 +30,12 @@ __all__ = ["command"]
 @transcript_file
 @click.option("--prior", type=path, metavar="PRIOR", help="How likely each value was before (CSV).")
 @click.option("--statement", metavar="TEXT", help="With --prior: a statement, such as 'age >= 60'.")
-@click.option("--html", type=path, metavar="OUT", help="Where to save it as a page.")
+@click.option(
+    "--html",
+    type=path,
+    metavar="OUT",
+    help="Where to save it as a page; an existing page is replaced.",
+)
 @page_date
 @searching()
 @as_json
@@ -48,6 +54,8 @@ def command(
     """
     if date is not None and html is None:
         raise InvalidInput("goes with --html", "--date")
+    if html is not None:
+        check_output(html, PAGE, file, prior)
     if prior is not None and statement is not None:
         _show_learned(file, prior, statement, html, date, effort, as_json=as_json)
     elif prior is None and statement is None:
@@ -66,8 +74,6 @@ def _show_learned(
     *,
     as_json: bool,
 ) -> None:
-    if html is not None:
-        check_apart(html, file, prior)
     transcript = load_transcript(file)
     belief = load_prior(prior, transcript.domain)
     with watched(effort) as (watched_effort, line):
@@ -88,8 +94,6 @@ def _show_learned(
 def _show_explanation(
     file: Path, html: Path | None, date: str | None, effort: Effort, *, as_json: bool
 ) -> None:
-    if html is not None:
-        check_apart(html, file)
     transcript = load_transcript(file)
     with watched(effort) as (watched_effort, line):
         found = explain(replayed(transcript, watched_effort, line.exchanges))

@@ -11,6 +11,7 @@ import click
 
 from expost.cli import typed
 from expost.cli.options import path
+from expost.cli.show import warn
 from expost.domains import Domain, domain_from_json
 from expost.errors import InvalidInput, at
 from expost.files.reading import members
@@ -21,6 +22,7 @@ from expost.filters import (
     Filter,
     SimplifiedFilter,
 )
+from expost.filters.large import large_text
 from expost.queries.words import listed
 
 __all__ = ["Fix", "fixed"]
@@ -88,7 +90,10 @@ def fixed(command: Command) -> Callable[..., None]:
             named = _domain(values, coordinates, domain)
             told = named or otherwise or _asked(_QUESTION, _answered)
             typed_here = domain is None and otherwise is None
-            return told, _guard(budget, kind, delta), _as_numbers(told) if typed_here else ""
+            guard = _guard(budget, kind, delta)
+            if large := large_text("a budget of", guard.budget):
+                warn(large)
+            return told, guard, _as_numbers(told) if typed_here else ""
 
         command(fix=fix, **others)
 

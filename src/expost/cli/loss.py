@@ -47,7 +47,7 @@ _TABLES = (".csv", ".jsonl", ".parquet")
     "-o",
     type=path,
     metavar="OUT",
-    help="With --many: where to save the losses. A file that is there is replaced.",
+    help="With --many: where to save the losses. An existing table of losses is replaced.",
 )
 @click.option(
     "--plot",

@@ -14,14 +14,15 @@ from expost.audits.budget import AgainstBudget, against_budget
 from expost.audits.losses import Losses, losses_within
 from expost.audits.tables import save_losses
 from expost.cli.many import read_many
+from expost.cli.outputs import check_output
 from expost.cli.pictures import check_picture, where
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, at
-from expost.files.regular import check_apart
+from expost.files.kinds import LOSSES
 from expost.files.tables import table_format
 from expost.filters import BayesianFilter, Filter
-from expost.report.words import shown
+from expost.report.words import budget_text, shown
 from expost.solver import Effort
 
 __all__ = ["show_losses"]
@@ -45,7 +46,7 @@ def show_losses(
     if picture is not None:
         check_picture(picture, data, queries)
     if out is not None:
-        check_apart(out, data, *([] if queries is None else [queries]))
+        check_output(out, LOSSES, data, queries)
         with at(str(out), ": "):
             table_format(out)  # before the work, not after it
     with progress_line() as line:
@@ -124,7 +125,7 @@ def _unasked(count: int) -> str:
 
 def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
     """A verdict about the end, which says that it is none about the way there."""
-    yield "budget", f"{against.guard.limit} ({against.guard.kind} filter)"
+    yield "budget", budget_text(against.guard)
     over = against.over_budget
     yield "over it at the end", f"{over:,} subject{'' if over == 1 else 's'}"
     if against.undecided:

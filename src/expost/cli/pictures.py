@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from expost.cli.outputs import check_output
 from expost.errors import InvalidInput, printable
-from expost.files.regular import check_apart
+from expost.files.kinds import PICTURE
 
 __all__ = ["check_picture", "where"]
 
@@ -13,8 +14,8 @@ _FORMATS = (".png", ".svg", ".pdf")
 
 
 def check_picture(picture: Path, *read: Path | None) -> None:
-    """Refuse a name of no known format, in no folder, or of a file that is read."""
-    check_apart(picture, *(path for path in read if path is not None))
+    """Refuse a name of no known format, in no folder, or of a file that must not be replaced."""
+    check_output(picture, PICTURE, *read)
     if picture.suffix.lower() not in _FORMATS:
         raise InvalidInput("the name of a picture ends in .png, .svg or .pdf", str(picture))
     if not picture.parent.is_dir():

@@ -28,7 +28,7 @@ __all__ = ["command"]
     "-o",
     type=path,
     default=Path("odometer.png"),
-    help="Where to save the picture; .png, .svg or .pdf. A file that is there is replaced.",
+    help="Where to save the picture; .png, .svg or .pdf. An existing picture is replaced.",
 )
 @composition_delta
 @searching()

@@ -13,12 +13,14 @@ import click
 from expost import queries
 from expost.cli import part, typed
 from expost.cli.options import as_json, path
-from expost.cli.show import show_json
+from expost.cli.show import show_json, warn
 from expost.domains import Domain, some
 from expost.errors import InvalidInput, at, meant, printable
 from expost.files.canonical import json_text
 from expost.files.durable import create
 from expost.files.reading import NumberText
+from expost.filters.large import large_text
+from expost.numbers import Nats
 from expost.queries import FAMILIES, About, Query
 from expost.queries.values.unary_encoding import VARIANTS
 from expost.report.words import query_in_words
@@ -135,6 +137,8 @@ def command(
         query = query.about(*part.attributes(about), at=step)
     elif step is not None:
         raise InvalidInput("goes with --about", "--at")
+    if query.epsilon is not None and (large := large_text("an epsilon of", Nats(query.epsilon))):
+        warn(large)
     tree = readable({"kind": query.kind, **query.tree()})
     fits = ""
     if asked_of is not None:

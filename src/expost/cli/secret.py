@@ -8,16 +8,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import click
-
 from expost.cli.progress import Line
-from expost.errors import InvalidInput, at, printable
+from expost.cli.show import warn
+from expost.errors import InvalidInput, at
 from expost.files.permissions import others_may_read
 from expost.files.reading import members, parse, repeats
 from expost.files.regular import contents, opened
 from expost.session import HistoryFile
 
-__all__ = ["check_name", "open_history", "read_changes", "read_record", "read_value", "warn"]
+__all__ = ["check_name", "open_history", "read_changes", "read_record", "read_value"]
 
 
 def read_value(file: Path | None) -> Any:
@@ -81,11 +80,6 @@ def _kept(file: Path) -> str:
         if others_may_read(os.fstat(stream.fileno())):
             warn(f"others may read {file}; chmod 600 leaves it to its owner")
         return contents(stream)
-
-
-def warn(message: str) -> None:
-    """Say something on standard error, and go on."""
-    click.echo(printable(f"expost: warning: {message}"), err=True)
 
 
 def _prompted(what: str, option: str) -> str:

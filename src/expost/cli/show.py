@@ -10,7 +10,12 @@ import click
 from expost.errors import printable
 from expost.files.canonical import json_text
 
-__all__ = ["show_json", "show_lines"]
+__all__ = ["show_json", "show_lines", "warn"]
+
+
+def warn(message: str) -> None:
+    """Print a warning on standard error, and continue."""
+    click.echo(printable(f"expost: warning: {message}"), err=True)
 
 
 def show_json(tree: Any) -> None:

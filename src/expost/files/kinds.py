@@ -5,22 +5,33 @@ So whoever gives the wrong one of their files learns which one it is, and not wh
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from expost.errors import InvalidInput
-from expost.files.regular import read_text
+from expost.files.regular import LARGEST, open_regular, read_text
+from expost.files.tables import parquet_columns
 
 __all__ = [
+    "AUDIT_SUMMARY",
+    "CHECKPOINT",
+    "LOSSES",
+    "PAGE",
+    "PICTURE",
     "POLICY",
     "PROOF",
     "QUERIES",
     "QUERY",
+    "RESERVATIONS",
+    "RESULTS",
+    "RUNS",
     "STUDY",
     "TRANSCRIPT",
     "check_kind",
+    "check_replaceable",
     "needed",
     "replaced",
 ]
@@ -31,17 +42,40 @@ PROOF = "a proof"
 POLICY = "a policy"
 QUERY = "a query"
 STUDY = "a study"
+PAGE = "a page of expost"
+PICTURE = "a picture"
+LOSSES = "a table of losses"
+RESERVATIONS = "a file of reservations"
+CHECKPOINT = "a checkpoint"
+AUDIT_SUMMARY = "an audit summary"
+RESULTS = "a file of experiment results"
+RUNS = "a table of experiment runs"
 
 _EMPTY = "empty"
 _FIELDS = {
     TRANSCRIPT: {"domain", "exchanges"},
     QUERIES: {"domain", "queries"},
-    PROOF: {"responses", "loss"},
+    PROOF: {"version", "responses", "loss"},
+    RESERVATIONS: {"ledger", "subject", "sequence", "previous", "key", "query"},
+    CHECKPOINT: {"ledger", "commits", "root", "covers"},
+    AUDIT_SUMMARY: {"subjects", "exchanges", "histogram", "worst"},
+    RESULTS: {"seed", "runs", "gap", "versions"},
     POLICY: {"version", "filter"},
     STUDY: {"domain", "goals"},
     QUERY: {"kind"},
 }
 """What tells them apart, in the order in which they are looked for."""
+
+_COLUMNS = {
+    LOSSES: {"subject", "lower", "upper", "exchanges", "basic"},
+    RUNS: {"experiment", "run", "account"},
+}
+_LINES = {kind: _FIELDS[kind] for kind in (RESERVATIONS, CHECKPOINT)} | _COLUMNS
+"""The kinds that are written as JSON Lines or as tables, by the names on the first line."""
+
+_PAGE_START, _PAGE_MARK = b"<!DOCTYPE html>", b"content=\"default-src 'none'; style-src 'sha256-"
+_HEAD = 1024
+"""Bytes within which a page or an SVG picture shows what it is."""
 
 
 def _kind(document: str) -> str:
@@ -52,15 +86,50 @@ def _kind(document: str) -> str:
         tree = json.loads(document)
     except (ValueError, RecursionError):
         return _by_lines(document)
-    names = tree.keys() if isinstance(tree, dict) else set()
-    return next((kind for kind, fields in _FIELDS.items() if fields <= names), "")
+    names = set(tree) if isinstance(tree, dict) else set()
+    return _with_names(names, {**_FIELDS, **_COLUMNS})
+
+
+def _with_names(names: set[str], kinds: dict[str, set[str]]) -> str:
+    """The first kind whose names are all there; nothing if there is none."""
+    return next((kind for kind, needed in kinds.items() if needed <= names), "")
 
 
 def _by_lines(document: str) -> str:
     first = document.strip().split("\n", 1)[0]
-    if first.startswith(("{", "[", '"')):
-        return ""  # JSON with a slip in it, of which there is more to say
+    if first.startswith("{"):
+        try:
+            # A line of a checkpoint has a digest after its JSON.
+            return _with_names(set(json.JSONDecoder().raw_decode(first)[0]), _LINES)
+        except (ValueError, RecursionError):
+            return ""  # JSON with a typo, about which the reader reports more
+    known = _with_names(_header(first), _COLUMNS)
+    if known or first.startswith(("[", '"')):
+        return known
     return "a table" if any(mark in first for mark in ",;\t") else ""
+
+
+def _header(line: str) -> set[str]:
+    try:
+        return set(next(csv.reader([line])))
+    except csv.Error:  # a cell that is longer than any name
+        return set()
+
+
+def _kind_of_file(path: str | os.PathLike[str]) -> str:
+    """What a file looks like, from its content alone; nothing if like none of these."""
+    with open(open_regular(path), "rb") as file:
+        content = file.read(LARGEST)
+    head = content[:_HEAD]
+    if head.startswith((b"\x89PNG\r\n", b"%PDF-")):
+        return PICTURE
+    if head.startswith((b"<?xml", b"<svg")) and b"<svg" in head:
+        return PICTURE
+    if head.startswith(_PAGE_START) and _PAGE_MARK in head:
+        return PAGE
+    if head.startswith(b"PAR1"):
+        return _with_names(parquet_columns(path), _COLUMNS) or "a table"
+    return _kind(content.decode("utf-8-sig", errors="replace"))
 
 
 def check_kind(document: str, what: str) -> None:
@@ -86,19 +155,32 @@ def needed(what: str, document: str) -> Iterator[None]:
         raise
 
 
+def check_replaceable(
+    path: str | os.PathLike[str],
+    kind: str,
+    *,
+    remedy: str = "choose another name, or remove the file first",
+) -> None:
+    """Refuse to replace a file that has content of any other kind.
+
+    A pipe or a device has no content that could be lost; the writer decides about those.
+    """
+    if not os.path.isfile(path):
+        return
+    try:
+        found = _kind_of_file(path)
+    except InvalidInput:  # unreadable, or a table that needs an extra
+        found = ""
+    if found not in (_EMPTY, kind):
+        other = f"is {found}, not {kind}" if found else f"is not {kind}"
+        raise InvalidInput(f"already exists and {other}; {remedy}")
+
+
 def replaced(path: str | os.PathLike[str], what: str) -> str:
     """The text of a file that is to be replaced by one of its kind; any other one is refused.
 
     There is none where nothing is lost. What is no regular file is left to who writes it.
     """
-    if not os.path.isfile(path):
-        return ""
-    try:
-        document = read_text(path)
-        found = _kind(document)
-    except InvalidInput:  # too large, or no text
-        found = ""
-    if found not in (_EMPTY, what):
-        other = f"is {found}" if found else "is there already"
-        raise InvalidInput(f"{other}, and not {what}; overwrite=True replaces it")
-    return "" if found == _EMPTY else document
+    check_replaceable(path, what, remedy="overwrite=True replaces it")
+    document = read_text(path) if os.path.isfile(path) else ""
+    return document if document.strip() else ""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "parquet_bytes",
+    "parquet_columns",
     "read_csv",
     "read_parquet",
     "read_table",
@@ -163,6 +164,16 @@ def read_parquet(path: Path, key: str) -> tuple[Any, str]:
     if found is None:
         raise InvalidInput(f"says nothing of {key!r}: another program wrote it")
     return frame, found
+
+
+def parquet_columns(path: str | os.PathLike[str]) -> set[str]:
+    """The names of the columns of a Parquet file."""
+    polars = _polars()
+    try:
+        with opened(path, LARGEST_TABLE) as file:
+            return set(polars.read_parquet_schema(file))
+    except (OSError, polars.exceptions.PolarsError):
+        raise InvalidInput("is not a Parquet file") from None
 
 
 def parquet_bytes(columns: Mapping[str, Any], key: str, text: str) -> bytes:

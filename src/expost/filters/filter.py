@@ -14,6 +14,7 @@ from expost.errors import InvalidInput
 from expost.files.reading import members
 from expost.filters.account import Account, WorstCase, account_of
 from expost.filters.decision import Decision, remaining, remaining_text
+from expost.filters.large import warn_if_large
 from expost.filters.largest import Trial, largest_epsilon, nearly_largest_epsilon
 from expost.filters.many import Accounts, Amounts, Bools, Floats
 from expost.filters.repeats import Repeats, most_repeats
@@ -54,6 +55,7 @@ class Filter(ABC):
 
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
         object.__setattr__(self, "budget", Nats.budget(epsilon, ratio))
+        warn_if_large(self.budget)
 
     @classmethod
     def of(cls, budget: Nats) -> Self:

@@ -16,12 +16,12 @@ from typing import Protocol
 
 from expost.errors import InvalidInput
 from expost.files.durable import save, sync_directory
-from expost.ledger.errors import Broken
+from expost.ledger.errors import READ_ONLY, Broken
 from expost.ledger.ranges import Ranges
 from expost.ledger.reached import Reached, line_of, said_of, said_of_commits
 from expost.ledger.records import Tip
 
-__all__ = ["Checkpoint", "CheckpointFile", "Place"]
+__all__ = ["Checkpoint", "CheckpointFile", "Place", "ReadOnlyCheckpoint"]
 
 # A file is replaced by a shorter one when it is four times as long as that, and so much longer.
 _GROWTH = 4 << 20
@@ -119,6 +119,32 @@ class CheckpointFile(Place):
             return os.path.samestat(os.fstat(descriptor), self.path.stat())
         except FileNotFoundError:
             return False
+
+
+class ReadOnlyCheckpoint(Place):
+    """The checkpoint of a ledger that this process may not write, as it was at first.
+
+    It is read before the database, which other processes may continue: so it is never ahead.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lines: bytes | None = None
+        try:
+            self._lines = path.read_bytes()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise InvalidInput(f"cannot be read: {error.strerror}", str(path)) from None
+
+    def read(self) -> bytes | None:
+        return self._lines
+
+    def append(self, lines: bytes) -> int:
+        return 0  # nothing was recorded, so there is nothing that a rollback could lose
+
+    def rewrite(self, change: Callable[[bytes], bytes]) -> None:
+        raise InvalidInput(READ_ONLY)
 
 
 class Checkpoint:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
 import time
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -17,8 +20,10 @@ from expost.ledger.settings import apply, check_version
 if TYPE_CHECKING:
     import apsw
 
-__all__ = ["connect", "create_database", "library", "reading"]
+__all__ = ["connect", "copy_database", "create_database", "is_writable", "library", "reading"]
 
+# The write-ahead log of a database, and the index of that log.
+_WITH_DATABASE = ("-wal", "-shm")
 # Another process holds the database for as long as one commit takes, so this is a minute or so.
 _PATIENCE = 60_000
 _PAUSE = 0.001
@@ -89,6 +94,49 @@ def connect(path: Path, vfs: str | None = None) -> apsw.Connection:
             connection.close()
             raise
     return connection  # type: ignore[no-any-return]
+
+
+def is_writable(path: Path) -> bool:
+    """Whether this process may write to a database and create the files that go with it."""
+    files = [path, *(Path(f"{path}{suffix}") for suffix in _WITH_DATABASE)]
+    return all(os.access(file if file.exists() else file.parent, os.W_OK) for file in files)
+
+
+def copy_database(path: Path, folder: Path) -> Path:
+    """Copy a database that cannot be written, with all of its commits, into a folder that can.
+
+    SQLite cannot open a database with a write-ahead log where it may not make an index of the log.
+    A process that has the database open keeps both files; then SQLite copies it between commits.
+    """
+    copy = folder / path.name
+    log, index = (Path(f"{path}{suffix}") for suffix in _WITH_DATABASE)
+    if log.exists() and index.exists():
+        _back_up(path, copy)
+        return copy
+    try:
+        shutil.copyfile(path, copy)
+        if log.exists():
+            shutil.copyfile(log, f"{copy}{_WITH_DATABASE[0]}")
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+    if index.exists():
+        raise InvalidInput("another process has just opened it; try again")
+    return copy
+
+
+def _back_up(path: Path, copy: Path) -> None:
+    apsw = library()
+    with reading:
+        try:
+            with (
+                closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as source,
+                closing(apsw.Connection(str(copy))) as target,
+                target.backup("main", source, "main") as backup,
+            ):
+                source.set_busy_handler(_wait)
+                backup.step()
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.FullError) as error:
+            raise InvalidInput(f"cannot be read: {error}") from None
 
 
 def _settle(connection: apsw.Connection) -> None:

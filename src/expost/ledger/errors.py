@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from expost.errors import ExpostError, printable
 
-__all__ = ["Behind", "Broken", "Damaged", "LedgerStopped"]
+__all__ = ["READ_ONLY", "Behind", "Broken", "Damaged", "LedgerStopped"]
+
+READ_ONLY = "the ledger cannot be changed: this process may not write to its file and its folder"
 
 
 class LedgerStopped(ExpostError):

@@ -8,8 +8,8 @@ from pathlib import Path
 from expost.errors import InvalidInput, at, expect
 from expost.files.durable import followed
 from expost.ledger.backend import Backend
-from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place
-from expost.ledger.connecting import create_database
+from expost.ledger.checkpoint import Checkpoint, CheckpointFile, Place, ReadOnlyCheckpoint
+from expost.ledger.connecting import create_database, is_writable
 from expost.ledger.core import Core
 from expost.ledger.digests import first_root
 from expost.ledger.errors import Behind, Damaged
@@ -36,11 +36,13 @@ def checkpoint_place(place: Path_, given: Path_ | None) -> Place:
     Beside a server there is no place, so it is in a folder of the user.
     """
     expect(given, (str, os.PathLike, type(None)), "the name of a file")
-    if given is None and on_server(place):
-        return CheckpointFile(checkpoint_of(str(place)))
-    if given is None:
-        return CheckpointFile(Path(f"{followed(place, strict=False)}.checkpoint"))
-    return CheckpointFile(Path(given))
+    if on_server(place):
+        return CheckpointFile(checkpoint_of(str(place)) if given is None else Path(given))
+    database = followed(place, strict=False)
+    path = Path(f"{database}.checkpoint" if given is None else given)
+    if os.path.exists(database) and not is_writable(database):
+        return ReadOnlyCheckpoint(path)
+    return CheckpointFile(path)
 
 
 def create_backend(place: Path_, policy: StudyPolicy) -> None:

@@ -9,14 +9,15 @@ from contextlib import contextmanager, suppress
 from itertools import chain, compress
 from operator import ne
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from expost.errors import InvalidInput
 from expost.ledger.adding import add, key_numbers
 from expost.ledger.backend import DECLINED, Backend, Looked, Row, Stale
-from expost.ledger.connecting import connect, library, reading
+from expost.ledger.connecting import connect, copy_database, is_writable, library, reading
 from expost.ledger.digests import next_root
-from expost.ledger.errors import Broken, Damaged
+from expost.ledger.errors import READ_ONLY, Broken, Damaged
 from expost.ledger.records import (
     Change,
     Head,
@@ -58,9 +59,12 @@ FROM chain c LEFT JOIN keys k ON k.number = c.key ORDER BY sequence
 class Sqlite(Backend):
     """One connection to a database file."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(
+        self, connection: apsw.Connection, copy: TemporaryDirectory[str] | None = None
+    ) -> None:
         self._apsw = library()
         self._connection = connection
+        self._copy = copy
         self._cursor = connection.cursor()
         self._broken = False
 
@@ -68,9 +72,17 @@ class Sqlite(Backend):
     def open(cls, path: Path, *, vfs: str | None = None) -> Sqlite:
         """Open a database that is there, if all of its settings will do.
 
+        One that this process may not write is read from a copy, and nothing is added to it.
         With a ``vfs`` of your own, as for tests, it is the only one who has it open.
         """
-        return cls(connect(path, vfs))
+        if vfs is not None or is_writable(path):
+            return cls(connect(path, vfs))
+        copy = TemporaryDirectory(prefix="expost-")
+        try:
+            return cls(connect(copy_database(path, Path(copy.name))), copy)
+        except BaseException:
+            copy.cleanup()
+            raise
 
     def policy(self) -> str:
         return str(self._one("SELECT document FROM policy")[0])
@@ -213,6 +225,8 @@ class Sqlite(Backend):
     def append(self, change: Change, lines: Sequence[bytes], after: Tip | None = None) -> Tip:
         if self._broken:
             raise Broken("an earlier write failed; open the ledger again")
+        if self._copy is not None:
+            raise InvalidInput(READ_ONLY)
         apsw = self._apsw
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
@@ -341,6 +355,8 @@ class Sqlite(Backend):
 
     def close(self) -> None:
         self._connection.close()
+        if self._copy is not None:
+            self._copy.cleanup()
 
     def _one(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
         with reading:

@@ -61,8 +61,9 @@ def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> Apart | 
     for place in box.places[: _MOST_WORK // max(1, work)]:
         # Coordinates that make no difference get the same value in both.
         closer = tuple(above[j] if j in place else x for j, x in enumerate(below))
-        if _logs(given, closer)[0] <= low:
-            below = closer
+        (log,) = _logs(given, closer)
+        if log <= low:
+            below, low = closer, log
     return Apart(box.value(above), box.value(below), high - low, None, example=True)
 
 

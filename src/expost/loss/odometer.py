@@ -178,15 +178,28 @@ class Odometer(Account):
         self.effort.set_up(_AGAIN * count)
         return log_likelihood(self.domain, self.transcript.exchanges.first(count))
 
-    @cached_property
+    @property
     def peak(self) -> Enclosure:
         """The largest realized loss on the way, start and end included.
 
         It bounds what anybody has learned who saw only the first responses, however many.
         """
+        return self._peak_and_exchange[0]
+
+    @property
+    def peak_exchange(self) -> int:
+        """The first exchange, from 1, whose loss is not certainly below the peak; 0 if none is.
+
+        On a box it is the exchange with the largest loss that the search found.
+        """
+        return self._peak_and_exchange[1]
+
+    @cached_property
+    def _peak_and_exchange(self) -> tuple[Enclosure, int]:
         if not self.searched:
             lower = max(loss.lower for loss in self._passes)
-            return Enclosure(lower, max(loss.upper for loss in self._passes))
+            first = next(n for n, loss in enumerate(self._passes) if loss.upper >= lower)
+            return Enclosure(lower, max(loss.upper for loss in self._passes)), first
         # All these searches share the limit of one.
         effort = self.effort.bounded()
         shared = self.prefix(len(self), effort.within(effort.most))
@@ -244,7 +257,7 @@ class Odometer(Account):
     def knowing(self, other: Odometer) -> Odometer:
         """The same, where another one of the same transcript has found its loss and its peak."""
         same = self.prefix(len(self))
-        for name in {"loss", "peak"} & other.__dict__.keys():
+        for name in {"loss", "_peak_and_exchange"} & other.__dict__.keys():
             same._set(name, getattr(other, name))
         return same
 
@@ -283,4 +296,4 @@ class Odometer(Account):
     @property
     def peak_is_known(self) -> bool:
         """The same for the peak."""
-        return not self.searched or "peak" in self.__dict__
+        return not self.searched or "_peak_and_exchange" in self.__dict__

@@ -25,8 +25,10 @@ def largest_on_the_way(
     loss_against: Callable[[float, int], Enclosure],
     gap: float,
     used_up: Callable[[], bool],
-) -> Enclosure:
-    """An enclosure of the largest loss after any number of exchanges.
+) -> tuple[Enclosure, int]:
+    """Enclose the largest loss after any number of exchanges, and return where it was found.
+
+    The loss at that place has the lower end of the enclosure.
 
     No exchange changes the loss by more than its epsilon, up or down, so a loss at one place bounds
     all others by the sums of the epsilons between. The search goes next to where that bound is
@@ -46,7 +48,7 @@ def largest_on_the_way(
         return np.minimum(bounds, np.nextafter(upper + between, np.inf))
 
     end = len(sums) - 1
-    bounds, reached = seen(uppers, end, last.upper), last.lower
+    bounds, reached, highest = seen(uppers, end, last.upper), last.lower, end
     waiting = np.ones(len(sums), dtype=np.bool_)
     waiting[[0, end]] = False
     while waiting.any() and not used_up():
@@ -58,6 +60,7 @@ def largest_on_the_way(
         if loss.upper > reached + gap:
             # It is the highest so far, so its height is worth knowing.
             loss = loss_after(place)
-        reached = max(reached, loss.lower)
+        if loss.lower > reached:
+            reached, highest = loss.lower, place
         bounds = seen(bounds, place, loss.upper)
-    return Enclosure(reached, max(reached, float(bounds.max())))
+    return Enclosure(reached, max(reached, float(bounds.max()))), highest

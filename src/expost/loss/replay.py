@@ -48,6 +48,11 @@ class Replay:
     """The filter that decided again: the one that the transcript names, unless another is given."""
     odometer: Odometer = field(repr=False, compare=False)
     """The odometer at the end."""
+    peak_exchange: int = field(default=0, repr=False, compare=False)
+    """The first exchange, from 1, at which the peak was reached; 0 if the loss was always 0.
+
+    On a box it is the exchange with the largest loss that the search found.
+    """
 
     @property
     def basic(self) -> Nats:
@@ -157,10 +162,11 @@ def replayed(
     loss = odometer.closest
     if guard is not None and odometer.searched:
         loss = guard.realized(odometer)
-    peak = odometer.with_effort(bounded.part(_PEAK)).knowing(odometer).peak
+    highest = odometer.with_effort(bounded.part(_PEAK)).knowing(odometer)
+    peak, peak_exchange = highest.peak, highest.peak_exchange
     odometer = odometer.with_effort(effort).knowing(odometer)
     if guard is None:
-        return Replay(None, None, loss, peak, None, odometer)
+        return Replay(None, None, loss, peak, None, odometer, peak_exchange)
     if kept and guard.pure:
         # What was accepted ended within the budget, wherever the searches for a report stop.
         loss, peak = guard.capped(loss), guard.capped(peak)
@@ -168,7 +174,7 @@ def replayed(
     # What was above the budget on the way was not kept, also where no single decision is known.
     above = guard.pure and peak.lower > guard.budget.enclosure.upper
     verdict = False if first_refused is not None or above else kept or None
-    return Replay(verdict, first_refused, loss, peak, guard, odometer)
+    return Replay(verdict, first_refused, loss, peak, guard, odometer, peak_exchange)
 
 
 def _decider(guard: Filter, *, searched: bool) -> Callable[[Odometer, Query], bool | None]:

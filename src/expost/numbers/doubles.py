@@ -13,11 +13,13 @@ __all__ = ["double_above", "double_below", "scaled_exp"]
 
 
 def scaled_exp(exponent: Fraction, bits: int) -> int:
-    """The integer ⌊2^bits · e^exponent⌋, for a rational exponent other than zero.
+    """The integer ⌊2^bits · e^exponent⌋, for a rational exponent.
 
     >>> scaled_exp(Fraction(1), bits=10)  # 1024 e = 2783.5…
     2783
     """
+    if not exponent:
+        return 1 << bits  # the only rational exponential, so no number of digits would decide it
     near = near_exp(exponent, bits)
     if near is not None:
         return near

@@ -6,6 +6,7 @@ checked when it is asked on a domain, because filters that add up epsilons take 
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -29,6 +30,13 @@ def check_promise(kind: str, epsilon: Fraction, likelihood: Likelihood[Any]) -> 
         kept = reached.lower <= named.enclosure.upper
     else:
         return  # of a part of a record, whose own likelihood was checked
+    if reached.lower == math.inf:
+        raise InvalidInput(
+            f"{kind} names {decimal_text(epsilon)}, but some value never gives a response that "
+            "another value can give, so the loss is infinite; make every weight positive, or name "
+            "no epsilon",
+            "epsilon",
+        )
     if not kept:
         raise InvalidInput(
             f"{kind} names {decimal_text(epsilon)}, but its weights here have a loss of up to "

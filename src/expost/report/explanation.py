@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any, Literal
 
 from expost.cards import card
@@ -22,7 +23,7 @@ from expost.transcript import Exchange
 __all__ = ["Explanation", "Told", "explain"]
 
 _SHOWN = 5
-"""How many exchanges at either end of a long transcript are shown."""
+"""How many exchanges at either end of a long transcript are always shown."""
 
 _EACH = 0.25
 """What the loss after one of them may take of the work that is left."""
@@ -41,6 +42,8 @@ class Told:
     loss: Enclosure
     change: Change
     """Unknown where enclosures overlap on a box: the loss may be what it was, or not."""
+    skipped: int
+    """How many exchanges directly before this one are not shown."""
 
     def tree(self) -> dict[str, Any]:
         """The exchange as JSON."""
@@ -65,7 +68,7 @@ class Explanation:
     domain: str
     exchanges: int
     steps: tuple[Told, ...]
-    """The first and the last few, if there are many."""
+    """If there are many: the first and the last few, the peak and the first refused exchange."""
     loss: Enclosure
     basic: float
     """What basic composition says: the sum of the epsilons."""
@@ -98,6 +101,7 @@ class Explanation:
             columns=("", "asked", "response", "loss", ""),
             items=self.steps,
             row=lambda _number, step: row_of(step, domain),
+            every=True,
         )
         first, last = (
             "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
@@ -153,7 +157,8 @@ def explain(asked: object) -> Explanation:
     kept = guard is not None and guard.pure and replay.kept
     told = list(range(1, exchanges + 1))
     if exchanges > 2 * _SHOWN + 1:
-        told = [*told[:_SHOWN], *told[-_SHOWN:]]
+        notable = {replay.peak_exchange, replay.first_refused or 0} - {0}
+        told = sorted({*told[:_SHOWN], *notable, *told[-_SHOWN:]})
     losses: dict[int, Enclosure] = {exchanges: replay.loss}
     for number in told:
         for count in (number - 1, number):
@@ -175,8 +180,9 @@ def explain(asked: object) -> Explanation:
                 losses[number - 1],
                 losses[number],
                 _change(odometer, number, losses[number - 1], losses[number]),
+                number - previous - 1,
             )
-            for number in told
+            for previous, number in pairwise([0, *told])
         ),
         loss=replay.loss,
         basic=replay.basic.nearest,

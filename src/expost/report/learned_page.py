@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from expost.cards import percent
 from expost.errors import printable
 from expost.knowledge.learned import Learned
 from expost.loss.replay import Replay
 from expost.numbers.enclosure import NEGLIGIBLE
 from expost.report.meaning import NOISY, breach, factor_text
 from expost.report.page import Header, figure, page, paragraph, table
-from expost.report.scale import percent, scale
+from expost.report.scale import scale
 from expost.report.words import budget_text, in_nats, kept_text, shown
 
 __all__ = ["learned_page", "learned_sentences"]

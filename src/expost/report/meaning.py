@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
+from expost.cards import percent
 from expost.knowledge.gain import allowed_confidence
 from expost.loss.peak import peak_shown
 from expost.loss.replay import Replay
 from expost.numbers import Enclosure
-from expost.report.scale import percent
 from expost.report.words import basic_text, in_nats, shown
 
 __all__ = ["NOISY", "breach", "factor_text", "in_odds", "viewers"]

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
+from expost.cards import percent
 from expost.report.chart import Across, Axis, Chart, Dots, Line, Mark, Rows
 
-__all__ = ["percent", "scale"]
-
-
-def percent(share: float) -> str:
-    """A share for people: whole per cents, and more digits only where 0 or 100 are near."""
-    if share in (0, 1):
-        return f"{share * 100:.0f} %"
-    rest = min(share, 1 - share)
-    # Two digits of the smaller part: 23 %, 0.12 %, 99.97 %.
-    if rest < 1e-6:
-        return "under 0.0001 %" if share < 0.5 else "over 99.9999 %"
-    text = f"{100 * share:.{max(0, -1 - math.floor(math.log10(rest)))}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+__all__ = ["scale"]
 
 
 def scale(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from expost.cards import count
 from expost.domains import Domain, Record, Value, some
+from expost.filters.large import is_large, sure_text
 from expost.loss.extremes import Apart
 from expost.report.explanation import Explanation, Told
 from expost.report.meaning import breach, in_odds
@@ -62,14 +63,19 @@ def closing(found: Explanation) -> Iterator[str]:
 
 def _table(found: Explanation, domain: Domain) -> Iterator[str]:
     """A row per exchange, in columns, with a gap where some are left out."""
-    rows = [("", "asked", "response", "loss", "")]
-    rows += [row_of(step, domain) for step in found.steps]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for index, row in enumerate(rows):
-        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
-        if found.left_out and index == len(found.steps) // 2:
-            yield f"{'…':<{widths[0]}}  {found.left_out:,} more"
+    head = ("", "asked", "response", "loss", "")
+    rows = [row_of(step, domain) for step in found.steps]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    yield _line(head, widths)
+    for step, row in zip(found.steps, rows, strict=True):
+        if step.skipped:
+            yield f"{'…':<{widths[0]}}  {step.skipped:,} more"
+        yield _line(row, widths)
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+    return "  ".join(cells).rstrip()
 
 
 def row_of(step: Told, domain: Domain) -> tuple[str, str, str, str, str]:
@@ -98,6 +104,8 @@ def _budget(found: Explanation) -> Iterator[str]:
     if found.guard is None or found.used is None:
         yield "The transcript names no filter, so there is no budget."
         return
+    if is_large(found.guard.budget):
+        yield f"The budget of {found.guard.limit} is very large: {sure_text(found.guard.budget)}."
     budget = f"The budget of {found.guard.limit} ({found.guard.kind} filter)"
     replay, used = found.replay, shown(found.held)
     if not found.exchanges:

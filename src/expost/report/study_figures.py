@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from expost.cards import percent
 from expost.errors import printable
 from expost.ledger.rounds import Round
 from expost.report.audit_page import people
 from expost.report.chart import Axis, Bars, Chart, Mark, Rows
 from expost.report.page import figure, table
-from expost.report.scale import percent
 from expost.report.study_summary import OUTCOMES, Leftover, outcomes, totals
 
 __all__ = ["query_text", "rounds_figure", "strip"]

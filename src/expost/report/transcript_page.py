@@ -98,11 +98,12 @@ def odometer_figure(found: Explanation, losses: Sequence[Enclosure]) -> str:
 
 
 def _every_loss(found: Explanation, losses: Sequence[Enclosure]) -> str:
-    """The numbers behind the picture; of very many, every so many, and the last."""
+    """The numbers behind the picture; of very many, a selection with the notable ones."""
     odometer = found.replay.odometer
     exchanges, basic = odometer.transcript.exchanges, odometer.basic_history
     step = -(-len(exchanges) // _MOST)
-    numbers = [*range(step, len(exchanges), step), len(exchanges)]
+    notable = {_highest(losses), found.replay.first_refused or 0} - {0}
+    numbers = sorted({*range(step, len(exchanges), step), len(exchanges), *notable})
     rows = [
         (
             f"{number:,}",
@@ -113,7 +114,9 @@ def _every_loss(found: Explanation, losses: Sequence[Enclosure]) -> str:
         for number in numbers
         for each in (exchanges[number - 1],)
     ]
-    caption = "After each response." if step == 1 else f"After every {step:,} responses."
+    caption = (
+        "After each response." if step == 1 else f"After every {step:,} responses, and at the peak."
+    )
     head = ["query", "response", "loss", "basic composition"]
     return table(head, rows, caption=caption, words=True)
 
@@ -126,21 +129,22 @@ def learned_table(found: Explanation) -> str:
 
 def _asked(found: Explanation) -> str:
     domain = found.replay.odometer.domain
-    rows = [
-        (
-            f"{step.number:,}",
-            printable(step.asked),
-            response_text(step.exchange.response, step.exchange.query, domain),
-            shown(step.loss),
-            change_text(step),
+    rows = []
+    for step in found.steps:
+        if step.skipped:
+            rows.append(("…", f"{step.skipped:,} more", "", "", ""))
+        rows.append(
+            (
+                f"{step.number:,}",
+                printable(step.asked),
+                response_text(step.exchange.response, step.exchange.query, domain),
+                shown(step.loss),
+                change_text(step),
+            )
         )
-        for step in found.steps
-    ]
     caption = (
         "Losses are in nats, natural logarithms of factors of odds, for somebody who sees all "
         "responses up to there. A number in brackets after a name is its weight in the score."
     )
-    if found.left_out:
-        rows.insert(len(rows) // 2, ("…", f"{found.left_out:,} more", "", "", ""))
     head = ["", "asked", "response", "loss", "change"]
     return table(head, rows, caption=caption, words=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from expost.domains import Categories, Domain, Integers, Scalar, Side, Value, by_name
 from expost.errors import printable
 from expost.filters import Filter
+from expost.filters.large import is_large, sure_text
 from expost.loss.replay import Replay
 from expost.numbers import Enclosure
 from expost.queries import About, Query, RandomizedResponse
@@ -50,7 +51,8 @@ def budget_text(guard: Filter | None) -> str:
     """The budget of a filter, and which filter it is."""
     if guard is None:
         return "none: the transcript names no filter"
-    return f"{guard.limit} ({guard.kind} filter)"
+    large = f", very large: {sure_text(guard.budget)}" if is_large(guard.budget) else ""
+    return f"{guard.limit} ({guard.kind} filter){large}"
 
 
 def kept_text(found: Replay) -> str:

@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from expost.errors import at
+from expost.files.kinds import PAGE, PICTURE, RESULTS, RUNS, check_replaceable
 from expost.files.regular import read_text
 from expost.report.svg_file import svg_file
 from expost.reproduce import figures, results
@@ -28,6 +30,7 @@ def reproduce(plan: Plan, out: Path, jobs: int, progress: Watcher, *, date: str)
     """
     plan = plan.joined(_earlier(out / "results.json"))
     pictures = out / "figures"
+    _check_outputs(out, pictures)
     pictures.mkdir(parents=True, exist_ok=True)
     runs = carry_out(plan, out / "runs", jobs, progress)
     tree = _tree(plan, runs, progress)
@@ -41,6 +44,14 @@ def reproduce(plan: Plan, out: Path, jobs: int, progress: Watcher, *, date: str)
     content_id = hashlib.sha256(numbers.encode()).hexdigest()
     put(out / "report.html", report(tree, drawn, content_id=content_id, date=date))
     return tree
+
+
+def _check_outputs(out: Path, pictures: Path) -> None:
+    """Refuse, before any work, a folder in which the report would replace something else."""
+    kinds = {out / "runs.csv": RUNS, out / "results.json": RESULTS, out / "report.html": PAGE}
+    for path, kind in {**kinds, **dict.fromkeys(pictures.glob("*.svg"), PICTURE)}.items():
+        with at(str(path), ": "):
+            check_replaceable(path, kind)
 
 
 def _earlier(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from expost.cards import percent
 from expost.report.page import (
     Header,
     beside,
@@ -17,7 +18,6 @@ from expost.report.page import (
     section,
     table,
 )
-from expost.report.scale import percent
 from expost.reproduce.figures import Drawn, above, median
 
 __all__ = ["report"]

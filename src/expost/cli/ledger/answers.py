@@ -9,8 +9,10 @@ import click
 from expost.audits.tables import save_answers, save_queries
 from expost.cli.ledger.options import Open, ledger
 from expost.cli.options import as_json, path
+from expost.cli.outputs import check_output
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, at
+from expost.files.kinds import QUERIES
 from expost.files.tables import table_format
 
 __all__ = ["command"]
@@ -39,6 +41,7 @@ def command(open_: Open, out: Path, queries: Path, as_json: bool) -> None:
         table_format(out)
         if out.exists():
             raise InvalidInput("is there already, and is not written over")
+    check_output(queries, QUERIES)
     with open_() as study:
         answers = study.answers()
     save_queries(answers.domain, answers.queries, queries)

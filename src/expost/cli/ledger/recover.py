@@ -8,7 +8,9 @@ import click
 
 from expost.cli.ledger.options import checkpoint_file
 from expost.cli.options import as_json
+from expost.cli.outputs import check_output
 from expost.cli.show import show_json, show_lines
+from expost.files.kinds import CHECKPOINT
 from expost.ledger import Ledger
 
 __all__ = ["command"]
@@ -36,6 +38,8 @@ def command(
     than this. If a process was killed, and nobody knows whom its last commits concern, this refuses
     unless everybody is to be closed.
     """
+    if checkpoint is not None:
+        check_output(checkpoint, CHECKPOINT)
     closed = Ledger.recover(place, checkpoint=checkpoint, lost=lost, everybody=everybody)
     if as_json:
         show_json({"closed": closed})

@@ -9,10 +9,12 @@ import click
 from expost.cli.dates import today
 from expost.cli.ledger.options import checkpoint_file, subject_called
 from expost.cli.options import as_json, path
+from expost.cli.outputs import check_output
 from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json
 from expost.errors import InvalidInput, printable
 from expost.files.durable import save
+from expost.files.kinds import PAGE
 from expost.ledger import Ledger
 from expost.ledger.postgres import on_server, shown_url
 from expost.report.explanation import explain
@@ -47,6 +49,7 @@ def command(
     """
     if out.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput("the name of a page ends in .html", str(out))
+    check_output(out, PAGE)
     with Ledger(place, checkpoint=checkpoint) as study, progress_line() as line:
         line.stage("deciding about every answer again")
         told = summary_of(study)

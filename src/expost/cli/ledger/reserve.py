@@ -19,9 +19,11 @@ from expost.cli.ledger.options import (
     subjects_done,
 )
 from expost.cli.options import as_json, path
+from expost.cli.outputs import check_output
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
 from expost.files.durable import save
+from expost.files.kinds import RESERVATIONS
 
 __all__ = ["command"]
 
@@ -53,6 +55,8 @@ def command(
     asked nothing else until its device has answered. The same key again gives the same
     reservations.
     """
+    if out is not None:
+        check_output(out, RESERVATIONS)
     with open_() as study, progress_line() as line:
         whom, what = named_or_all(study, subjects), asked(study, query)
         found = study.reserve(what, whom, key=key, progress=subjects_done(line))

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from expost.answers import Subject
-from expost.cli.secret import check_name, warn
+from expost.cli.secret import check_name
+from expost.cli.show import warn
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.permissions import others_may_read

@@ -158,7 +158,7 @@ def _weights(variance: Fraction, bits: int) -> list[int]:
         z = len(result)
         floor = weight >> _GUARD
         if (weight + (z + 1) ** 2) >> _GUARD != floor:
-            floor = scaled_exp(-(z**2) / (2 * variance), bits) if z else 1 << bits
+            floor = scaled_exp(-(z**2) / (2 * variance), bits)
         if not floor:
             return result
         result.append(floor)

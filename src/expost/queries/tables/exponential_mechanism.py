@@ -154,7 +154,7 @@ def exponential_weights(
     spread = factor * levels.reach
     bits = 40 + (mixed * width).bit_length() + math.ceil(spread * Fraction(3, 2))
     finer = bits + (width + 1).bit_length()
-    known = [scaled_exp(-factor * below, finer) if below else 1 << finer for below in levels.below]
+    known = [scaled_exp(-factor * below, finer) for below in levels.below]
     largest = levels.below.index(Fraction(0))
     rows = []
     for row in levels.rows:

@@ -1,0 +1,53 @@
+"""Budgets and epsilons that are so large that they are probably mistakes."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from fractions import Fraction
+
+from expost.cards import percent
+from expost.errors import LargeBudgetWarning
+from expost.numbers import Nats
+
+__all__ = ["is_large", "large_text", "sure_text", "warn_if_large"]
+
+_LARGE = 10
+"""In nats. From there on someone undecided may become more than 99.995 % sure."""
+
+
+def is_large(epsilon: Nats) -> bool:
+    return epsilon > Nats(Fraction(_LARGE))
+
+
+def sure_text(epsilon: Nats) -> str:
+    r"""How sure someone undecided may become: :math:`e^\varepsilon / (1 + e^\varepsilon)`.
+
+    >>> sure_text(Nats(Fraction(11)))
+    'someone undecided (50 %) may become 99.9983 % sure'
+    """
+    sure = 1 / (1 + math.exp(-epsilon.enclosure.upper))
+    return f"someone undecided (50 %) may become {percent(sure)} sure"
+
+
+def large_text(what: str, epsilon: Nats) -> str:
+    """What a large epsilon means, for people; empty if it is not large.
+
+    >>> large_text("a budget of", Nats(Fraction(100)))
+    'a budget of 100 is very large: someone undecided (50 %) may become 100 % sure'
+    >>> large_text("a budget of", Nats(Fraction(10)))
+    ''
+    """
+    return f"{what} {epsilon} is very large: {sure_text(epsilon)}" if is_large(epsilon) else ""
+
+
+def warn_if_large(budget: Nats) -> None:
+    """Warn a person who makes a filter with a large budget, in the line of their program."""
+    text = large_text("a budget of", budget)
+    if not text:
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("expost."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, LargeBudgetWarning, stacklevel=level)

@@ -1,0 +1,170 @@
+"""A command replaces an existing file only if the file is of the kind that it writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import polars
+import pytest
+
+import expost as xp
+
+Run = Callable[..., tuple[int, str, str]]
+
+DOMAIN = xp.FiniteSet(["no", "yes"])
+QUERY = xp.randomized_response(epsilon="0.5")
+MANY = ["--many", "answers.csv", "--queries", "queries.json"]
+
+COMMANDS: dict[str, tuple[list[str], str]] = {
+    "certify": (["certify", "ann.json", "-o"], "a proof"),
+    "explain": (["explain", "ann.json", "--html"], "a page of expost"),
+    "learned": (
+        ["explain", "ann.json", "--prior", "prior.csv", "--statement", 'value == "yes"', "--html"],
+        "a page of expost",
+    ),
+    "design": (["design", "study.json", "--repetitions", "8", "--html"], "a page of expost"),
+    "plot": (["plot", "ann.json", "-o"], "a picture"),
+    "demo": (["demo", "--out"], "a picture"),
+    "estimate": (
+        ["estimate", "answers.csv", "--queries", "queries.json", "--frequencies", "-o"],
+        "a picture",
+    ),
+    "losses": (["loss", *MANY, "-o"], "a table of losses"),
+    "losses plot": (["loss", *MANY, "--plot"], "a picture"),
+    "ledger report": (["ledger", "report", "study.db", "-o"], "a page of expost"),
+    "ledger reserve": (
+        ["ledger", "reserve", "study.db", "--query", "smokes", "--key", "k", "-o"],
+        "a file of reservations",
+    ),
+    "ledger recover": (
+        ["ledger", "recover", "study.db", "--lost", "--checkpoint"],
+        "a checkpoint",
+    ),
+    "ledger answers": (
+        ["ledger", "answers", "study.db", "-o", "new.csv", "--queries"],
+        "a file of queries",
+    ),
+}
+NAMES = {
+    "a page of expost": ["out.html"],
+    "a picture": ["out.png", "out.svg", "out.pdf"],
+    "a table of losses": ["out.csv", "out.jsonl", "out.parquet"],
+}
+PRECIOUS = ["bob.json", "query.json", "secret.json", "answers.csv", "page.html", "notes", "rows"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    # On a busy machine a command may take a second, and would print how far it is.
+    monkeypatch.setattr("expost.cli.progress._PATIENCE", float("inf"))
+    guard = xp.BayesianFilter(epsilon=1)
+    for name in ("ann", "bob"):
+        xp.Transcript(DOMAIN, guard).add(QUERY, "yes").save(f"{name}.json")
+    QUERY.save("query.json")
+    xp.audits.save_queries(DOMAIN, {"smokes": QUERY}, "queries.json")
+    Path("secret.json").write_text('{"age": 34}')
+    Path("answers.csv").write_text("subject,query,response\nann,smokes,yes\nbob,smokes,no\n")
+    Path("prior.csv").write_text("value,count\nno,3\nyes,1\n")
+    study = {"version": 1, "domain": {"values": ["no", "yes"]}, "subjects": 50, "epsilon": "1"}
+    Path("study.json").write_text(json.dumps({**study, "goals": ['value == "yes"']}))
+    Path("page.html").write_text("<!DOCTYPE html>\n<html><body>My own page</body></html>\n")
+    Path("notes").write_bytes(b"\xff\x00 <svg \x00")
+    polars.DataFrame({"subject": ["ann"], "query": ["q"], "response": ["no"]}).write_parquet("rows")
+    with xp.Ledger.create("study.db", DOMAIN, filter=guard, queries={"smokes": QUERY}) as ledger:
+        ledger.register(["ann", "bob"])
+        ledger.ask("smokes", ["yes", "no"], ["ann", "bob"], key="first")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("precious", PRECIOUS)
+def test_a_file_of_another_kind_stays_as_it_is(
+    run: Run, folder: Path, command: str, precious: str
+) -> None:
+    arguments, kind = COMMANDS[command]
+    before = Path(precious).read_bytes()
+    for name in NAMES.get(kind, ["out.json"]):
+        Path(name).write_bytes(before)
+        code, out, err = run(*arguments, name)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith(f"expost: {name}: already exists and is ")
+        assert err.endswith(f"not {kind}; choose another name, or remove the file first\n")
+        assert "34" not in err
+        assert Path(name).read_bytes() == before
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_new_file_an_empty_one_and_one_of_the_same_kind_are_written(
+    run: Run, folder: Path, command: str
+) -> None:
+    arguments, kind = COMMANDS[command]
+    for name in NAMES.get(kind, ["out.json"]):
+        for _ in ("new", "the same kind"):
+            assert run(*arguments, name)[::2] == (0, "")
+            Path("new.csv").unlink(missing_ok=True)
+        written = Path(name).read_bytes()
+        assert written
+        Path(name).write_bytes(b"")
+        assert run(*arguments, name)[::2] == (0, "")
+        assert Path(name).read_bytes()
+        Path("new.csv").unlink(missing_ok=True)
+
+
+def test_a_refused_output_reserves_nothing(run: Run, folder: Path) -> None:
+    with xp.Ledger("study.db") as ledger:
+        before = ledger.tip
+    arguments, _ = COMMANDS["ledger reserve"]
+    assert run(*arguments, "bob.json")[0] == 2
+    with xp.Ledger("study.db") as ledger:
+        assert ledger.tip == before
+
+
+@pytest.mark.parametrize("name", ["losses.parquet", "summary.json", "audit.html"])
+def test_an_audit_replaces_only_the_files_of_an_earlier_audit(
+    run: Run, folder: Path, name: str
+) -> None:
+    xp.audits.save_policy(xp.BayesianFilter(epsilon=1), "policy.json")
+    Path("log.csv").write_text("subject,order,query,response\nann,1,smokes,yes\n")
+    arguments = ["audit", "log.csv", "--queries", "queries.json", "--policy", "policy.json", "-o"]
+    for _ in ("new", "again"):
+        assert run(*arguments, "out")[::2] == (0, "")
+    kept = {file: file.read_bytes() for file in Path("out").iterdir()}
+    (Path("out") / name).write_bytes(Path("bob.json").read_bytes())
+    code, out, err = run(*arguments, "out")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"expost: out/{name}: already exists and is a transcript, not a")
+    kept[Path("out") / name] = Path("bob.json").read_bytes()
+    assert {file: file.read_bytes() for file in Path("out").iterdir()} == kept
+
+
+@pytest.mark.parametrize("name", ["runs.csv", "results.json", "report.html", "figures/health.svg"])
+def test_a_report_of_experiments_replaces_only_an_earlier_one(
+    run: Run, folder: Path, name: str
+) -> None:
+    for _ in ("new", "again"):
+        assert run("reproduce", "health", "--out", "out")[::2] == (0, "")
+    target = Path("out") / name
+    target.write_bytes(Path("bob.json").read_bytes())
+    code, out, err = run("reproduce", "health", "--out", "out")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"expost: {target}: already exists and is a transcript, not a")
+    assert target.read_bytes() == Path("bob.json").read_bytes()
+
+
+def test_a_table_that_is_too_large_to_read_as_a_whole_is_recognized(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments, _ = COMMANDS["losses"]
+    for name in NAMES["a table of losses"][:2]:
+        assert run(*arguments, name)[0] == 0
+        monkeypatch.setattr("expost.files.kinds.LARGEST", len(Path(name).read_bytes()) - 3)
+        assert run(*arguments, name)[::2] == (0, "")
+
+
+def test_a_file_with_one_very_long_line_is_another_kind_of_file(run: Run, folder: Path) -> None:
+    Path("long").write_text("x" * 200_000)
+    for arguments, _ in (COMMANDS["certify"], COMMANDS["explain"]):
+        assert "long: already exists and is not a" in run(*arguments, "long")[2]
