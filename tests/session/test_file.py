@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import cycle
@@ -15,6 +14,7 @@ import pytest
 import expost as xp
 from expost.files.canonical import value_tree
 from expost.queries import Query
+from support.frames import text_with_locals
 from support.killing import asking, together
 
 SECRET = "the-secret-label"
@@ -295,11 +295,8 @@ def test_resuming_in_memory_is_no_session_of_a_file(path: Path) -> None:
 
 def _mentions(error: BaseException) -> bool:
     """Whether an error shows the secret, also where local variables are printed with it."""
-    trace = traceback.TracebackException.from_exception(error, capture_locals=True)
-    ours = [frame for frame in trace.stack if "src/expost" in frame.filename]
-    variables = {name: text for frame in ours for name, text in (frame.locals or {}).items()}
     # The domain is public, and lists all values.
-    return SECRET in f"{error} {variables}".replace(repr(DOMAIN), "")
+    return SECRET in text_with_locals(error).replace(repr(DOMAIN), "")
 
 
 def test_bad_files_are_one_line_without_the_value(tmp_path: Path, path: Path) -> None:
