@@ -160,7 +160,7 @@ def test_the_page_says_what_was_found_in_words_figures_and_tables(run: Run, tmp_
     out = tmp_path / "out"
     arguments = files(some_honest(30, cheats=2), tmp_path)
     assert run(*arguments, "-o", out, "--date", "2026-11-17")[0] == 1
-    text = (out / "audit.html").read_text()
+    text = (out / "audit.html").read_text("utf-8")
     page = Page(text)
     assert "2 people's budgets were not kept" in page.words
     assert "For 28 of 30 people the budget was kept at every question." in page.words
@@ -173,4 +173,4 @@ def test_the_page_says_what_was_found_in_words_figures_and_tables(run: Run, tmp_
     assert "http" not in text.replace("http-equiv", "")
     # The same log gives the same page.
     assert run(*arguments, "-o", out, "--date", "2026-11-17")[0] == 1
-    assert (out / "audit.html").read_text() == text
+    assert (out / "audit.html").read_text("utf-8") == text

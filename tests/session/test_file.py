@@ -133,15 +133,15 @@ def test_a_record_that_fails_releases_nothing_and_the_file_stays_the_truth(
     subject.ask(BLIND)
     assert subject.transcript.exchanges[: len(spent)] == spent.exchanges
     assert len(subject.transcript) == len(spent) + 1
-    assert path.read_text() == subject.transcript.to_json()
+    assert path.read_text("utf-8") == subject.transcript.to_json()
 
 
 def test_sessions_that_take_turns_write_the_file_that_one_would_write(path: Path) -> None:
     first, second = session(path, 1), session(path, 2)
     for subject, query in zip(cycle([first, first, second]), [BLIND, QUERY] * 4, strict=False):
         subject.ask(query)
-        assert path.read_text() == subject.transcript.to_json()
-    assert path.read_text().count(BLIND.content_id) == 5
+        assert path.read_text("utf-8") == subject.transcript.to_json()
+    assert path.read_text("utf-8").count(BLIND.content_id) == 5
 
 
 def test_one_more_answer_encodes_one_exchange(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def test_no_meddling_with_locks_makes_a_released_response_go_unrecorded(
     assert ended == [0] * 4
     recorded = [str(exchange.response) for exchange in xp.load_transcript(path).exchanges]
     for i, out in enumerate(outs):
-        released = out.read_text().split()
+        released = out.read_text("utf-8").split()
         assert len(released) == 6
         assert released == [response for response in recorded if response[0] == str(i)]
 
