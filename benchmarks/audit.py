@@ -159,7 +159,7 @@ def _everybody() -> float:
     parents, seconds = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            fields = (folder / "stat").read_text("utf-8").rpartition(")")[2].split()
         except OSError:
             continue  # it has ended
         parents[int(folder.name)] = int(fields[1])

@@ -71,7 +71,7 @@ def keep(file: Path, found: object) -> None:
 def advised(folder: Path, count: int) -> bool:
     """Whether it is within its limit on so many studies."""
     file = folder / "regrets.json"
-    found: list[float] = json.loads(file.read_text()) if file.exists() else []
+    found: list[float] = json.loads(file.read_text("utf-8")) if file.exists() else []
     for number, study in enumerate(random_studies(count)):
         if number >= len(found):
             found.append(regret(study, number))

@@ -124,7 +124,7 @@ class Cell:
     def found(self, folder: Path) -> list[list[float]]:
         """Mean squares as they came out and as predicted, as far as they were measured."""
         file = self.file(folder)
-        return json.loads(file.read_text()) if file.exists() else []
+        return json.loads(file.read_text("utf-8")) if file.exists() else []
 
     def measure(self, folder: Path, repetitions: int) -> None:
         """Measure what is missing."""

@@ -34,7 +34,7 @@ def main() -> None:
     """Set the environment up, and run the tests in it."""
     python = FOLDER / "bin" / "python"
     done = FOLDER / ".installed"
-    if not done.exists() or done.read_text() != " ".join(NEEDED):
+    if not done.exists() or done.read_text("utf-8") != " ".join(NEEDED):
         print("Setting up .venv-spark, once ...", flush=True)
         _run(UV, "venv", "--quiet", "--clear", "--python", sys.executable, FOLDER)
         _install(python, "-e", f"{ROOT}[frames]", *NEEDED)

@@ -20,7 +20,9 @@ SOURCE = Path(xp.__file__).parent
 
 def questions(path: Path) -> int:
     """How often a file asks whether something is a finite set or a box."""
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    calls = [
+        node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)
+    ]
     asked = [call for call in calls if isinstance(call.func, ast.Name)]
     return sum(
         call.func.id == "isinstance"

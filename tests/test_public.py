@@ -11,7 +11,7 @@ import pytest
 
 import expost as xp
 
-STUB = Path(str(xp.__file__)).with_suffix(".pyi").read_text()
+STUB = Path(str(xp.__file__)).with_suffix(".pyi").read_text("utf-8")
 ROOMS = re.findall(r"^from expost import (\w+) as \1$", STUB, re.MULTILINE)
 FIRST = re.findall(r"^from expost\.\S+ import (\w+) as \1$", STUB, re.MULTILINE)
 
@@ -40,7 +40,7 @@ def test_importing_expost_imports_nothing_heavy() -> None:
 
 
 def test_what_make_installs_by_itself_has_a_version() -> None:
-    lines = (Path(__file__).parent.parent / "Makefile").read_text().splitlines()
+    lines = (Path(__file__).parent.parent / "Makefile").read_text("utf-8").splitlines()
     (installed,) = (line for line in lines if "pip install" in line)
     assert re.search(r" uv==\$\(UV_VERSION\);", installed)
     assert any(re.fullmatch(r"UV_VERSION := \d+\.\d+\.\d+", line) for line in lines)

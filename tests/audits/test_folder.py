@@ -155,7 +155,7 @@ def test_a_copy_by_its_name_is_refused(name: str, empty: bool, tmp_path: Path) -
     (start if empty else start.add(HALF, "yes")).save(tmp_path / "ann.json")
     start.add(HALF, "no").save(tmp_path / "bob.json")
     # Other whitespace is still the same transcript.
-    (tmp_path / f"{name}.json").write_text((tmp_path / "ann.json").read_text() + "\n")
+    (tmp_path / f"{name}.json").write_text((tmp_path / "ann.json").read_text("utf-8") + "\n")
     with pytest.raises(xp.audits.BadFiles) as caught:
         xp.audit(tmp_path, filter=GUARD)
     (bad,) = caught.value.files

@@ -13,6 +13,7 @@ import pytest
 
 import expost as xp
 from expost.queries import Query
+from support.frames import in_package
 
 FOUR = xp.FiniteSet(range(4))
 BOX = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
@@ -75,7 +76,7 @@ def interrupted_at(line: int, *within: str) -> Iterator[None]:
 
     def enters(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal depth
-        if "src/expost" not in frame.f_code.co_filename:
+        if not in_package(frame.f_code.co_filename):
             return None
         depth += frame.f_code.co_name in within
         return inside
@@ -100,7 +101,7 @@ def _frames(error: BaseException) -> list[tuple[str, str]]:
         while trace is not None:
             frame: FrameType | None = trace.tb_frame
             # Also those who called, for a frame leads to them.
-            while frame is not None and "src/expost" in frame.f_code.co_filename:
+            while frame is not None and in_package(frame.f_code.co_filename):
                 shown = re.sub("0x[0-9a-f]+", "", repr(frame.f_locals))
                 found.append((frame.f_code.co_name, shown))
                 frame = frame.f_back

@@ -111,7 +111,7 @@ def test_the_mean_of_a_query_is_about_what_the_query_is_about(run: Run, study: A
 
 def test_answers_that_are_left_out_are_warned_of(run: Run, study: Any) -> None:
     asked = study("smokes", "region")
-    lines = asked[1].read_text().splitlines()
+    lines = asked[1].read_text("utf-8").splitlines()
     asked[1].write_text("\n".join(lines[:-1]))  # the last one was not asked for the region
     options = ["--frequencies", "--json"]
     assert json.loads(run(*asked, "--about", "smokes", *options)[1])["warning"] is None
@@ -146,7 +146,7 @@ def test_a_query_about_attributes_is_written(run: Run, tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     assert out.endswith("about region and version at step 3, at epsilon 0.5.\n")
     expected = xp.randomized_response(epsilon="0.5").about("region", "version", at=3)
-    assert Query.from_json(file.read_text()).content_id == expected.content_id
+    assert Query.from_json(file.read_text("utf-8")).content_id == expected.content_id
     cases: list[tuple[list[Any], str]] = [
         ([], "--about: say about which attribute, of smokes, region, version"),
         (["--about", "regoin"], "--about: there is no attribute 'regoin'; there are smokes, regi"),

@@ -232,8 +232,8 @@ def killed(files: Files, step: int, done: bool) -> tuple[int | None, list[str], 
     for file in (out, log):
         file.write_text("")
     (code,) = together((stopping_at, (step, done, out, log, files.arguments)))
-    assert SECRET not in out.with_suffix(".err").read_text()
-    return code, printed(out.read_text()), log.read_text().split()
+    assert SECRET not in out.with_suffix(".err").read_text("utf-8")
+    return code, printed(out.read_text("utf-8")), log.read_text("utf-8").split()
 
 
 def test_the_order_is_lock_record_durably_release(files: Files) -> None:
@@ -287,10 +287,10 @@ def test_many_processes_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
     outs = [tmp_path / f"out{i}" for i in range(8)]
     ended = together(*((many_times, (6, out, files.arguments)) for out in outs))
     assert ended == [0] * 8
-    released = [response for out in outs for response in printed(out.read_text())]
+    released = [response for out in outs for response in printed(out.read_text("utf-8"))]
     assert sorted(released) == sorted(map(str, files.recorded))
     assert len(released) >= 6
-    refused = sum(out.with_suffix(".err").read_text().count("query refused") for out in outs)
+    refused = sum(out.with_suffix(".err").read_text("utf-8").count("query refused") for out in outs)
     assert len(released) + refused == 48
     assert xp.realized_loss(xp.load_transcript(files.transcript)).upper <= 3
 

@@ -160,7 +160,7 @@ def test_the_page_says_what_was_found_in_words_figures_and_tables(run: Run, tmp_
     out = tmp_path / "out"
     arguments = files(some_honest(30, cheats=2), tmp_path)
     assert run(*arguments, "-o", out, "--date", "2026-11-17")[0] == 1
-    text = (out / "audit.html").read_text()
+    text = (out / "audit.html").read_text("utf-8")
     page = Page(text)
     assert "2 people's budgets were not kept" in page.words
     assert "For 28 of 30 people the budget was kept at every question." in page.words
@@ -173,7 +173,7 @@ def test_the_page_says_what_was_found_in_words_figures_and_tables(run: Run, tmp_
     assert "http" not in text.replace("http-equiv", "")
     # The same log gives the same page.
     assert run(*arguments, "-o", out, "--date", "2026-11-17")[0] == 1
-    assert (out / "audit.html").read_text() == text
+    assert (out / "audit.html").read_text("utf-8") == text
 
 
 def a_folder(folder: Path, people: int) -> list[Any]:
@@ -213,9 +213,9 @@ def test_the_number_of_files_is_printed_and_can_be_checked(run: Run, tmp_path: P
     code, told, _ = run(*arguments, "-o", out, "--expect", "5")
     assert code == 0
     assert "files read         5\n" in told
-    words = Page((out / "audit.html").read_text()).words
+    words = Page((out / "audit.html").read_text("utf-8")).words
     assert "5 files were read. Compare this with the number that you expect." in words
-    assert json.loads((out / "summary.json").read_text())["files"] == 5
+    assert json.loads((out / "summary.json").read_text("utf-8"))["files"] == 5
     code, told, err = run(*arguments, "--expect", "300")
     assert (code, told) == (2, "")
     assert err == f"expost: {tmp_path / 'devices'}: has 5 subjects; expected 300 (--expect)\n"
@@ -239,14 +239,14 @@ def test_the_number_of_subjects_of_a_log_can_be_checked(run: Run, tmp_path: Path
 def test_equal_transcripts_and_other_filters_are_named(run: Run, tmp_path: Path) -> None:
     arguments, out = a_folder(tmp_path, 3), tmp_path / "out"
     devices = tmp_path / "devices"
-    (devices / "s100.json").write_text((devices / "s002.json").read_text())
+    (devices / "s100.json").write_text((devices / "s002.json").read_text("utf-8"))
     other = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BasicFilter(epsilon="2"))
     other.add(xp.randomized_response(epsilon="0.1"), "no").save(devices / "t.json")
     code, told, _ = run(*arguments, "-o", out)
     assert code == 0
     assert "equal transcripts  2 subjects: s002, s100; copies, or people" in told
     assert "other filter       1 subject: t names 2 (basic filter); all were audited by" in told
-    words = Page((out / "audit.html").read_text()).words
+    words = Page((out / "audit.html").read_text("utf-8")).words
     assert "2 people have the same transcript as another person: s002, s100." in words
     assert "1 person has a transcript that names another filter than the policy: t names 2" in words
 
@@ -260,7 +260,7 @@ def test_whoever_broke_the_budget_is_not_counted_as_used_up(run: Run, tmp_path: 
     code, told, _ = run(*files(logged, tmp_path), "-o", out)
     assert code == 1
     assert "used up            1 subject, with less than a thousandth of it left" in told
-    words = Page((out / "audit.html").read_text()).words
+    words = Page((out / "audit.html").read_text("utf-8")).words
     assert "1 person, with less than a thousandth left" in words
 
 
@@ -282,7 +282,7 @@ def test_output_and_page_name_what_was_compared(guard: Any, run: Run, tmp_path: 
     code, told, _ = run(*arguments, "-o", out)
     assert code == 1
     assert f"compared           {COMPARED[guard]}, at every exchange\n" in told
-    words = Page((out / "audit.html").read_text()).words
+    words = Page((out / "audit.html").read_text("utf-8")).words
     for start in ("Before every question, the", "The"):
         assert f"{start} {guard.kind} filter compares with the budget: {COMPARED[guard]}." in words
     assert "before each question it has to be certain" not in words
@@ -295,7 +295,7 @@ def test_a_page_about_a_budget_with_a_delta_bounds_sets_of_outcomes_only(
     arguments = files(some_honest(3), tmp_path)
     xp.audits.save_policy(guard, tmp_path / "policy.json", overwrite=True)
     run(*arguments, "-o", out)
-    words = Page((out / "audit.html").read_text()).words
+    words = Page((out / "audit.html").read_text("utf-8")).words
     assert (
         "for any set of outcomes, its probability under one value is at most 2.72 times its "
         "probability under another, plus delta. This bounds no single transcript."

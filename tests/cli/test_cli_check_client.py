@@ -25,7 +25,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(name: str, header: str, rows: list[str]) -> None:
-    Path(name).write_text("\n".join([header, *rows]) + "\n")
+    Path(name).write_text("\n".join([header, *rows]) + "\n", "utf-8")
 
 
 OPTIONS = ("--query", "claim.json", "--domain", "domain.json")

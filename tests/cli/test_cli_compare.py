@@ -57,7 +57,7 @@ def test_a_rule_that_is_printed_can_be_written_into_a_filter(
         inner = {"kind": kind, **rule}
         guard = {"kind": "approximate", "epsilon": "2", "delta": "1e-6", "inner": inner}
         other = tmp_path / "other.json"
-        other.write_text(json.dumps({**json.loads(file.read_text()), "filter": guard}))
+        other.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "filter": guard}))
         code, again, _ = run("compare", other, "--json")
         assert code == 0
         assert json.loads(again)[kind] == first[kind]

@@ -64,7 +64,7 @@ def test_a_whole_installation_has_nothing_wrong(doctor: Doctor, run: Run) -> Non
 
 
 def test_every_extra_is_listed_with_what_it_is_for() -> None:
-    extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads(PROJECT.read_text("utf-8"))["project"]["optional-dependencies"]
     assert list(EXTRAS) == sorted(extras)
 
 

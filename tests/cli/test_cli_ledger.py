@@ -133,7 +133,7 @@ def test_a_study_from_nothing_to_its_end(run: Run, do: Do, place: str) -> None:
     assert do("transcript", place, "ann", "-o", "ann.json")["exchanges"] == status.exchanges[0]
     assert xp.load_transcript("ann.json").filter == xp.BayesianFilter(epsilon=1)
     exported = do("export", place, "-o", "export.jsonl")
-    assert exported["root"] in Path("export.jsonl").read_text()
+    assert exported["root"] in Path("export.jsonl").read_text("utf-8")
     do("end", place)
     assert "the study is closed" in refused(
         run, "ask", place, "--query", "smokes", "--values", "values.csv"
@@ -169,7 +169,7 @@ def test_devices_answer_what_was_reserved(run: Run, do: Do, place: str) -> None:
     out = lines(run, "reserve", place, "--query", "smokes", "--key", "w", "-o", "r.jsonl")
     assert (out["reserved"], out["refused"]) == ("3", "0")
     again = do("reserve", place, "--query", "smokes", "--key", "w", "--subject", "bob")
-    sent = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
+    sent = [json.loads(line) for line in Path("r.jsonl").read_text("utf-8").splitlines()]
     assert again["reserved"] == [sent[1]]
     assert do("status", place)["reserved"] == 3
     messages = [_message(each, "yes") for each in sent]
@@ -217,14 +217,14 @@ def test_responses_that_nobody_reserved_are_recorded_and_may_close(
     assert do("audit", place, code=1)["broken"] == ["ann"]
     code, _, _ = run("ledger", "report", place, "-o", "page.html")
     assert code == 1
-    assert "was not kept" in Path("page.html").read_text()
+    assert "was not kept" in Path("page.html").read_text("utf-8")
 
 
 def test_the_page_names_nobody_unless_asked_to(do: Do, place: str) -> None:
     started(do, place)
     do("ask", place, "--query", "smokes", "--key", "week 1", "--values", "values.csv")
     told = do("report", place, "-o", "page.html", "--date", "2026-11-17")
-    page = checked(Path("page.html").read_text())
+    page = checked(Path("page.html").read_text("utf-8"))
     assert page.facts["content id"] == told["root"]
     assert page.facts["date"] == "2026-11-17"
     text = page.all("body")[0].text
@@ -232,7 +232,7 @@ def test_the_page_names_nobody_unless_asked_to(do: Do, place: str) -> None:
     assert "week 1" in text
     assert not any(re.search(rf"\b{name}\b", text) for name in NAMES)
     do("report", place, "-o", "page.html", "--subject", "bob")
-    text = checked(Path("page.html").read_text()).all("body")[0].text
+    text = checked(Path("page.html").read_text("utf-8")).all("body")[0].text
     assert "One person: bob" in text
     assert not re.search(r"\bann\b", text)
     assert "postgres@" not in text

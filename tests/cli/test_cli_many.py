@@ -124,8 +124,8 @@ def test_bad_rows_are_one_line_and_nothing_is_lost(
     assert (code, out) == (2, "")
     assert err.startswith(f"expost: {data}: {message}")
     assert err.count("\n") == 1
-    assert saved.read_text() == "subject,lower,upper,exchanges,basic\n"
-    assert data.read_text() == text
+    assert saved.read_text("utf-8") == "subject,lower,upper,exchanges,basic\n"
+    assert data.read_text("utf-8") == text
     assert not picture.exists()
 
 
@@ -219,7 +219,7 @@ def test_a_folder_of_transcripts_needs_no_queries_and_has_its_own_budget(
     assert (code, err) == (0, "")
     assert out.splitlines()[0].endswith("  2, and 1 who were asked nothing")
     assert "budget              0.5 (basic filter)\nover it at the end  1 subject\n" in out
-    assert "eve,0.0," in saved.read_text()
+    assert "eve,0.0," in saved.read_text("utf-8")
     out = run("loss", "--many", folder, "--budget", "0.5")[1]
     assert "budget              0.5 (bayesian filter)\nover it at the end  0 subjects\n" in out
     xp.Transcript(start.domain).add(half, "no").save(folder / "zoe.json")

@@ -110,14 +110,14 @@ def test_no_file_is_written_over(run: Run, file: Path, tmp_path: Path) -> None:
     code, out, err = run("new", file, "--values", "no,yes", "--budget", "1")
     assert (code, out) == (2, "")
     assert err == f"expost: {file}: is there already, and is not written over\n"
-    assert file.read_text() == "what is known of a budget"
+    assert file.read_text("utf-8") == "what is known of a budget"
     dangling = tmp_path / "link.json"
     dangling.symlink_to(tmp_path / "elsewhere.json")
     assert run("new", dangling, "--values", "no,yes", "--budget", "1")[0] == 2
     assert not (tmp_path / "elsewhere.json").exists()
     with pytest.raises(xp.InvalidInput, match="is there already"):
         create(file, "somebody was quicker")  # between the look and the writing
-    assert file.read_text() == "what is known of a budget"
+    assert file.read_text("utf-8") == "what is known of a budget"
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ class Files:
 
     @property
     def steps(self) -> int:
-        return self.history.read_text().count("\n")
+        return self.history.read_text("utf-8").count("\n")
 
 
 @pytest.fixture
@@ -215,8 +215,8 @@ def killed(files: Files, step: int, done: bool) -> tuple[int | None, str, list[s
     for file in (out, log):
         file.write_text("")
     (code,) = together((stopping_at, (step, done, out, log, files.arguments)))
-    assert SECRET not in out.with_suffix(".err").read_text()
-    return code, out.read_text(), log.read_text().split()
+    assert SECRET not in out.with_suffix(".err").read_text("utf-8")
+    return code, out.read_text("utf-8"), log.read_text("utf-8").split()
 
 
 def test_the_order_is_lock_write_sync_tell(files: Files) -> None:
@@ -249,5 +249,5 @@ def test_killing_it_at_any_step_tells_of_no_step_that_is_not_kept(
         assert files.steps == 1 + written
         # The next one finds neither a lock that is held nor half a step.
         assert together((many_times, (1, directory / "next", files.arguments))) == [0]
-        assert (directory / "next").read_text() == f"step  {2 + written}\n"
+        assert (directory / "next").read_text("utf-8") == f"step  {2 + written}\n"
     assert step == 20

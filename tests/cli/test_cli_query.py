@@ -91,7 +91,7 @@ def test_a_query_is_saved_checked_and_not_written_over(run: Run, tmp_path: Path)
     line = f"The query is in {out}: the value itself, at epsilon 0.5.\n"
     assert run(*asked) == (0, line, "")
     query = xp.randomized_response("0.5")
-    assert query_from_json(parse(out.read_text())) == query
+    assert query_from_json(parse(out.read_text("utf-8"))) == query
     code, printed, err = run(*asked)
     assert (code, printed) == (2, "")
     assert err == f"expost: {out}: is there already, and is not written over\n"

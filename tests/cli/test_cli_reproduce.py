@@ -24,7 +24,7 @@ def test_json_is_what_the_file_of_results_holds(run: Run, tmp_path: Path) -> Non
     options = ("--runs", "1", "--jobs", "1", "--seed", "4", "--out", str(tmp_path))
     code, text, _ = run("reproduce", "linear", *options, "--json")
     assert code == 0
-    assert json.loads(text) == json.loads((tmp_path / "results.json").read_text())
+    assert json.loads(text) == json.loads((tmp_path / "results.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize(

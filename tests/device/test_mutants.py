@@ -16,7 +16,7 @@ from expost.device import checks, device
 from support.killing_devices import killed
 from support.one_device import POLICY, QUERY, reservation
 
-SOURCE = Path(device.__file__).read_text()
+SOURCE = Path(device.__file__).read_text("utf-8")
 
 BY_VECTORS = [
     # weights and comparisons

@@ -217,7 +217,7 @@ def rewritten(path: Path, change: Any) -> list[str]:
     """What is found when lines of an export are changed, and its digest with them."""
     import hashlib
 
-    *lines, end = [json.loads(line) for line in path.read_text().splitlines()]
+    *lines, end = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     change(lines, end["end"])
     content = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     end["end"]["digest"] = hashlib.sha256(content).hexdigest()

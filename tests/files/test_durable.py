@@ -57,7 +57,7 @@ def test_the_file_and_then_its_name_are_made_durable(
 
     def spy(descriptor: int) -> None:
         kind = "directory" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file"
-        synced.append((kind, (tmp_path / "file").read_text()))
+        synced.append((kind, (tmp_path / "file").read_text("utf-8")))
 
     (tmp_path / "file").write_text("old")
     monkeypatch.setattr("os.fsync", spy)
@@ -88,7 +88,7 @@ def test_one_holds_a_file_at_a_time_and_whoever_waited_sees_what_it_became(tmp_p
         thread.start()
     for thread in threads:
         thread.join()
-    assert target.read_text() == "120"
+    assert target.read_text("utf-8") == "120"
 
 
 def test_a_lock_is_let_go_after_an_error(target: Path) -> None:
@@ -134,7 +134,7 @@ def test_what_another_program_put_there_meanwhile_is_not_replaced(target: Path) 
         other.rename(target)
         with pytest.raises(xp.InvalidInput, match="was replaced by another program while it was"):
             replace(target, lambda: "new", temporary, held)
-    assert target.read_text() == "by another program"
+    assert target.read_text("utf-8") == "by another program"
     assert not temporary.exists()
 
 
@@ -220,5 +220,5 @@ def test_a_file_whose_owner_cannot_be_kept_is_not_replaced(
     monkeypatch.setattr("os.chown", refuse)
     with pytest.raises(xp.InvalidInput, match=f"cannot be replaced: its {what} would change"):
         replace(target, lambda: "new", target.with_name("temporary"))
-    assert target.read_text() == "old"
+    assert target.read_text("utf-8") == "old"
     assert os.listdir(target.parent) == [target.name]

@@ -54,7 +54,7 @@ def test_a_file_of_another_kind_is_called_what_it_is(files: Path, wanted: str, g
 
 
 def test_a_slip_in_a_file_of_the_right_kind_is_named_by_its_place(files: Path) -> None:
-    text = (files / "transcript").read_text()
+    text = (files / "transcript").read_text("utf-8")
     for wrong, reason in [(text[:-5], "not JSON"), (text.replace(': "yes"', ': "oh"'), "is not a")]:
         with pytest.raises(xp.InvalidInput, match=reason):
             xp.Transcript.from_json(wrong)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -342,6 +343,20 @@ def test_a_checkpoint_belongs_to_where_the_tables_are(state: Path) -> None:
         "postgresql://host/study?options=-csearch_path%3Dother",
     ]
     assert len({one, *map(urls.checkpoint_of, others)}) == 5
+
+
+def test_a_user_without_a_writable_home_is_asked_for_a_checkpoint_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    advice = r"checkpoint: .*set XDG_STATE_HOME to a writable folder, or name a checkpoint file"
+    monkeypatch.setenv("HOME", os.devnull)
+    with pytest.raises(InvalidInput, match=advice):
+        xp.Ledger("postgresql://host/study")
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)  # no such user
+    with pytest.raises(InvalidInput, match=advice):
+        xp.Ledger("postgresql://host/study")
 
 
 def test_without_the_driver_the_extra_is_named() -> None:

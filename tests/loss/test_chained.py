@@ -13,6 +13,7 @@ import pytest
 import expost as xp
 from expost.loss.sweeps import Sweep
 from expost.proof import certificate, verify
+from support.frames import in_package
 
 DOMAIN = xp.Attributes({"a": xp.changing(range(8), times=4)})
 QUERY = xp.randomized_response(epsilon="0.1")
@@ -31,7 +32,7 @@ def calls(work: Callable[[], object]) -> int:
 
     def count(frame: FrameType, event: str, _: object) -> None:
         nonlocal counted
-        counted += event == "call" and "expost" in frame.f_code.co_filename
+        counted += event == "call" and in_package(frame.f_code.co_filename)
 
     sys.setprofile(count)
     try:

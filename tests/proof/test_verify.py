@@ -244,7 +244,7 @@ def test_what_is_sampled_is_within_the_error_of_a_term() -> None:
 
 
 def test_it_is_a_program_that_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
-    tree = ast.parse(SOURCE.read_text())
+    tree = ast.parse(SOURCE.read_text("utf-8"))
     modules = {
         name.split(".")[0]
         for node in ast.walk(tree)
@@ -257,7 +257,7 @@ def test_it_is_a_program_that_needs_nothing_but_the_standard_library(tmp_path: P
     }
     assert modules <= set(sys.stdlib_module_names)
     program = tmp_path / "verify.py"
-    program.write_text(SOURCE.read_text())
+    program.write_text(SOURCE.read_text("utf-8"), "utf-8")
     transcript = xp.Transcript(xp.Box([(-1, 1)])).add(xp.logistic([3], epsilon=1), 1)
     transcript.save(tmp_path / "t.json")
     xp.proof.certificate(transcript).save(tmp_path / "p.json")
@@ -271,7 +271,7 @@ def test_it_is_a_program_that_needs_nothing_but_the_standard_library(tmp_path: P
     assert (good.returncode, good.stderr) == (0, "")
     assert good.stdout.startswith("proved: the realized loss is at most 0.8")
     (tmp_path / "p.json").write_text(
-        (tmp_path / "p.json").read_text().replace('"loss":"0', '"loss":"1')
+        (tmp_path / "p.json").read_text("utf-8").replace('"loss":"0', '"loss":"1')
     )
     bad = run("t.json", "p.json")
     assert (bad.returncode, bad.stdout) == (1, "")

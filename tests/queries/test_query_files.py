@@ -37,7 +37,7 @@ def test_a_query_goes_through_its_text(query: Query) -> None:
 def test_a_query_goes_through_a_file_in_which_it_is_as_in_a_transcript(tmp_path: Path) -> None:
     SLEEP.save(tmp_path / "sleep.json")
     assert load_query(tmp_path / "sleep.json") == SLEEP
-    written = json.loads((tmp_path / "sleep.json").read_text())
+    written = json.loads((tmp_path / "sleep.json").read_text("utf-8"))
     transcript = json.loads(xp.Transcript(PERSON).add(SLEEP, 10).to_json())
     assert written == transcript["exchanges"][0]["query"]
     assert [path.name for path in tmp_path.iterdir()] == ["sleep.json"]
@@ -61,7 +61,7 @@ def test_an_error_names_the_file_and_the_field(tmp_path: Path) -> None:
 def test_queries_and_their_domain_go_through_a_file(tmp_path: Path) -> None:
     queries = {"sleep": SLEEP, "again": SLEEP.with_epsilon(SLEEP.epsilon / 2)}
     save_queries(PERSON, queries, tmp_path / "queries.json")
-    assert queries_from_json((tmp_path / "queries.json").read_text()) == (PERSON, queries)
+    assert queries_from_json((tmp_path / "queries.json").read_text("utf-8")) == (PERSON, queries)
     table = {"subject": [1], "query": ["again"], "response": [10]}
     answers = xp.load_answers(table, tmp_path / "queries.json")
     assert (answers.domain, dict(answers.queries)) == (PERSON, queries)

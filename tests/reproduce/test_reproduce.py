@@ -113,7 +113,7 @@ def test_parts_join(one_run: Path, tmp_path: Path) -> None:
     tree = reproduce(examples, tmp_path, 1, watcher, date=DATE)
     assert watcher.done == []  # what is there is not run again
     assert {"linear", "examples"} <= set(tree)
-    assert tree == json.loads((tmp_path / "results.json").read_text())
+    assert tree == json.loads((tmp_path / "results.json").read_text("utf-8"))
     assert (tmp_path / "runs.csv").read_bytes() == runs
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "section 6.1" in text
@@ -168,7 +168,7 @@ def test_a_kept_run_that_is_damaged_or_of_another_kind_is_run_again(
 
 
 def test_the_results_have_every_list_over_the_runs(out: Path) -> None:
-    tree = json.loads((out / "results.json").read_text())
+    tree = json.loads((out / "results.json").read_text("utf-8"))
     for numbers in (tree["linear"], tree["logistic"]["steep"], tree["logistic"]["smooth"]):
         assert numbers["basic"]["accepted"] == [10]
         for account in ("groups", "ungrouped"):
@@ -185,8 +185,8 @@ def test_the_results_have_every_list_over_the_runs(out: Path) -> None:
 
 
 def test_the_raw_results_are_the_losses_of_the_runs(out: Path) -> None:
-    rows = list(csv.DictReader((out / "runs.csv").read_text().splitlines()))
-    tree = json.loads((out / "results.json").read_text())
+    rows = list(csv.DictReader((out / "runs.csv").read_text("utf-8").splitlines()))
+    tree = json.loads((out / "results.json").read_text("utf-8"))
     for row in rows:
         # What was answered was accepted with a budget of 1.
         assert float(row["lower"]) <= float(row["upper"]) <= 1

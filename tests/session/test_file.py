@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import cycle
@@ -15,6 +14,7 @@ import pytest
 import expost as xp
 from expost.files.canonical import value_tree
 from expost.queries import Query
+from support.frames import text_with_locals
 from support.killing import asking, together
 
 SECRET = "the-secret-label"
@@ -133,15 +133,15 @@ def test_a_record_that_fails_releases_nothing_and_the_file_stays_the_truth(
     subject.ask(BLIND)
     assert subject.transcript.exchanges[: len(spent)] == spent.exchanges
     assert len(subject.transcript) == len(spent) + 1
-    assert path.read_text() == subject.transcript.to_json()
+    assert path.read_text("utf-8") == subject.transcript.to_json()
 
 
 def test_sessions_that_take_turns_write_the_file_that_one_would_write(path: Path) -> None:
     first, second = session(path, 1), session(path, 2)
     for subject, query in zip(cycle([first, first, second]), [BLIND, QUERY] * 4, strict=False):
         subject.ask(query)
-        assert path.read_text() == subject.transcript.to_json()
-    assert path.read_text().count(BLIND.content_id) == 5
+        assert path.read_text("utf-8") == subject.transcript.to_json()
+    assert path.read_text("utf-8").count(BLIND.content_id) == 5
 
 
 def test_one_more_answer_encodes_one_exchange(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def test_no_meddling_with_locks_makes_a_released_response_go_unrecorded(
     assert ended == [0] * 4
     recorded = [str(exchange.response) for exchange in xp.load_transcript(path).exchanges]
     for i, out in enumerate(outs):
-        released = out.read_text().split()
+        released = out.read_text("utf-8").split()
         assert len(released) == 6
         assert released == [response for response in recorded if response[0] == str(i)]
 
@@ -295,11 +295,8 @@ def test_resuming_in_memory_is_no_session_of_a_file(path: Path) -> None:
 
 def _mentions(error: BaseException) -> bool:
     """Whether an error shows the secret, also where local variables are printed with it."""
-    trace = traceback.TracebackException.from_exception(error, capture_locals=True)
-    ours = [frame for frame in trace.stack if "src/expost" in frame.filename]
-    variables = {name: text for frame in ours for name, text in (frame.locals or {}).items()}
     # The domain is public, and lists all values.
-    return SECRET in f"{error} {variables}".replace(repr(DOMAIN), "")
+    return SECRET in text_with_locals(error).replace(repr(DOMAIN), "")
 
 
 def test_bad_files_are_one_line_without_the_value(tmp_path: Path, path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import traceback
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 import expost as xp
 from expost.session.history import History
 from expost.session.secret import Secret
+from support.frames import text_with_locals
 
 SECRET = "the-secret-label"
 PERSON = xp.Attributes(
@@ -123,13 +123,7 @@ def test_a_constant_record_is_given_as_it_is_and_has_no_next_step() -> None:
 
 def _mentions(error: BaseException) -> bool:
     """Whether an error shows the secret, also where local variables are printed with it."""
-    shown, errors = str(error), [error]
-    for each in errors:
-        trace = traceback.TracebackException.from_exception(each, capture_locals=True)
-        frames = [frame.locals for frame in trace.stack if "src/expost" in frame.filename]
-        shown += str(each) + str(frames)
-        errors += [other for other in (each.__context__, each.__cause__) if other is not None]
-    return SECRET in shown
+    return SECRET in text_with_locals(error)
 
 
 OUTSIDE = SECRET + "?"

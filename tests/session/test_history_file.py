@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 import expost as xp
 from expost.session import HistoryFile
 from expost.session.history import History
+from support.frames import text_with_locals
 from support.killing import moving_on, together
 
 SECRET = "the-secret-läbel"
@@ -251,13 +251,7 @@ def test_processes_add_their_steps_one_after_the_other(files: Files) -> None:
 
 def _mentions(error: BaseException) -> bool:
     """Whether an error shows the secret, also where local variables are printed with it."""
-    shown, errors = str(error), [error]
-    for each in errors:
-        trace = traceback.TracebackException.from_exception(each, capture_locals=True)
-        frames = [frame.locals for frame in trace.stack if "src/expost" in frame.filename]
-        shown += str(each) + str(frames)
-        errors += [other for other in (each.__context__, each.__cause__) if other is not None]
-    return "the-secret" in shown
+    return "the-secret" in text_with_locals(error)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,29 @@ def test_where_nothing_can_be_written_the_next_place_is_taken_or_none(
     assert load([closed, open_], lambda: lambda: b"") == image
 
 
+def test_code_that_cannot_be_saved_names_a_setting_that_helps(
+    tmp_path: Path, image: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    load([tmp_path / "file" / "kernels-1"], lambda: lambda: image)
+    (compiling, unsaved) = said(caplog)
+    assert compiling == SAID
+    assert unsaved == (
+        f"the compiled optimizer cannot be saved in {tmp_path / 'file'}, so the next process "
+        "compiles it again; set NUMBA_CACHE_DIR to a writable directory"
+    )
+
+
+def test_a_user_without_a_home_directory_has_one_place_for_the_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)  # no such user
+    (beside,) = places()
+    assert beside.parent == Path(compiled.__file__).parent / "__pycache__"
+
+
 def test_older_code_beside_the_sources_is_removed_and_elsewhere_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,9 +35,16 @@ def checkpoint_of(url: str) -> Path:
     Whoever the user is and however they log in: it is the same ledger.
     """
     told = "\n".join(_parts(url))
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    folder = Path(state) / "expost"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        folder = Path(state) / "expost"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
+        raise InvalidInput(
+            f"its default folder cannot be created ({error}); set XDG_STATE_HOME to a writable "
+            "folder, or name a checkpoint file",
+            "checkpoint",
+        ) from None
     name = "".join(letter for letter in _parts(url)[2] if letter.isalnum() or letter in "-_")
     return folder / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.checkpoint"
 

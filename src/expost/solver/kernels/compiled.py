@@ -129,9 +129,12 @@ def load(directories: list[Path], compiler: Callable[[], Callable[[], bytes]]) -
     message = "compiling the optimizer, once; this takes about a minute"
     logging.getLogger("expost").warning(message)
     image = build()
-    for directory in directories:
-        if _write(directory / _name(), image):
-            break
+    if not any(_write(directory / _name(), image) for directory in directories):
+        logging.getLogger("expost").warning(
+            "the compiled optimizer cannot be saved in %s, so the next process compiles it again; "
+            "set NUMBA_CACHE_DIR to a writable directory",
+            " or ".join(str(directory.parent) for directory in directories),
+        )
     return image
 
 
@@ -156,8 +159,11 @@ def places() -> Iterator[Path]:
         yield Path(chosen) / directory
         return
     yield _HERE / "__pycache__" / directory
-    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    yield Path(caches).expanduser() / "expost" / directory
+    try:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    except RuntimeError:  # the user has no home directory, as in some containers
+        return
+    yield caches / "expost" / directory
 
 
 def _name() -> str:
