@@ -10,7 +10,7 @@ UV_VERSION := 0.13.7
 BIN := .venv/bin
 SYNC := sync --quiet --locked --all-extras --inexact --compile-bytecode
 
-.PHONY: setup demo test quick test-browser test-wheel test-spark hunt torture check format bench coverage docs clean
+.PHONY: setup demo test quick slow-tests test-browser test-wheel test-spark hunt torture check format bench coverage docs clean
 
 setup: .venv/.installed .venv/.compiled
 
@@ -44,9 +44,11 @@ demo: setup
 test: setup
 	@$(BIN)/pytest -q -n auto
 
-# --durations names slow tests that lack the marker.
 quick: setup
-	@$(BIN)/pytest -q -n auto -m "not slow" --durations=5 --durations-min=2
+	@$(BIN)/pytest -q -n auto -m "not slow" --durations=5 --durations-min=1
+
+slow-tests: setup
+	@$(BIN)/python tests/slow_tests.py
 
 # In an environment of its own: only these tests need a browser and what drives it.
 BROWSER := build/browser/venv

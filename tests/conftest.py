@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from expost.cli.main import main
+from slow_tests import LIST
 
 settings.register_profile(
     "expost", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI"))
@@ -21,6 +22,14 @@ settings.register_profile(
 settings.load_profile("expost")
 
 Run = Callable[..., tuple[int, str, str]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that are listed as slow."""
+    slow = set(LIST.read_text("utf-8").split())
+    for item in items:
+        if item.nodeid.partition("[")[0] in slow:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

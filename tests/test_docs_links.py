@@ -131,6 +131,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Page]:
     return {path: Page(path) for path in out.rglob("*.html")}
 
 
+@pytest.mark.slow
 def test_links_in_the_built_pages_lead_somewhere(built: dict[Path, Page]) -> None:
     dead = []
     for path, page in built.items():
@@ -147,6 +148,7 @@ def test_links_in_the_built_pages_lead_somewhere(built: dict[Path, Page]) -> Non
     assert not dead
 
 
+@pytest.mark.slow
 def test_the_built_pages_need_no_network(built: dict[Path, Page]) -> None:
     """Fonts, formulas and the search come with them, so that they can be read from a disk."""
     for path in built:

@@ -22,6 +22,8 @@ import expost as xp
 from installations import EXTRAS, PROJECT, PYTHONS, ROOT
 from support.installed import PROGRAMS
 
+pytestmark = pytest.mark.slow  # builds the wheel
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -193,7 +193,10 @@ def test_a_forecast_of_a_ledger_whose_checkpoint_is_elsewhere(run: Run, tmp_path
 
 
 @pytest.mark.parametrize("name", ["there is none.csv", "postgresql://127.0.0.1:1/study"])
-def test_a_forecast_of_what_is_not_there(run: Run, name: str) -> None:
+def test_a_forecast_of_what_is_not_there(
+    run: Run, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     code, out, err = run("forecast", name, "--query", "query.json")
     assert (code, out, err.count("\n")) == (2, "", 1)
     reason = "opened: connection" if name.startswith("postgresql:") else "read: No such file"

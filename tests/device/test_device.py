@@ -283,7 +283,7 @@ def test_the_command_line_creates_answers_and_says_what_it_has(tmp_path: Path) -
     def run(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-I", "-S", device.__file__, *arguments]
         return subprocess.run(
-            program, cwd=tmp_path, input=given, capture_output=True, text=True, check=False
+            program, cwd=tmp_path, input=given, capture_output=True, encoding="utf-8", check=False
         )
 
     create = ["create", "ann", "--policy", "policy.json", "--subject", "ann", "--value"]

@@ -27,7 +27,7 @@ def test_labels_with_probabilities(file: Path) -> None:
 
 
 def test_points_with_counts_in_any_order_and_with_other_columns(file: Path) -> None:
-    file.write_text("\ufeffsex,who,count,age\r\n1,x,3,60.50\r\n\r\n0,y,1,20\r\n")
+    file.write_text("\ufeffsex,who,count,age\r\n1,x,3,60.50\r\n\r\n0,y,1,20\r\n", "utf-8")
     assert xp.knowledge.load_prior(file, PEOPLE) == xp.knowledge.Belief.from_counts(
         PEOPLE, [1, 0, 3]
     )

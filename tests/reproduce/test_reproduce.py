@@ -21,6 +21,8 @@ from expost.reproduce.runner import Plan, carry_out
 from expost.reproduce.streams import LINEAR
 from support.pages import checked
 
+pytestmark = pytest.mark.slow  # runs experiments
+
 SEED = 11
 DATE = "2026-11-17"
 PLAN = Plan.of("linear", runs=2, seed=SEED, quick=True)
