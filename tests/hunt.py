@@ -8,6 +8,7 @@ each of these goes with a panel of subjects, each of whom has to be decided abou
 Runs until it is stopped, and says what to run again where something is found.
 
 ``make hunt MODE=devices`` fuzzes devices instead (tests/support/device_fuzz.py).
+``make hunt MODE=streams`` attacks filters on boxes (tests/support/stream_hunt.py).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 import expost as xp
 from expost.numbers import double_above
 from expost.proof.verify import Failed, verify
-from support import device_fuzz, panels
+from support import device_fuzz, panels, stream_hunt
 from support.boxes import (
     CELLS,
     EPSILONS,
@@ -213,6 +214,7 @@ def hunt(seed: int) -> None:
 MODES: dict[str, Callable[[int], None]] = {
     "losses": hunt,
     "devices": device_fuzz.hunt,
+    "streams": stream_hunt.hunt,
 }
 
 if __name__ == "__main__":
