@@ -14,6 +14,8 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
+from expost.numbers import Enclosure, Nats
+
 __all__ = [
     "ByteSource",
     "Categorical",
@@ -100,6 +102,10 @@ class Pmf(ABC):
     def probability(self, position: int) -> Fraction:
         """Its exact probability."""
         return Fraction(self.weight(position), self.total)
+
+    def surprisal(self, position: int) -> Enclosure:
+        """The negative logarithm of that probability, in nats; the position must be possible."""
+        return Nats(ratio=1 / self.probability(position)).enclosure
 
 
 # A pmf belongs to one value of the subject, so its repr stays the default one: no weights.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -172,6 +174,85 @@ def test_one_file_under_two_names_is_refused(tmp_path: Path) -> None:
         xp.audit(tmp_path, filter=GUARD)
     assert [Path(each.file).name for each in caught.value.files] == ["bob.json", "eve.json"]
     assert all(each.reason.startswith("is the same file as ann") for each in caught.value.files)
+
+
+def audited(folder: Path, transcript: xp.Transcript, names: Iterable[str]) -> xp.audits.Audit:
+    for name in names:
+        transcript.save(folder / f"{name}.json")
+    return xp.audit(folder, filter=xp.BayesianFilter(epsilon=1000))
+
+
+RECORDS = xp.Attributes(region=["n", "s"], smokes=xp.changing(["no", "yes"], times=2))
+PERSON = xp.Box(age=(10, 100), sex=xp.integers(0, 1), region=xp.categories("n", "s"))
+AGE = {"age": 0.05, "sex": 1}
+LONG: dict[str, tuple[xp.domains.Domain, list[tuple[xp.queries.Query, Any]]]] = {
+    "set": (VALUES, [(HALF, "no"), (HALF, "yes")]),
+    "ruled out": (VALUES, [(xp.channel([[1, 0], ["1/2", "1/2"]]), 0), (HALF, "yes")]),
+    "attributes": (
+        RECORDS,
+        [
+            (HALF.about("region"), "n"),
+            (HALF.about("smokes", at=1), "yes"),
+            (HALF.about("smokes", at=2), "yes"),
+        ],
+    ),
+    "logistic": (PERSON, [(xp.logistic(AGE, intercept=-3, epsilon="0.1"), 1)]),
+    "linear": (PERSON, [(xp.linear(AGE, range=(0, 6), epsilon="0.1"), 0)]),
+    "laplace": (PERSON, [(xp.laplace(AGE, range=(0, 6), grid=1, epsilon="0.5"), 3)]),
+    "piecewise": (PERSON, [(xp.piecewise(AGE, range=(0, 6), grid=1, epsilon="0.5"), 3)]),
+    "categories": (PERSON, [(HALF.about("region"), "s")]),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_a_long_copy_is_refused_under_any_name(kind: str, tmp_path: Path) -> None:
+    domain, exchanges = LONG[kind]
+    transcript = xp.Transcript(domain)
+    for query, response in exchanges * (64 // len(exchanges)):
+        transcript = transcript.add(query, response)
+    with pytest.raises(xp.audits.BadFiles) as caught:
+        audited(tmp_path, transcript, ["patient-001", "patient-042", "patient-999"])
+    assert [Path(each.file).stem for each in caught.value.files] == ["patient-042", "patient-999"]
+    assert caught.value.files[0].reason == (
+        "has the same content as patient-001.json; two subjects would agree by chance with "
+        "probability below 1 in 1,000,000, so one person would count twice. Remove one of them"
+    )
+
+
+def test_equal_transcripts_are_copies_from_a_length_that_grows_with_the_folder(
+    tmp_path: Path,
+) -> None:
+    coin = xp.channel([["1/2", "1/2"], ["1/2", "1/2"]])
+    transcript = xp.Transcript(VALUES)
+    for _ in range(19):
+        transcript = transcript.add(coin, 0)
+    # 2^-19 is above one in a million, and 2^-20 is below.
+    assert audited(tmp_path, transcript, ["ann", "bob"]).files is not None
+    transcript = transcript.add(coin, 0)
+    with pytest.raises(xp.audits.BadFiles, match="same content as ann"):
+        audited(tmp_path, transcript, ["ann", "bob"])
+    # Among three subjects there are three pairs.
+    xp.Transcript(VALUES).save(tmp_path / "eve.json")
+    assert len(audited(tmp_path, transcript, ["ann", "bob"])) == 2
+
+
+def certain(length: int) -> xp.Transcript:
+    """A long transcript that all subjects with one value are likely to have."""
+    transcript = xp.Transcript(VALUES)
+    for _ in range(length):
+        transcript = transcript.add(xp.randomized_response(20), "yes")
+        transcript = transcript.add(xp.channel([[1, 0], [0, 1]]), 1)
+    return transcript
+
+
+@pytest.mark.parametrize("transcript", [xp.Transcript(VALUES), certain(200)], ids=["empty", "sure"])
+def test_transcripts_that_subjects_share_by_chance_are_kept(
+    transcript: xp.Transcript, tmp_path: Path
+) -> None:
+    xp.Transcript(VALUES).add(HALF, "no").save(tmp_path / "max.json")
+    found = audited(tmp_path, transcript, ["ann", "bob", "eve"])
+    assert found.files is not None
+    assert found.files.number == 4
 
 
 def test_people_who_gave_the_same_responses_are_all_audited_and_named(tmp_path: Path) -> None:

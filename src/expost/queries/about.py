@@ -192,6 +192,9 @@ class PartLikelihood(Likelihood[Sequence[int]]):
         assert seen is not None, "every place of a record is there"
         return self.on_part.pmf(seen)
 
+    def least_surprisal(self, position: int) -> float:
+        return self.on_part.least_surprisal(position)
+
     @property
     def footprint(self) -> int:
         return self.on_part.footprint

@@ -57,6 +57,9 @@ class CategoryLikelihood(BoxLikelihood):
         own = np.array([columns[j] for j in self.columns])
         return np.asarray(self.on_part.weights(position)[own.argmax(axis=0)])
 
+    def least_surprisal(self, position: int) -> float:
+        return self.on_part.least_surprisal(position)
+
     def term(self, position: int) -> ScoreTerm:
         term = self.on_part.term(position)
         # A difference of two doubles is rounded once.

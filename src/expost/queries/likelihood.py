@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet, Point, Value
 from expost.errors import InvalidInput
-from expost.numbers import Enclosure, Nats, double_above, up
+from expost.numbers import Enclosure, Nats, double_above, down, up
 from expost.queries.hockey_stick import largest_excess
 from expost.queries.lazy import Lazy
 from expost.sampling import Pmf
@@ -56,6 +56,15 @@ class Likelihood(ABC, Generic[Place]):
     @abstractmethod
     def pmf(self, place: Place) -> Pmf:
         """The distribution over responses for the value at this place of the domain."""
+
+    @abstractmethod
+    def least_surprisal(self, position: int) -> float:
+        r"""Bound from below how surprising a response is, in nats, whatever the value.
+
+        .. math:: \min_x -\log P[Q(x) = y]
+
+        Proof: docs/theory/audits.md.
+        """
 
     @property
     @abstractmethod
@@ -124,6 +133,11 @@ class BoxLikelihood(Likelihood[Point]):
             return reached
         return Enclosure(reached.lower, up(reached.upper + double_above(4 * self.blur)))
 
+    def least_surprisal(self, position: int) -> float:
+        # No value is likelier than a corner by more than a factor of e^epsilon.
+        most = max(self.pmf(corner).surprisal(position).lower for corner in self.corners)
+        return max(0.0, down(most - self.epsilon.upper))
+
     @property
     def quietest(self) -> Sequence[int] | None:
         """Responses among which is one that realizes the smallest loss; None if not known."""
@@ -182,6 +196,11 @@ class FiniteLikelihood(Likelihood[int]):
 
     def _term(self, position: int) -> Term:
         return Term(self.weights(position))
+
+    def least_surprisal(self, position: int) -> float:
+        term = self.term(position)
+        likeliest = self.pmf(int(term.logs.argmax()))
+        return down(likeliest.surprisal(position).lower - 2 * term.error)
 
     @cached_property
     def _terms(self) -> dict[int, Term]:

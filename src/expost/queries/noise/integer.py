@@ -172,6 +172,12 @@ class NoisyOnBox(BoxLikelihood):
     def pmf(self, place: Point) -> Pmf:
         return NoisyInteger(self.noise, self._value(place))
 
+    def least_surprisal(self, position: int) -> float:
+        # No value is beyond the end responses, so a response is likeliest at the closest value.
+        lowest, highest = self.extremes
+        closest = max(lowest, min(highest, self.noise.low + position))
+        return NoisyInteger(self.noise, closest).surprisal(position).lower
+
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
         return _weights(self.noise, self._values(columns), position)
 

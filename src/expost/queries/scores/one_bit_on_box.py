@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from expost.domains import Box, Point
 from expost.errors import InvalidInput
 from expost.files.reading import number
-from expost.numbers import double_above, double_below, up
+from expost.numbers import double_above, double_below, down, up
 from expost.queries.likelihood import BoxLikelihood
 from expost.queries.scores.aligned import BoxScore
 from expost.queries.scores.one_bit import Ends, Grid, one_bit_weights
@@ -81,6 +81,11 @@ class ScoreLikelihood(BoxLikelihood):
         share = self._shares(np.array([self._score.at(place)]))
         low, high = one_bit_weights(share, self._epsilon)
         return Categorical((int(low[0]), int(high[0])))
+
+    def least_surprisal(self, position: int) -> float:
+        # Weights are monotone in the score, except for the blur.
+        least = min(self.pmf(corner).surprisal(position).lower for corner in self.corners)
+        return down(least - double_above(2 * self.blur))
 
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
         return one_bit_weights(self._shares(self._score.at(columns)), self._epsilon)[position]
