@@ -84,7 +84,7 @@ class ScoreLikelihood(BoxLikelihood):
 
     def least_surprisal(self, position: int) -> float:
         # Weights are monotone in the score, except for the blur.
-        least = min(self.pmf(corner).surprisal(position).lower for corner in self.corners)
+        least = min(self.pmf(corner).surprisal(position) for corner in self.corners)
         return down(least - double_above(2 * self.blur))
 
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
