@@ -200,7 +200,7 @@ class FiniteLikelihood(Likelihood[int]):
     def least_surprisal(self, position: int) -> float:
         term = self.term(position)
         likeliest = self.pmf(int(term.logs.argmax()))
-        return down(likeliest.surprisal(position) - 2 * term.error)
+        return max(0.0, down(likeliest.surprisal(position) - 2 * term.error))
 
     @cached_property
     def _terms(self) -> dict[int, Term]:
