@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
-from expost.numbers import Enclosure, Nats
+from expost.numbers import Nats, above
 
 __all__ = [
     "ByteSource",
@@ -103,9 +103,14 @@ class Pmf(ABC):
         """Its exact probability."""
         return Fraction(self.weight(position), self.total)
 
-    def surprisal(self, position: int) -> Enclosure:
-        """The negative logarithm of that probability, in nats; the position must be possible."""
-        return Nats(ratio=1 / self.probability(position)).enclosure
+    def surprisal(self, position: int) -> float:
+        """The negative logarithm of that probability, in nats, rounded down.
+
+        The position must be possible.
+        """
+        # As a double, because reducing a fraction of very large weights can take seconds.
+        probability = Fraction(above(self.weight(position), self.total))
+        return Nats(ratio=1 / probability).enclosure.lower
 
 
 # A pmf belongs to one value of the subject, so its repr stays the default one: no weights.

@@ -135,7 +135,7 @@ class BoxLikelihood(Likelihood[Point]):
 
     def least_surprisal(self, position: int) -> float:
         # No value is likelier than a corner by more than a factor of e^epsilon.
-        most = max(self.pmf(corner).surprisal(position).lower for corner in self.corners)
+        most = max(self.pmf(corner).surprisal(position) for corner in self.corners)
         return max(0.0, down(most - self.epsilon.upper))
 
     @property
@@ -200,7 +200,7 @@ class FiniteLikelihood(Likelihood[int]):
     def least_surprisal(self, position: int) -> float:
         term = self.term(position)
         likeliest = self.pmf(int(term.logs.argmax()))
-        return down(likeliest.surprisal(position).lower - 2 * term.error)
+        return max(0.0, down(likeliest.surprisal(position) - 2 * term.error))
 
     @cached_property
     def _terms(self) -> dict[int, Term]:

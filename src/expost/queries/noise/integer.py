@@ -176,7 +176,7 @@ class NoisyOnBox(BoxLikelihood):
         # No value is beyond the end responses, so a response is likeliest at the closest value.
         lowest, highest = self.extremes
         closest = max(lowest, min(highest, self.noise.low + position))
-        return NoisyInteger(self.noise, closest).surprisal(position).lower
+        return NoisyInteger(self.noise, closest).surprisal(position)
 
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
         return _weights(self.noise, self._values(columns), position)

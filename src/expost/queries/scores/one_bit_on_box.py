@@ -84,8 +84,8 @@ class ScoreLikelihood(BoxLikelihood):
 
     def least_surprisal(self, position: int) -> float:
         # Weights are monotone in the score, except for the blur.
-        least = min(self.pmf(corner).surprisal(position).lower for corner in self.corners)
-        return down(least - double_above(2 * self.blur))
+        least = min(self.pmf(corner).surprisal(position) for corner in self.corners)
+        return max(0.0, down(least - double_above(2 * self.blur)))
 
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
         return one_bit_weights(self._shares(self._score.at(columns)), self._epsilon)[position]
