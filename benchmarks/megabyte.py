@@ -195,7 +195,7 @@ def long_chain(draw: random.Random) -> Files:
     domain = {"attributes": {"a": {"changing": list(range(8)), "times": 40}}}
     exchanges = [
         asked("randomized_response", draw.randrange(8), epsilon="0.1", about=["a"], at=step)
-        for step in range(8_000)
+        for step in range(1, 8_001)
     ]
     return {"t.json": transcript(domain, exchanges, "5")}
 
@@ -211,7 +211,7 @@ def shuffled_chain(draw: random.Random) -> Files:
             about=["a"],
             at=step,
         )
-        for step in range(475)
+        for step in range(1, 476)
     ]
     draw.shuffle(exchanges)
     return {"t.json": transcript(domain, exchanges, "5")}
@@ -222,7 +222,7 @@ def tied_chain(draw: random.Random) -> Files:
     domain = {"attributes": {"a": {"changing": ["n", "y"], "times": 3}}}
     exchanges = [
         asked("randomized_response", "ny"[step % 2], epsilon="0.5", about=["a"], at=step)
-        for step in range(540)
+        for step in range(1, 541)
     ]
     return {"t.json": transcript(domain, exchanges, "2.5")}
 

@@ -21,7 +21,7 @@ QUERY = xp.randomized_response(epsilon="0.1")
 
 def asked(steps: int) -> xp.Transcript:
     transcript = xp.Transcript(DOMAIN, xp.BayesianFilter(epsilon=5))
-    for step in range(steps):
+    for step in range(1, steps + 1):
         transcript = transcript.add(QUERY.about("a", at=step), step % 8)
     return transcript
 
@@ -45,7 +45,7 @@ def calls(work: Callable[[], object]) -> int:
 def test_one_more_step_does_not_go_through_all_before_it() -> None:
     costs = []
     for steps in (60, 240):
-        odometer, query = xp.Odometer(asked(steps)), QUERY.about("a", at=steps)
+        odometer, query = xp.Odometer(asked(steps)), QUERY.about("a", at=steps + 1)
         costs.append(calls(partial(odometer.add, query, 1)))
     assert costs[1] < 2 * costs[0]
 
@@ -66,4 +66,4 @@ def test_too_many_steps_are_refused_before_any_work() -> None:
 def test_an_exchange_that_could_not_be_read_again_is_not_decided(budget: int) -> None:
     guard, odometer = xp.BayesianFilter(epsilon=budget), xp.Odometer(asked(537))
     with pytest.raises(xp.InvalidInput, match="exchanges times steps can be at most 288,461"):
-        guard.decide(odometer, QUERY.about("a", at=537))
+        guard.decide(odometer, QUERY.about("a", at=538))

@@ -135,7 +135,7 @@ def test_large_records_and_long_histories_have_the_loss_that_the_odometer_has() 
     weeks = xp.Transcript(xp.Attributes(x=xp.changing(list(range(6)), times=3), y=["no", "yes"]))
     for week in range(100):
         about = ["x", "y"] if week % 20 == 0 else ["x"]
-        query = xp.randomized_response(epsilon="0.3").about(*about, at=3 * week)
+        query = xp.randomized_response(epsilon="0.3").about(*about, at=3 * week + 1)
         weeks = weeks.answered(query, generator.randrange(6))
     for transcript in (grid, weeks):
         loss, found = xp.realized_loss(transcript), checked(transcript).loss

@@ -116,7 +116,7 @@ def test_shares_largest_epsilons_comparisons_and_cards_are_those_of_the_same_fin
     person = xp.Attributes(other=[0, 1], value=xp.changing(values, times=0))
     plain = xp.FiniteSet(values)
     records, singles = xp.Transcript(person, guard), xp.Transcript(plain, guard)
-    for step, answer in enumerate(["a", "a", "b", "a"]):
+    for step, answer in enumerate(["a", "a", "b", "a"], start=1):
         records = records.add(TRUTH.about("value", at=step), answer)
         singles = singles.add(TRUTH, answer)
     pairs = [(records, TRUTH.about("value", at=9)), (singles, TRUTH)]
