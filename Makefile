@@ -71,7 +71,7 @@ torture: setup
 
 check: setup
 	@$(BIN)/ruff check --quiet
-	@$(BIN)/ruff check --quiet --preview --select unspecified-encoding src benchmarks examples docs
+	@$(BIN)/ruff check --quiet --preview --select unspecified-encoding
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports

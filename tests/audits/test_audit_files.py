@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
+import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas
 import polars
@@ -226,7 +230,7 @@ def test_a_column_that_appears_twice_is_refused(
     name: str, start: str, queries: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "log.csv"
-    log.write_text(f"{start}subject,order,query,response,{name}\nann,1,smokes,no,no\n")
+    log.write_text(f"{start}subject,order,query,response,{name}\nann,1,smokes,no,no\n", "utf-8")
     with pytest.raises(xp.InvalidInput) as caught:
         xp.audit(log, queries, filter=GUARD)
     assert str(caught.value) == f"{log}: column {name!r} appears twice"
@@ -234,6 +238,27 @@ def test_a_column_that_appears_twice_is_refused(
     frame.columns = ["subject", "order", "query", "response", name]
     with pytest.raises(xp.InvalidInput, match=f"column '{name}' appears twice"):
         xp.audit(frame, queries, filter=GUARD)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zlib.compress])
+def test_a_compressed_csv_is_refused(
+    compress: Callable[[bytes], bytes], queries: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.csv"
+    log.write_bytes(compress(b"subject,order,query,response,subject\nann,1,smokes,no,eve\n"))
+    with pytest.raises(xp.InvalidInput, match="is compressed; expected plain text"):
+        xp.audit(log, queries, filter=GUARD)
+
+
+@pytest.mark.parametrize("column", ["subject", "order", "query", "response"])
+def test_true_and_false_are_refused_among_other_entries(column: str, queries: Path) -> None:
+    table: dict[str, list[Any]] = {
+        "subject": [2, 1], "order": [1, 1], "query": ["smokes"] * 2, "response": ["no"] * 2,
+    }  # fmt: skip
+    assert len(xp.audit(table, queries, filter=GUARD)) == 2
+    table[column][1] = True
+    with pytest.raises(xp.InvalidInput, match=f"{column}: is true or false"):
+        xp.audit(table, queries, filter=GUARD)
 
 
 @pytest.mark.parametrize(

@@ -136,12 +136,13 @@ def saved(rows: list[tuple[str, str, Any]], path: Path) -> Path:
     if path.suffix == ".jsonl":
         names = ("subject", "query", "response")
         path.write_text(
-            "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+            "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows),
+            encoding="utf-8",
         )
         return path
     texts = [(s, q, r if isinstance(r, str) else json.dumps(r)) for s, q, r in rows]
     if path.suffix == ".csv":
-        with path.open("w", newline="") as file:
+        with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([("subject", "query", "response"), *texts])
     else:
         polars.DataFrame(texts, ["subject", "query", "response"], orient="row").write_parquet(path)

@@ -332,7 +332,7 @@ def test_a_terminal_without_unicode_still_gets_the_story() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_output_that_cannot_be_written_is_one_line_and_exit_code_2(transcript: Path) -> None:
-    with Path("/dev/full").open("w") as full:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         result = subprocess.run(
             [*COMMAND, "loss", str(transcript)], stdout=full, stderr=subprocess.PIPE, text=True
         )

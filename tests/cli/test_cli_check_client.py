@@ -17,8 +17,8 @@ DOMAIN = '{"values": ["no", "yes"]}'
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("claim.json").write_text(CLAIM)
-    Path("domain.json").write_text(DOMAIN)
+    Path("claim.json").write_text(CLAIM, encoding="utf-8")
+    Path("domain.json").write_text(DOMAIN, encoding="utf-8")
     rows = ["no,no"] * 730 + ["no,yes"] * 270 + ["yes,yes"] * 735 + ["yes,no"] * 265
     write("right.csv", "input,output", rows)
     write("honest.csv", "input,output", ["no,no"] * 300 + ["yes,yes"] * 300)
@@ -60,7 +60,7 @@ def test_a_client_that_tells_the_truth_is_refuted_with_the_epsilon_that_it_shows
 
 def test_the_domain_may_be_that_of_a_transcript(run: Run) -> None:
     transcript = {"version": 1, "domain": json.loads(DOMAIN), "exchanges": []}
-    Path("transcript.json").write_text(json.dumps(transcript))
+    Path("transcript.json").write_text(json.dumps(transcript), encoding="utf-8")
     options = ("--query", "claim.json", "--domain", "transcript.json")
     assert run("check-client", "honest.csv", *options)[0] == 1
 
@@ -76,9 +76,11 @@ def test_a_permanent_response_that_changes_refutes(run: Run) -> None:
 
 
 def test_coordinates_have_columns_of_their_own(run: Run) -> None:
-    Path("box.json").write_text('{"box": {"age": [10, 100], "region": {"categories": ["n", "s"]}}}')
+    Path("box.json").write_text(
+        '{"box": {"age": [10, 100], "region": {"categories": ["n", "s"]}}}', encoding="utf-8"
+    )
     claim = {"kind": "logistic", "weights": {"age": 0.05}, "intercept": -2, "epsilon": "2"}
-    Path("logistic.json").write_text(json.dumps(claim))
+    Path("logistic.json").write_text(json.dumps(claim), encoding="utf-8")
     write("people.csv", "age,region,output", ["34,n,1"] * 400 + ["81.5,s,0"] * 400)
     options = ("--query", "logistic.json", "--domain", "box.json")
     code, out, err = run("check-client", "people.csv", *options)
@@ -116,7 +118,7 @@ def test_bad_input_is_one_line(run: Run, arguments: tuple[str, ...], message: st
 
 def test_labels_that_steer_a_terminal_are_shown_without_it(run: Run) -> None:
     evil = "\x1b[2J\x9bH\u202eyes"
-    Path("domain.json").write_text(json.dumps({"values": ["no", evil]}))
+    Path("domain.json").write_text(json.dumps({"values": ["no", evil]}), encoding="utf-8")
     write("honest.csv", "input,output", ["no,no"] * 300 + [f"{evil},{evil}"] * 300)
     code, out, err = run("check-client", "honest.csv", *OPTIONS)
     assert (code, err) == (1, "")

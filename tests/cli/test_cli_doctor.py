@@ -182,7 +182,7 @@ def test_the_page_about_installation_shows_what_it_prints(
     shown = page.partition("```text\n")[2].partition("```")[0]
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.chdir(tmp_path)
-    Path("secret.json").write_text('"yes"')
+    Path("secret.json").write_text('"yes"', encoding="utf-8")
     Path("secret.json").chmod(0o644)
     code, out, _ = run("doctor", "--secret", "secret.json")
     assert code == 1

@@ -108,7 +108,7 @@ def test_frequencies_of_those_who_were_asked_alike_need_no_warning(
     assert [row["upper"] for row in tree["estimates"]] == found.upper.tolist()
     assert tree["assumes"][-1].startswith("who was asked, and how often, does not depend on")
     assert tree["warning"] is None
-    with habits.open("a") as file:
+    with habits.open("a", encoding="utf-8") as file:
         file.write("1,habit,never\n")
     tree = json.loads(run("estimate", habits, "--queries", queries, "--frequencies", "--json")[1])
     assert "as it does under a filter, this estimate is biased" in tree["warning"]

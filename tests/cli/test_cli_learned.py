@@ -131,7 +131,7 @@ def test_samples_on_a_box_have_a_standard_error(run: Run, file: Path, prior: Pat
     box = xp.Box(age=(20, 80), region=xp.categories("north", "south"))
     xp.Transcript(box, xp.SimplifiedFilter(epsilon=1)).add(QUERY, 80).save(file, overwrite=True)
     rows = [f"{20 + k % 60},{'north' if k % 3 else 'south'}\n" for k in range(300)]
-    prior.write_text("age,region\n" + "".join(rows))
+    prior.write_text("age,region\n" + "".join(rows), encoding="utf-8")
     options = ("explain", file, "--prior", prior, "--statement")
     code, out, _ = run(*options, 'age >= 60 and region == "north"')
     assert code == 0

@@ -34,8 +34,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     # On a busy machine a command may take a second, and would say how far it is.
     monkeypatch.setattr("expost.cli.progress._PATIENCE", float("inf"))
-    Path("queries.json").write_text(json.dumps(QUERIES))
-    Path("values.csv").write_text("subject,value\nann,yes\nbob,no\ncyd,no\n")
+    Path("queries.json").write_text(json.dumps(QUERIES), encoding="utf-8")
+    Path("values.csv").write_text("subject,value\nann,yes\nbob,no\ncyd,no\n", encoding="utf-8")
     Path("values.csv").chmod(0o600)
     return tmp_path
 
@@ -158,7 +158,7 @@ def test_what_takes_long_says_how_far_it_is(
     run: Run, do: Do, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     started(do, "study.db")
-    Path("m.jsonl").write_text("a message\n")
+    Path("m.jsonl").write_text("a message\n", encoding="utf-8")
     monkeypatch.setattr("expost.cli.progress._PATIENCE", 0.0)
     _, _, err = run("ledger", *arguments)
     assert "subjects" in err or "messages" in err or "deciding" in err
@@ -173,12 +173,12 @@ def test_devices_answer_what_was_reserved(run: Run, do: Do, place: str) -> None:
     assert again["reserved"] == [sent[1]]
     assert do("status", place)["reserved"] == 3
     messages = [_message(each, "yes") for each in sent]
-    Path("m.jsonl").write_text("".join(f"{message}\n" for message in messages))
+    Path("m.jsonl").write_text("".join(f"{message}\n" for message in messages), encoding="utf-8")
     assert lines(run, "record", place, "m.jsonl") == {"recorded": "3"}
     assert do("record", place, "m.jsonl")["recorded"] == 3
     assert do("status", place)["answers"] == 3
     # One who answers the same number differently was perhaps restored from a backup.
-    Path("m.jsonl").write_text(f"{_message(sent[0], 'no')}\nnot JSON\n")
+    Path("m.jsonl").write_text(f"{_message(sent[0], 'no')}\nnot JSON\n", encoding="utf-8")
     told = do("record", place, "m.jsonl", code=1)
     assert told["kept"] == 2
     assert [receipt["outcome"] for receipt in told["receipts"]] == ["kept", "kept"]
@@ -204,12 +204,12 @@ def test_responses_that_nobody_reserved_are_recorded_and_may_close(
     run: Run, do: Do, place: str
 ) -> None:
     started(do, place)
-    Path("r.csv").write_text("subject,response\nann,yes\nbob,no\n")
+    Path("r.csv").write_text("subject,response\nann,yes\nbob,no\n", encoding="utf-8")
     assert do("record", place, "r.csv", "--query", "smokes", "--key", "w") == {
         "recorded": 2,
         "closed": 0,
     }
-    Path("r.csv").write_text("subject,response\n" + "ann,yes\n" * 3)
+    Path("r.csv").write_text("subject,response\n" + "ann,yes\n" * 3, encoding="utf-8")
     for _ in range(2):  # nothing is recorded twice
         told = do("record", place, "r.csv", "--query", "smokes", "--key", "v", code=1)
         assert told == {"recorded": 3, "closed": 2}
@@ -262,11 +262,11 @@ def test_without_a_checkpoint_somebody_says_who_is_closed(run: Run, do: Do) -> N
 
 def test_subjects_come_from_tables_and_texts(do: Do) -> None:
     started(do, "study.db")
-    Path("more.txt").write_text("dan\n\n eve \n")
+    Path("more.txt").write_text("dan\n\n eve \n", encoding="utf-8")
     assert do("register", "study.db", "--from", "more.txt")["new"] == 2
-    Path("more.csv").write_text("age,subject\n3,fay\n4,ann\n")
+    Path("more.csv").write_text("age,subject\n3,fay\n4,ann\n", encoding="utf-8")
     assert do("register", "study.db", "--from", "more.csv")["new"] == 1
-    Path("more.jsonl").write_text('{"subject": 7}\n{"subject": "7"}\n')
+    Path("more.jsonl").write_text('{"subject": 7}\n{"subject": "7"}\n', encoding="utf-8")
     assert do("register", "study.db", "--from", "more.jsonl") == {"new": 2, "subjects": 8}
 
 
@@ -291,27 +291,31 @@ def test_values_of_every_kind_come_from_tables(
     do: Do, options: list[str], table: str, query: dict[str, Any]
 ) -> None:
     Path("domain.json").write_text(
-        '{"attributes": {"region": ["n", "s"], "age": {"integers": [1, 3]}}}'
+        '{"attributes": {"region": ["n", "s"], "age": {"integers": [1, 3]}}}', encoding="utf-8"
     )
-    Path("query.json").write_text(json.dumps({**query, "epsilon": "0.5"}))
-    Path("values.csv").write_text(table)
+    Path("query.json").write_text(json.dumps({**query, "epsilon": "0.5"}), encoding="utf-8")
+    Path("values.csv").write_text(table, encoding="utf-8")
     do("create", "study.db", *options, "--budget", "2")
     do("register", "study.db", "a", "b")
     told = do("ask", "study.db", "--query", "query.json", "--values", "values.csv")
     assert [each["subject"] for each in told["answered"]] == ["a", "b"]
-    Path("values.csv").write_text(table.partition("\n")[0] + "\n")
+    Path("values.csv").write_text(table.partition("\n")[0] + "\n", encoding="utf-8")
     told = do("ask", "study.db", "--query", "query.json", "--values", "values.csv")
     assert (told["answered"], told["refused"]) == ([], [])
 
 
 def test_values_that_change_are_lists(do: Do) -> None:
     Path("domain.json").write_text(
-        '{"attributes": {"smokes": {"changing": ["no", "yes"], "times": 1}, "region": ["n", "s"]}}'
+        '{"attributes": {"smokes": {"changing": ["no", "yes"], "times": 1}, "region": ["n", "s"]}}',
+        encoding="utf-8",
     )
     Path("query.json").write_text(
-        '{"kind": "randomized_response", "epsilon": "0.5", "about": ["smokes"], "at": 2}'
+        '{"kind": "randomized_response", "epsilon": "0.5", "about": ["smokes"], "at": 2}',
+        encoding="utf-8",
     )
-    Path("values.jsonl").write_text('{"subject": "a", "smokes": ["no", "yes"], "region": "n"}\n')
+    Path("values.jsonl").write_text(
+        '{"subject": "a", "smokes": ["no", "yes"], "region": "n"}\n', encoding="utf-8"
+    )
     Path("values.jsonl").chmod(0o600)
     do("create", "study.db", "--domain", "domain.json", "--budget", "2")
     do("register", "study.db", "a")
@@ -322,11 +326,12 @@ def test_values_that_change_are_lists(do: Do) -> None:
 @pytest.mark.parametrize("wrong", ['"no", "mood": ["a"]', '["no", "yes"], "mood": ["a"]'])
 def test_values_that_change_are_lists_of_one_length(run: Run, do: Do, wrong: str) -> None:
     changing = '{"changing": ["no", "yes"], "times": 1}, "mood": {"changing": ["a", "b"]}'
-    Path("domain.json").write_text(f'{{"attributes": {{"smokes": {changing}}}}}')
+    Path("domain.json").write_text(f'{{"attributes": {{"smokes": {changing}}}}}', encoding="utf-8")
     Path("query.json").write_text(
-        '{"kind": "randomized_response", "epsilon": "0.5", "about": ["smokes"], "at": 1}'
+        '{"kind": "randomized_response", "epsilon": "0.5", "about": ["smokes"], "at": 1}',
+        encoding="utf-8",
     )
-    Path("values.jsonl").write_text(f'{{"subject": "a", "smokes": {wrong}}}\n')
+    Path("values.jsonl").write_text(f'{{"subject": "a", "smokes": {wrong}}}\n', encoding="utf-8")
     Path("values.jsonl").chmod(0o600)
     do("create", "study.db", "--domain", "domain.json", "--budget", "2")
     do("register", "study.db", "a")
@@ -379,13 +384,15 @@ class TestBadInput:
         assert said in refused(run, *arguments)
 
     def test_a_value_outside_of_the_domain_is_not_shown(self, run: Run) -> None:
-        Path("values.csv").write_text("subject,value\nann,geheim\n")
+        Path("values.csv").write_text("subject,value\nann,geheim\n", encoding="utf-8")
         said = refused(run, "ask", "study.db", "--query", "smokes", "--values", "values.csv")
         assert "outside the domain" in said
         assert "geheim" not in said
 
     def test_a_key_is_not_used_for_another_query(self, run: Run, do: Do) -> None:
-        Path("other.json").write_text('{"kind": "randomized_response", "epsilon": "0.25"}')
+        Path("other.json").write_text(
+            '{"kind": "randomized_response", "epsilon": "0.25"}', encoding="utf-8"
+        )
         do("create", "other.db", "--queries", "queries.json", "--budget", "1")
         do("register", "other.db", *NAMES)
         ask = ("ask", "other.db", "--values", "values.csv", "--key", "k", "--query")

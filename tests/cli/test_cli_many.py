@@ -89,7 +89,7 @@ def test_infinite_losses_are_counted_and_drawn_beside(
     run: Run, tmp_path: Path, queries: Path
 ) -> None:
     hard = {"kind": "channel", "responses": [0, 1], "probabilities": [[1, 0], [0, 1]]}
-    queries.write_text(json.dumps({**QUERIES, "queries": {"hard": hard}}))
+    queries.write_text(json.dumps({**QUERIES, "queries": {"hard": hard}}), encoding="utf-8")
     data, picture = tmp_path / "data.csv", tmp_path / "losses.png"
     data.write_text("subject,query,response\nann,hard,1\nbob,hard,0\n")
     code, out, _ = run("loss", "--many", data, "--queries", queries, "--plot", picture)
@@ -114,7 +114,7 @@ def test_infinite_losses_are_counted_and_drawn_beside(
 def test_bad_rows_are_one_line_and_nothing_is_lost(
     run: Run, data: Path, queries: Path, tmp_path: Path, text: str, message: str
 ) -> None:
-    data.write_text(text)
+    data.write_text(text, encoding="utf-8")
     saved = tmp_path / "losses.csv"
     saved.write_text("subject,lower,upper,exchanges,basic\n")
     picture = tmp_path / "losses.png"

@@ -106,7 +106,7 @@ def test_nobody_to_ask_is_bad_input(run: Run, file: Path, monkeypatch: pytest.Mo
 
 
 def test_no_file_is_written_over(run: Run, file: Path, tmp_path: Path) -> None:
-    file.write_text("what is known of a budget")
+    file.write_text("what is known of a budget", encoding="utf-8")
     code, out, err = run("new", file, "--values", "no,yes", "--budget", "1")
     assert (code, out) == (2, "")
     assert err == f"expost: {file}: is there already, and is not written over\n"

@@ -46,7 +46,7 @@ def test_it_is_said_where_a_picture_is(run: Run, folder: Path, command: list[str
     values, query = xp.FiniteSet(["no", "yes"]), xp.randomized_response(epsilon=1)
     xp.Transcript(values).add(query, "no").save("transcript.json")
     xp.audits.save_queries(values, {"q": query}, "queries.json")
-    Path("data.csv").write_text("subject,query,response\nann,q,no\nbob,q,yes\n")
+    Path("data.csv").write_text("subject,query,response\nann,q,no\nbob,q,yes\n", encoding="utf-8")
     code, out, err = run(*command, "drawn.SVG")
     assert (code, err) == (0, "")
     assert out.endswith("The picture is in drawn.SVG.\n")

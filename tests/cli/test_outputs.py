@@ -65,12 +65,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         xp.Transcript(DOMAIN, guard).add(QUERY, "yes").save(f"{name}.json")
     QUERY.save("query.json")
     xp.audits.save_queries(DOMAIN, {"smokes": QUERY}, "queries.json")
-    Path("secret.json").write_text('{"age": 34}')
-    Path("answers.csv").write_text("subject,query,response\nann,smokes,yes\nbob,smokes,no\n")
-    Path("prior.csv").write_text("value,count\nno,3\nyes,1\n")
+    Path("secret.json").write_text('{"age": 34}', encoding="utf-8")
+    Path("answers.csv").write_text(
+        "subject,query,response\nann,smokes,yes\nbob,smokes,no\n", encoding="utf-8"
+    )
+    Path("prior.csv").write_text("value,count\nno,3\nyes,1\n", encoding="utf-8")
     study = {"version": 1, "domain": {"values": ["no", "yes"]}, "subjects": 50, "epsilon": "1"}
-    Path("study.json").write_text(json.dumps({**study, "goals": ['value == "yes"']}))
-    Path("page.html").write_text("<!DOCTYPE html>\n<html><body>My own page</body></html>\n")
+    Path("study.json").write_text(
+        json.dumps({**study, "goals": ['value == "yes"']}), encoding="utf-8"
+    )
+    Path("page.html").write_text(
+        "<!DOCTYPE html>\n<html><body>My own page</body></html>\n", encoding="utf-8"
+    )
     Path("notes").write_bytes(b"\xff\x00 <svg \x00")
     polars.DataFrame({"subject": ["ann"], "query": ["q"], "response": ["no"]}).write_parquet("rows")
     with xp.Ledger.create("study.db", DOMAIN, filter=guard, queries={"smokes": QUERY}) as ledger:
@@ -127,7 +133,7 @@ def test_an_audit_replaces_only_the_files_of_an_earlier_audit(
     run: Run, folder: Path, name: str
 ) -> None:
     xp.audits.save_policy(xp.BayesianFilter(epsilon=1), "policy.json")
-    Path("log.csv").write_text("subject,order,query,response\nann,1,smokes,yes\n")
+    Path("log.csv").write_text("subject,order,query,response\nann,1,smokes,yes\n", encoding="utf-8")
     arguments = ["audit", "log.csv", "--queries", "queries.json", "--policy", "policy.json", "-o"]
     for _ in ("new", "again"):
         assert run(*arguments, "out")[::2] == (0, "")
@@ -165,6 +171,6 @@ def test_a_table_that_is_too_large_to_read_as_a_whole_is_recognized(
 
 
 def test_a_file_with_one_very_long_line_is_another_kind_of_file(run: Run, folder: Path) -> None:
-    Path("long").write_text("x" * 200_000)
+    Path("long").write_text("x" * 200_000, encoding="utf-8")
     for arguments, _ in (COMMANDS["certify"], COMMANDS["explain"]):
         assert "long: already exists and is not a" in run(*arguments, "long")[2]

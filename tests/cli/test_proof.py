@@ -66,7 +66,7 @@ def test_the_command_writes_the_proof_that_python_gives(run: Run, tmp_path: Path
 def test_a_proof_that_does_not_show_the_budget_says_what_may(
     run: Run, file: Path, tmp_path: Path, budget: str, options: list[str], said: str
 ) -> None:
-    file.write_text(file.read_text("utf-8").replace('"4"', f'"{budget}"'))
+    file.write_text(file.read_text("utf-8").replace('"4"', f'"{budget}"'), encoding="utf-8")
     assert said in run("certify", file, "-o", tmp_path / "proof.json", *options)[1]
 
 

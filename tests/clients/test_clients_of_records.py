@@ -114,11 +114,11 @@ def test_the_command_reads_columns_of_labels_and_numbers(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     domain = {"attributes": {"region": ["n", "s"], "age": {"integers": [0, 1]}}}
-    Path("domain.json").write_text(json.dumps(domain))
+    Path("domain.json").write_text(json.dumps(domain), encoding="utf-8")
     claim = {"kind": "randomized_response", "epsilon": "1", "about": ["region", "age"]}
-    Path("claim.json").write_text(json.dumps(claim))
+    Path("claim.json").write_text(json.dumps(claim), encoding="utf-8")
     rows = [f'{region},{age},"[""{region}"", {age}]"' for region in "ns" for age in (0, 1)]
-    Path("pairs.csv").write_text("\n".join(["region,age,output", *rows * 200]))
+    Path("pairs.csv").write_text("\n".join(["region,age,output", *rows * 200]), encoding="utf-8")
     code, out, err = run(
         "check-client", "pairs.csv", "--query", "claim.json", "--domain", "domain.json"
     )

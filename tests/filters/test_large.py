@@ -108,7 +108,9 @@ def test_a_command_that_sets_a_large_budget_warns_on_standard_error(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("expost.cli.progress._PATIENCE", float("inf"))
     study = {"version": 1, "domain": {"values": ["no", "yes"]}, "subjects": 50, "epsilon": "100"}
-    Path("study.json").write_text(json.dumps({**study, "goals": ['value == "yes"']}))
+    Path("study.json").write_text(
+        json.dumps({**study, "goals": ['value == "yes"']}), encoding="utf-8"
+    )
     code, out, err = run(*command)
     assert (code, err) == (0, f"expost: warning: a budget of 100 {SURE}\n")
     assert "warning" not in out
@@ -136,3 +138,8 @@ def test_reports_explain_a_large_budget(run: Run, tmp_path: Path) -> None:
     code, out, err = run("loss", "--many", tmp_path)
     assert (code, err) == (0, "")
     assert f"100 (bayesian filter), {SURE.removeprefix('is ')}" in out
+
+
+def test_a_design_with_a_large_budget_warns() -> None:
+    with pytest.warns(LargeBudgetWarning, match="a budget of 100 is very large"):
+        xp.design(DOMAIN, subjects=100, epsilon=100, goals=['value == "yes"'], repetitions=8)

@@ -20,7 +20,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_labels_with_probabilities(file: Path) -> None:
-    file.write_text("value,probability\nnever,0.9\noften,1/10\n")
+    file.write_text("value,probability\nnever,0.9\noften,1/10\n", encoding="utf-8")
     assert xp.knowledge.load_prior(file, LABELS) == xp.knowledge.Belief(
         LABELS, {"never": "0.9", "often": "0.1"}
     )
@@ -35,7 +35,7 @@ def test_points_with_counts_in_any_order_and_with_other_columns(file: Path) -> N
 
 def test_numbers_without_a_name_and_labels_beside_numbers(file: Path) -> None:
     domain = xp.FiniteSet(["1", 1, 2])
-    file.write_text('value,count\n"1",5\n 2.0 ,7\n')
+    file.write_text('value,count\n"1",5\n 2.0 ,7\n', encoding="utf-8")
     assert xp.knowledge.load_prior(file, domain) == xp.knowledge.Belief.from_counts(
         domain, [5, 0, 7]
     )
@@ -43,7 +43,9 @@ def test_numbers_without_a_name_and_labels_beside_numbers(file: Path) -> None:
 
 def test_what_a_program_wrote_is_scaled(file: Path) -> None:
     domain = xp.FiniteSet([1, 2, 3])
-    file.write_text("value,probability\n" + "".join(f"{x},{1 / 3!r}\n" for x in (1, 2, 3)))
+    file.write_text(
+        "value,probability\n" + "".join(f"{x},{1 / 3!r}\n" for x in (1, 2, 3)), encoding="utf-8"
+    )
     belief = xp.knowledge.load_prior(file, domain)
     assert isinstance(belief, xp.knowledge.Belief)
     assert belief.probability(2) == Fraction(1, 3)
@@ -51,19 +53,19 @@ def test_what_a_program_wrote_is_scaled(file: Path) -> None:
 
 def test_a_coordinate_may_be_called_count(file: Path) -> None:
     domain = xp.FiniteSet([{"count": 1}, {"count": 2}])
-    file.write_text("count,probability\n1,0.25\n2,0.75\n")
+    file.write_text("count,probability\n1,0.25\n2,0.75\n", encoding="utf-8")
     assert xp.knowledge.load_prior(file, domain) == xp.knowledge.Belief(domain, ["0.25", "0.75"])
 
 
 def test_samples_of_a_box(file: Path) -> None:
-    file.write_text("region,age\nnorth,20\nsouth,71.5\n")
+    file.write_text("region,age\nnorth,20\nsouth,71.5\n", encoding="utf-8")
     samples = xp.knowledge.load_prior(file, BOX)
     assert isinstance(samples, xp.knowledge.Samples)
     assert samples.points == ((20, "north"), (71.5, "south"))
 
 
 def test_samples_of_a_plain_box(file: Path) -> None:
-    file.write_text("x1,x0\n0.5,-1\n0.25,1\n")
+    file.write_text("x1,x0\n0.5,-1\n0.25,1\n", encoding="utf-8")
     samples = xp.knowledge.load_prior(file, xp.Box([(-1, 1), (0, 1)]))
     assert isinstance(samples, xp.knowledge.Samples)
     assert samples.points == ((-1, 0.5), (1, 0.25))
@@ -97,7 +99,7 @@ def test_samples_of_a_plain_box(file: Path) -> None:
 def test_a_bad_file_gets_one_line(
     file: Path, text: str, domain: xp.FiniteSet | xp.Box, line: str
 ) -> None:
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     with pytest.raises(xp.InvalidInput) as error:
         xp.knowledge.load_prior(file, domain)
     assert str(error.value) == f"{file}: {line}"

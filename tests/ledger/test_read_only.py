@@ -213,7 +213,7 @@ def test_a_file_that_cannot_be_read_is_one_line(run: Run, folder: Path, suffix: 
 def test_another_file_that_cannot_be_written_is_no_ledger(run: Run, folder: Path) -> None:
     started("other.db").close()
     run("ledger", "verify", "other.db")  # imports everything
-    Path("study.db").write_text("subject,query,response\n" * 500)
+    Path("study.db").write_text("subject,query,response\n" * 500, encoding="utf-8")
     make_read_only(folder)
     with without_privileges():
         code, out, err = run("ledger", "verify", "study.db")

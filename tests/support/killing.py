@@ -59,7 +59,7 @@ def asking(times: int, out: Path, transcript: Path, name: str) -> None:
     """Ask a file about two values again and again; what is released is appended to another file."""
     session = xp.FileSession(transcript, "a")
     query = xp.channel([["1/2", "1/2"]] * 2, responses=[f"{name}-x", f"{name}-y"])
-    with out.open("a") as released:
+    with out.open("a", encoding="utf-8") as released:
         for _ in range(times):
             released.write(f"{session.ask(query)}\n")
             released.flush()
@@ -82,7 +82,7 @@ def stopping_at(step: int, done: bool, out: Path, log: Path, arguments: list[str
             nonlocal taken
             taken += 1
             number = taken
-            with log.open("a") as file:
+            with log.open("a", encoding="utf-8") as file:
                 file.write(f"{name}\n")
             if number == step and not done:
                 os.kill(os.getpid(), signal.SIGKILL)

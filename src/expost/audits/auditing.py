@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from expost.answers import Answers, queries_from_json
 from expost.audits.bad_files import is_hidden
 from expost.audits.copies import identical
@@ -171,6 +173,8 @@ def _lazy(table: Any) -> Any:
     for name in (name for name in COLUMNS if name in table):
         column = table[name]
         entries = column.to_list() if is_frame(table) else column
+        if any(isinstance(entry, bool | np.bool_) for entry in entries):
+            raise InvalidInput("is true or false, not a label or a number", name)
         try:
             columns[name] = polars.Series(name, entries)
         except (TypeError, ValueError, polars.exceptions.PolarsError):

@@ -23,6 +23,9 @@ __all__ = ["Log", "check_names", "logged", "needs_polars", "read"]
 
 _SUFFIXES = (".csv", ".jsonl", ".parquet")
 
+# The first bytes of gzip, zstd and zlib.
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")
+
 # Of one row in CSV and JSON Lines, about; only to guess how many there are.
 _ROW = {".csv": 20, ".jsonl": 60}
 
@@ -131,6 +134,9 @@ def _scanned(file: Path, suffix: str) -> LazyFrame:
 
 def _check_header(file: Path) -> None:
     """Refuse a second column of the same name, which polars would rename."""
+    with file.open("rb") as content:
+        if content.read(4).startswith(_COMPRESSED):  # polars reads the names in it, and we do not
+            raise InvalidInput("is compressed; expected plain text. Decompress it first")
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         try:
             check_names(next(filter(None, csv.reader(lines)), []))

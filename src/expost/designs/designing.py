@@ -17,6 +17,8 @@ from expost.designs.study import Study
 from expost.domains import Domain
 from expost.errors import at, expect
 from expost.files.reading import whole
+from expost.filters.large import warn_if_large
+from expost.numbers import Nats
 
 __all__ = ["design", "designed"]
 
@@ -73,6 +75,7 @@ def design(
         arrival=arrival,
         rounds=rounds,
     )
+    warn_if_large(Nats(study.epsilon))
     return designed(study, repetitions=repetitions, seed=seed, budgets=budgets, progress=progress)
 
 

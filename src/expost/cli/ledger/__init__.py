@@ -29,7 +29,7 @@ COMMANDS = {
 
 @click.group("ledger", cls=Lazily, package=__name__, listed=COMMANDS)
 def command() -> None:
-    """A study whose budgets outlive crashes, retries and restored backups.
+    """A study whose budgets outlive crashes and retries.
 
     LEDGER is a file (SQLite), or the URL of a database: postgresql://host/name.
     """
