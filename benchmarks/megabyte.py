@@ -1,8 +1,9 @@
 """Hostile megabytes: what commands take for files that were made to be slow, against the limits.
 
-No input of up to a megabyte may cost more than 5 s of processor time or 1 GB of memory. Each case
-is a command on files of nearly that size, in a process of its own. It answers, or refuses by a
-line.
+No input of up to a megabyte may cost more than 5 s of processor time or 1 GB of memory. Only a
+replay on a box may take five minutes, because it makes each decision with the limit of a session.
+Each case is a command on files of nearly that size, in a process of its own. It answers, or refuses
+by a line.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from benchmarks.cases import QUICK
 __all__ = ["CASES", "Case", "Cost", "cost", "run"]
 
 SECONDS = 5.0
+REPLAY_SECONDS = 300.0
 MEMORY = 1e9
 SIZE = 2**20
-PATIENCE = 20
-"""Seconds of processor time after which a command is ended."""
+PATIENCE = 2
+"""Limits of processor time after which a command is ended."""
 
 Files = dict[str, str]
 
@@ -38,6 +40,7 @@ class Case:
     name: str
     command: Sequence[str]
     files: Callable[[random.Random], Files]
+    seconds: float = SECONDS
 
 
 @dataclass(frozen=True)
@@ -49,20 +52,16 @@ class Cost:
     code: int
     size: int
 
-    @property
-    def ratios(self) -> tuple[float, float]:
-        """Of the limits: processor time, memory."""
-        return self.seconds / SECONDS, self.memory / MEMORY
-
 
 def run() -> bool:
     """Whether every case keeps both limits."""
-    print(f"{len(CASES)} hostile megabytes: processor time / {SECONDS:g} s, memory / 1 GB")
+    print(f"{len(CASES)} hostile megabytes: processor time / {SECONDS:g} s", end="")
+    print(f" ({REPLAY_SECONDS:g} s for a replay on a box), memory / 1 GB")
     print(f"  {'':<60}{'size':>8}{'time':>9}{'memory':>9}{'exit':>6}")
     kept = []
     for case in CASES[:3] if QUICK else CASES:
         taken = cost(case)
-        time, memory = taken.ratios
+        time, memory = taken.seconds / case.seconds, taken.memory / MEMORY
         print(
             f"  {case.name:<60}{taken.size / 1e6:>5.2f} MB{time:>7.2f} ×{memory:>7.2f} ×"
             f"{taken.code:>6}",
@@ -83,7 +82,7 @@ def cost(case: Case) -> Cost:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        start = [sys.executable, "-c", _START, str(PATIENCE), *case.command]
+        start = [sys.executable, "-c", _START, f"{PATIENCE * case.seconds:.0f}", *case.command]
         process = subprocess.Popen(
             start, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -296,23 +295,24 @@ MANY = ["loss", "--many", "t.csv", "--queries", "q.json", "--json"]
 
 ESTIMATE = ["estimate", "t.csv", "--queries", "q.json"]
 CLIENT = ["check-client", "t.csv", "--query", "c.json", "--domain", "d.json"]
+EXPLAIN = ["explain", "t.json"]
 CERTIFY = ["certify", "t.json", "-o", "p.json"]
 
 CASES = [
-    Case("explain: 11,000 queries on one coordinate", ["explain", "t.json"], one_coordinate),
-    Case("explain --html: the same", ["explain", "t.json", "--html", "p.html"], one_coordinate),
-    Case("certify: 490 queries on 300 coordinates", CERTIFY, many_coordinates),
+    Case("explain: 11,000 queries on one coordinate", EXPLAIN, one_coordinate, REPLAY_SECONDS),
+    Case("explain --html: the same", [*EXPLAIN, "--html", "p"], one_coordinate, REPLAY_SECONDS),
+    Case("certify: 490 queries on 300 coordinates", CERTIFY, many_coordinates, REPLAY_SECONDS),
     Case("loss --many: 15,000 patterns on a box", MANY, patterns_on_a_box),
     Case("loss --many: 1,500 long patterns on a box", MANY, long_patterns_on_a_box),
     Case("loss --many: a folder of 1,200 boxes", ["loss", "--many", "f"], folder_of_transcripts),
-    Case("explain: pairs of 12 wide attributes", ["explain", "t.json"], wide_attributes),
-    Case("explain: 5,000 attributes apart", ["explain", "t.json"], many_components),
-    Case("explain: 8,000 steps of a changing attribute", ["explain", "t.json"], long_chain),
+    Case("explain: pairs of 12 wide attributes", EXPLAIN, wide_attributes),
+    Case("explain: 5,000 attributes apart", EXPLAIN, many_components),
+    Case("explain: 8,000 steps of a changing attribute", EXPLAIN, long_chain),
     Case("compare: the same", ["compare", "t.json"], long_chain),
     Case("certify: the same", CERTIFY, long_chain),
-    Case("explain: as many steps as can be followed", ["explain", "t.json"], shuffled_chain),
+    Case("explain: as many steps as can be followed", EXPLAIN, shuffled_chain),
     Case("certify: the same", CERTIFY, shuffled_chain),
-    Case("explain: 540 steps, each a tie", ["explain", "t.json"], tied_chain),
+    Case("explain: 540 steps, each a tie", EXPLAIN, tied_chain),
     Case("compare: the same", ["compare", "t.json"], tied_chain),
     Case("check-client: 60,000 reports of bits", CLIENT, client),
     Case("check-client: 40,000 reports about records", CLIENT, client_of_records),

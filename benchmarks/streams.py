@@ -99,7 +99,9 @@ def run() -> bool:
     pairs = []
     for stream in STREAMS[:2] if QUICK else STREAMS:
         for seed in SEEDS:
-            outcome, patient = ask_all(stream, seed), ask_all(stream, seed, PATIENT)
+            outcome = ask_all(stream, seed)
+            # More nodes never change a certain decision.
+            patient = ask_all(stream, seed, PATIENT) if outcome.undecided else outcome
             _print_row(stream, outcome, patient)
             pairs.append((outcome, patient))
     for stream in [] if QUICK else HARD:

@@ -19,7 +19,9 @@ SECRET = "sehr geheim"
 
 
 def run(folder: Path, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-I", "-S", device.__file__, *arguments]
+    # In UTF-8, whatever the locale is.
+    program = [sys.executable, "-X", "utf8", "-I", "-S", device.__file__]
+    command = [part.encode() for part in (*program, *arguments)]
     return subprocess.run(command, cwd=folder, input=given, capture_output=True, check=False)
 
 

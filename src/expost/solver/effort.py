@@ -30,7 +30,7 @@ WORK = 150_000
 DECISION_WORK = 500_000
 """Work limit of one decision: two or three seconds where it is hard."""
 REPLAY_WORK = 10_000_000
-"""Work limit of all decisions of a replay: about a minute. Sessions took as long to make them."""
+"""Work limit of all decisions of a replay: a minute or so. Sessions took as long."""
 
 
 @dataclass(frozen=True, slots=True)
