@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import expost as xp
 from expost.designs import Study, designed
 from expost.knowledge.learned import learned
 from expost.knowledge.priors import load_prior
-from expost.ledger.rounds import Round
+from expost.ledger import Round
 from expost.report.audit_page import audit_page
 from expost.report.design_page import design_page
 from expost.report.explanation import explain
 from expost.report.learned_page import learned_page
 from expost.report.ledger_page import OneSubject, ledger_page
-from expost.report.study_summary import Kept, StudySummary
+from expost.report.study_summary import Quarantined, StudySummary
 from expost.report.transcript_page import transcript_page
 from expost.report.words import query_in_words
 from expost.reproduce import reproduce
@@ -110,7 +111,7 @@ def audit(folder: Path) -> str:
 
 
 def study(folder: Path) -> str:
-    """A study with refusals, open reservations, messages that did not fit, and somebody's odometer.
+    """A study with refusals, open reservations, quarantined messages, and one odometer.
 
     The rounds have keys of all lengths.
     """
@@ -122,7 +123,7 @@ def study(folder: Path) -> str:
         refused = len(replies.refused)
         key = f"{'a_long_key_' * 9}{number}" if number == 3 else f"week {number}"
         rounds.append(Round(key, query.content_id, 240 - refused, refused, 0, number * 2))
-    return _study(panel, rounds, closed=frozenset({5, 7}), of=11)
+    return _study(panel, rounds, suspended=frozenset({5, 7}), of=11)
 
 
 def new_study(folder: Path) -> str:
@@ -132,23 +133,33 @@ def new_study(folder: Path) -> str:
 
 
 def broken_study(folder: Path) -> str:
-    """One round by keys of the ledger, and a budget that was not kept."""
+    """One round with generated keys, and a budget that was not respected."""
     panel = xp.Panel(WORDS, filter=xp.BayesianFilter(epsilon="1"), subjects=range(3))
     panel.record(HALF, ["never"] * 9, subjects=[1] * 9)
     rounds = [Round(None, "smokes", 9, 0, 0, 0)]
-    return _study(panel, rounds, closed=frozenset({1}), of=1)
+    return _study(panel, rounds, suspended=frozenset({1}), of=1)
 
 
 def _study(
-    panel: xp.Panel, rounds: list[Round], closed: frozenset[int] = frozenset(), *, of: int | str
+    panel: xp.Panel, rounds: list[Round], suspended: frozenset[int] = frozenset(), *, of: int | str
 ) -> str:
-    kept = [Kept("another response to exchange 3, which is recorded", 2)] if len(closed) > 1 else []
     found = xp.audit(panel.answers(), filter=panel.filter) if rounds else None
     asked = {each.query: query_in_words(HALF, WORDS) for each in rounds}
     told = StudySummary(
         "Habits in the north", "1" * 64, 17, "2" * 64, False,
-        panel.filter, len(panel), found, closed, rounds, asked, kept,
+        panel.filter, len(panel), found, suspended, frozenset(), rounds, asked,
     )  # fmt: skip
+    if len(suspended) > 1:
+        told = replace(
+            told,
+            unconfirmed=frozenset(range(20, 60)),
+            quarantined=[Quarantined("another answer to exchange 3", 2)],
+            held=3,
+            extras=1,
+            two_outcomes=2,
+            lost_imports=4,
+            marks=["recovered at commit 9: 3 commits were lost"],
+        )
     its = explain(panel.transcript(of))
     one = OneSubject(str(of), its, list(its.replay.odometer.history))
     return ledger_page(told, name="study.db", date=DATE, subject=one)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import expost as xp
+from expost.device.device import Device
 from support.pages import checked
 
 Run = Callable[..., tuple[int, str, str]]
@@ -152,9 +153,16 @@ def test_a_forecast_from_a_ledger_and_from_a_folder_says_who_is_not_counted(
     folder = tmp_path / "transcripts"
     folder.mkdir()
     with xp.Ledger.create(place, domain, filter=guard, queries={"habit": query}) as ledger:
-        ledger.register(range(12))
-        for key, names in {"first": range(8), "again": range(4), "more": range(2)}.items():
+        ledger.register(range(7), kind="imported")
+        ledger.register(range(7, 12))
+        for key, names in {"first": range(7), "again": range(4), "more": range(2)}.items():
             ledger.record(query, ["yes"] * len(names), list(names), key=key)
+        Device.create(str(tmp_path / "7.store"), ledger.policy.to_json(), 7, '"yes"')
+        device = Device(str(tmp_path / "7.store"))
+        ledger.reserve(query, [7], key="first")
+        request = device.sync()
+        while request:
+            request = device.take(ledger.sync([request])[0].to_json())
         ledger.reserve(query, [7], key="waiting")
         for name in ledger.subjects:
             ledger.transcript(name).save(folder / f"{name}.json")
@@ -162,11 +170,11 @@ def test_a_forecast_from_a_ledger_and_from_a_folder_says_who_is_not_counted(
     code, out, _ = run("forecast", place, *given, "--json")
     told = json.loads(out)
     assert code == 0
-    assert (told["subjects"], told["now"]) == (8, 4)  # whoever answered yes once
+    assert (told["subjects"], told["now"]) == (8, 4)  # subjects with one answer
     assert (told["not_asked"], told["held_back"]) == (4, 1)
     code, out, _ = run("forecast", place, *given)
     assert "4 who have not answered anything so far" in out
-    assert "1 closed or with an open reservation" in out
+    assert "1 suspended, unconfirmed or with an open reservation" in out
     code, out, _ = run("forecast", folder, *given, "--json")
     assert {**told, "held_back": 0} == json.loads(out)
     code, out, _ = run("forecast", place, "--query", "habit", "--rounds", 2, "--json")
@@ -184,7 +192,7 @@ def test_a_forecast_of_a_ledger_whose_checkpoint_is_elsewhere(run: Run, tmp_path
         place, xp.FiniteSet(["no", "yes"]), filter=xp.BayesianFilter(epsilon="1"),
         queries={"habit": query}, checkpoint=checkpoint,
     ) as ledger:  # fmt: skip
-        ledger.register(range(3))
+        ledger.register(range(3), kind="imported")
         ledger.record(query, ["yes"] * 3)
     given = ("forecast", place, "--query", "habit", "--json")
     assert run(*given)[0] == 1

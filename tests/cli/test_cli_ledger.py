@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 import expost as xp
 from expost.cli.ledger import COMMANDS
+from expost.device.device import Device
 from support.hiding import COMMAND_LINE, run_without
 from support.pages import checked
 
@@ -61,9 +63,61 @@ def do(run: Run) -> Do:
     return call
 
 
-def started(do: Do, place: str, budget: str = "1") -> None:
-    do("create", place, "--queries", "queries.json", "--budget", budget, "--study", "Smoking")
-    do("register", place, *NAMES)
+def started(do: Do, place: str, kind: str = "simulated", names: list[str] = NAMES) -> None:
+    do("create", place, "--queries", "queries.json", "--budget", "1", "--study", "Smoking")
+    Path("names.txt").write_text("\n".join(names), encoding="utf-8")
+    do("register", place, "names.txt", "--kind", kind)
+
+
+class Devices:
+    """The devices of subjects, which talk to a ledger by commands."""
+
+    def __init__(self, do: Do, place: str, names: list[str] = NAMES) -> None:
+        self._do, self._place = do, place
+        with xp.Ledger(place) as ledger:
+            policy = ledger.policy.to_json()
+        for name in names:
+            Device.create(f"{name}.store", policy, name, '"yes"')
+        self._devices = {name: Device(f"{name}.store") for name in names}
+
+    def sync(self, *names: str) -> list[dict[str, Any]]:
+        """Sync until no device has anything to send; return the last answers."""
+        answers: dict[str, dict[str, Any]] = {}
+        requests = {name: self._devices[name].sync() for name in names or self._devices}
+        while requests:
+            Path("requests.jsonl").write_text("\n".join(requests.values()), encoding="utf-8")
+            found = self._do("sync", self._place, "requests.jsonl")["answers"]
+            answers |= dict(zip(requests, found, strict=True))
+            texts = zip(requests, map(json.dumps, found), strict=True)
+            taken = {name: self._devices[name].take(text) for name, text in texts}
+            requests = {name: request for name, request in taken.items() if request}
+        return list(answers.values())
+
+    def draw(self) -> list[dict[str, Any]]:
+        """Let every device draw, and return the messages that it would send."""
+        requests = [device.sync() for device in self._devices.values()]
+        Path("requests.jsonl").write_text("\n".join(requests), encoding="utf-8")
+        found = self._do("sync", self._place, "requests.jsonl")["answers"]
+        pairs = zip(self._devices.values(), map(json.dumps, found), strict=True)
+        drawn = [json.loads(device.take(text))["messages"] for device, text in pairs]
+        return [json.loads(message) for messages in drawn for message in messages]
+
+
+def written(file: str, *messages: object) -> str:
+    """Write messages to a file, one per line."""
+    texts = [each if isinstance(each, str) else json.dumps(each) for each in messages]
+    Path(file).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return file
+
+
+def other_response(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the message of a device that answers the same number differently."""
+    from expost.ledger.digests import link, next_head
+
+    response = {"no": "yes", "yes": "no"}[message["response"]]
+    previous = bytes.fromhex(message["previous"])
+    head = next_head(previous, link(message["query"], response), message["sequence"])
+    return {**message, "response": response, "head": head.hex()}
 
 
 def lines(run: Run, *arguments: object) -> dict[str, str]:
@@ -110,8 +164,9 @@ except SystemExit:
 def test_a_study_from_nothing_to_its_end(run: Run, do: Do, place: str) -> None:
     created = do("create", place, "--queries", "queries.json", "--budget", "1", "--study", "S")
     assert created["queries"] == ["smokes"]
-    assert do("register", place, "ann", "bob") == {"new": 2, "subjects": 2}
-    assert do("register", place, "ann", "cyd") == {"new": 1, "subjects": 3}
+    kind = ("--kind", "simulated", "--subject")
+    assert do("register", place, *kind, "ann", "--subject", "bob") == {"new": 2, "subjects": 2}
+    assert do("register", place, *kind, "ann", "--subject", "cyd") == {"new": 1, "subjects": 3}
     first = do("ask", place, "--query", "smokes", "--key", "week 1", "--values", "values.csv")
     assert [each["subject"] for each in first["answered"]] == NAMES
     again = do("ask", place, "--query", "smokes", "--key", "week 1", "--values", "values.csv")
@@ -125,7 +180,7 @@ def test_a_study_from_nothing_to_its_end(run: Run, do: Do, place: str) -> None:
     assert [each["exchanges"] for each in told["each"]] == status.exchanges.tolist()
     assert told["answers"] == status.exchanges.sum()
     assert told["answers"] + told["refused"] == 33
-    assert do("audit", place)["kept"] == 3
+    assert do("audit", place)["respected"] == 3
     assert do("verify", place)["verified"] is True
     assert do("answers", place, "-o", "answers.csv", "--queries", "asked.json")["subjects"] == 3
     answers = xp.load_answers("answers.csv", "asked.json")
@@ -135,7 +190,7 @@ def test_a_study_from_nothing_to_its_end(run: Run, do: Do, place: str) -> None:
     exported = do("export", place, "-o", "export.jsonl")
     assert exported["root"] in Path("export.jsonl").read_text("utf-8")
     do("end", place)
-    assert "the study is closed" in refused(
+    assert "the study has ended" in refused(
         run, "ask", place, "--query", "smokes", "--values", "values.csv"
     )
     assert do("status", place)["ended"] is True
@@ -144,80 +199,158 @@ def test_a_study_from_nothing_to_its_end(run: Run, do: Do, place: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["register", "study.db", "dan"],
-        ["reserve", "study.db", "--query", "smokes", "-o", "r.jsonl"],
-        ["record", "study.db", "m.jsonl"],
-        ["ask", "study.db", "--query", "smokes", "--values", "values.csv"],
+        ["register", "study.db", "--subject", "dan"],
+        ["reserve", "study.db", "--query", "smokes"],
+        ["receive", "study.db", "m.jsonl"],
+        ["sync", "study.db", "m.jsonl"],
         ["report", "study.db", "-o", "page.html"],
         ["export", "study.db", "-o", "export.jsonl"],
+        ["backup", "study.db", "copy.db"],
         ["verify", "study.db"],
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_what_takes_long_says_how_far_it_is(
+def test_a_command_that_takes_long_shows_its_progress(
     run: Run, do: Do, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    started(do, "study.db")
-    Path("m.jsonl").write_text("a message\n", encoding="utf-8")
+    started(do, "study.db", "device")
+    written("m.jsonl", "a message")
     monkeypatch.setattr("expost.cli.progress._PATIENCE", 0.0)
     _, _, err = run("ledger", *arguments)
-    assert "subjects" in err or "messages" in err or "deciding" in err
+    assert any(word in err for word in ("subjects", "messages", "requests", "deciding", "copying"))
 
 
 def test_devices_answer_what_was_reserved(run: Run, do: Do, place: str) -> None:
-    started(do, place)
-    out = lines(run, "reserve", place, "--query", "smokes", "--key", "w", "-o", "r.jsonl")
-    assert (out["reserved"], out["refused"]) == ("3", "0")
+    started(do, place, "device")
+    devices = Devices(do, place)
+    assert lines(run, "reserve", place, "--query", "smokes", "--key", "w") == {
+        "key": "w",
+        "reserved": "3",
+    }
     again = do("reserve", place, "--query", "smokes", "--key", "w", "--subject", "bob")
-    sent = [json.loads(line) for line in Path("r.jsonl").read_text("utf-8").splitlines()]
-    assert again["reserved"] == [sent[1]]
+    assert again["outcomes"] == [{"subject": "bob", "outcome": "reserved", "sequence": 1}]
+    later = do("reserve", place, "--query", "smokes", "--key", "v")
+    assert later["counts"] == {"reserved": 0, "waiting": 3}
+    assert "has to answer the reservation" in later["outcomes"][0]["reason"]
     assert do("status", place)["reserved"] == 3
-    messages = [_message(each, "yes") for each in sent]
-    Path("m.jsonl").write_text("".join(f"{message}\n" for message in messages), encoding="utf-8")
-    assert lines(run, "record", place, "m.jsonl") == {"recorded": "3"}
-    assert do("record", place, "m.jsonl")["recorded"] == 3
+    assert [answer["confirmed"] for answer in devices.sync()] == [1, 1, 1]
+    told = do("status", place)
+    assert (told["answers"], told["reserved"]) == (3, 0)
+    for week in range(9):
+        do("reserve", place, "--query", "smokes", "--key", f"week {week}")
+        devices.sync()
+    last = do("reserve", place, "--query", "smokes", "--key", "last")
+    assert last["counts"]["refused"] >= 1
+    assert do("audit", place)["respected"] == 3
+    assert do("verify", place)["verified"] is True
+
+
+def test_sync_answers_are_printed_in_order_or_written(run: Run, do: Do) -> None:
+    started(do, "study.db", "device")
+    do("reserve", "study.db", "--query", "smokes")
+    devices = Devices(do, "study.db")
+    devices.draw()
+    requests = Path("requests.jsonl").read_text("utf-8").splitlines()
+    written("requests.jsonl", *reversed(requests), "", "junk")
+    code, out, err = run("ledger", "sync", "study.db", "requests.jsonl")
+    assert (code, err) == (1, "")
+    *answers, receipt = map(json.loads, out.splitlines())
+    assert [answer["subject"] for answer in answers] == NAMES[::-1]
+    assert all(answer["reservation"]["key"] for answer in answers)
+    assert receipt["outcome"] == "quarantined"
+    assert "not a sync request" in receipt["reason"]
+    code, shown, _ = run("ledger", "sync", "study.db", "requests.jsonl", "-o", "answers.jsonl")
+    assert (code, shown) == (1, "answers      4\nquarantined  1\n")
+    assert Path("answers.jsonl").read_text("utf-8") == out
+    found = do("audit", "study.db")
+    assert (found["suspended"], len(found["quarantined"])) == ([], 1)
+
+
+def test_messages_are_received_once_and_receipts_are_written(run: Run, do: Do, place: str) -> None:
+    started(do, place, "device")
+    do("reserve", place, "--query", "smokes", "--key", "w")
+    messages = Devices(do, place).draw()
+    written("m.jsonl", *messages)
+    assert lines(run, "receive", place, "m.jsonl", "--dry-run")["recorded"] == "3"
+    assert do("status", place)["answers"] == 0
+    assert lines(run, "receive", place, "m.jsonl", "-o", "receipts.jsonl") == {"recorded": "3"}
+    receipts = list(map(json.loads, Path("receipts.jsonl").read_text("utf-8").splitlines()))
+    assert [receipt["head"] for receipt in receipts] == [message["head"] for message in messages]
+    assert do("receive", place, "m.jsonl")["receipts"] == receipts
     assert do("status", place)["answers"] == 3
-    # One who answers the same number differently was perhaps restored from a backup.
-    Path("m.jsonl").write_text(f"{_message(sent[0], 'no')}\nnot JSON\n", encoding="utf-8")
-    told = do("record", place, "m.jsonl", code=1)
-    assert told["kept"] == 2
-    assert [receipt["outcome"] for receipt in told["receipts"]] == ["kept", "kept"]
-    code, shown, _ = run("ledger", "record", place, "m.jsonl")
-    assert (code, "no reservation is open" in shown) == (1, True)
-    found = do("audit", place)
-    assert (found["closed"], len(found["did_not_fit"])) == (["ann"], 2)
 
 
-def _message(reservation: dict[str, Any], response: str) -> str:
-    """What a device sends; the chain is that of docs/reference/ledger.md."""
-    from expost.ledger.digests import link, next_head
-
-    query = xp.queries.query_from_json(reservation["query"])
-    shared = link(query.content_id, response)
-    head = next_head(bytes.fromhex(reservation["previous"]), shared, reservation["sequence"])
-    fields = {name: reservation[name] for name in ("ledger", "subject", "sequence", "key")}
-    said = {**fields, "query": query.content_id, "response": response, "head": head.hex()}
-    return json.dumps(said)
-
-
-def test_responses_that_nobody_reserved_are_recorded_and_may_close(
+def test_a_message_that_does_not_fit_is_quarantined_and_its_subject_suspended(
     run: Run, do: Do, place: str
 ) -> None:
-    started(do, place)
+    started(do, place, "device")
+    do("reserve", place, "--query", "smokes", "--key", "w")
+    devices = Devices(do, place)
+    messages = devices.draw()
+    do("receive", place, written("m.jsonl", *messages))
+    written("m.jsonl", other_response(messages[0]), "not JSON")
+    assert do("receive", place, "m.jsonl", "--dry-run", code=1)["quarantined"] == 2
+    assert do("status", place)["suspended"] == 0
+    told = do("receive", place, "m.jsonl", code=1)
+    assert [receipt["outcome"] for receipt in told["receipts"]] == ["quarantined", "quarantined"]
+    code, shown, _ = run("ledger", "receive", place, "m.jsonl")
+    assert (code, "1: another answer to exchange 1" in shown) == (1, True)
+    found = do("audit", place)
+    assert (found["suspended"], len(found["quarantined"])) == (["ann"], 2)
+    assert found["extras"] == [
+        {"subject": "ann", "query": "smokes", "response": other_response(messages[0])["response"]}
+    ]
+    assert "suspended" in lines(run, "status", place, "--subject", "ann")["ann"]
+    assert lines(run, "resolve", place, "ann", "bob")["unchanged"] == "1"
+    assert do("status", place)["unconfirmed"] == 1
+    devices.sync()
+    told = do("status", place)
+    assert (told["suspended"], told["unconfirmed"]) == (0, 0)
+
+
+def test_a_bad_client_release_suspends_nobody_until_an_operator_has_looked(
+    run: Run, do: Do
+) -> None:
+    names = [f"person {number}" for number in range(100)]
+    started(do, "study.db", "device", names)
+    do("reserve", "study.db", "--query", "smokes", "--key", "w")
+    messages = Devices(do, "study.db", names).draw()
+    wrong = [{**message, "response": "maybe"} for message in messages[:2]]
+    written("m.jsonl", *wrong, *messages[2:])
+    code, shown, _ = run("ledger", "receive", "study.db", "m.jsonl")
+    assert code == 1
+    assert "held         2 subjects are not suspended: an operator has to look" in shown
+    assert do("status", "study.db")["suspended"] == 0
+    assert lines(run, "audit", "study.db")["held"].startswith("2 not suspended")
+    names_file = written("names.txt", *names[:2])
+    told = do("resolve", "study.db", "--suspend", "--subjects", names_file)
+    assert told == {"suspended": names[:2], "unchanged": 0}
+    assert do("status", "study.db")["suspended"] == 2
+    assert "has no message that is held" in refused(
+        run, "resolve", "study.db", "--suspend", names[5]
+    )
+
+
+def test_imported_answers_are_recorded_and_may_suspend(run: Run, do: Do, place: str) -> None:
+    started(do, place, "imported")
     Path("r.csv").write_text("subject,response\nann,yes\nbob,no\n", encoding="utf-8")
-    assert do("record", place, "r.csv", "--query", "smokes", "--key", "w") == {
-        "recorded": 2,
-        "closed": 0,
-    }
+    record = ("record", place, "r.csv", "--query", "smokes", "--key")
+    assert do(*record, "w") == {"recorded": 2, "not_within_budget": 0}
     Path("r.csv").write_text("subject,response\n" + "ann,yes\n" * 3, encoding="utf-8")
     for _ in range(2):  # nothing is recorded twice
-        told = do("record", place, "r.csv", "--query", "smokes", "--key", "v", code=1)
-        assert told == {"recorded": 3, "closed": 2}
-    assert do("status", place)["answers"] == 5
+        told = do(*record, "v", code=1)
+        assert told == {"recorded": 3, "not_within_budget": 2}
+    code, shown, _ = run("ledger", *record, "v")
+    assert (code, shown) == (1, "recorded           3\nnot within budget  2\n")
+    told = do("status", place)
+    assert (told["answers"], told["kinds"], told["suspended"]) == (5, {"imported": 3}, 1)
     assert do("audit", place, code=1)["broken"] == ["ann"]
+    code, shown, _ = run("ledger", "audit", place)
+    assert (code, "ann: 2, now 2, not respected from exchange 3\n" in shown) == (1, True)
+    assert "kept" not in shown
     code, _, _ = run("ledger", "report", place, "-o", "page.html")
     assert code == 1
-    assert "was not kept" in Path("page.html").read_text("utf-8")
+    assert "1 budget was not respected" in Path("page.html").read_text("utf-8")
 
 
 def test_the_page_names_nobody_unless_asked_to(do: Do, place: str) -> None:
@@ -239,35 +372,149 @@ def test_the_page_names_nobody_unless_asked_to(do: Do, place: str) -> None:
 
 
 def test_a_restored_backup_is_refused_until_it_is_recovered(run: Run, do: Do) -> None:
-    started(do, "study.db")
-    shutil.copy("study.db", "backup.db")
-    asked = ("ask", "study.db", "--query", "smokes", "--values", "values.csv")
-    do(*asked, "--key", "week 1")
+    started(do, "study.db", "device")
+    devices = Devices(do, "study.db")
+    assert do("backup", "study.db", "backup.db") == {"file": "backup.db"}
+    do("register", "study.db", "--subject", "eve")
+    do("reserve", "study.db", "--query", "smokes", "--key", "w")
+    devices.sync()
     shutil.copy("backup.db", "study.db")
-    said = refused(run, "status", "study.db", code=1)
-    assert "it is an older copy" in said
-    assert do("recover", "study.db") == {"closed": NAMES}
-    assert do("status", "study.db")["closed"] == 3
+    refused(run, "status", "study.db", code=1)
+    code, shown, err = run("ledger", "recover", "study.db")
+    assert (code, err) == (0, "")
+    assert shown.splitlines() == [
+        "lost commits        3",
+        "unconfirmed         3",
+        "                    each subject is confirmed by its device's next sync",
+        "lost registrations  1",
+        "                    register these subjects again, or wait until their devices sync",
+        "suspended           0",
+        "lost imports        0",
+    ]
+    status = do("status", "study.db")
+    assert (status["unconfirmed"], status["answers"]) == (3, 0)
+    outcomes = do("reserve", "study.db", "--query", "smokes", "--key", "v")
+    assert outcomes["counts"] == {"reserved": 0, "unconfirmed": 3}
+    assert [answer["confirmed"] for answer in devices.sync()] == [1, 1, 1]
+    status = do("status", "study.db")
+    assert (status["unconfirmed"], status["answers"]) == (0, 3)
+    found = do("audit", "study.db")
+    assert (found["unconfirmed"], found["lost_imports"]) == ([], 0)
+    assert any("recovered" in mark for mark in found["marks"])
+    assert "recovered" in lines(run, "audit", "study.db")["what happened"]
+    assert "nothing to recover" in refused(run, "recover", "study.db")
 
 
-def test_without_a_checkpoint_somebody_says_who_is_closed(run: Run, do: Do) -> None:
-    started(do, "study.db")
+def test_lost_imports_are_a_negative_outcome_until_they_are_recorded_again(
+    run: Run, do: Do
+) -> None:
+    started(do, "study.db", "imported")
+    do("backup", "study.db", "backup.db")
+    Path("r.csv").write_text("subject,response\nann,yes\nbob,no\n", encoding="utf-8")
+    record = ("record", "study.db", "r.csv", "--query", "smokes", "--key", "w")
+    do(*record)
+    shutil.copy("backup.db", "study.db")
+    told = do("recover", "study.db")
+    assert (told["lost_imports"], told["suspended"]) == (2, [])
+    assert do("audit", "study.db", code=1)["lost_imports"] == 2
+    assert do("report", "study.db", "-o", "page.html", code=1)["lost_imports"] == 2
+    assert "2 imported answers are lost" in Path("page.html").read_text("utf-8")
+    do(*record)
+    assert do("audit", "study.db")["lost_imports"] == 0
+
+
+def test_without_a_checkpoint_an_operator_says_that_it_is_lost(run: Run, do: Do) -> None:
+    started(do, "study.db", "device")
     Path("study.db.checkpoint").unlink()
-    said = refused(run, "recover", "study.db")
-    assert "close everybody (--everybody), or nobody (--lost)" in said
-    shutil.copy("study.db", "other.db")
-    assert do("recover", "other.db", "--lost") == {"closed": []}
-    assert do("recover", "study.db", "--everybody") == {"closed": NAMES}
+    assert "--lost" in refused(run, "recover", "study.db")
+    assert do("recover", "study.db", "--lost")["unconfirmed"] == 3
+    assert do("status", "study.db")["unconfirmed"] == 3
 
 
-def test_subjects_come_from_tables_and_texts(do: Do) -> None:
+def test_one_process_writes_and_others_read(run: Run, do: Do, place: str) -> None:
+    started(do, place, "device")
+    with xp.Ledger(place) as ledger:
+        ledger.register(["dan"])
+        for arguments in (
+            ["register", place, "--subject", "eve"],
+            ["reserve", place, "--query", "smokes"],
+            ["receive", place, written("m.jsonl", "a message")],
+            ["sync", place, "m.jsonl"],
+            ["resolve", place, "ann"],
+            ["end", place],
+        ):
+            assert "another process is writing to this ledger" in refused(run, *arguments)
+        assert do("status", place)["subjects"] == 4
+        assert do("verify", place)["verified"] is True
+    assert do("end", place)["ended"] is True
+
+
+def test_a_changed_database_is_noticed(run: Run, do: Do) -> None:
     started(do, "study.db")
+    do("ask", "study.db", "--query", "smokes", "--values", "values.csv")
+    database = sqlite3.connect("study.db")
+    (trigger,) = database.execute("select sql from sqlite_master where name = 'requests_no_update'")
+    with database:
+        database.execute("drop trigger requests_no_update")
+        database.execute("update requests set sequence = 0 where subject = '\"ann\"'")
+        database.execute(trigger[0])
+    database.close()
+    found = do("verify", "study.db", code=1)
+    assert (found["verified"], bool(found["problems"])) == (False, True)
+    code, shown, _ = run("ledger", "verify", "study.db")
+    assert (code, shown.startswith("verified   NO\n")) == (1, True)
+
+
+def test_a_copy_is_a_new_file_of_a_database_that_is_a_file(run: Run, do: Do, postgres: str) -> None:
+    started(do, "study.db")
+    assert "already exists" in refused(run, "backup", "study.db", "values.csv")
+    do("create", postgres, "--values", "a,b", "--budget", "1")
+    assert "pg_dump" in refused(run, "backup", postgres, "copy.db")
+    assert not Path("copy.db").exists()
+
+
+def test_the_policy_for_devices_is_a_new_file(run: Run, do: Do) -> None:
+    create = ("create", "--values", "a,b", "--budget", "1", "--policy")
+    told = do(*create, "policy.json", "study.db")
+    Device.create("ann.store", Path("policy.json").read_text("utf-8"), "ann", '"a"')
+    assert Device("ann.store").policy.id == told["policy_id"]
+    assert "policy.json: already exists" in refused(run, *create, "policy.json", "other.db")
+    assert not Path("other.db").exists()
+
+
+def test_subjects_come_from_tables_and_texts(run: Run, do: Do) -> None:
+    started(do, "study.db", "device")
     Path("more.txt").write_text("dan\n\n eve \n", encoding="utf-8")
-    assert do("register", "study.db", "--from", "more.txt")["new"] == 2
+    assert do("register", "study.db", "more.txt")["new"] == 2
     Path("more.csv").write_text("age,subject\n3,fay\n4,ann\n", encoding="utf-8")
-    assert do("register", "study.db", "--from", "more.csv")["new"] == 1
-    Path("more.jsonl").write_text('{"subject": 7}\n{"subject": "7"}\n', encoding="utf-8")
-    assert do("register", "study.db", "--from", "more.jsonl") == {"new": 2, "subjects": 8}
+    assert do("register", "study.db", "--subjects", "more.csv")["new"] == 1
+    Path("more.jsonl").write_text('{"subject": 7}\n{"subject": "8"}\n', encoding="utf-8")
+    assert do("register", "study.db", "more.jsonl") == {"new": 2, "subjects": 8}
+    reserve = ("reserve", "study.db", "--query", "smokes")
+    assert do(*reserve, "--subjects", "more.csv")["counts"] == {"reserved": 2}
+    told = do(*reserve, "--subjects", "more.jsonl", "--subject", "7")
+    assert [each["subject"] for each in told["outcomes"]] == [7, "8"]
+    listed = do("status", "study.db", "--subjects", "more.txt", "--subject", "ann")["each"]
+    assert [each["subject"] for each in listed] == ["ann", "dan", "eve"]
+    written("more.txt", "dan", "Ann")
+    assert refused(run, "status", "study.db", "--subjects", "more.txt") == (
+        "more.txt: row 2: no subject 'Ann' in this ledger; did you mean 'ann'?"
+    )
+    written("more.jsonl", '{"subject": [7]}')
+    assert "more.jsonl: row 1: no subject [7]" in refused(
+        run, "status", "study.db", "--subjects", "more.jsonl"
+    )
+
+
+def test_a_subject_has_one_kind(run: Run, do: Do) -> None:
+    started(do, "study.db", "device")
+    Path("r.csv").write_text("subject,response\nann,yes\n", encoding="utf-8")
+    for arguments in (
+        ["register", "study.db", "names.txt", "--kind", "imported"],
+        ["record", "study.db", "r.csv", "--query", "smokes", "--key", "k"],
+        ["ask", "study.db", "--query", "smokes", "--values", "values.csv"],
+    ):
+        assert "is registered as device" in refused(run, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +543,7 @@ def test_values_of_every_kind_come_from_tables(
     Path("query.json").write_text(json.dumps({**query, "epsilon": "0.5"}), encoding="utf-8")
     Path("values.csv").write_text(table, encoding="utf-8")
     do("create", "study.db", *options, "--budget", "2")
-    do("register", "study.db", "a", "b")
+    do("register", "study.db", "--kind", "simulated", "--subject", "a", "--subject", "b")
     told = do("ask", "study.db", "--query", "query.json", "--values", "values.csv")
     assert [each["subject"] for each in told["answered"]] == ["a", "b"]
     Path("values.csv").write_text(table.partition("\n")[0] + "\n", encoding="utf-8")
@@ -318,7 +565,7 @@ def test_values_that_change_are_lists(do: Do) -> None:
     )
     Path("values.jsonl").chmod(0o600)
     do("create", "study.db", "--domain", "domain.json", "--budget", "2")
-    do("register", "study.db", "a")
+    do("register", "study.db", "--kind", "simulated", "--subject", "a")
     told = do("ask", "study.db", "--query", "query.json", "--values", "values.jsonl")
     assert len(told["answered"]) == 1
 
@@ -334,7 +581,7 @@ def test_values_that_change_are_lists_of_one_length(run: Run, do: Do, wrong: str
     Path("values.jsonl").write_text(f'{{"subject": "a", "smokes": {wrong}}}\n', encoding="utf-8")
     Path("values.jsonl").chmod(0o600)
     do("create", "study.db", "--domain", "domain.json", "--budget", "2")
-    do("register", "study.db", "a")
+    do("register", "study.db", "--kind", "simulated", "--subject", "a")
     said = refused(run, "ask", "study.db", "--query", "query.json", "--values", "values.jsonl")
     assert said.startswith("values.jsonl: row 1: attributes that change have a list of values each")
     assert "yes" not in said
@@ -355,29 +602,48 @@ class TestBadInput:
         ("arguments", "said"),
         [
             (["status", "no.db"], "no.db: cannot be read: No such file or directory"),
-            (["create", "study.db", "--values", "a,b", "--budget", "1"], "is there already"),
+            (["status", "study.db", "--subject", "zoe"], "--subject zoe: no subject 'zoe' in this"),
+            (["status", "study.db", "--subjects", "queries.json"], "queries.json: row 1: no"),
+            (["create", "study.db", "--values", "a,b", "--budget", "1"], "already exists"),
             (["create", "x.db", "--values", "a,b", "--queries", "queries.json", "--budget", "1"],
-             "queries.json: has another domain"),
+             "queries.json: its domain differs from the one in the options"),
             (["create", "x.db", "--values", "a,b", "--budget", "0"], "--budget: "),
-            (["register", "study.db"], "name somebody, or give --from FILE"),
-            (["register", "study.db", "--from", "no.txt"], "no.txt: "),
+            (["register", "study.db"], "no subjects; give FILE, --subject NAME or --subjects FILE"),
+            (["register", "study.db", "no.txt"], "no.txt: "),
+            (["register", "study.db", "--subject", "x", "--kind", "robot"], "robot"),
             (["ask", "study.db", "--query", "drinks", "--values", "values.csv"],
-             "--query drinks: neither a file nor a query that the ledger knows, such as smokes"),
+             "--query drinks: neither a file nor a query of the ledger, such as smokes"),
             (["ask", "study.db", "--query", "smokes", "--values", "no.csv"], "--values: there is"),
             (["ask", "study.db", "--query", "smokes", "--values", "values.csv", "--key", "x" * 201],
              "key: must have 1 to 200 printable characters"),
             (["reserve", "study.db", "--query", "smokes", "--subject", "zoe"],
-             "--subject zoe: nobody in the ledger is called so"),
-            (["record", "study.db", "no.jsonl"], "no.jsonl: "),
-            (["record", "study.db", "values.csv", "--key", "k"], "--key: goes with --query"),
+             "--subject zoe: no subject 'zoe' in this ledger"),
+            (["reserve", "study.db"], "Missing option '--query'"),
+            (["receive", "study.db", "no.jsonl"], "no.jsonl: "),
+            (["sync", "study.db", "no.jsonl"], "no.jsonl: "),
             (["record", "study.db", "values.csv", "--query", "smokes", "--key", "k"],
              "values.csv: has no column 'response'"),
-            (["record", "study.db", "values.csv", "--query", "smokes"],
-             "--key: goes with --query: it names what is recorded, so that nothing is twice"),
+            (["record", "study.db", "values.csv", "--query", "smokes"], "Missing option '--key'"),
+            (["record", "study.db", "values.csv", "--key", "k"], "Missing option '--query'"),
             (["answers", "study.db", "-o", "a.txt", "--queries", "q.json"], "a.txt: the name of"),
             (["answers", "study.db", "-o", "a.csv", "--queries", "q.json"], "nobody has answered"),
+            (["answers", "study.db", "-o", "values.csv", "--queries", "q.json"],
+             "values.csv: already exists; not overwritten"),
             (["report", "study.db", "-o", "page.txt"], "page.txt: the name of a page ends in"),
-            (["transcript", "study.db", "zoe", "-o", "z.json"], "--subject zoe: nobody"),
+            (["report", "study.db", "-o", "page.html", "--subject", "zoe"], "no subject 'zoe'"),
+            (["transcript", "study.db", "zoe", "-o", "z.json"], "subject zoe: no subject 'zoe'"),
+            (["transcript", "study.db", "ann", "-o", "queries.json"], "queries.json: "),
+            (["export", "study.db", "-o", "queries.json"], "queries.json: already exists"),
+            (["backup", "study.db", "queries.json"], "queries.json: already exists"),
+            (["backup", "study.db"], "Missing argument 'FILE'"),
+            (["audit", "no.db"], "no.db: "),
+            (["verify", "no.db"], "no.db: "),
+            (["end", "no.db"], "no.db: "),
+            (["recover", "no.db"], "no.db: "),
+            (["recover", "study.db"], "nothing to recover"),
+            (["resolve", "study.db"], "no subjects; give NAME, --subject NAME or --subjects FILE"),
+            (["resolve", "study.db", "zoe"], "no subject 'zoe' in this ledger"),
+            (["resolve", "study.db", "ann", "--suspend"], "has no message that is held"),
         ],
     )  # fmt: skip
     def test_it_is_one_clear_line(self, run: Run, arguments: list[str], said: str) -> None:
@@ -394,14 +660,14 @@ class TestBadInput:
             '{"kind": "randomized_response", "epsilon": "0.25"}', encoding="utf-8"
         )
         do("create", "other.db", "--queries", "queries.json", "--budget", "1")
-        do("register", "other.db", *NAMES)
+        do("register", "other.db", "names.txt", "--kind", "simulated")
         ask = ("ask", "other.db", "--values", "values.csv", "--key", "k", "--query")
         do(*ask, "smokes")
         assert "was used for another query" in refused(run, *ask, "other.json")
 
     def test_a_table_of_values_that_others_may_read_is_warned_of(self, run: Run, do: Do) -> None:
         do("create", "other.db", "--queries", "queries.json", "--budget", "1")
-        do("register", "other.db", *NAMES)
+        do("register", "other.db", "names.txt", "--kind", "simulated")
         Path("values.csv").chmod(0o644)
         code, _, err = run(
             "ledger", "ask", "other.db", "--query", "smokes", "--values", "values.csv"

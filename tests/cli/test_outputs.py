@@ -10,6 +10,7 @@ import polars
 import pytest
 
 import expost as xp
+from expost.device.device import Device
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -34,9 +35,13 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "losses": (["loss", *MANY, "-o"], "a table of losses"),
     "losses plot": (["loss", *MANY, "--plot"], "a picture"),
     "ledger report": (["ledger", "report", "study.db", "-o"], "a page of expost"),
-    "ledger reserve": (
-        ["ledger", "reserve", "study.db", "--query", "smokes", "--key", "k", "-o"],
-        "a file of reservations",
+    "ledger sync": (
+        ["ledger", "sync", "study.db", "requests.jsonl", "-o"],
+        "a file of sync answers",
+    ),
+    "ledger receive": (
+        ["ledger", "receive", "study.db", "messages.jsonl", "-o"],
+        "a file of receipts",
     ),
     "ledger recover": (
         ["ledger", "recover", "study.db", "--lost", "--checkpoint"],
@@ -80,8 +85,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("notes").write_bytes(b"\xff\x00 <svg \x00")
     polars.DataFrame({"subject": ["ann"], "query": ["q"], "response": ["no"]}).write_parquet("rows")
     with xp.Ledger.create("study.db", DOMAIN, filter=guard, queries={"smokes": QUERY}) as ledger:
-        ledger.register(["ann", "bob"])
+        ledger.register(["ann", "bob"], kind="simulated")
         ledger.ask("smokes", ["yes", "no"], ["ann", "bob"], key="first")
+        ledger.register(["cyd"])
+        ledger.reserve("smokes", ["cyd"], key="second")
+        Device.create("cyd.store", ledger.policy.to_json(), "cyd", '"yes"')
+        device = Device("cyd.store")
+        (answer,) = ledger.sync([device.sync()])
+        request = device.take(answer.to_json())
+    Path("requests.jsonl").write_text(f"{request}\n", encoding="utf-8")
+    messages = "".join(f"{message}\n" for message in json.loads(request)["messages"])
+    Path("messages.jsonl").write_text(messages, encoding="utf-8")
     return tmp_path
 
 
@@ -119,11 +133,13 @@ def test_a_new_file_an_empty_one_and_one_of_the_same_kind_are_written(
         Path("new.csv").unlink(missing_ok=True)
 
 
-def test_a_refused_output_reserves_nothing(run: Run, folder: Path) -> None:
+@pytest.mark.parametrize("command", ["ledger sync", "ledger receive"])
+def test_a_refused_output_records_nothing(run: Run, folder: Path, command: str) -> None:
     with xp.Ledger("study.db") as ledger:
         before = ledger.tip
-    arguments, _ = COMMANDS["ledger reserve"]
-    assert run(*arguments, "bob.json")[0] == 2
+    arguments, _ = COMMANDS[command]
+    for output in ("bob.json", arguments[3]):  # another kind, and the input itself
+        assert run(*arguments, output)[0] == 2
     with xp.Ledger("study.db") as ledger:
         assert ledger.tip == before
 

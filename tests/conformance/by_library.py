@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import hmac
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -11,41 +11,15 @@ from typing import Any
 
 import expost as xp
 from conformance.drawing import Tree
+from conformance.sync_model import Bytes, policy_id, read, requests
 from expost.domains import domain_from_json, freeze
 from expost.errors import ExpostError
 from expost.files.canonical import canonical, readable, value_tree
-from expost.files.reading import parse
 from expost.filters import filter_from_json
 from expost.queries import FiniteLikelihood, query_from_json
 from expost.sampling import draw
 
 __all__ = ["CHECKS", "Bytes", "answer", "read"]
-
-
-def read(tree: Any) -> Any:
-    """A tree as the library reads it from a file."""
-    return parse(json.dumps(tree))
-
-
-class Bytes:
-    """A source that makes integers of given bytes, as the operating system's generator does."""
-
-    def __init__(self, given: bytes) -> None:
-        self._given = given
-        self.used = 0
-
-    def bytes(self, count: int) -> bytes:
-        taken = self._given[self.used : self.used + count]
-        assert len(taken) == count, "there are no more bytes"
-        self.used += count
-        return taken
-
-    def below(self, limit: int) -> int:
-        bits = limit.bit_length()
-        count = -(-bits // 8)
-        while (uniform := int.from_bytes(self.bytes(count), "big") >> (8 * count - bits)) >= limit:
-            pass
-        return uniform
 
 
 def transcript_of(given: Tree) -> xp.Transcript:
@@ -61,16 +35,7 @@ def query(given: Tree) -> Tree:
 
 
 def policy(given: Tree) -> Tree:
-    fields = read(given["policy"])
-    guard = filter_from_json(fields["filter"])
-    tree = {
-        "version": 1,
-        "study": fields["study"],
-        "nonce": fields["nonce"],
-        "domain": domain_from_json(fields["domain"]).tree(),
-        "filter": {"kind": guard.kind, **guard.tree()},
-    }
-    return {"id": hashlib.sha256(canonical(tree)).hexdigest()}
+    return {"id": policy_id(given["policy"])}
 
 
 def chain(given: Tree) -> Tree:
@@ -81,6 +46,17 @@ def chain(given: Tree) -> Tree:
         said = {"query": query_id, "response": value_tree(value), "sequence": number}
         heads.append(hashlib.sha256(canonical(said) + heads[-1].digest()))
     return {"heads": [head.hexdigest() for head in heads]}
+
+
+def ticket(given: Tree) -> Tree:
+    names = ("key", "ledger", "previous", "query", "sequence", "subject")
+    signed = canonical({"amendment": None, **{name: given[name] for name in names}})
+    key = bytes.fromhex(given["ticket_key"])
+    return {"ticket": hmac.new(key, signed, hashlib.sha256).hexdigest()}
+
+
+def sync(given: Tree) -> Tree:
+    return {"requests": requests(given, Bytes(bytes.fromhex(given["bytes"])))}
 
 
 def weights(given: Tree) -> Tree:
@@ -146,6 +122,8 @@ CHECKS: dict[str, Callable[[Tree], Tree]] = {
     "query": query,
     "policy": policy,
     "chain": chain,
+    "ticket": ticket,
+    "sync": sync,
     "weights": weights,
     "draw": drawn,
     "decision": decision,

@@ -33,7 +33,9 @@ __all__ = [
     "draws",
     "frozen",
     "ids",
+    "ids_beyond_the_basic_plane",
     "policies",
+    "policies_beyond_the_basic_plane",
     "weights",
     "weights_of_scores",
     "with_answers",
@@ -239,6 +241,26 @@ def policies(rng: Random) -> Tree:
             "filter": {"kind": rng.choice(FILTERS), **budget},
         }
     }
+
+
+def _names_beyond_the_basic_plane(rng: Random) -> list[str]:
+    """Names that UTF-16 code units and code points put in different orders."""
+    last, beyond = ["\ue000", "\uff5a", "\uffee"], ["\U00010000", "\U0001d54f", "\U0001f600"]
+    names = [rng.choice(last), rng.choice(beyond), rng.choice(["b", "größe", "\ud7ff"])]
+    rng.shuffle(names)
+    return names
+
+
+def ids_beyond_the_basic_plane(rng: Random) -> Tree:
+    weights = {name: rng.choice([1, 0.5, -2]) for name in _names_beyond_the_basic_plane(rng)}
+    query = {"kind": rng.choice(["linear", "logistic"]), "weights": weights}
+    return {"query": {**query, "epsilon": rng.choice(["1", "1/3"])}}
+
+
+def policies_beyond_the_basic_plane(rng: Random) -> Tree:
+    attributes = {name: ["no", "yes"] for name in _names_beyond_the_basic_plane(rng)}
+    given = policies(rng)
+    return {"policy": {**given["policy"], "domain": {"attributes": attributes}}}
 
 
 def chains(rng: Random) -> Tree:

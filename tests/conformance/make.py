@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
-from conformance import cases
+from conformance import cases, sync_cases
 from conformance.drawing import Tree
 from conformance.refusals import REFUSALS
 from expost.errors import InvalidInput
@@ -23,6 +23,12 @@ FILES: dict[str, list[tuple[str, Callable[[Random], Tree], int]]] = {
         ("query", cases.ids, 80),
         ("policy", cases.policies, 20),
         ("chain", cases.chains, 20),
+        ("query", cases.ids_beyond_the_basic_plane, 10),
+        ("policy", cases.policies_beyond_the_basic_plane, 10),
+    ],
+    "sync": [
+        ("ticket", sync_cases.tickets, 20),
+        *(("sync", sync_cases.conversation(play), 5) for play in sync_cases.CONVERSATIONS),
     ],
     "weights": [("weights", cases.weights, 80), ("weights", cases.weights_of_scores, 10)],
     "draws": [("draw", cases.draws, 160)],

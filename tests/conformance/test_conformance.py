@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
-from conformance import cases
+from conformance import cases, sync_cases
 from conformance.by_library import Bytes, answer
 from conformance.drawing import Tree
 from conformance.make import FILES, VECTORS, file_of
 from expost.device import checks, device
 from expost.errors import InvalidInput
+from expost.files.canonical import canonical
+from expost.proof import verify
 
 NAMES = (*FILES, "refused")
 
@@ -55,12 +57,34 @@ def test_all_checks_and_families_have_vectors_and_both_decisions() -> None:
     every = [case for name in NAMES for case in stored(name)]
     assert {case["check"] for case in every} == {
         "query", "policy", "chain", "weights", "draw", "decision", "frozen", "refused",
+        "ticket", "sync",
     }  # fmt: skip
     for check in ("query", "weights", "draw", "decision"):
         asked = {case["given"]["query"]["kind"] for case in every if case["check"] == check}
         assert asked == set(device.FAMILIES), check
     outcomes = {case["expected"].get("accepted") for case in every}
     assert {True, False} <= outcomes
+
+
+def test_sync_vectors_have_every_outcome() -> None:
+    talks = [case["expected"]["requests"] for case in stored("sync") if case["check"] == "sync"]
+    every = [request for requests in talks for request in requests]
+    sent = [request["messages"] for request in every if request and "messages" in request]
+    assert every.count({"refused": True}) >= 20
+    assert every.count(None) >= 5
+    assert sum("declined" in message for messages in sent for message in messages) >= 3
+    assert sum("response" in message for messages in sent for message in messages) >= 10
+    assert max(map(len, sent)) >= 3
+
+
+def test_keys_are_sorted_by_utf_16_code_units_in_all_three_programs() -> None:
+    names = ["z", "\U0001d54f", "\ud7ff", "\ue000", "a", "\uff5a", "\U00010000"]
+    tree = {"outer": dict.fromkeys(names, "x"), "list": [dict.fromkeys(names, 1)]}
+    ordered = ["a", "z", "\ud7ff", "\U00010000", "\U0001d54f", "\ue000", "\uff5a"]
+    for encode in (canonical, device.canonical, verify.canonical):
+        read = json.loads(encode(tree))
+        assert list(read) == ["list", "outer"]
+        assert list(read["outer"]) == list(read["list"][0]) == ordered
 
 
 def test_the_device_passes_alone_with_a_bare_interpreter(tmp_path: Path) -> None:
@@ -89,7 +113,11 @@ CHECKS: list[tuple[str, Any, int]] = [
     ("draw", cases.draws, 300),
     ("weights", cases.weights, 250),
     ("query", cases.ids, 150),
+    ("query", cases.ids_beyond_the_basic_plane, 50),
+    ("policy", cases.policies_beyond_the_basic_plane, 50),
     ("frozen", cases.frozen, 150),
+    ("ticket", sync_cases.tickets, 100),
+    ("sync", sync_cases.conversations, 200),
 ]
 
 

@@ -37,10 +37,6 @@ def test_its_randomness_is_that_of_the_operating_system() -> None:
     assert device.Device.__init__.__defaults__ == (os.urandom,)
 
 
-def test_it_has_at_most_1500_lines() -> None:
-    assert len(Path(device.__file__).read_text("utf-8").splitlines()) <= 1500
-
-
 def test_decisions_use_no_doubles() -> None:
     """Doubles are for scores, for numbers of domains and responses, and nowhere in a decision."""
     named = {"is_within", "log_around", "around", "scaled_exp", "two_weights", "decide"}

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from expost.device import device
-from expost.device.device import Device
-from support.one_device import POLICY, reservation
+from support.one_device import POLICY
 
 SECRET = "sehr geheim"
 
@@ -117,7 +116,8 @@ def test_a_subject_is_a_name_or_is_refused(folder: Path, subject: str) -> None:
     "arguments",
     [
         ["status", "store", "more"],
-        ["answer", "store", "--value"],
+        ["sync", "store", "--value"],
+        ["answer", "store"],
         ["next", "store", "--value"],
         ["create", "store", "--policy", "policy.json", "--subject", "ann", "--value"],
         ["next", "store", "--value", "a", "--value", "b"],
@@ -132,13 +132,22 @@ def test_other_arguments_print_the_usage(folder: Path, arguments: list[str]) -> 
     assert b"Traceback" not in done.stderr
 
 
-def test_a_line_of_other_bytes_is_refused_and_the_next_one_is_answered(folder: Path) -> None:
+LINES = [b"\xff", b"", b"\xef\xbb\xbf{", b"[" * 900, b"null", b"x" * 3_000_000]
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: repr(line[:20]))
+def test_an_answer_of_other_bytes_is_refused_in_one_line(folder: Path, line: bytes) -> None:
     assert create(folder).returncode == 0
-    ann = Device(str(folder / "store"))
-    valid = reservation(ann).encode()
-    ann.close()
-    lines = [b"\xff", b"", valid.replace(b"ann", b"an\xe9"), b"\xef\xbb\xbf{", b"[" * 900, valid]
-    done = run(folder, "answer", "store", given=b"\n".join(lines))
+    before = (folder / "store").read_bytes()
+    done = run(folder, "sync", "store", given=line + b"\n")
+    assert is_one_refusal(done)
     assert done.returncode == 1
-    assert "response" in json.loads(done.stdout)
-    assert done.stderr.decode().count("device: ") == len(lines) - 1 == done.stderr.count(b"\n")
+    assert json.loads(done.stdout)["messages"] == []
+    assert (folder / "store").read_bytes() == before
+
+
+def test_the_end_of_the_input_is_refused_in_one_line(folder: Path) -> None:
+    assert create(folder).returncode == 0
+    done = run(folder, "sync", "store")
+    assert (done.returncode, done.stdout.count(b"\n")) == (1, 1)
+    assert done.stderr == b"device: the input ended before the answer to a request\n"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import traceback
 import types
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,15 @@ import pytest
 from conformance.make import VECTORS
 from expost.device import checks, device
 from support.killing_devices import killed
-from support.one_device import POLICY, QUERY, reservation
+from support.one_device import (
+    POLICY,
+    QUERY,
+    answer,
+    answered,
+    message_in,
+    reservation,
+    reserving,
+)
 
 SOURCE = Path(device.__file__).read_text("utf-8")
 
@@ -57,38 +66,94 @@ BY_VECTORS = [
     ("key=lambda k: (self.distance(k, wanted), self.values[k])", "key=lambda k: self.values[k]"),
     ("while uniform >= limit:", "while uniform > limit:"),
     ("// 8, limit\n", "// 8 + 1, limit\n"),
-    ("place = place * size + kept[names.index(name)]", "place = kept[names.index(name)]"),
+    ("place = place * size + frozen[names.index(name)]", "place = frozen[names.index(name)]"),
     # ids
     ("return (entry + 0.0).hex()", "return repr(entry)"),
     ("return \"'\" + entry if entry", "return entry if entry"),
     ("(response), \"sequence\": sequence", "(response), \"sequence\": 1"),
     ("lambda given: text(given).lower()", "text"),
+    ("in sorted(entry, key=utf16)", "in sorted(entry)"),
+    # conversations
+    ("self.old_copy = self.old_copy or confirmed > own",
+     "confirmed = min(confirmed, own); fields[\"head\"] = self.heads[confirmed]"),
+    ("        need(latest, ", "        need(True, "),
+    ("        self._nonce = \"\"\n        return members", "        return members"),
+    ("            need(same, \"the ledger has", "            need(True, \"the ledger has"),
+    ("            if confirmed < own:\n", "            if False:\n"),
+    ("        if number in self._offered:\n", "        if False:\n"),
+    ("            if ticket == self._declined:", "            if False:"),
+    ("        return self._request(self._sent[confirmed:last])",
+     "        return self._request(self._sent[confirmed:last][::-1])"),
+    ("        message[\"ticket\"] = ticket\n", "        message[\"ticket\"] = \"0\" * 64\n"),
+    ("for x in sent if \"head\" in x}\n        where",
+     "for x in sent[1:] if \"head\" in x}\n        where"),
+    ("sequence == len(self.heads) and fields", "fields"),
+    (" and fields[\"previous\"] == self.heads[-1]\n", "\n"),
 ]  # fmt: skip
 
-BY_USE = [
-    ("            os.fsync(self.file)\n", "            pass\n"),
-    ("            os.ftruncate(self.file, end)\n", "            pass\n"),
-    ("        self._store.add({**new, \"sent\": sent})\n", ""),
-    ("            self._store.add({\"declined\": kept})\n", ""),
-    ("kept = self._sent[sequence - 1] if sequence <= own else kept", "pass"),
-    ("        need(follows, ", "        need(True, "),
-    ("need(sequence <= own + 1, ", "sequence = min(sequence, own + 1)\n        need(True, "),
-    ("            need(same, f\"number", "            need(True, f\"number"),
-    ("if self._digest(packed).encode() != ending:", "if False:"),
-    ("fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass"),
-    ("check_private(self.file, \"the store\")", "pass"),
-    ("if decide(self.policy.filter, self.account, asked) else None", "if True else None"),
-    ("need(step <= now, ", "need(True, "),
-    ("self.broken, packed = True, ", "self.broken, packed = False, "),
-    ("        self._store.broken = False\n        return sent", "        return sent"),
-    ("flags, 0o600)", "flags, 0o666)"),
+STORES = '        self._store.add({**new, "sent": sent})\n'
+BY_USE: list[list[tuple[str, str]]] = [
+    [("            os.fsync(self.file)\n", "            pass\n")],
+    [("            os.ftruncate(self.file, start + len(data))\n", "            pass\n")],
+    [(STORES, "")],
+    [("if self._digest(packed).encode() != ending:", "if False:")],
+    [("fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass")],
+    [("check_private(self.file, \"the store\")", "pass")],
+    [("if decide(self.policy.filter, self.account, asked) else None", "if True else None")],
+    [("need(step <= now, ", "need(True, ")],
+    [("self.broken, packed = True, ", "self.broken, packed = False, ")],
+    [("        self._store.broken = False\n        return sent", "        return sent")],
+    [("flags, 0o600)", "flags, 0o666)")],
+    # It draws although the ledger is ahead, or goes on to draw after it was.
+    [("            need(not self.old_copy, ", "            confirmed = min(confirmed, own)\n"
+      "            fields[\"head\"] = self.heads[confirmed]\n            need(True, ")],
+    [("self.old_copy = self.old_copy or confirmed > own", "self.old_copy = confirmed > own")],
+    # It accepts a stale answer, or one answer twice.
+    [("        need(latest, ", "        need(True, ")],
+    [("        self._nonce = \"\"\n        return members", "        return members")],
+    # It stores after it sent, when the next conversation begins.
+    [(STORES, "        self._late = {**new, \"sent\": sent}\n"),
+     ("            self._declined = \"\"\n", "            self._declined = \"\"\n"
+      "            late = self.__dict__.pop(\"_late\", None)\n"
+      "            late and self._store.add(late)\n")],
+    # It draws again for a number that it has answered.
+    [("            if confirmed < own:\n",
+      "            if confirmed < own and fields[\"reservation\"]:\n"
+      "                del self.heads[confirmed + 1 :], self._sent[confirmed:]\n"
+      "            elif confirmed < own:\n")],
+    [("sequence == len(self.heads) and fields[\"previous\"] == self.heads[-1]",
+      "fields[\"previous\"] in self.heads")],
+    # It binds a key that it declined, or stores a decline.
+    [("        asked = self._accepted(fields, message)\n",
+      "        asked = self._accepted(fields, message)\n"
+      "        bound = self.__dict__.setdefault(\"_bound\", {})\n"
+      "        asked = asked if bound.get(key, ticket) == ticket else None\n"
+      "        bound |= {} if asked else {key: ticket}\n")],
+    [("            self._declined = ticket\n", "            self._declined = ticket\n"
+      "            self._store.add({\"declined\": ticket})\n")],
+    # It repeats a decline for ever, or sends a message again that was not recorded.
+    [("            if ticket == self._declined:", "            if False:")],
+    [("        if number in self._offered:\n", "        if False:\n")],
+    # It draws before it knows that the disk has room, or makes too little room.
+    [("        self._store.make_room({**new, \"sent\": blank}, ", "        max(0, ")],
+    [("\"sent\": blank}, 2 * asked.likelihood.longest)", "\"sent\": blank})")],
+    # A forked process or a second thread draws.
+    [("        need(os.getpid() == self._process, ", "        need(True, ")],
+    [("threading.Lock()", "suppress()")],
+    # An error shows the frames of the draw.
+    [("    error.__traceback__ = error.__context__ = None\n", "")],
 ]  # fmt: skip
 
 
-def mutant(old: str, new: str) -> Any:
-    assert SOURCE.count(old) == 1, (SOURCE.count(old), old)
+def mutated(*replaced: tuple[str, str]) -> Any:
+    """The device with some lines replaced."""
+    source = SOURCE
+    for old, new in replaced:
+        assert source.count(old) == 1, (source.count(old), old)
+        source = source.replace(old, new)
     module = types.ModuleType("a_mutant")
-    exec(compile(SOURCE.replace(old, new), "a_mutant.py", "exec"), module.__dict__)
+    module.__file__ = device.__file__
+    exec(compile(source, "a_mutant.py", "exec"), module.__dict__)
     return module
 
 
@@ -96,7 +161,7 @@ def mutant(old: str, new: str) -> Any:
 def test_the_vectors_notice_every_mutant(
     old: str, new: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = mutant(old, new)
+    module = mutated((old, new))
     monkeypatch.setattr(checks, "device", module)
     assert any(wrong(module, path) for path in sorted(VECTORS.glob("*.json")))
 
@@ -114,9 +179,11 @@ def wrong(module: Any, path: Path) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("old", "new"), BY_USE)
-def test_what_a_device_must_do_notices_every_mutant(tmp_path: Path, old: str, new: str) -> None:
-    module = mutant(old, new)
+@pytest.mark.parametrize("replaced", BY_USE)
+def test_what_a_device_must_do_notices_every_mutant(
+    tmp_path: Path, replaced: list[tuple[str, str]]
+) -> None:
+    module = mutated(*replaced)
     with pytest.raises((AssertionError, module.Refused, LookupError, ValueError)):
         play(module, tmp_path)
 
@@ -139,73 +206,171 @@ def start(module: Any, folder: Path, policy: Any = POLICY, value: str = '"no"') 
     return module.Device(store), store
 
 
-def refuses(module: Any, call: Callable[[], Any]) -> bool:
+def refuses(module: Any, ann: Any, given: str) -> bool:
+    """Whether a device refuses an answer."""
     try:
-        call()
+        ann.take(given)
     except module.Refused:
         return True
     return False
 
 
+SMALL = {"kind": "randomized_response", "epsilon": "0.01"}
+GREEDY = {"kind": "randomized_response", "epsilon": "3"}
+
+
+def sends_again(ann: Any, confirmed: int) -> list[str]:
+    """The messages that a device sends to a ledger that has recorded so many exchanges."""
+    request = ann.take(answer(ann, ann.sync(), confirmed))
+    return list(json.loads(request)["messages"])
+
+
 def stays_the_same(module: Any, folder: Path) -> None:
     ann, store = start(module, folder)
-    queries = [{"kind": "randomized_response", "epsilon": "0.01"}] * 8
-    given = []
-    for query in queries:
-        given.append((reservation(ann, query), ann.answer(reservation(ann, query))))
-        assert "response" in given[-1][1]
-    big = reservation(ann, {"kind": "randomized_response", "epsilon": "3"}, key="big")
-    declined = ann.answer(big)
-    assert "declined" in declined
+    sent = []
+    for _ in range(8):
+        (message,) = json.loads(ann.take(reserving(ann, SMALL)))["messages"]
+        assert "response" in json.loads(message)
+        assert json.dumps(message).encode() in Path(store).read_bytes()
+        sent.append(message)
     ann.close()
     again = module.Device(store)
-    assert [again.answer(each) for each, _ in given] == [said for _, said in given]
-    content = Path(store).read_bytes()
-    assert json.dumps(declined).encode() in content
-    assert again.answer(big) == declined
-    assert Path(store).read_bytes() == content
+    assert sends_again(again, 0) == sent
+    assert sends_again(again, 5) == sent[5:]
     again.close()
+
+
+def declines_without_a_trace(module: Any, folder: Path) -> None:
+    ann, store = start(module, folder)
+    content = Path(store).read_bytes()
+    request = ann.take(reserving(ann, GREEDY, key="k"))
+    assert "declined" in message_in(request)
+    repeated = reservation(ann, GREEDY, key="k")
+    assert ann.take(answer(ann, request, reservation=repeated)) == ""
+    assert Path(store).read_bytes() == content
+    assert "response" in answered(ann, SMALL, key="k", ticket="f" * 64)
+    ann.close()
 
 
 def refuses_what_does_not_follow(module: Any, folder: Path) -> None:
     ann, _ = start(module, folder)
-    for other in ({"sequence": 2}, {"sequence": 5}, {"previous": "0" * 64}):
-        assert refuses(module, lambda other=other: ann.answer(reservation(ann, **other)))  # type: ignore[misc]
-    first = reservation(ann)
-    ann.answer(first)
-    assert refuses(module, lambda: ann.answer(json.dumps({**json.loads(first), "key": "x"})))
+    answered(ann, SMALL)
+    for other in ({"sequence": 1}, {"sequence": 3}, {"previous": "0" * 64}):
+        assert refuses(module, ann, reserving(ann, SMALL, **other))
+    earlier = {"sequence": 1, "previous": ann.heads[0]}
+    assert refuses(module, ann, reserving(ann, SMALL, **earlier))
     ann.close()
+
+
+def draws_once_for_a_number(module: Any, folder: Path) -> None:
+    ann, store = start(module, folder)
+    reserved = reservation(ann, SMALL)
+    given = answer(ann, ann.sync(), reservation=reserved)
+    stale = answer(ann, ann.sync(), reservation=reserved)
+    assert refuses(module, ann, given)
+    request = ann.take(stale)
+    assert refuses(module, ann, stale)
+    # A ledger that forgot the message gets it again, whatever it has reserved since then.
+    for other in (reserved, {**reserved, "key": "other"}):
+        again = ann.take(answer(ann, ann.sync(), 0, reservation=other))
+        assert message_in(again) == message_in(request)
+    unrecorded = answer(ann, again, 0)
+    assert refuses(module, ann, unrecorded)
+    # An answer is used up even if it was refused, or nothing followed it.
+    assert refuses(module, ann, json.dumps({**json.loads(unrecorded), **at_number_1(ann)}))
+    last = answer(ann, ann.sync())
+    assert ann.take(last) == ""
+    assert refuses(module, ann, last)
+    assert Path(store).read_bytes().count(b'"sent"') == 1
+    ann.close()
+
+
+def at_number_1(ann: Any) -> dict[str, Any]:
+    return {"confirmed": 1, "head": ann.heads[1]}
+
+
+def draws_nothing_as_an_old_copy(module: Any, folder: Path) -> None:
+    ann, _ = start(module, folder)
+    reserved = reservation(ann, SMALL)
+    ahead = answer(ann, ann.sync(), 1, head="1" * 64, reservation=reserved)
+    assert refuses(module, ann, ahead)
+    assert refuses(module, ann, reserving(ann, SMALL))
+    assert len(ann.heads) == 1
+    ann.close()
+
+
+def refuses_in_a_forked_process(module: Any, folder: Path) -> None:
+    ann, _ = start(module, folder)
+    given = reserving(ann, SMALL)
+    child = os.fork()
+    if not child:
+        os._exit(refuses(module, ann, given))
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 1
+    ann.close()
+
+
+def waits_for_another_thread(module: Any, folder: Path) -> None:
+    ann, _ = start(module, folder)
+    inside, go = threading.Event(), threading.Event()
+
+    def slow(count: int) -> bytes:
+        inside.set()
+        go.wait(10)
+        return os.urandom(count)
+
+    ann._source = slow
+    given, requests = reserving(ann, SMALL), list[str]()
+    one = threading.Thread(target=lambda: requests.append(ann.take(given)))
+    two = threading.Thread(target=lambda: requests.append(ann.sync()))
+    one.start()
+    inside.wait(10)
+    two.start()
+    two.join(0.1)
+    waited = requests == []
+    go.set()
+    one.join(10)
+    two.join(10)
+    ann.close()
+    assert waited
 
 
 def waits_for_steps(module: Any, folder: Path) -> None:
     domain = {"attributes": {"smokes": {"changing": ["no", "yes"]}}}
     ann, _ = start(module, folder, {**POLICY, "domain": domain}, '{"smokes": "no"}')
-    later = reservation(ann, {**QUERY, "about": ["smokes"], "at": 2})
-    assert refuses(module, lambda: ann.answer(later))
+    assert refuses(module, ann, reserving(ann, {**QUERY, "about": ["smokes"], "at": 2}))
     ann.close()
 
 
-def keeps_a_private_sound_store(module: Any, folder: Path) -> None:
+def has_a_private_sound_store(module: Any, folder: Path) -> None:
     ann, store = start(module, folder)
     assert Path(store).stat().st_mode & 0o777 == 0o600
-    assert refuses(module, lambda: module.Device(store))
-    ann.answer(reservation(ann))
+    assert cannot_open(module, store)
+    answered(ann)
     ann.close()
     content = Path(store).read_bytes()
     assert b'"value":[1]' in content
     Path(store).write_bytes(content.replace(b'"value":[1]', b'"value":[2]'))
-    assert refuses(module, lambda: module.Device(store))
+    assert cannot_open(module, store)
     Path(store).write_bytes(content + b"x" * 3000)
     again = module.Device(store)
-    following = reservation(again)
-    said = again.answer(following)
+    answered(again)
+    sent = sends_again(again, 1)
     again.close()
     third = module.Device(store)
-    assert third.answer(following) == said
+    assert sends_again(third, 1) == sent
     third.close()
     assert b"x" * 100 not in Path(store).read_bytes()
     Path(store).chmod(0o644)
-    assert refuses(module, lambda: module.Device(store))
+    assert cannot_open(module, store)
+
+
+def cannot_open(module: Any, store: str) -> bool:
+    try:
+        module.Device(store).close()
+    except module.Refused:
+        return True
+    return False
 
 
 def syncs_and_stops_after_a_failure(module: Any, folder: Path) -> None:
@@ -218,9 +383,36 @@ def syncs_and_stops_after_a_failure(module: Any, folder: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(os, "fsync", failing)
-        assert refuses(module, lambda: ann.answer(reservation(ann)))
+        try:
+            ann.take(reserving(ann))
+        except module.Refused as refused:
+            frames = traceback.extract_tb(refused.__traceback__)
     assert calls
-    assert refuses(module, lambda: ann.answer(reservation(ann)))
+    assert not {"_released", "add", "_write"} & {frame.name for frame in frames}
+    assert refuses(module, ann, reserving(ann))
+    ann.close()
+
+
+def makes_room_before_it_draws(module: Any, folder: Path) -> None:
+    ann, _ = start(module, folder)
+    calls: list[int] = []
+    true = os.pwrite
+
+    def noted(file: int, data: bytes, start: int) -> int:
+        calls.append(len(data))
+        return true(file, data, start)
+
+    def source(count: int) -> bytes:
+        assert calls, "it draws before it makes room"
+        return b"\0" * count
+
+    ann._source = source
+    long = {"kind": "channel", "responses": ['"' * 900], "probabilities": [["1"]] * 3}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "pwrite", noted)
+        answered(ann, long)
+    room, line = calls
+    assert line <= room
     ann.close()
 
 
@@ -228,17 +420,22 @@ def survives_being_killed(module: Any, folder: Path) -> None:
     ann, store = start(module, folder)
     following = reservation(ann)
     ann.close()
+
+    def message(own: Any) -> str:
+        request = own.take(answer(own, own.sync(), 0, reservation=following))
+        (sent,) = json.loads(request)["messages"]
+        return str(sent)
+
     for at in range(1, 30):
 
-        def answer() -> None:
+        def run() -> None:
             own = module.Device(store, lambda count: os.urandom(count))
-            os.write(1, own.answer(following).encode())
+            os.write(1, message(own).encode())
             own.close()
 
-        was_killed, released = killed(answer, at, torn=True)
+        was_killed, released = killed(run, at, torn=True)
         own = module.Device(store)
-        said = own.answer(following)
-        assert released in (b"", said.encode())
+        assert released in (b"", message(own).encode())
         own.close()
         if not was_killed:
             break
@@ -246,9 +443,15 @@ def survives_being_killed(module: Any, folder: Path) -> None:
 
 SCENARIOS = [
     stays_the_same,
+    declines_without_a_trace,
     refuses_what_does_not_follow,
+    draws_once_for_a_number,
+    draws_nothing_as_an_old_copy,
+    refuses_in_a_forked_process,
+    waits_for_another_thread,
     waits_for_steps,
-    keeps_a_private_sound_store,
+    has_a_private_sound_store,
     syncs_and_stops_after_a_failure,
+    makes_room_before_it_draws,
     survives_being_killed,
 ]

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 import expost as xp
-from expost.ledger.rounds import Round
+from expost.ledger import Round
 from expost.report.explanation import explain
 from expost.report.ledger_page import OneSubject, ledger_page
-from expost.report.study_summary import Kept, StudySummary, leftover, totals
+from expost.report.study_summary import Quarantined, StudySummary, budget_shares, totals
 from support.pages import Element, checked
 
 WORDS = xp.FiniteSet(["no", "yes"])
@@ -39,10 +39,12 @@ def study(made: xp.Panel, **changes: object) -> StudySummary:
         guard=GUARD,
         people=len(made),
         found=xp.audit(made.answers(), filter=GUARD) if answered else None,
-        closed=frozenset(name for name, shut in zip(NAMES, made.closed, strict=True) if shut),
+        suspended=frozenset(
+            name for name, shut in zip(made.subjects, made.closed, strict=True) if shut
+        ),
+        unconfirmed=frozenset(),
         rounds=[Round("week 1", QUERY.content_id, answered, 2, 1, 4)],
         asked={QUERY.content_id: "one", OTHER.content_id: "two"},
-        kept=[],
     )
     return replace(told, **changes)  # type: ignore[arg-type]
 
@@ -59,51 +61,111 @@ MANY = panel(
     ("person-0", "yes"), ("person-0", "yes"),  # used up
     ("person-1", "yes"), ("person-1", "no"),  # nothing counts against it any more
     ("person-2", "no"),
-    ("person-3", "no"), ("person-3", "no"), ("person-3", "no"),  # had to be refused: closed
+    ("person-3", "no"), ("person-3", "no"), ("person-3", "no"),  # had to be refused: suspended
 )  # fmt: skip
 
 
-def test_what_is_left_is_counted_as_for_each_alone() -> None:
-    left = leftover(study(MANY))
+def test_what_remains_is_counted_as_for_each_alone() -> None:
+    shares = budget_shares(study(MANY))
     remaining = [
         0.0 if shut else share
         for share, shut in zip(MANY.remaining.tolist(), MANY.closed, strict=True)
     ]
-    assert (left.used_up, left.partly, left.untouched, left.closed) == (1, 2, 4, 1)
-    assert left.people == len(MANY)
-    assert left.left == pytest.approx(sum(remaining) / 8, abs=1e-12)
-    assert left.used + left.left == pytest.approx(7 / 8)
+    counts = (shares.used_up, shares.partly, shares.untouched, shares.unconfirmed, shares.suspended)
+    assert counts == (1, 2, 4, 0, 1)
+    assert shares.people == len(MANY)
+    assert shares.remaining == pytest.approx(sum(remaining) / 8, abs=1e-12)
+    assert shares.used + shares.remaining == pytest.approx(7 / 8)
 
 
-def test_who_is_closed_and_answered_nothing_is_closed_and_not_untouched() -> None:
-    shut = frozenset({"person-3", "person-7"})
-    left = leftover(study(MANY, closed=shut))
-    assert (left.untouched, left.closed, left.people) == (3, 2, 8)
-    nobody = leftover(study(panel(), closed=frozenset({"person-7"})))
-    assert (nobody.untouched, nobody.closed, nobody.left) == (7, 1, 7 / 8)
+def test_a_suspended_person_without_answers_is_suspended_and_not_untouched() -> None:
+    suspended = frozenset({"person-3", "person-7"})
+    shares = budget_shares(study(MANY, suspended=suspended))
+    assert (shares.untouched, shares.suspended, shares.people) == (3, 2, 8)
+    alone = budget_shares(study(panel(), suspended=frozenset({"person-7"})))
+    assert (alone.untouched, alone.suspended, alone.remaining) == (7, 1, 7 / 8)
 
 
-def test_a_budget_that_was_not_kept_comes_first() -> None:
+def test_unconfirmed_people_are_counted_apart_and_their_budgets_not_at_all() -> None:
+    unconfirmed = frozenset({"person-0", "person-2", "person-3", "person-7"})
+    told = study(MANY, unconfirmed=unconfirmed)
+    shares = budget_shares(told)
+    counts = (shares.used_up, shares.partly, shares.untouched, shares.unconfirmed, shares.suspended)
+    assert counts == (0, 1, 3, 3, 1)  # person-3 is suspended
+    assert shares.used + shares.remaining == pytest.approx(4 / 8)
+    found = page(told)
+    assert found.facts["unconfirmed"] == "4 people"
+    assert "4 people are unconfirmed: their devices have to sync before" in words(found)
+    nothing = study(panel(), unconfirmed=frozenset({"person-1"}))
+    assert "1 person is unconfirmed" in words(page(nothing))
+
+
+def test_numbers_among_names_are_counted_as_names() -> None:
+    made = xp.Panel(WORDS, filter=GUARD, subjects=[7, "ann"])
+    made.record(QUERY, ["yes", "yes"], subjects=[7, "ann"])
+    shares = budget_shares(study(made, suspended=frozenset({7})))
+    assert (shares.partly, shares.suspended, shares.people) == (1, 1, 2)
+
+
+def test_a_budget_that_was_not_respected_comes_first() -> None:
     found = page(study(MANY))
     (first,) = found.all("p", "breach")
-    assert first.text.startswith("1 person's budget was not kept")
-    assert found.facts["kept"] == "3 people"
-    assert found.facts["not kept"] == "1 person"
+    assert first.text.startswith("1 budget was not respected: a question was answered that had to")
+    assert found.facts["respected"] == "3 people"
+    assert found.facts["not respected"] == "1 person"
     assert "4 of 8 people have answered something." in words(found)
 
 
-def test_where_all_were_kept_it_says_so_of_those_who_answered() -> None:
+def test_lost_imports_come_first() -> None:
+    told = study(panel(("person-2", "no")), lost_imports=2)
+    assert not told.good
+    (first,) = page(told).all("p", "breach")
+    assert first.text.startswith("2 imported answers are lost: a restored backup does not have")
+    assert study(panel(("person-2", "no"))).good
+
+
+def test_where_all_were_respected_it_says_so_about_people_who_answered() -> None:
     found = page(study(panel(("person-2", "no"), ("person-4", "yes"))))
     assert not found.all("p", "breach")
-    assert "The budgets of all 2 people were kept, at every question that was" in words(found)
+    assert "The budgets of all 2 people who answered were respected, at every" in words(found)
     assert "2 of 8 people have answered something." in words(found)
     assert "within" not in words(found)
 
 
+def test_what_is_out_of_the_ordinary_is_on_the_page() -> None:
+    quarantined = [Quarantined("another answer to exchange 1", 2), Quarantined("nothing", 1)]
+    told = study(
+        MANY,
+        quarantined=quarantined,
+        held=2,
+        extras=1,
+        two_outcomes=1,
+        marks=["recovered at commit 7: 3 commits were lost"],
+    )
+    found = page(told)
+    for sentence in (
+        "3 messages were quarantined.",
+        "1 person is suspended: nothing more is asked unless an operator resolves it.",
+        "2 people wait for an operator.",
+        "1 response was revealed by these messages alone. Such extras count as answers",
+        "recovered at commit 7: 3 commits were lost",
+        "1 key has two outcomes for a person",
+        "A device that is itself restored from a backup can draw again what the ledger has not",
+        "An answer that never reached this ledger cannot be seen here.",
+    ):
+        assert sentence in words(found)
+    assert found.facts["extras"] == "1"
+    assert found.facts["answers"] == "7"  # the eighth is the extra
+    plain = words(page(study(panel(("person-2", "no")))))
+    assert "None: every message fit, and no one is suspended." in plain
+    assert "What happened" not in plain
+
+
 @pytest.mark.parametrize("made", [MANY, panel()], ids=["many", "nobody"])
 def test_nobody_is_named_unless_asked_for(made: xp.Panel) -> None:
-    kept = [Kept("another response to exchange 1, which is recorded", 2)]
-    plain = page(study(made, kept=kept, closed=frozenset({"person-3"})))
+    quarantined = [Quarantined("another answer to exchange 1", 2)]
+    told = study(made, quarantined=quarantined, suspended=frozenset({"person-3"}))
+    plain = page(told)
     assert "person-" not in words(plain)
     its = explain(made.transcript("person-1"))
     one = OneSubject("person-1", its, list(its.replay.odometer.history))
@@ -130,7 +192,7 @@ def test_rounds_are_added_up_by_their_queries() -> None:
     assert drawn.rows[1:] == [
         ["1", "a", QUERY.content_id[:12], "5", "1", "0"],
         ["2", "b", OTHER.content_id[:12], "4", "2", "1"],
-        ["3", "keys of the ledger", QUERY.content_id[:12], "3", "2", "0"],
+        ["3", "generated keys", QUERY.content_id[:12], "3", "2", "0"],
     ]
 
 
@@ -144,6 +206,6 @@ def test_of_very_many_rounds_the_last_are_drawn() -> None:
 
 def test_a_study_without_anybody_is_a_page_too() -> None:
     empty = study(panel(), people=0, rounds=[])
-    assert "Nobody has been registered so far. The study is open." in words(page(empty))
-    assert "Nobody has answered anything so far." in words(page(study(panel(), rounds=[])))
+    assert "No one is registered so far. The study is open." in words(page(empty))
+    assert "No one has answered anything so far." in words(page(study(panel(), rounds=[])))
     assert "The study has ended." in words(page(study(MANY, ended=True)))

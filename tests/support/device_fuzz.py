@@ -1,11 +1,11 @@
-"""Fuzz ``device.py`` with hostile reservations.
+"""Fuzz ``device.py`` with hostile answers.
 
-A device reads lines of which most are mutated reservations. Whatever a line is,
+A device reads answers to its requests, of which most are mutated. For every answer,
 
-- the device answers it with one message or one refusal line, and does not end;
+- the device returns a request or refuses in one line, and raises nothing else;
 - a refusal leaves the stored bytes as they are, and draws nothing;
-- every message is the one that a device without the refused lines sends;
-- a device that is opened again repeats every message.
+- every message is the one that a device without the refused answers sends;
+- a device that is opened again sends every message again, to the byte.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from expost.device.device import Device, Refused
 __all__ = ["Violation", "fuzz_in_process", "fuzz_program", "hunt", "mutated"]
 
 SECONDS = 120  # for all lines of one program
-FIELDS = ("ledger", "subject", "sequence", "previous", "key", "query", "seed", "epsilon", "at")
+FIELDS = ("ledger", "subject", "sequence", "previous", "key", "query", "ticket", "nonce", "head")
 DEEP = 900
 
 
@@ -124,7 +124,7 @@ EDITS: list[Callable[[random.Random, Any, Any, Any], None]] = [
 
 
 def mutated(rng: random.Random, tree: dict[str, Any]) -> bytes:
-    """A reservation with some of its fields, or some of its bytes, changed."""
+    """An answer with some of its fields, or some of its bytes, changed."""
     kind, tree = rng.random(), json.loads(json.dumps(tree))
     if kind < 0.02:
         return rng.choice([rng.choice(TOKENS).encode(), rng.randbytes(rng.randrange(40)), b""])
@@ -149,7 +149,7 @@ def mutated(rng: random.Random, tree: dict[str, Any]) -> bytes:
 
 
 class Study:
-    """A random policy and subject, and valid reservations for a device under them."""
+    """A random policy and subject, and answers for a device under them."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.domain = rng, a_domain(rng)
@@ -161,8 +161,6 @@ class Study:
         attributes = self.domain.get("attributes", {}).values()
         changing = any(isinstance(x, dict) and "changing" in x for x in attributes)
         self.steps = rng.randint(1, 3) if changing else 1
-        self.answered: list[bytes] = []
-        """All lines that were answered with a message, in order."""
 
     def create(self, path: Path) -> None:
         """Create a store, at the last step."""
@@ -174,7 +172,7 @@ class Study:
         opened.close()
 
     def reservation(self, heads: list[str]) -> dict[str, Any]:
-        """What a ledger sends a device whose chain has these heads."""
+        """What a ledger reserves for a device whose chain has these heads."""
         return {
             "ledger": self.ledger,
             "subject": self.subject,
@@ -182,18 +180,39 @@ class Study:
             "previous": heads[-1],
             "key": f"key {self.rng.getrandbits(64)}",
             "query": a_query(self.rng, self.domain, self.steps),
+            "ticket": self.rng.randbytes(32).hex(),
         }
 
-    def line(self, heads: list[str]) -> tuple[bytes, bool]:
-        """A line without its end, and whether a device must answer it with a message."""
-        tree, kind = self.reservation(heads), self.rng.random()
-        if kind < 0.1:
-            return json.dumps(tree).encode(), True
+    def answer(self, heads: list[str], nonce: str) -> dict[str, Any]:
+        """The answer of a ledger that has recorded all exchanges, or fewer, or more."""
+        fields: dict[str, Any] = {"ledger": self.ledger, "subject": self.subject, "nonce": nonce}
+        fields |= {"state": "active", "receipts": [], "reservation": self.reservation(heads)}
+        return {**fields, "confirmed": len(heads) - 1, "head": heads[-1]}
+
+    def line(self, heads: list[str], nonce: str) -> tuple[bytes, bool]:
+        """A line without its end, and whether a device must not refuse it."""
+        tree, kind = self.answer(heads, nonce), self.rng.random()
         if kind < 0.15:
-            tree["sequence"] = self.rng.randint(-1, len(heads) + 2)
-        elif kind < 0.2 and self.answered:
-            return self.rng.choice(self.answered), False  # a declined one may no longer follow
-        return mutated(self.rng, tree).replace(b"\n", b""), False
+            return json.dumps(tree).encode(), True
+        if kind < 0.2:
+            tree["confirmed"] = self.rng.randrange(len(heads))
+            tree["head"] = heads[tree["confirmed"]]
+            return json.dumps(tree).encode(), False  # it may have been sent just before
+        if kind < 0.22:
+            tree["confirmed"] += 1
+        elif kind < 0.25:
+            tree["reservation"]["sequence"] = self.rng.randint(-1, len(heads) + 2)
+        elif kind < 0.28:
+            tree["nonce"] = self.rng.choice(["", "0" * 32, nonce.upper(), nonce[::-1]])
+        line = tree
+        if self.rng.random() < 0.5:  # the rest of the answer is right
+            line = {**tree, "reservation": Raw(_text(mutated(self.rng, tree["reservation"])))}
+            return written(line).encode("utf-8", "surrogateescape").replace(b"\n", b""), False
+        return mutated(self.rng, line).replace(b"\n", b""), False
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "surrogateescape")
 
 
 def _need(right: bool, what: str, line: bytes) -> None:
@@ -201,10 +220,10 @@ def _need(right: bool, what: str, line: bytes) -> None:
         raise Violation(f"{what}: {line[:300]!r}")
 
 
-def _answer(tested: Device, line: bytes) -> str | None:
-    """What a device answers; None for a refusal."""
+def _take(tested: Device, line: bytes) -> str | None:
+    """The next request of a device; None for a refusal."""
     try:
-        return tested.answer(line)
+        return tested.take(line)
     except Refused as refusal:
         _need(str(refusal).isprintable(), f"the refusal {str(refusal)!r} is not one line", line)
         return None
@@ -212,94 +231,123 @@ def _answer(tested: Device, line: bytes) -> str | None:
         raise Violation(f"the device ended with {error!r}: {line[:300]!r}") from error
 
 
+def _nonce(request: str) -> str:
+    return str(json.loads(request)["nonce"])
+
+
+def _messages(request: str) -> list[str]:
+    return list(json.loads(request)["messages"]) if request else []
+
+
 def fuzz_in_process(seed: str, lines: int, folder: Path) -> int:
-    """Send lines to a device, and those that it answers to a second one; return how many."""
+    """Send answers to a device, and those that it takes to a second one; return how many."""
     rng = random.Random(seed)
     study, store = Study(rng), folder / "tested"
     study.create(store)
     (folder / "control").write_bytes(store.read_bytes())
     (folder / "control").chmod(0o600)
-    tested = Device(str(store), random.Random(seed).randbytes)
+    source = random.Random(seed).randbytes
+    tested = Device(str(store), source)
     control = Device(str(folder / "control"), random.Random(seed).randbytes)
-    messages = []
+    request, same, taken, sent = tested.sync(), control.sync(), 0, dict[int, str]()
     for _ in range(lines):
-        line, valid = study.line(tested.heads)
+        line, valid = study.line(tested.heads, _nonce(request))
         before = store.read_bytes()
-        message = _answer(tested, line)
-        _need(message is not None or not valid, "a valid reservation was refused", line)
-        if message is None:
+        reply = _take(tested, line)
+        _need(reply is not None or not valid, "a valid answer was refused", line)
+        if reply is None:
             _need(store.read_bytes() == before, "a refusal changed the store", line)
+            if tested.old_copy:
+                tested.close()
+                tested = Device(str(store), source)
+            request, same = tested.sync(), control.sync()
             continue
-        _need(_answer(control, line) == message, "a refused line changed a message", line)
-        messages.append((line, message))
-        study.answered.append(line)
+        taken += 1
+        right = line.replace(_nonce(request).encode(), _nonce(same).encode())
+        expected = _take(control, right)
+        known = _messages(reply) == _messages(expected or "")
+        _need(expected is not None and known, "a refused line changed a message", line)
+        for message in _messages(reply):
+            fields = json.loads(message)
+            if "head" in fields:
+                first = sent.setdefault(fields["sequence"], message)
+                _need(first == message, "a message is sent again with other bytes", line)
+        request, same = reply, expected or ""
+        if not request or rng.random() < 0.3:
+            request, same = tested.sync(), control.sync()
     tested.close()
     control.close()
-    same = store.read_bytes() == (folder / "control").read_bytes()
-    _need(same, "the refused lines changed the store", b"")
-    _repeats(store, messages)
-    return len(messages)
+    equal = store.read_bytes() == (folder / "control").read_bytes()
+    _need(equal, "the refused lines changed the store", b"")
+    _repeats(study, store, [sent[number] for number in sorted(sent)])
+    return taken
 
 
-def _repeats(store: Path, messages: list[tuple[bytes, str]]) -> None:
-    """A device that is opened again sends what it sent; a declined line may no longer follow."""
-    opened = Device(str(store))
-    for line, message in messages:
-        repeated = _answer(opened, line)
-        stale = repeated is None and "declined" in json.loads(message)
-        _need(repeated == message or stale, "a message is not repeated", line)
+def _repeats(study: Study, store: Path, messages: list[str]) -> None:
+    """A device that is opened again sends all of its messages again."""
+    opened, got = Device(str(store)), list[str]()
+    request = opened.sync()
+    while len(got) < len(messages):
+        tree = study.answer(opened.heads, _nonce(request))
+        place = {"confirmed": len(got), "head": opened.heads[len(got)]}
+        request = _take(opened, json.dumps({**tree, **place}).encode()) or ""
+        _need(request != "", "messages are not sent again", b"")
+        got += _messages(request)
+    _need(got == messages and len(opened.heads) == len(got) + 1, "a message is not repeated", b"")
     opened.close()
 
 
 def fuzz_program(seed: str, lines: int, folder: Path) -> int:
-    """Send lines to a device that runs as a program; return how many it answered."""
+    """Send answers to a device that runs as a program; return how many it took."""
     study, store = Study(random.Random(seed)), folder / "store"
     study.create(store)
-    heads, refused, messages = [study.first_head], 0, []
-    command = [sys.executable, "-I", "-S", device.__file__, "answer", str(store)]
-    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen(command, **pipes) as program:
-        assert program.stdin is not None
-        assert program.stdout is not None
-        watchdog = threading.Timer(SECONDS, program.kill)
-        watchdog.start()
-        for _ in range(lines):
-            line, valid = study.line(heads)
-            before = store.read_bytes()
-            program.stdin.write(line + b"\n")
-            program.stdin.flush()
-            reply = program.stdout.readline()
-            _need(reply.endswith(b"\n"), f"the device ended with {reply!r}", line)
-            if reply.startswith(b"device: "):
-                refused += 1
-                _need(not valid, "a valid reservation was refused", line)
-                _need(store.read_bytes() == before, "a refusal changed the store", line)
-                continue
-            _need(reply.startswith(b"{"), f"{reply!r} is neither a message nor a refusal", line)
-            message = json.loads(reply)
-            messages.append((line, reply.decode().rstrip("\n")))
-            study.answered.append(line)
-            if message.get("sequence") == len(heads) and "head" in message:
-                heads.append(message["head"])
-        program.stdin.close()
-        rest, code = program.stdout.read(), program.wait()
-        watchdog.cancel()
-    _need(rest == b"", f"the device adds {rest!r}", b"")
-    _need(code == (refused > 0), f"the device ended with exit code {code}", b"")
-    _repeats(store, messages)
-    return len(messages)
+    heads, sent, taken = [study.first_head], list[str](), 0
+    command = [sys.executable, "-I", "-S", device.__file__, "sync", str(store)]
+    pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    while lines > 0:
+        with subprocess.Popen(command, **pipes) as program:
+            assert program.stdin is not None
+            assert program.stdout is not None
+            assert program.stderr is not None
+            watchdog = threading.Timer(SECONDS, program.kill)
+            watchdog.start()
+            line, valid, before = b"", True, b""
+            while request := program.stdout.readline():
+                taken += line != b""
+                fresh = [x for x in _messages(request.decode()) if "head" in json.loads(x)]
+                for message in fresh:
+                    fields = json.loads(message)
+                    if fields["sequence"] == len(heads):
+                        heads.append(fields["head"])
+                        sent.append(message)
+                    again = sent[fields["sequence"] - 1] == message
+                    _need(again, "a message is sent again with other bytes", line)
+                lines, before = lines - 1, store.read_bytes()
+                line, valid = study.line(heads, _nonce(request.decode()))
+                program.stdin.write(line + b"\n")
+                program.stdin.flush()
+            errors, code = program.stderr.read(), program.wait()
+            watchdog.cancel()
+        taken += code == 0
+        one_line = errors.startswith(b"device: ") and errors.count(b"\n") == 1
+        ended = one_line if code == 1 else (code, errors) == (0, b"")
+        _need(ended, f"exit code {code} and {errors[-200:]!r}: neither an end nor a refusal", line)
+        _need(not (valid and code), "a valid answer was refused", line)
+        _need(not code or store.read_bytes() == before, "a refusal changed the store", line)
+    _repeats(study, store, sent)
+    return taken
 
 
 def hunt(seed: int) -> None:
     """Fuzz devices until stopped; every tenth case runs as a program."""
     print(f"seed {seed}", flush=True)
     start = reported = time.monotonic()
-    lines, answered, found, step = 0, 0, 0, 0
+    lines, taken, found, step = 0, 0, 0, 0
     while True:
-        fuzz, count = fuzz_program if step % 10 == 9 else fuzz_in_process, 300
+        fuzz, count = (fuzz_program, 50) if step % 10 == 9 else (fuzz_in_process, 300)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                answered += fuzz(f"{seed}/{step}", count, Path(folder))
+                taken += fuzz(f"{seed}/{step}", count, Path(folder))
             except Violation as violation:
                 found += 1
                 again = f"{fuzz.__name__}({f'{seed}/{step}'!r}, {count}, folder)"
@@ -307,5 +355,5 @@ def hunt(seed: int) -> None:
         lines, step = lines + count, step + 1
         if time.monotonic() - reported > 10:
             reported = time.monotonic()
-            told = f"{lines} lines, {answered} answered, {found} violations"
-            print(f"{reported - start:6.0f} s  {step} devices, {told}", flush=True)
+            counts = f"{lines} lines, {taken} taken, {found} violations"
+            print(f"{reported - start:6.0f} s  {step} devices, {counts}", flush=True)

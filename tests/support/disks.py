@@ -1,7 +1,8 @@
-"""A disk in memory that forgets what was not synchronized, fills up, and fails, as a seed says.
+"""A disk in memory that loses what was not synchronized, fills up and fails, as a seed says.
 
-SQLite writes to it through a VFS. A loss of power keeps any sectors of 512 bytes of what was
-written since the last synchronization, in any order; a killed process loses nothing of it.
+SQLite writes to it through a VFS, a checkpoint through :class:`DiskStore`. A power loss preserves
+any 512-byte sectors written since the last synchronization, in any order. A killed process loses
+nothing that it wrote.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 
 import apsw
 
-from expost.ledger import Place
-from expost.ledger.errors import Broken
+from expost.errors import InvalidInput
+from expost.ledger import CheckpointStore
+from expost.ledger.errors import Broken, LedgerLocked
 
-__all__ = ["Disk", "DiskPlace", "Killed", "mounted"]
+__all__ = ["Disk", "DiskStore", "Killed", "mounted"]
 
 SECTOR = 512
 
@@ -29,7 +31,7 @@ class Killed(BaseException):
 
 @dataclass
 class Content:
-    """A file: what is there, what is on the disk for sure, and what was written since."""
+    """A file: what a process reads, what is durable, and what was written since."""
 
     current: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
@@ -50,7 +52,7 @@ class Content:
         self.durable, self.pending = bytes(self.current), []
 
     def lose_power(self, chance: random.Random) -> None:
-        """What is left of it: any of the sectors that were not synchronized."""
+        """Apply any of the sectors that were not synchronized, and none of the others."""
         left = bytearray(self.durable)
         sectors: list[tuple[int, bytes] | int] = []
         for each in self.pending:
@@ -79,19 +81,21 @@ class Content:
 
 
 class Disk:
-    """Files by their names. All that is done to them may be counted, stopped or refused."""
+    """Files by their names. Every operation on them can be counted, stopped or refused."""
 
     def __init__(self) -> None:
         self.files: dict[str, Content] = {}
         self.room: int | None = None
-        """How many more bytes may be written."""
+        """How many more bytes can be written."""
         self.sync_fails = False
         self.life = 0
-        """Of the process: what an earlier one still does has no effect."""
+        """Counts processes: what an earlier one still does has no effect."""
+        self.owner: object = None
+        """The store that holds the lock of the checkpoint."""
         self.before: Callable[[str], None] = lambda what: None
 
     def copy(self) -> Disk:
-        """A backup of what is there."""
+        """Return a backup."""
         other = Disk()
         for name, content in self.files.items():
             data = bytes(content.current)
@@ -99,18 +103,18 @@ class Disk:
         return other
 
     def restore(self, backup: Disk, names: Callable[[str], bool]) -> None:
-        """Put the files of a backup in the place of some."""
-        self.life += 1
+        """Replace some files by those of a backup."""
+        self.kill()
         self.files = {name: each for name, each in self.files.items() if not names(name)}
         self.files.update({name: each for name, each in backup.copy().files.items() if names(name)})
 
     def kill(self) -> None:
-        """The process ends; the system goes on."""
+        """End the process; the system continues."""
         self.life += 1
-        self.room, self.sync_fails = None, False
+        self.room, self.sync_fails, self.owner = None, False, None
 
     def lose_power(self, chance: random.Random) -> None:
-        """The system ends, too."""
+        """End the system."""
         self.kill()
         for content in self.files.values():
             content.lose_power(chance)
@@ -129,39 +133,65 @@ class Disk:
         content.sync()
 
 
-class DiskPlace(Place):
-    """A checkpoint on such a disk."""
+class DiskStore(CheckpointStore):
+    """A checkpoint and its ticket key on such a disk."""
 
-    def __init__(self, disk: Disk, name: str) -> None:
+    def __init__(self, disk: Disk, name: str = "checkpoint") -> None:
         self._disk, self._name, self._life = disk, name, disk.life
 
-    def read(self) -> bytes | None:
-        content = self._disk.files.get(self._name)
-        if content is None:
-            return None
-        content.sync()
-        return bytes(content.current)
+    def __str__(self) -> str:
+        return self._name
 
-    def append(self, lines: bytes) -> int:
-        assert self._disk.life == self._life
-        content = self._disk.files.setdefault(self._name, Content())
-        if content.current and content.current[-1:] != b"\n":
-            lines = b"\n" + lines
+    def claim(self, *, create: bool = False) -> None:
+        self._check_alive()
+        if self._disk.owner not in (None, self):
+            raise LedgerLocked("another process is writing to this ledger", self._name)
+        if self._name not in self._disk.files and not create:
+            raise InvalidInput("cannot be written: no such file", self._name)
+        self._disk.owner = self
         try:
-            self._disk.wrote(len(lines))
-            content.write(len(content.current), lines)
+            self._disk.synced(self._disk.files.setdefault(self._name, Content()))
+        except apsw.Error as error:
+            raise Broken(f"the checkpoint could not be written ({error})") from None
+
+    def size(self) -> int | None:
+        content = self._disk.files.get(self._name)
+        return None if content is None else len(content.current)
+
+    def read(self, start: int) -> bytes:
+        return bytes(self._disk.files[self._name].current[start:])
+
+    def write(self, start: int, data: bytes) -> None:
+        self._check_alive()
+        content = self._disk.files[self._name]
+        try:
+            self._disk.wrote(len(data))
+            content.write(start, data)
+            if len(content.current) > start + len(data):
+                self._disk.before("truncate")
+                content.truncate(start + len(data))
             self._disk.synced(content)
         except apsw.Error as error:
             raise Broken(f"the checkpoint could not be written ({error})") from None
-        return len(content.current)
 
-    def rewrite(self, change: Callable[[bytes], bytes]) -> None:
-        text = change(self.read() or b"")
-        self._disk.files[self._name] = Content(bytearray(text), text)
+    def _check_alive(self) -> None:
+        if self._life != self._disk.life:
+            raise Broken("this process has ended")
+
+    def ticket_key(self) -> bytes | None:
+        content = self._disk.files.get(f"{self._name}.key")
+        return None if content is None else bytes(content.current)
+
+    def create_ticket_key(self, key: bytes) -> None:
+        self._disk.files[f"{self._name}.key"] = Content(bytearray(key), key)
+
+    def close(self) -> None:
+        if self._disk.owner is self:
+            self._disk.owner = None
 
 
 class _Open:
-    """A file as SQLite sees it."""
+    """A file as SQLite uses it."""
 
     def __init__(self, disk: Disk, name: str, delete: bool) -> None:
         self._disk, self._name, self._delete = disk, name, delete
@@ -181,6 +211,7 @@ class _Open:
 
     def xTruncate(self, size: int) -> None:  # noqa: N802
         if not self._dead():
+            self._disk.before("truncate")
             self._content.truncate(size)
 
     def xSync(self, flags: int) -> None:  # noqa: N802
@@ -214,7 +245,7 @@ class _Open:
 
 
 class _Vfs(apsw.VFS):
-    """The files of a disk for the process that lives now."""
+    """The files of a disk, for the current process."""
 
     def __init__(self, name: str, disk: Disk) -> None:
         self._disk, self._life = disk, disk.life
@@ -247,7 +278,7 @@ _numbers = itertools.count()
 
 @contextmanager
 def mounted(disk: Disk) -> Iterator[str]:
-    """The name of a VFS on a disk, for a process that lives as long."""
+    """Yield the name of a VFS on a disk, for one process."""
     name = f"faulty-{next(_numbers)}"
     vfs = _Vfs(name, disk)
     try:

@@ -33,7 +33,7 @@ COMMANDS = {
     "explain": "What was asked and answered, what it did to the loss and what it means.",
     "plot": "The loss after each response as a picture.",
     "compare": "What every accounting says about a transcript.",
-    "ledger": "A study whose budgets outlive crashes and retries.",
+    "ledger": "Run a durable study: crash-safe budgets for many subjects.",
     "check-client": "Whether a client has the probabilities that it claims.",
     "reproduce": "Run the experiments of the paper, and write a report.",
     "certify": "Write a proof of an upper bound on the realized loss.",

@@ -10,7 +10,7 @@ import click
 
 from expost.audits.folder import Gathered
 from expost.audits.policy import load_policy
-from expost.cli.ledger.options import asked, checkpoint_file
+from expost.cli.ledger.options import checkpoint_file, find_query
 from expost.cli.many import read_many
 from expost.cli.options import as_json, next_query, path
 from expost.cli.progress import progress_line
@@ -104,7 +104,7 @@ def _from_ledger(place: str, checkpoint: Path | None, query: Path) -> tuple[Gath
     """What a ledger holds, a query, and how many of those who have answered it would ask now."""
     with Ledger(place, checkpoint=checkpoint) as ledger:
         answers = ledger.answers()
-        asked_next = asked(ledger, str(query))
+        asked_next = find_query(ledger, str(query))
         decided = ledger.decide(asked_next, answers.subjects)
         study = Gathered(answers, len(ledger) - len(answers), (ledger.filter,))
     return study, asked_next, int(decided.accepted.sum())
@@ -115,7 +115,10 @@ def _lines(found: Forecast, unasked: int, held_back: int) -> Iterator[tuple[str,
     if unasked:
         yield "not counted", f"{unasked:,} who have not answered anything so far"
     if held_back:
-        yield "held back", f"{held_back:,} closed or with an open reservation, counted as if not"
+        yield (
+            "held back",
+            f"{held_back:,} suspended, unconfirmed or with an open reservation, counted as if not",
+        )
     yield "now", f"{found.now:,} answer"
     for number, (count, error) in enumerate(zip(found.answering, found.errors, strict=True)):
         if number:

@@ -1,5 +1,5 @@
-"""What runs on a subject's device.
+"""The program for a subject's device, and its checks.
 
-``device.py`` is a program of its own, which imports nothing of this package: copy it to a device.
-``checks.py`` loads it from beside itself, and checks conformance files and exports of ledgers.
+``device.py`` is a complete program that imports nothing from this package: copy it to a device.
+``checks.py`` loads the ``device.py`` next to it, and checks conformance files and ledger exports.
 """

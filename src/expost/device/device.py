@@ -1,18 +1,32 @@
-"""The client that runs on a subject's device: it decides, draws, stores and sends.
+"""The client on a subject's device: it decides, draws, stores and sends.
 
-    python3 -I device.py create STORE --policy POLICY.json --subject ID --value VALUE.json
-    python3 -I device.py answer STORE < reservations > messages
+    python3 -I device.py create STORE --policy POLICY.json --subject NAME --value VALUE.json
+    python3 -I device.py sync STORE
     python3 -I device.py next STORE --value CHANGES.json
     python3 -I device.py status STORE
 
-This file is a program of its own. It needs Python 3.11 or later and nothing else, so that it can be
-copied to a device, and read by whoever wants to know what it does there. It knows finite sets and
-attributes, some of which may change, and the pure filters: docs/reference/conformance.md.
+This file is a complete program. It needs Python 3.11 or later and nothing else, so it can be copied
+to a device and read there. It supports finite sets and attributes, some of which may change, and
+pure filters: docs/reference/conformance.md specifies the arithmetic, docs/reference/ledger.md the
+messages.
 
-A question comes as a reservation. The device decides from its own record, without the value. Then
-it draws a response with exactly the probabilities that the question declares, stores it durably,
-and only then sends it. The same reservation always gets the same bytes. A bad one is refused in one
-line, and the next one is read. Neither errors nor messages ever show the value.
+``Device.create`` makes a store with a policy and a value. ``Device(path).sync()`` returns a request
+for the ledger. ``take(answer)`` reads the answer and returns the next request, or "" if there is
+nothing more to send. ``next`` starts the next step of a value that changes. The commands do the
+same: ``sync`` prints each request as a line and reads each answer as a line. It exits with 0 at the
+end, or prints one line on standard error and exits with 1.
+
+A query comes as a reservation, only ever in the answer to the latest request. The device promises:
+
+- It decides from its own record, without the value, and never exceeds the budget.
+- It draws at most once for a number, with exactly the probabilities that the query declares.
+- It stores a message durably, then sends it. It can send the same bytes again any number of times.
+- If the ledger has more exchanges, this device is an old copy: it draws nothing. If the ledger has
+  another record, or the answer is not for the latest request, it draws nothing either.
+- A declined query is not stored and does not bind its idempotency key.
+- If the disk has no room for the longest response, it fails before it draws.
+- Two processes, a forked process or two threads cannot draw for the same number.
+- Neither errors nor messages show the value.
 
 Decisions are exact: likelihoods are integers, and a quotient of two of them is compared with e^ε by
 logarithms of as many digits as it takes. Doubles are for scores only, each rounded as specified.
@@ -28,7 +42,9 @@ import os
 import re
 import stat
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -44,6 +60,8 @@ Text = str | bytes  # of JSON
 Subject = str | int
 Source = Callable[[int], bytes]  # gives so many uniform bytes
 DEEPEST = 50  # levels of lists and objects in a JSON text
+LARGEST_MESSAGE = 1 << 20  # bytes of a message, a reservation, a query, a request of many messages
+LARGEST_ANSWER = 2 * LARGEST_MESSAGE  # bytes of a reservation with receipts
 
 
 class Refused(Exception):
@@ -83,6 +101,17 @@ def parse(text: Text) -> Any:
         level = [x.values() if isinstance(x, dict) else x for x in nested]
     need(not level, f"nested more than {DEEPEST} levels deep")
     return tree
+
+
+def written(tree: Any) -> str:
+    """Write compact JSON, with numbers as they were written."""
+    if isinstance(tree, Written):
+        return str(tree)
+    if isinstance(tree, dict):
+        return "{" + ",".join(f"{written(name)}:{written(x)}" for name, x in tree.items()) + "}"
+    if isinstance(tree, (list, tuple)):
+        return "[" + ",".join(map(written, tree)) + "]"
+    return json.dumps(tree, ensure_ascii=False)
 
 
 DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[+-]?\d+))?", re.ASCII)
@@ -167,12 +196,17 @@ def distinct(values: Sequence[Any], what: str) -> None:
 # -- content ids and the chain ---------------------------------------------------------------------
 
 
+def utf16(name: str) -> bytes:
+    """The order of keys in canonical JSON: by UTF-16 code units, as in RFC 8785."""
+    return name.encode("utf-16-be", "surrogatepass")
+
+
 def canonical(tree: Any) -> bytes:
     """A tree as bytes that are equal exactly for equal content."""
 
     def leaf(entry: Any) -> Any:
         if isinstance(entry, dict):
-            return {name: leaf(x) for name, x in entry.items()}
+            return {name: leaf(entry[name]) for name in sorted(entry, key=utf16)}
         if isinstance(entry, (list, tuple)):
             return [leaf(x) for x in entry]
         if isinstance(entry, float):
@@ -181,8 +215,7 @@ def canonical(tree: Any) -> bytes:
             return "'" + entry if entry.startswith(("0x", "-0x", "'")) else entry
         return str(entry) if isinstance(entry, Fraction) else entry
 
-    packed = json.dumps(leaf(tree), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return packed.encode()
+    return json.dumps(leaf(tree), separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def digest(tree: Any) -> str:
@@ -1091,12 +1124,12 @@ def below(limit: int, source: Source) -> int:
 
 
 class Past:
-    """What a subject is and what is answered for, at every step so far: nothing shows it."""
+    """The true value, and what is answered for at every step so far. No repr shows either."""
 
-    __slots__ = ("_domain", "_true", "_used", "kept")
+    __slots__ = ("_domain", "_true", "_used", "frozen")
 
     def __init__(self, domain: Domain) -> None:
-        self._domain, self.kept = domain, list[tuple[int, ...]]()
+        self._domain, self.frozen = domain, list[tuple[int, ...]]()
         self._true: tuple[int, ...] = ()
         self._used: list[int] = []
 
@@ -1128,24 +1161,30 @@ class Past:
 
     def add(self, places: tuple[int, ...]) -> None:
         """The next step. The same is done whether or not what is answered for is true."""
-        before = self.kept[-1] if self.kept else places
+        before = self.frozen[-1] if self.frozen else places
         used = self._used or [0] * len(places)
         kinds = self._domain.attributes.values()
         each = zip(kinds, before, used, places, strict=False)  # a plain set has no attributes
-        kept = tuple(kind.frozen(*given) for kind, *given in each) or places
-        self._used = [n + (a != b) for n, a, b in zip(used, before, kept, strict=True)]
+        after = tuple(kind.frozen(*given) for kind, *given in each) or places
+        self._used = [n + (a != b) for n, a, b in zip(used, before, after, strict=True)]
         self._true = places
-        self.kept.append(kept)
+        self.frozen.append(after)
+
+    @property
+    def largest(self) -> list[int]:
+        """Places of which none is written with fewer digits than those of any value."""
+        whole, attributes = self._domain.whole, self._domain.attributes.values()
+        return [len(x.values) for x in attributes] if whole is None else [len(whole)]
 
     def draw(self, asked: Asked, source: Source) -> Value:
         """A response, drawn with exactly the probabilities that the question declares."""
-        kept = self.kept[0 if asked.query.at is None else asked.query.at - 1]
+        frozen = self.frozen[0 if asked.query.at is None else asked.query.at - 1]
         names, place = list(self._domain.attributes), 0
         if self._domain.whole is not None:
-            (place,) = kept
+            (place,) = frozen
         sizes = self._domain.sizes(asked.scope)
         for name, size in zip(asked.query.about or (), sizes, strict=False):
-            place = place * size + kept[names.index(name)]
+            place = place * size + frozen[names.index(name)]
         return asked.likelihood.draw(place, below(asked.likelihood.total, source))
 
 
@@ -1189,8 +1228,9 @@ def next_head(previous: str, sequence: int, query_id: str, response: Value) -> s
 class Store:
     """A private file of lines that only grows; when ``add`` returns, the disk has the line.
 
-    Each line is JSON and a digest of it and of all lines before it. A last line that was cut off
-    by a crash was never sent, and is taken away. Anything else that is wrong is refused.
+    Each line is JSON and a digest of it and of all lines before it. A last line that a crash cut
+    off was never sent, and is removed; so are zeros, which ``make_room`` may have left. Anything
+    else that is wrong is refused.
     """
 
     def __init__(self, path: str, new: bool = False) -> None:
@@ -1241,27 +1281,46 @@ class Store:
     def _digest(self, packed: bytes) -> str:
         return hashlib.sha256(self.digest.encode() + packed).hexdigest()[:16]
 
-    def add(self, tree: Any) -> None:
-        """One more line, durably. None follows before who adds it has taken it up: ``broken``."""
+    def make_room(self, tree: Any, more: int = 0) -> None:
+        """Fill the end of the file with zeros, for a line of this tree and so many characters more.
+
+        Then a line that is not longer fits, and whether it fits does not depend on a value or a
+        draw. A failure here changes nothing.
+        """
         need(not self.broken, "the store failed before; start again")
-        self.broken, packed = True, json.dumps(tree, separators=(",", ":")).encode()
+        reason, zeros = "", bytes(len(written(tree).encode()) + more + 18)
+        try:
+            self._put(zeros, self.size)
+        except OSError as error:
+            reason = str(error.strerror)
+            with suppress(OSError):
+                os.ftruncate(self.file, self.size)
+        need(not reason, f"the store has no room, and nothing was drawn: {reason}")
+
+    def add(self, tree: Any) -> None:
+        """One more line, durably. The caller sets ``broken`` to False once memory has it too."""
+        need(not self.broken, "the store failed before; start again")
+        self.broken, packed = True, written(tree).encode()
         self.digest = self._digest(packed)
         line = packed + b" " + self.digest.encode() + b"\n"
         self._write(line, self.size)
         self.size += len(line)
 
+    def _put(self, data: bytes, start: int) -> None:
+        while data:
+            count = os.pwrite(self.file, data, start)
+            data, start = data[count:], start + count
+
     def _write(self, data: bytes, start: int) -> None:
         """Put data at a place, which is the end of the file from then on, and sync it."""
-        end, reason = start + len(data), ""
+        reason = ""
         try:
-            while data:
-                written = os.pwrite(self.file, data, start)
-                data, start = data[written:], start + written
-            os.ftruncate(self.file, end)
+            self._put(data, start)
+            os.ftruncate(self.file, start + len(data))
             os.fsync(self.file)
         except OSError as error:
             reason = str(error.strerror)
-        # Not where the error is handled: it would go on with it, and its frames have the draw.
+        # Raised only after the handler: as its context the error would show frames with the draw.
         need(not reason, f"the store cannot be written, and nothing was sent: {reason}")
 
 
@@ -1275,19 +1334,26 @@ def check_private(file: int, what: str) -> None:
 
 # -- the device ------------------------------------------------------------------------------------
 
-LARGEST_MESSAGE = 65_536
-RESERVED = ("ledger", "subject", "sequence", "previous", "key", "query")
+RESERVED = ("ledger", "subject", "sequence", "previous", "key", "query", "ticket")
+ANSWERED = ("ledger", "subject", "nonce", "confirmed", "head", "state", "receipts", "reservation")
+STATES = ("active", "suspended", "unconfirmed", "ended", "unknown")
 
 
 class Device:
-    """One subject's side of a ledger: the value, what was answered, and where both are kept."""
+    """One subject's side of a ledger: the value, the record of exchanges, and their store."""
 
     def __init__(self, path: str, source: Source = os.urandom) -> None:
-        self._source, self._process, self._store = source, os.getpid(), Store(path)
-        self._sent: list[str] = []
-        self._declined: dict[tuple[str, str], str] = {}
+        self.old_copy = False
+        """Whether the ledger has had more exchanges than this device, which draws nothing then."""
+        self._source, self._process, self._lock = source, os.getpid(), threading.Lock()
+        self._sent: list[str] = []  # messages, number 1 first
         self._queries: dict[str, Query] = {}
-        self._ids: dict[str, str] = {}
+        self._documents: dict[str, str] = {}  # of these queries, by content id
+        self._ids: dict[str, str] = {}  # and the other way round
+        self._nonce = ""  # of the latest request, until its answer is taken
+        self._offered: set[int] = set()  # numbers of the messages in the latest request
+        self._declined = ""  # ticket of the last decline since sync
+        self._store = Store(path)
         try:
             self._start(self._store.lines())
         except BaseException:
@@ -1296,19 +1362,30 @@ class Device:
 
     @classmethod
     def create(cls, path: str, policy: Text, subject: Subject, value: Text) -> None:
-        """A new store with a policy and a value, both of them JSON texts."""
+        """Make a new store with a policy and a value, both of them JSON texts."""
         checked, name = Policy(parse(policy)), read_subject(parse(json.dumps(subject)))
+        header = {"device": 2, "policy": plain(checked.tree), "subject": name}
         try:
-            places = Past(checked.domain).located(value)
+            cls._create(path, header, Past(checked.domain), value)
+        except BaseException as error:
+            raise without_frames(error) from None
         finally:
-            del value  # so that no traceback that prints local variables can show it
-        store, header = Store(path, new=True), {"device": 1, "policy": plain(checked.tree)}
-        store.add({**header, "subject": name, "value": places})
-        store.close()
+            del value
+
+    @staticmethod
+    def _create(path: str, header: dict[str, Any], past: Past, value: Text) -> None:
+        places = past.located(value)
+        store = Store(path, new=True)
+        try:
+            store.make_room({**header, "value": past.largest})
+            store.add({**header, "value": places})
+        finally:
+            store.close()
 
     def _start(self, lines: list[Any]) -> None:
         need(lines != [], "the store was not finished when it was created; remove it")
-        need(lines[0].pop("device") == "1", "the store is of another version")
+        version = lines[0].pop("device", "")
+        need(version == "2", f"the store has version {version}; this program reads version 2 only")
         self.policy = Policy(lines[0].pop("policy"))
         self.subject = read_subject(lines[0].pop("subject"))
         self.heads = [first_head(self.policy.id, self.subject)]
@@ -1317,88 +1394,167 @@ class Device:
             if kind == "value":
                 self._past.add(tuple(map(int, entry)))
             elif kind == "query":
-                query = Query.read(entry)
-                self._queries[query.id] = query
-            elif kind == "declined":
-                self._declined[self.heads[-1], json.loads(entry)["key"]] = entry
+                self._learn(Query.read(entry), written(entry))
             else:
                 fields = parse(entry)
                 asked = self.account.asked(self._queries[fields["query"]])
-                self._take(asked, asked.likelihood.read(fields["response"]), entry)
+                self._record(asked, asked.likelihood.read(fields["response"]), entry)
                 need(fields["head"] == self.heads[-1], "the store contradicts itself")
 
     def close(self) -> None:
         self._store.close()
 
-    def _take(self, asked: Asked, response: Value, message: str) -> None:
+    def _learn(self, query: Query, document: str) -> None:
+        self._queries[query.id], self._documents[query.id] = query, document
+        self._ids[document] = query.id
+
+    def _record(self, asked: Asked, response: Value, message: str) -> None:
         self.account.add(asked, response)
         self.heads.append(next_head(self.heads[-1], len(self.heads), asked.query.id, response))
         self._sent.append(message)
 
-    def next(self, changes: Text = "{}") -> None:
-        """Go on to the next step, with the new values (a JSON object) of what changed.
+    def _check_process(self) -> None:
+        need(os.getpid() == self._process, "this device was opened in another process")
 
-        Call it at every step, whether or not anything changed: else it would tell.
+    def next(self, changes: Text = "{}") -> None:
+        """Start the next step, with the new values (a JSON object) of attributes that changed.
+
+        Call it at every step, even if nothing changed: otherwise the call itself reveals a change.
         """
-        changing = any(x.changes for x in self.policy.domain.attributes.values())
-        need(changing, "nothing changes on this domain, so there is no next step")
         try:
-            places = self._past.located(changes)
+            self._check_process()
+            with self._lock:
+                self._advance(changes)
+        except BaseException as error:
+            raise without_frames(error) from None
         finally:
             del changes
+
+    def _advance(self, changes: Text) -> None:
+        changing = any(x.changes for x in self.policy.domain.attributes.values())
+        need(changing, "nothing changes on this domain, so there is no next step")
+        places = self._past.located(changes)
+        self._store.make_room({"value": self._past.largest})
         self._store.add({"value": places})
         self._past.add(places)
         self._store.broken = False
 
-    def answer(self, reservation: Text) -> str:
-        """The message for a reservation, which the disk has before it is returned.
+    def sync(self) -> str:
+        """Begin a conversation with the ledger: return the first request, as a line of JSON."""
+        self._check_process()
+        with self._lock:
+            self._declined = ""
+            return self._request()
 
-        The same reservation gets the same message. What does not follow this device's own record
-        is refused, and so is a step that has not come; nothing is drawn or sent then.
+    def take(self, answer: Text) -> str:
+        """Do what an answer asks for, and return the next request, or "" if there is none.
+
+        The disk has every message in it before this returns.
+
+        Raises:
+            Refused: if the answer is not for the latest request of this device, if the ledger has
+                more than this device or another record of it, if it did not record a message, or
+                if its reservation does not follow. Nothing is drawn then. Call ``sync`` to try
+                again.
         """
-        need(os.getpid() == self._process, "this device was opened in another process")
-        fields, own = members(parse(reservation), RESERVED), len(self._sent)
+        self._check_process()
+        with self._lock:
+            fields = self._opened(answer)
+            own, confirmed = len(self._sent), integer(fields["confirmed"], 0)
+            need(fields["state"] in STATES, "the answer has an unknown state")
+            self.old_copy = self.old_copy or confirmed > own
+            copied = f"the ledger has more than the {own} exchanges of this device"
+            need(not self.old_copy, f"{copied}, which is an old copy; it draws nothing")
+            same = fields["head"] == self.heads[confirmed]
+            need(same, "the ledger has another record of this device, which draws nothing")
+            if confirmed < own:
+                return self._resend(confirmed, listed(fields["receipts"]))
+            reserved = fields["reservation"]
+            return "" if reserved is None else self._answer(members(reserved, RESERVED))
+
+    def _opened(self, answer: Text) -> dict[str, Any]:
+        """The fields of an answer to the latest request, whose nonce it uses up."""
+        need(len(answer) <= LARGEST_ANSWER, f"an answer has at most {LARGEST_ANSWER:,} bytes")
+        tree = parse(answer)
+        need(isinstance(tree, dict), "an answer is an object")
+        ours = tree.get("ledger") == self.policy.id
+        ours = ours and read_subject(tree.get("subject")) == self.subject
+        need(ours, "the answer is not for this device")
+        latest = self._nonce != "" and text(tree.get("nonce"), "a nonce") == self._nonce
+        need(latest, "stale answer: it is not for the latest request; nothing changes")
+        self._nonce = ""
+        return members(tree, ANSWERED)
+
+    def _request(self, messages: Sequence[str] = ()) -> str:
+        """A request with some messages, whose nonce is the only one that ``take`` accepts."""
+        nonce, sent = os.urandom(16).hex(), [json.loads(message) for message in messages]
+        known = {x["query"]: Written(self._documents[x["query"]]) for x in sent if "head" in x}
+        where = {"ledger": self.policy.id, "subject": self.subject, "sequence": len(self._sent)}
+        rest = {"head": self.heads[-1], "nonce": nonce, "messages": messages, "queries": known}
+        request = written({**where, **rest})
+        self._nonce, self._offered = nonce, {x["sequence"] for x in sent if "head" in x}
+        return request
+
+    def _resend(self, confirmed: int, receipts: list[Any]) -> str:
+        """A request with the messages after a number, oldest first, as many as fit."""
+        number = confirmed + 1
+        if number in self._offered:
+            objects = [receipt for receipt in receipts if isinstance(receipt, dict)]
+            reasons = [x.get("reason", "") for x in objects if x.get("sequence") == str(number)]
+            reason = "".join(filter(str.isprintable, str(reasons[0] if reasons else "")))[:200]
+            raise Refused(f"the ledger did not record number {number}: {reason or 'no reason'}")
+        room, last, known = LARGEST_MESSAGE - len(self._request().encode()), confirmed, set[str]()
+        for message in self._sent[confirmed:]:
+            query = json.loads(message)["query"]
+            room -= len(written(message)) + 1
+            room -= 0 if query in known else len(self._documents[query].encode()) + len(query) + 4
+            if room < 0 and last > confirmed:
+                break
+            last += 1
+            known.add(query)
+        return self._request(self._sent[confirmed:last])
+
+    def _answer(self, fields: dict[str, Any]) -> str:
+        """A request with the message for a reservation, or "" if that was declined just before."""
         sequence, key = integer(fields["sequence"], 1), text(fields["key"], "a key")
         need(1 <= len(key) <= 200, "a key has 1 to 200 characters")
+        ticket = text(fields["ticket"], "a ticket")
+        need(bool(re.fullmatch("[0-9a-f]{64}", ticket)), "a ticket is 64 hexadecimal digits")
         ours = fields["ledger"] == self.policy.id
-        need(ours and read_subject(fields["subject"]) == self.subject, "it is not for this device")
-        behind = f"this device has {own} exchanges and is asked for number {sequence}"
-        need(sequence <= own + 1, f"{behind}, as if it were an old copy; it draws nothing")
-        follows = fields["previous"] == self.heads[sequence - 1]
-        need(follows, f"number {sequence} would not follow what this device has; it draws nothing")
+        ours = ours and read_subject(fields["subject"]) == self.subject
+        need(ours, "the reservation is not for this device")
+        follows = sequence == len(self.heads) and fields["previous"] == self.heads[-1]
+        here = f"the {len(self._sent)} exchanges of this device"
+        need(follows, f"number {sequence} does not follow {here}, which draws nothing")
         message = {"ledger": self.policy.id, "subject": self.subject, "sequence": sequence}
-        shown = repr(fields["query"])  # reading a long one takes longer than anything else
-        self._ids[shown] = self._ids.get(shown) or content_id(fields["query"])
-        message |= {"key": key, "query": self._ids[shown]}
-        kept = self._declined.get((fields["previous"], key))
-        kept = self._sent[sequence - 1] if sequence <= own else kept
-        if kept is not None:
-            same = message.items() <= json.loads(kept).items()
-            need(same, f"number {sequence} was answered to another key or query")
-            return kept
-        asked = self._accepted(fields["query"], message)
+        message |= {"previous": self.heads[-1], "key": key}
+        document = written(fields["query"])
+        message["query"] = self._ids.get(document) or content_id(fields["query"])
+        message["ticket"] = ticket
+        asked = self._accepted(fields, message)
         if asked is None:
-            kept = json.dumps({**message, "declined": True})
-            self._store.add({"declined": kept})
-            self._declined[fields["previous"], key] = kept
-            self._store.broken = False
-            return kept
-        step, now = asked.query.at or 1, len(self._past.kept)
+            if ticket == self._declined:  # or a ledger that repeats itself would make a loop
+                return ""
+            request = self._request([json.dumps({**message, "declined": True})])
+            self._declined = ticket
+            return request
+        step, now = asked.query.at or 1, len(self._past.frozen)
         need(step <= now, f"step {step} has not come; it is step {now} now")
         try:
-            return self._released(asked, message)
+            sent = self._released(asked, message, document)
         except BaseException as error:
-            # Frames have the draw in local variables, which tools that report errors show.
-            error.__traceback__ = error.__context__ = None
-            raise error from None
+            raise without_frames(error) from None
+        return self._request([sent])
 
-    def _accepted(self, query: Any, message: dict[str, Any]) -> Asked | None:
-        """The question on the domain, if it is one, and if the filter accepts it.
+    def _accepted(self, fields: dict[str, Any], message: dict[str, Any]) -> Asked | None:
+        """The query on the domain, if it is one, and if the filter accepts it.
 
         All of this is public: neither value nor response has a part in it.
         """
         try:
-            asked = self.account.asked(self._queries.get(message["query"]) or Query.read(query))
+            need(len(written(fields).encode()) <= LARGEST_MESSAGE, "the reservation is too long")
+            query = self._queries.get(message["query"]) or Query.read(fields["query"])
+            asked = self.account.asked(query)
             need(asked.query.id == message["query"], "its fields are not what they seem")
             size = asked.likelihood.longest + len(json.dumps(message)) + 100
             need(size <= LARGEST_MESSAGE, "a response could be too long for a message")
@@ -1406,17 +1562,28 @@ class Device:
         except Refused:
             return None
 
-    def _released(self, asked: Asked, message: dict[str, Any]) -> str:
-        """Draw, store, and only then return."""
-        response, query = self._past.draw(asked, self._source), asked.query
+    def _released(self, asked: Asked, message: dict[str, Any], document: str) -> str:
+        """Make room, draw, store, and only then return the message."""
+        query = asked.query
+        new = {} if query.id in self._queries else {"query": Written(document)}
+        blank = json.dumps({**message, "response": "", "head": "0" * 64})
+        # A message is a string in its line, where a character of JSON takes at most two.
+        self._store.make_room({**new, "sent": blank}, 2 * asked.likelihood.longest)
+        response = self._past.draw(asked, self._source)
         head = next_head(self.heads[-1], len(self.heads), query.id, response)
         sent = json.dumps({**message, "response": plain(value_tree(response)), "head": head})
-        new = {} if query.id in self._queries else {"query": plain(query)}
         self._store.add({**new, "sent": sent})
-        self._queries[query.id] = query
-        self._take(asked, response, sent)
+        if new:
+            self._learn(query, document)
+        self._record(asked, response, sent)
         self._store.broken = False
         return sent
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """An error without its frames: tools that report errors show their variables."""
+    error.__traceback__ = error.__context__ = None
+    return error
 
 
 EXACT = {"epsilon", "delta", "sensitivity", "grid", "sigma", "probabilities", "utility"}
@@ -1456,19 +1623,21 @@ def read_private(path: str) -> bytes:
         return file.read()
 
 
-def answered(device: Device, line: bytes) -> int:
-    """Print the message for a reservation; 1 if there is none."""
-    try:
-        print(device.answer(line), flush=True)
-        return 0
-    except Refused as problem:
-        print(f"device: {problem}", file=sys.stderr, flush=True)
-        return 1
+def converse(device: Device) -> int:
+    """Print requests and read answers, a line each, until there is nothing more to send."""
+    request = device.sync()
+    while request:
+        sys.stdout.buffer.write(request.encode() + b"\n")
+        sys.stdout.buffer.flush()
+        answer = sys.stdin.buffer.readline(LARGEST_ANSWER + 2)
+        need(answer != b"", "the input ended before the answer to a request")
+        request = device.take(answer.removesuffix(b"\n"))
+    return 0
 
 
 def main(command: str = "", path: str = "", *given: str) -> int:
     options = dict(zip(given[::2], given[1::2], strict=False))
-    known = {"create": "--policy --subject --value", "next": "--value", "answer": "", "status": ""}
+    known = {"create": "--policy --subject --value", "next": "--value", "sync": "", "status": ""}
     if len(given) % 2 or " ".join(sorted(given[::2])) != known.get(command):
         print(__doc__, file=sys.stderr)
         return 2
@@ -1480,18 +1649,18 @@ def main(command: str = "", path: str = "", *given: str) -> int:
             subject = read_subject(parse(name)) if re.fullmatch(r'-?\d+|".+"', name) else name
             Device.create(path, policy, subject, read_private(options["--value"]))
         device = Device(path)
-        if command == "answer":
-            return max([answered(device, line) for line in sys.stdin.buffer], default=0)
+        if command == "sync":
+            return converse(device)
         if command == "next":
             device.next(read_private(options["--value"]))
-        told = {"subject": device.subject, "ledger": device.policy.id, "head": device.heads[-1]}
-        print(json.dumps({**told, "answered": len(device.heads) - 1}))
+        status = {"subject": device.subject, "ledger": device.policy.id, "head": device.heads[-1]}
+        print(json.dumps({**status, "answered": len(device.heads) - 1}))
         return 0
     except Refused as problem:
         print(f"device: {problem}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"device: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"device: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return 2
 
 

@@ -14,6 +14,7 @@ from expost.numbers import Enclosure, decimal_text
 __all__ = ["canonical", "json_text", "map_leaves", "plain", "readable", "value_tree"]
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+_UNSORTED = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def map_leaves(tree: Any, leaf: Callable[[Any], Any]) -> Any:
@@ -59,8 +60,23 @@ def value_tree(value: Any) -> Any:
 
 
 def canonical(tree: Any) -> bytes:
-    """A tree as bytes that are equal exactly for equal content."""
-    return _ENCODER.encode(_told_apart(tree)).encode()
+    """A tree as bytes that are equal exactly for equal content.
+
+    Keys are sorted by UTF-16 code units, as in RFC 8785.
+    """
+    distinct = _told_apart(tree)
+    text = _ENCODER.encode(distinct)
+    # Code points, by which the encoder sorts, have another order only beyond U+FFFF.
+    if not text.isascii() and len(text.encode("utf-16-be", "surrogatepass")) > 2 * len(text):
+        text = _UNSORTED.encode(_sorted_by_utf16(distinct))
+    return text.encode()
+
+
+def _sorted_by_utf16(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        names = sorted(tree, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+        return {name: _sorted_by_utf16(tree[name]) for name in names}
+    return [_sorted_by_utf16(x) for x in tree] if isinstance(tree, list) else tree
 
 
 def _told_apart(tree: Any) -> Any:

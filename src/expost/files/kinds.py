@@ -25,10 +25,11 @@ __all__ = [
     "PROOF",
     "QUERIES",
     "QUERY",
-    "RESERVATIONS",
+    "RECEIPTS",
     "RESULTS",
     "RUNS",
     "STUDY",
+    "SYNC_ANSWERS",
     "TRANSCRIPT",
     "check_kind",
     "check_replaceable",
@@ -45,7 +46,8 @@ STUDY = "a study"
 PAGE = "a page of expost"
 PICTURE = "a picture"
 LOSSES = "a table of losses"
-RESERVATIONS = "a file of reservations"
+SYNC_ANSWERS = "a file of sync answers"
+RECEIPTS = "a file of receipts"
 CHECKPOINT = "a checkpoint"
 AUDIT_SUMMARY = "an audit summary"
 RESULTS = "a file of experiment results"
@@ -56,8 +58,9 @@ _FIELDS = {
     TRANSCRIPT: {"domain", "exchanges"},
     QUERIES: {"domain", "queries"},
     PROOF: {"version", "responses", "loss"},
-    RESERVATIONS: {"ledger", "subject", "sequence", "previous", "key", "query"},
-    CHECKPOINT: {"ledger", "commits", "root", "covers"},
+    SYNC_ANSWERS: {"ledger", "subject", "nonce", "confirmed", "receipts", "reservation"},
+    RECEIPTS: {"outcome"},
+    CHECKPOINT: {"commit", "root", "events"},
     AUDIT_SUMMARY: {"subjects", "exchanges", "histogram", "worst"},
     RESULTS: {"seed", "runs", "gap", "versions"},
     POLICY: {"version", "filter"},
@@ -70,7 +73,7 @@ _COLUMNS = {
     LOSSES: {"subject", "lower", "upper", "exchanges", "basic"},
     RUNS: {"experiment", "run", "account"},
 }
-_LINES = {kind: _FIELDS[kind] for kind in (RESERVATIONS, CHECKPOINT)} | _COLUMNS
+_LINES = {kind: _FIELDS[kind] for kind in (SYNC_ANSWERS, RECEIPTS, CHECKPOINT)} | _COLUMNS
 """The kinds that are written as JSON Lines or as tables, by the names on the first line."""
 
 _PAGE_START, _PAGE_MARK = b"<!DOCTYPE html>", b"content=\"default-src 'none'; style-src 'sha256-"

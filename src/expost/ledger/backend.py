@@ -1,168 +1,119 @@
-"""Where a ledger is kept: a handful of methods, and what each of them promises.
+"""Where a ledger is stored: ten methods in three groups, and what each of them promises.
 
-The core decides, draws and chains; a backend keeps. One suite of tests holds for all of them:
-tests/ledger/test_backends.py.
+The engine decides and chains; a backend writes commits, finds rows by their keys, and scans tables.
+tests/ledger/test_backends.py holds for every backend.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from expost.ledger.records import Change, Head, Kept, Outcome, QueryWord, ResponseWord, Tip
+from expost.ledger.tables import SubjectRow
 
-__all__ = ["DECLINED", "Backend", "Looked", "Row", "Stale"]
+__all__ = ["SCHEMA_VERSION", "Backend", "Commit", "Tip", "check_schema_version"]
 
-DECLINED = -1
-"""The response of a request that a device declined."""
+R = TypeVar("R", bound=tuple[Any, ...])
 
-
-class Stale(Exception):
-    """Somebody else was faster: nothing was added. Read again, decide again."""
-
-
-class Row(NamedTuple):
-    """A request as it is kept."""
-
-    key: str
-    subject: int
-    query: int
-    sequence: int
-    response: int
-    commit: int
+SCHEMA_VERSION = 2
+"""The version of the tables. Each backend has a list of migrations that lead to it from 2."""
 
 
-class Looked(NamedTuple):
-    """What there is for several requests, in their order."""
+class Tip(NamedTuple):
+    """How far a ledger has come: the number of its last commit, and the root after it."""
 
-    outcomes: list[dict[int, Outcome]]
-    heads: Sequence[Iterable[Head]]
-    ended: bool
-    """Whether the study is closed."""
+    number: int
+    root: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Everything that one transaction writes."""
+
+    tip: Tip
+    events: str
+    #: What the checkpoint lists for this commit, as JSON.
+    added: Mapping[type[Any], Sequence[tuple[Any, ...]]]
+    #: New rows by their class.
+    changed: Sequence[SubjectRow]
+    #: Rows of registered subjects, as they are from now on.
 
 
 class Backend(Protocol):
-    """Keeps one ledger. Its methods are called by one thread at a time."""
+    """Stores one ledger. Its methods are called by one thread at a time."""
+
+    # -- write
 
     @abstractmethod
-    def policy(self) -> str:
-        """The document of the policy, which was given when the ledger was created."""
+    def claim(self) -> None:
+        """Become the only writer: an earlier one cannot commit any more."""
 
     @abstractmethod
-    def tip(self) -> Tip:
-        """The last commit; before the first one that is 0, with the first root."""
+    def commit(self, commit: Commit) -> None:
+        """Write a commit as a whole, durably: once this returns, no crash loses it.
 
-    @abstractmethod
-    def root(self, commit: int) -> bytes | None:
-        """The root after some commit; None if there is no such commit."""
-
-    @abstractmethod
-    def queries(self, after: int = 0) -> list[QueryWord]:
-        """The queries whose number is larger, in order."""
-
-    @abstractmethod
-    def introduced(self) -> list[tuple[QueryWord, int]]:
-        """All queries, and their commits."""
-
-    @abstractmethod
-    def responses(self, after: int = 0) -> list[ResponseWord]:
-        """The responses whose number is larger, in order."""
-
-    @abstractmethod
-    def subjects(self, after: int = 0) -> list[tuple[int, str]]:
-        """The subjects whose number is larger, in order: numbers and names."""
-
-    @abstractmethod
-    def numbers(self, names: Sequence[str]) -> list[int]:
-        """The numbers of subjects by their names; 0 for nobody."""
-
-    @abstractmethod
-    def size(self) -> int:
-        """How many subjects there are; their numbers are from 1 to this."""
-
-    @abstractmethod
-    def heads(self, subjects: Sequence[int]) -> list[Head]:
-        """Where some subjects are. What is damaged is an error, never another head."""
-
-    @abstractmethod
-    def waiting(self, first: int, last: int) -> list[int]:
-        """Who has an open reservation, of the subjects with numbers from the first to the last."""
-
-    @abstractmethod
-    def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
-        """What became of a request of some subjects; those who never had it are left out."""
-
-    def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked:
-        """All that several requests are decided on, each given by its key and its subjects."""
-        return Looked(
-            [self.outcomes(key, subjects) for key, subjects in asked],
-            [self.heads(subjects) for _, subjects in asked],
-            bool(self.ended()),
-        )
-
-    @abstractmethod
-    def append(self, change: Change, lines: Sequence[bytes], after: Tip | None = None) -> Tip:
-        """Add a change in one commit, durably: once this returns, no crash loses it.
-
-        ``lines`` are what the root of the commit is a digest of. Where the last exchange of
-        whoever answers is, is set in the heads after their answers, if those are in columns.
-
-        Raise :class:`Stale`, and add nothing, unless every head that it is based on is still
-        the last one of its subject, no request had an outcome, and no word or subject is there by
-        that number or content; or if the last commit is not the one ``after`` which it must come.
-        Raise ``Broken`` if it is not known whether it is recorded.
+        Raise :class:`Broken` if another writer has claimed the ledger, if the database was
+        replaced, or if it is not known whether the commit was written.
         """
 
     @abstractmethod
-    def exchanges(self, subject: int, head: Head) -> list[Row]:
-        """The exchanges of one subject, in order, found one from the other back from a head."""
+    def close(self) -> None:
+        """Release the database."""
+
+    # -- read
 
     @abstractmethod
-    def unlinked(self) -> list[int]:
-        """The subjects whose exchanges are not found one from the other, back from the last."""
+    def policy(self) -> str:
+        """Return the policy document that the ledger was created with."""
 
     @abstractmethod
-    def rows(self) -> Iterator[Row]:
-        """All requests that were answered, refused or declined, in no order."""
+    def tip(self) -> Tip:
+        """Return the last commit; number 0 and the first root if there is none."""
 
     @abstractmethod
-    def reservations(self) -> Iterator[Row]:
-        """All reservations there ever were, in no order; they have no responses."""
+    def find(self, row: type[R], keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], R]:
+        """Return the rows that have these primary keys, by their keys."""
+
+    # -- scan
 
     @abstractmethod
-    def registered(self) -> Iterator[tuple[int, str, int]]:
-        """All subjects: number, name, and commit."""
+    def scan(
+        self, row: type[R], prefix: tuple[Any, ...] = (), *, after: int | None = None
+    ) -> Iterator[R]:
+        """Yield all rows of a table in the order of their primary keys.
 
-    @abstractmethod
-    def closures(self) -> list[tuple[int, int]]:
-        """Who was closed: number, and commit."""
-
-    @abstractmethod
-    def moved_in(self, commits: Sequence[int]) -> list[int]:
-        """The subjects for whom something was answered, reserved or closed in some commits."""
-
-    @abstractmethod
-    def reason_kept(self, subject: int, digest: str) -> str | None:
-        """Why a message was kept; None if it was not."""
-
-    @abstractmethod
-    def kept(self) -> list[tuple[Kept, int]]:
-        """The messages that did not fit, and their commits."""
-
-    @abstractmethod
-    def ended(self) -> int:
-        """The commit in which the study was closed; 0 if it is open."""
-
-    @abstractmethod
-    def roots(self) -> Iterator[bytes]:
-        """The roots before the first commit and after each, in order."""
+        With a ``prefix``, only rows whose keys begin with it. With ``after``, only rows of later
+        commits, and in the order of commits instead.
+        """
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[None]:
-        """All reads within see the same commit."""
+        """Let all reads within see the same commit."""
 
     @abstractmethod
-    def close(self) -> None:
-        """Let go of it. What was recorded stays."""
+    def check(self) -> list[str]:
+        """Return what the database's own integrity check finds wrong."""
+
+    @abstractmethod
+    def backup(self, path: Path) -> None:
+        """Copy the database to a new file while it is in use."""
+
+
+def check_schema_version(version: int) -> None:
+    """Refuse tables that this version of expost cannot read."""
+    from expost.errors import InvalidInput
+
+    if version < SCHEMA_VERSION:
+        raise InvalidInput(
+            f"was written by an older expost (schema version {version}, expected "
+            f"{SCHEMA_VERSION}); finish the study with that version, or export and start again"
+        )
+    if version > SCHEMA_VERSION:
+        raise InvalidInput(
+            f"was written by a newer expost (schema version {version}, expected {SCHEMA_VERSION}); "
+            "upgrade expost"
+        )

@@ -1,270 +1,295 @@
-"""How far a ledger had come, kept outside of its database, so that a rollback is noticed.
+"""The checkpoint: a file outside the database that reveals a rollback or a fork.
 
-Lines are only added, and are on the disk before anything that they cover is released. The format
-is in docs/reference/ledger.md.
+It has a line for every commit, written and synchronized after the database commit and before
+anything of that commit leaves the process:
+
+    {"commit": 41, "root": ROOT, "events": ["registered 0123456789abcdef device", ...]} CHECK
+
+CHECK chains the lines. Events list what no device can send again, by digests that reveal nothing
+without the ticket key: registrations, suspensions, extras, imports, the end of the study. The
+ticket key is in a file next to the checkpoint. The format is in docs/reference/ledger.md.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
+import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from expost.errors import InvalidInput
-from expost.files.durable import save, sync_directory
-from expost.ledger.errors import READ_ONLY, Broken
-from expost.ledger.ranges import Ranges
-from expost.ledger.reached import Reached, line_of, said_of, said_of_commits
-from expost.ledger.records import Tip
+from expost.files.durable import sync_directory
+from expost.ledger.backend import Tip
+from expost.ledger.errors import Broken, Damaged, LedgerLocked
 
-__all__ = ["Checkpoint", "CheckpointFile", "Place", "ReadOnlyCheckpoint"]
+__all__ = ["Checkpoint", "CheckpointFile", "CheckpointStore", "Line", "Tail"]
 
-# A file is replaced by a shorter one when it is four times as long as that, and so much longer.
-_GROWTH = 4 << 20
-# What a subject takes in the shortest one, about: a number, a name, some digits.
-_ENTRY = 36
-_LARGEST = 1 << 40
+_DIGITS = 16
+_BLOCK = 1 << 16
+_KEY = re.compile(rb"[0-9a-f]{64}\n?")
 
 
-class Place(Protocol):
-    """Where checkpoints are kept."""
+class Line(NamedTuple):
+    """A line of the checkpoint."""
+
+    tip: Tip
+    events: Sequence[str]
+    check: str
+
+
+class Tail(NamedTuple):
+    """The end of the checkpoint."""
+
+    last: Line | None
+    end: int
+    #: Where the last whole line ends.
+    torn: bool
+    #: Whether something else follows, as after a crash while a line was written.
+
+
+class CheckpointStore(Protocol):
+    """Where a checkpoint and its ticket key are stored."""
 
     @abstractmethod
-    def read(self) -> bytes | None:
-        """All lines, which are on the disk then; None if there is nothing at all."""
+    def claim(self, *, create: bool = False) -> None:
+        """Lock the checkpoint for this process; raise :class:`LedgerLocked` if another has it."""
 
     @abstractmethod
-    def append(self, lines: bytes) -> int:
-        """Add lines durably, and say how long it is now."""
+    def size(self) -> int | None:
+        """Return its size in bytes; None if it does not exist."""
 
     @abstractmethod
-    def rewrite(self, change: Callable[[bytes], bytes]) -> None:
-        """Put what a function makes of all lines in their place, durably.
+    def read(self, start: int) -> bytes:
+        """Return its bytes from an offset on."""
 
-        Nobody adds a line meanwhile. A crash leaves the old lines or the new ones.
-        """
+    @abstractmethod
+    def write(self, start: int, data: bytes) -> None:
+        """Write data at an offset, which become its end, durably."""
+
+    @abstractmethod
+    def ticket_key(self) -> bytes | None:
+        """Return the ticket key; None if it does not exist."""
+
+    @abstractmethod
+    def create_ticket_key(self, key: bytes) -> None:
+        """Store a new ticket key, durably."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the lock."""
 
 
-class CheckpointFile(Place):
-    """A file. Several processes may add to it."""
+class CheckpointFile(CheckpointStore):
+    """A checkpoint in a file of mode 600, with the ticket key in a file next to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.key_path = Path(f"{path}.key")
+        self._file: int | None = None
 
-    def read(self) -> bytes | None:
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def claim(self, *, create: bool = False) -> None:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
-            with self.path.open("rb") as file:
-                # What a process that was killed wrote is not there for sure before this.
-                os.fsync(file.fileno())
-                return file.read()
+            file = os.open(self.path, flags, 0o600)
+        except OSError as error:
+            raise InvalidInput(f"cannot be written: {error.strerror}", str(self.path)) from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            raise LedgerLocked(
+                "another process is writing to this ledger; stop it, or send the request to it",
+                str(self.path),
+            ) from None
+        self._file = file
+        self._check_file()
+        os.fsync(file)
+        if create:
+            sync_directory(self.path.parent)
+
+    def size(self) -> int | None:
+        try:
+            return self.path.stat().st_size
         except FileNotFoundError:
             return None
         except OSError as error:
             raise InvalidInput(f"cannot be read: {error.strerror}", str(self.path)) from None
 
-    def append(self, lines: bytes) -> int:
+    def read(self, start: int) -> bytes:
         try:
-            with self._locked() as descriptor:
-                size = os.fstat(descriptor).st_size
-                # What a crash cut off must not run into what follows.
-                if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                    lines = b"\n" + lines
-                written = os.write(descriptor, lines)
-                if written != len(lines):
-                    raise OSError(28, "No space left on device")
-                os.fdatasync(descriptor)
-                return size + written
+            with self.path.open("rb") as file:
+                file.seek(start)
+                return file.read()
         except OSError as error:
-            raise self._broken(error.strerror) from None
+            raise InvalidInput(f"cannot be read: {error.strerror}", str(self.path)) from None
 
-    def rewrite(self, change: Callable[[bytes], bytes]) -> None:
+    def write(self, start: int, data: bytes) -> None:
+        self._check_file()
+        assert self._file is not None, "claimed before"
         try:
-            # Whoever waits for the lock finds out that this is not the file any more.
-            with self._locked() as descriptor, open(descriptor, "rb", closefd=False) as file:
-                text = change(file.read())
-                save(self.path, lambda: text, most=_LARGEST)
+            while data:
+                written = os.pwrite(self._file, data, start)
+                data, start = data[written:], start + written
+            os.ftruncate(self._file, start)
+            os.fdatasync(self._file)
         except OSError as error:
-            raise self._broken(error.strerror) from None
-        except InvalidInput as error:
-            raise self._broken(error.reason) from None
+            raise Broken(
+                f"the checkpoint {self.path} could not be written ({error.strerror}); open the "
+                "ledger again when that is fixed"
+            ) from None
 
-    def _broken(self, why: str | None) -> Broken:
-        return Broken(
-            f"the checkpoint {self.path} could not be written ({why}); open the ledger again when "
-            "that is mended"
-        )
+    def _check_file(self) -> None:
+        """Refuse a file that was replaced, or that has a second name."""
+        assert self._file is not None, "claimed before"
+        own = os.fstat(self._file)
+        try:
+            same = os.path.samestat(own, self.path.stat())
+        except OSError:
+            same = False
+        if not same:
+            raise Broken(f"the checkpoint {self.path} was replaced or removed; open it again")
+        if own.st_nlink != 1:
+            raise Broken(f"the checkpoint {self.path} has {own.st_nlink} names (hard links)")
 
-    @contextmanager
-    def _locked(self) -> Iterator[int]:
-        """The file, while no other process has it; not one that was replaced meanwhile."""
-        while True:
-            fresh = not self.path.exists()
-            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    def ticket_key(self) -> bytes | None:
+        try:
+            text = self.key_path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InvalidInput(f"cannot be read: {error.strerror}", str(self.key_path)) from None
+        if not _KEY.fullmatch(text):
+            raise Damaged(f"{self.key_path} does not hold a ticket key")
+        return bytes.fromhex(text.decode())
+
+    def create_ticket_key(self, key: bytes) -> None:
+        try:
+            file = os.open(self.key_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if self._is_at(descriptor):
-                    if fresh:
-                        sync_directory(self.path.parent)
-                    yield descriptor
-                    return
+                os.write(file, key.hex().encode() + b"\n")
+                os.fsync(file)
             finally:
-                os.close(descriptor)
-
-    def _is_at(self, descriptor: int) -> bool:
-        try:
-            return os.path.samestat(os.fstat(descriptor), self.path.stat())
-        except FileNotFoundError:
-            return False
-
-
-class ReadOnlyCheckpoint(Place):
-    """The checkpoint of a ledger that this process may not write, as it was at first.
-
-    It is read before the database, which other processes may continue: so it is never ahead.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lines: bytes | None = None
-        try:
-            self._lines = path.read_bytes()
-        except FileNotFoundError:
-            pass
+                os.close(file)
+            sync_directory(self.path.parent)
+        except FileExistsError:
+            raise InvalidInput("already exists", str(self.key_path)) from None
         except OSError as error:
-            raise InvalidInput(f"cannot be read: {error.strerror}", str(path)) from None
+            reason = f"cannot be created: {error.strerror}"
+            raise InvalidInput(reason, str(self.key_path)) from None
 
-    def read(self) -> bytes | None:
-        return self._lines
-
-    def append(self, lines: bytes) -> int:
-        return 0  # nothing was recorded, so there is nothing that a rollback could lose
-
-    def rewrite(self, change: Callable[[bytes], bytes]) -> None:
-        raise InvalidInput(READ_ONLY)
+    def close(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                os.close(self._file)
+            self._file = None
 
 
 class Checkpoint:
-    """Writes a checkpoint at every so many commits, and knows what the last ones say."""
+    """The lines of a checkpoint: read from the end, and appended one by one."""
 
-    def __init__(self, place: Place, policy_id: str, every: int) -> None:
-        self.place = place
-        self.policy_id = policy_id
-        self.every = every
-        self.named = 0
-        """Up to which number it is sure to know who the subjects are."""
-        self._since = Reached()
-        self._waiting = 0
-        """Of how many commits something was released, or will be, that no line is about."""
-        self._tip = Tip(0, b"")
-        self._written = 0
-        self._shortest = 0
-        self._broken = False
+    def __init__(self, store: CheckpointStore, policy_id: str) -> None:
+        self.store = store
+        self._policy_id = policy_id
+        self._tail: Tail | None = None
+        """The end, as the claimed file was left by this process."""
 
-    def note(self, more: Reached, tip: Tip) -> None:
-        """Something was recorded, in the commit at the tip.
+    def claim(self, *, create: bool = False) -> Tail:
+        """Lock the file; only then can lines be appended."""
+        self.store.claim(create=create)
+        self._tail = self.tail()
+        return self._tail
 
-        Names are written at once: another process may say how far they came, and who they are
-        must be known by then, also if this one is killed.
-        """
-        self._since.add(more)
-        self._since.commits.add(tip.commits, tip.commits)
-        if more.names and min(more.names) <= self.named + 1:
-            self.named = max(self.named, *more.names)
-        self._wait(tip, at_once=bool(more.names))
+    def close(self) -> None:
+        self.store.close()
 
-    def show(self, commit: int, tip: Callable[[], Tip]) -> None:
-        """Something is released that perhaps another process recorded, in a commit up to this.
+    def tail(self) -> Tail:
+        """Read the end of the file."""
+        size = self.store.size()
+        if not size:
+            return Tail(None, 0, torn=False)
+        window = _BLOCK
+        while True:
+            start = max(0, size - window)
+            *lines, rest = self.store.read(start).split(b"\n")
+            if start == 0 or len(lines) > 3:
+                break
+            window *= 4
+        size = start + sum(map(len, lines)) + len(lines) + len(rest)
+        # Unless the window starts the file, its first line is cut off.
+        checks = [self._policy_id if start == 0 else "", *map(_check_of, lines)]
+        for count in (0, 1):
+            place = len(lines) - 1 - count
+            if place < (0 if start == 0 else 1):
+                break
+            line = _parse(lines[place], checks[place])
+            if line is not None:
+                after = lines[place + 1 :]
+                end = size - len(rest) - sum(map(len, after)) - len(after)
+                return Tail(line, end, torn=end < size)
+        if start == 0 and len(lines) <= 1:
+            # The very first line was never finished.
+            return Tail(None, 0, torn=True)
+        raise Damaged(f"the checkpoint {self.store} is damaged at its end")
 
-        That one may have been killed before it wrote a line about it, so it counts here. This line
-        says only that there is such a commit: so a rollback past it is noticed, and a recovery
-        knows that it does not know all.
-        """
-        if self._broken:
-            raise Broken("an earlier write failed; open the ledger again")
-        if commit > self._written and commit not in self._since.commits:
-            self._wait(tip())
+    def lines(self) -> Iterator[Line]:
+        """Yield all lines. A damaged one is an error: it may hide what a recovery needs."""
+        tail = self.tail()
+        check = self._policy_id
+        for number, text in enumerate(self.store.read(0)[: tail.end].split(b"\n")[:-1], 1):
+            line = _parse(text, check)
+            if line is None:
+                raise Damaged(f"line {number} of the checkpoint {self.store} is damaged")
+            check = line.check
+            yield line
 
-    def _wait(self, tip: Tip, *, at_once: bool = False) -> None:
-        self._tip = max(self._tip, tip)
-        self._waiting += 1
-        if self._waiting >= self.every or at_once:
-            self.flush()
+    def covers(self, tip: Tip) -> bool:
+        """Return whether a whole line says that this commit had this root."""
+        size, window = self.store.size() or 0, _BLOCK
+        wanted = f'"commit": {tip.number}, "root": "{tip.root.hex()}"'.encode()
+        while True:
+            start = max(0, size - window)
+            if wanted in self.store.read(start).rpartition(b"\n")[0]:
+                return True
+            if start == 0:
+                return False
+            window *= 16
 
-    def fill(self, more: Reached, tip: Tip) -> None:
-        """Write what others left out."""
-        self._since.add(more)
-        self.write(tip)
+    def append(self, tip: Tip, events: Sequence[str]) -> None:
+        """Write the line of a commit, durably."""
+        tail = self._tail
+        assert tail is not None, "claimed before"
+        size = self.store.size()
+        if size is None or (size != tail.end and not tail.torn):
+            raise Broken(f"the checkpoint {self.store} was changed by another process")
+        text = json.dumps({"commit": tip.number, "root": tip.root.hex(), "events": list(events)})
+        check = _check(tail.last.check if tail.last else self._policy_id, text.encode())
+        data = f"{text} {check}\n".encode()
+        self.store.write(tail.end, data)
+        self._tail = Tail(Line(tip, events, check), tail.end + len(data), torn=False)
 
-    def write(self, tip: Tip) -> None:
-        """Write one now."""
-        if self._broken:
-            raise Broken("an earlier write failed; open the ledger again")
-        self._broken = True
-        size = self.place.append(line_of(self.policy_id, self._since, tip))
-        self._broken = False
-        self._since, self._waiting = Reached(), 0
-        self._written = max(self._written, tip.commits)
-        if size > 4 * self._shortest + _GROWTH:
-            self._shorten()
 
-    def flush(self) -> None:
-        """Write one if there are commits that none is about."""
-        if self._waiting:
-            self.write(self._tip)
+def _check(previous: str, text: bytes) -> str:
+    return hashlib.sha256(previous.encode() + text).hexdigest()[:_DIGITS]
 
-    def complete(self, tip: Tip, subjects: int) -> None:
-        """All commits up to the tip are there, and the names of so many subjects."""
-        self._written, self.named = max(self._written, tip.commits), subjects
-        self._shortest = max(self._shortest, _ENTRY * subjects)
 
-    def _shorten(self) -> None:
-        """Say the same in fewer lines."""
+def _check_of(line: bytes) -> str:
+    return line.rpartition(b" ")[2].decode(errors="replace")
 
-        def shorter(text: bytes) -> bytes:
-            tips, line = self._tips(text), text
-            if tips:
-                line = line_of(self.policy_id, said_of(text), max(tips))
-                self._shortest = len(line)
-            return line
 
-        self.place.rewrite(shorter)
-
-    def restart(self, reached: Reached, tip: Tip) -> None:
-        """Begin again from what there is now."""
-        line = line_of(self.policy_id, reached, tip)
-        self.place.rewrite(lambda text: line)
-        self._since, self._waiting = Reached(), 0
-
-    def tips(self) -> list[Tip]:
-        """How far the ledger had come at each line."""
-        return self._tips(self._text())
-
-    def last(self) -> Tip | None:
-        """How far it had come, at the most; None if there is no line at all."""
-        return max(self.tips(), default=None)
-
-    def missing(self, commits: int) -> Ranges:
-        """Which commits no line covers, out of so many."""
-        covered = Ranges()
-        for said in said_of_commits(self._text()):
-            for first, last in said["covers"]:
-                covered.add(first, last)
-        return covered.missing(1, commits)
-
-    def reached(self) -> Reached:
-        """How far every subject had come, and who they are."""
-        return said_of(self._text())
-
-    def _text(self) -> bytes:
-        return self.place.read() or b""
-
-    def _tips(self, text: bytes) -> list[Tip]:
-        lines = said_of_commits(text)
-        if any(said["ledger"] != self.policy_id for said in lines):
-            name = str(getattr(self.place, "path", "checkpoint"))
-            raise InvalidInput("is the checkpoint of another ledger", name)
-        return [Tip(said["commits"], bytes.fromhex(said["root"])) for said in lines]
+def _parse(line: bytes, previous: str) -> Line | None:
+    """Return a line, or None if it is damaged."""
+    text, _, check = line.rpartition(b" ")
+    if _check(previous, text).encode() != check:
+        return None
+    fields = json.loads(text)
+    tip = Tip(fields["commit"], bytes.fromhex(fields["root"]))
+    return Line(tip, fields["events"], check.decode())

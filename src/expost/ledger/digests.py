@@ -1,62 +1,89 @@
-"""The digests of a ledger: a chain for each subject, and one of all commits.
+"""The digests of a ledger: chains of subjects, roots of commits, tickets.
 
-The format is in docs/reference/ledger.md; devices and checkers compute the same bytes.
+The formats are in docs/reference/ledger.md; devices and checkers compute the same bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
+import json
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass, field
 
 from expost.answers import Subject
 from expost.files.canonical import canonical
 
-__all__ = ["first_head", "first_root", "link", "next_head", "next_heads", "next_root"]
+__all__ = ["Tickets", "first_head", "first_root", "link", "next_head", "next_root"]
+
+_SHORT = 16
+"""Hexadecimal digits of the digests in a checkpoint."""
 
 
 def first_head(policy_id: str, subject: Subject) -> bytes:
-    """The head of a subject who answered nothing so far."""
+    """Return the head of a chain without exchanges."""
     tree = {"ledger": 1, "policy": policy_id, "subject": subject}
     return hashlib.sha256(canonical(tree)).digest()
 
 
 def link(query_id: str, response: object) -> bytes:
-    """What the exchanges with one query and one response have in common, for :func:`next_head`."""
+    """Return the part of the chained bytes that all exchanges with this response share."""
     return canonical({"query": query_id, "response": response})[:-1] + b',"sequence":'
 
 
 def next_head(previous: bytes, shared: bytes, sequence: int) -> bytes:
-    """The head after exchange number ``sequence``.
+    """Return the head after exchange number ``sequence``; ``shared`` is its :func:`link`.
 
-    This is the digest of a canonical tree, which has its keys in this order, and the head before.
+    This is the digest of a canonical tree, whose keys are in this order, and of the head before.
     """
-    return next_heads((previous,), (shared,), (sequence,))[0]
-
-
-def next_heads(
-    previous: Iterable[bytes], shared: Iterable[bytes], sequences: Iterable[int]
-) -> list[bytes]:
-    """The same for many subjects, in columns."""
-    begun: dict[tuple[bytes, int], Any] = {}  # few, for many say the same in a round
-    result = []
-    for head, said, number in zip(previous, shared, sequences, strict=True):
-        start = begun.get((said, number))
-        if start is None:
-            start = begun[said, number] = hashlib.sha256(b"%b%d}" % (said, number))
-        whole = start.copy()
-        whole.update(head)
-        result.append(whole.digest())
-    return result
+    return hashlib.sha256(b"%b%d}%b" % (shared, sequence, previous)).digest()
 
 
 def first_root(policy_id: str) -> bytes:
-    """The root before the first commit."""
-    return hashlib.sha256(canonical({"ledger": 1, "policy": policy_id})).digest()
+    """Return the root before the first commit."""
+    return hashlib.sha256(canonical({"ledger": 2, "policy": policy_id})).digest()
 
 
 def next_root(previous: bytes, lines: Iterable[bytes]) -> bytes:
-    """The root after a commit of these lines."""
+    """Return the root after a commit that adds rows with these lines."""
     whole = hashlib.sha256(previous.hex().encode() + b"\n")
     whole.update(b"".join(sorted(lines)))
     return whole.digest()
+
+
+@dataclass(frozen=True)
+class Tickets:
+    """The ticket key of a ledger, and everything that it authenticates.
+
+    A ticket proves that this ledger reserved an exchange, even if its database has forgotten it.
+    The same key makes the digests of the checkpoint, which reveal nothing without it.
+    """
+
+    policy_id: str
+    key: bytes = field(repr=False)
+
+    def ticket(
+        self, subject: Subject, sequence: int, previous: str, key: str, query_id: str
+    ) -> str:
+        """Return the ticket of a reservation."""
+        tree = {
+            "amendment": None,
+            "key": key,
+            "ledger": self.policy_id,
+            "previous": previous,
+            "query": query_id,
+            "sequence": sequence,
+            "subject": subject,
+        }
+        return hmac.digest(self.key, canonical(tree), "sha256").hex()
+
+    def subject_digest(self, name: str) -> str:
+        """Return the digest that stands for a subject's name (JSON) in the checkpoint."""
+        return self._short("subject", name)
+
+    def import_digest(self, name: str, key: str, query_id: str, response: str) -> str:
+        """Return the digest that stands for a recorded import in the checkpoint."""
+        return self._short("import", name, key, query_id, response)
+
+    def _short(self, *parts: str) -> str:
+        return hmac.digest(self.key, json.dumps(parts).encode(), "sha256").hex()[:_SHORT]

@@ -1,31 +1,33 @@
-"""Why a ledger stops. What it was given is another matter, and an :class:`InvalidInput`."""
+"""Why a ledger stops. Bad arguments are another matter: :class:`InvalidInput`."""
 
 from __future__ import annotations
 
-from expost.errors import ExpostError, printable
+from expost.errors import ExpostError, InvalidInput, printable
 
-__all__ = ["READ_ONLY", "Behind", "Broken", "Damaged", "LedgerStopped"]
-
-READ_ONLY = "the ledger cannot be changed: this process may not write to its file and its folder"
+__all__ = ["Behind", "Broken", "Damaged", "LedgerLocked", "LedgerStopped"]
 
 
 class LedgerStopped(ExpostError):
-    """The ledger cannot go on as it is. Nothing was released that is not recorded."""
+    """The ledger cannot continue as it is. Everything it released is recorded."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(printable(reason))
 
 
 class Broken(LedgerStopped):
-    """A write failed, and nobody knows whether it is recorded. No further write is accepted.
+    """A write failed, and it may or may not be recorded. No further write is accepted.
 
-    Open the ledger again and repeat the request with its key: it is answered once in any case.
+    Open the ledger again and repeat the request with its key: nothing is recorded twice.
     """
 
 
 class Damaged(LedgerStopped):
-    """What is kept is not what was recorded."""
+    """The stored data is not what was recorded."""
 
 
 class Behind(LedgerStopped):
-    """The database is behind its checkpoint, or another one: somebody may have spent more."""
+    """The database is behind its checkpoint, or a fork: exchanges may be missing from it."""
+
+
+class LedgerLocked(InvalidInput):
+    """Another process is writing to the ledger."""

@@ -1,158 +1,224 @@
-"""All that a ledger recorded, in arrays: exchanges in order, and what was refused."""
+"""Everything that a ledger has recorded, in arrays: exchanges in order, extras and rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from array import array
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Answers, Subject
-from expost.domains import Domain
-from expost.filters import Filter
-from expost.ledger.backend import DECLINED, Row
-from expost.ledger.core import Core
+from expost.ledger.batch import subject_of
+from expost.ledger.engine import Engine
 from expost.ledger.errors import Damaged
-from expost.ledger.tallies import Tallies
-from expost.ledger.words import Words
+from expost.ledger.tables import (
+    DeclineRow,
+    ExchangeRow,
+    ExtraRow,
+    RequestRow,
+    SubjectRow,
+    check_seal,
+)
+from expost.ledger.tallies import pack
 
-__all__ = ["SHIFT", "History", "Rows", "unanswered"]
+__all__ = ["TURN", "History", "Round", "read_rounds"]
 
 Ints = NDArray[np.int64]
 
-SHIFT = 32
-"""Two numbers in one: the first is shifted by so many bits."""
+TURN = "\n"
+"""Separates a key from the turn of a subject that is recorded more than once in one call.
 
-_TOGETHER = 1 << 16
+No key that a caller gives has it.
+"""
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Requests in columns."""
-
-    keys: tuple[str, ...]
-    """The different keys."""
-    key: Ints
-    subject: Ints
-    query: Ints
-    sequence: Ints
-    response: Ints
-    commit: Ints
-
-    @classmethod
-    def of(cls, rows: Iterator[Row]) -> Rows:
-        """All of some rows, a part at a time."""
-        keys: dict[str, int] = {}
-        parts = [np.empty((0, 6), dtype=np.int64)]
-        while part := list(islice(rows, _TOGETHER)):
-            numbered = [(keys.setdefault(row[0], len(keys)), *row[1:]) for row in part]
-            try:
-                parts.append(np.array(numbered, dtype=np.int64))
-            except (TypeError, ValueError, OverflowError):
-                raise Damaged("a request is not what was recorded") from None
-        table = np.ascontiguousarray(np.concatenate(parts).T)
-        return cls(tuple(keys), *table)
-
-    def some(self, own: NDArray[np.intp] | NDArray[np.bool_]) -> Rows:
-        """Some of them."""
-        columns = (self.key, self.subject, self.query, self.sequence, self.response, self.commit)
-        return Rows(self.keys, *(column[own] for column in columns))
-
-    def paired(self, number: Mapping[str, int], other: Ints) -> Ints:
-        """The key of each row by its number, together with something else, in one."""
-        own = np.array([number[key] for key in self.keys], dtype=np.int64)
-        return np.asarray(own[self.key] << SHIFT | other)
-
-    def check(self, size: int, words: Words) -> None:
-        """Refuse rows that are nobody's, or about no query."""
-        for column, most in ((self.subject, size), (self.query, words.last_query)):
-            if len(column) and not (column.min() >= 1 and column.max() <= most):
-                raise Damaged("a request is nobody's, or about no query")
-
-    def __len__(self) -> int:
-        return len(self.subject)
-
-
-def unanswered(reserved: Rows, *requests: Rows) -> Rows:
-    """The reservations of which nothing has become so far, among all requests."""
-    keys = dict.fromkeys(key for rows in (reserved, *requests) for key in rows.keys)
-    number = {key: place for place, key in enumerate(keys)}
-    done = np.concatenate([rows.paired(number, rows.subject) for rows in requests])
-    return reserved.some(~np.isin(reserved.paired(number, reserved.subject), done))
+_GENERATED = re.compile(r"[0-9a-f]{32}")
+"""A key that was made up, because the caller gave none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """The exchanges of everybody, in the order of numbers and sequence; and other requests."""
+    """The exchanges of all subjects, in the order of their numbers."""
 
-    size: int
-    """How many subjects there are."""
-    exchanges: Rows
+    subjects: list[SubjectRow]
+    responses: Ints
+    #: Numbers of responses, one subject's after the other's.
+    commits: Ints
     starts: Ints
-    """Where the exchanges of each subject start; the last entry is where they end."""
-    others: Rows
-    """Refused or declined."""
+    #: Where the exchanges of each subject start; the last entry is where they end.
+    extras: Mapping[str, list[ExtraRow]]
+    #: The extras of subjects that have some, by name.
+    refused: set[tuple[Subject, str]]
+    #: Subjects, and the names of queries that were refused or declined.
+    two_outcomes: list[tuple[Subject, str]]
+    #: Subjects and keys whose exchange is not what the key was first used for.
 
     @classmethod
-    def read(cls, core: Core) -> History:
-        """Everything; an exchange that is missing or there twice is an error."""
-        core.learn()
-        rows, size, words = Rows.of(core.backend.rows()), core.backend.size(), core.words
-        rows.check(size, words)
-        answered = rows.sequence > 0
-        exchanges = rows.some(answered)
-        exchanges = exchanges.some(np.lexsort((exchanges.sequence, exchanges.subject)))
-        starts = np.searchsorted(exchanges.subject, np.arange(1, size + 2))
-        expected = np.arange(len(exchanges)) - np.repeat(starts[:-1], np.diff(starts)) + 1
-        wrong = np.flatnonzero(exchanges.sequence != expected)
-        if len(wrong):
-            number = int(exchanges.subject[wrong[0]])
-            raise Damaged(f"an exchange of subject number {number} is missing, or there twice")
-        if len(exchanges):
-            least, most = exchanges.response.min(), exchanges.response.max()
-            known = least >= 1 and most <= words.last_response
-            if not known or (words.query_of(exchanges.response) != exchanges.query).any():
-                raise Damaged("an exchange has a response that its query does not have")
-        others = rows.some(~answered)
-        if not np.isin(others.response, (0, DECLINED)).all():
-            raise Damaged("a request that was not answered has a response")
-        return cls(size, exchanges, starts, others)
+    def read(cls, engine: Engine) -> History:
+        """Read everything, and compare it with the tallies and heads of subjects.
 
-    def check(self, core: Core) -> None:
-        """Refuse exchanges that are not those of the tallies, before they are released.
-
-        Rows of requests have no seals, but heads do. Verifying does more, and takes longer.
+        Exchanges have no checksums, but subjects do: so a flipped bit is noticed here.
         """
-        responses, starts = self.exchanges.response, self.starts
-        for first in range(0, self.size, _TOGETHER):
-            end = min(first + _TOGETHER, self.size)
-            lengths = np.diff(starts[first : end + 1])
-            due = Tallies.counted(responses[starts[first] : starts[end]], lengths)
-            heads = core.backend.heads(range(first + 1, end + 1))
-            for number, (head, tally) in enumerate(zip(heads, due, strict=True), first + 1):
-                if head.tally != tally:
-                    raise Damaged(f"the exchanges of subject number {number} are not its tally")
+        subjects = {row.name: check_seal(row) for row in engine.backend.scan(SubjectRow)}
+        exchanges: dict[str, _Exchanges] = {}
+        for row in engine.backend.scan(ExchangeRow):
+            exchanges.setdefault(row.subject, _Exchanges()).add(row)
+        if not exchanges.keys() <= subjects.keys():
+            raise Damaged("an exchange belongs to no subject")
+        nothing = _Exchanges()
+        ordered = sorted(subjects.values(), key=lambda row: row.number)
+        own = [exchanges.get(row.name, nothing) for row in ordered]
+        for subject, found in zip(ordered, own, strict=True):
+            found.check(subject)
+        lengths = [len(found.responses) for found in own]
+        declined = {row[:2] for row in engine.backend.scan(DeclineRow)}
+        refused, two_outcomes = set(), []
+        keys = {name: found.by_key for name, found in exchanges.items()}
+        for request in engine.backend.scan(RequestRow):
+            name = request.subject
+            if not request.sequence or request[:2] in declined:
+                query = engine.catalog.query_name(request.query)
+                refused.add((subject_of(name), query))
+            claimed = keys.get(name, {}).get(request.key)
+            if claimed is not None and claimed != (request.sequence, request.query):
+                two_outcomes.append((subject_of(name), request.key))
+        return cls(
+            ordered,
+            _join(found.responses for found in own),
+            _join(found.commits for found in own),
+            np.cumsum([0, *lengths]),
+            _extras_by_subject(engine, exchanges),
+            refused,
+            two_outcomes,
+        )
 
-    def answers(
-        self, domain: Domain, filter: Filter, words: Words, names: list[Subject]
-    ) -> Answers:
-        """What everybody answered, and who was refused what, as estimates and audits take it."""
-        given, place = np.unique(self.exchanges.response, return_inverse=True)
-        pairs = [(words.response(number).query, words.position(number)) for number in given]
+    def names(self) -> list[Subject]:
+        return [subject_of(row.name) for row in self.subjects]
+
+    def with_extras(self) -> tuple[Ints, Ints]:
+        """Return responses and starts with the extras of each subject after its exchanges."""
+        if not self.extras:
+            return self.responses, self.starts
+        parts: list[Ints] = []
+        for place, row in enumerate(self.subjects):
+            parts.append(self.responses[self.starts[place] : self.starts[place + 1]])
+            more = [extra.response for extra in self.extras.get(row.name, ())]
+            parts[-1] = np.append(parts[-1], np.array(more, dtype=np.int64))
+        return np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+
+    def answers(self, engine: Engine, *, extras: bool = False) -> Answers:
+        """Return what all subjects answered, as estimates and audits take it."""
+        responses, starts = self.with_extras() if extras else (self.responses, self.starts)
+        distinct, place = np.unique(responses, return_inverse=True)
+        entries = [engine.catalog.response(number) for number in distinct.tolist()]
+        pairs = [(entry.query, entry.position) for entry in entries]
         order = sorted(range(len(pairs)), key=lambda code: pairs[code])
         rank = np.empty(len(order), dtype=np.intp)
         rank[order] = np.arange(len(order))
-        asked = np.flatnonzero(np.diff(self.starts))
-        others = zip(self.others.subject.tolist(), self.others.query.tolist(), strict=True)
+        names, own = self.names(), np.flatnonzero(np.diff(starts))
         return Answers.of_codes(
-            domain,
-            words.queries,
-            tuple(names[number] for number in asked.tolist()),
-            [(words.names[pairs[code][0]], pairs[code][1]) for code in order],
+            engine.policy.domain,
+            engine.catalog.queries,
+            tuple(names[number] for number in own.tolist()),
+            [(engine.catalog.query_name(pairs[code][0]), pairs[code][1]) for code in order],
             rank[place],
-            np.append(self.starts[asked], len(self.exchanges)),
-            filter=filter,
-            refused={(names[subject - 1], words.names[query]) for subject, query in others},
+            np.append(starts[own], len(responses)),
+            filter=engine.policy.filter,
+            refused=self.refused,
         )
+
+
+class _Exchanges:
+    """The exchanges of one subject."""
+
+    __slots__ = ("_last", "by_key", "commits", "responses")
+
+    def __init__(self) -> None:
+        self.responses, self.commits = array("q"), array("q")
+        self.by_key: dict[str, tuple[int, int]] = {}
+        """The number and the query of the exchange that each key was used for."""
+        self._last: bytes | None = None
+
+    def add(self, row: ExchangeRow) -> None:
+        self.responses.append(row.response)
+        self.commits.append(row.commit)
+        self.by_key[row.key] = row.sequence, row.query
+        self._last = row.head
+        if row.sequence != len(self.responses):
+            raise Damaged(f"an exchange of {row.subject} is missing, or appears twice")
+
+    def check(self, subject: SubjectRow) -> None:
+        """Refuse exchanges that do not make up the tally and the head of their subject."""
+        counts: dict[int, int] = {}
+        for response in self.responses:
+            counts[response] = counts.get(response, 0) + 1
+        same = pack(counts) == subject.tally and len(self.responses) == subject.sequence
+        if not same or (self._last or subject.head) != subject.head:
+            raise Damaged(f"the exchanges of subject number {subject.number} are not its tally")
+
+
+def _join(parts: Iterable[array[int]]) -> Ints:
+    whole = array("q")
+    for part in parts:
+        whole.extend(part)
+    return np.array(whole, dtype=np.int64)
+
+
+def _extras_by_subject(
+    engine: Engine, exchanges: Mapping[str, _Exchanges]
+) -> dict[str, list[ExtraRow]]:
+    """Return the extras that no exchange records."""
+    result: dict[str, list[ExtraRow]] = {}
+    for row in engine.backend.scan(ExtraRow):
+        known = exchanges.get(row.subject)
+        recorded = known is not None and 1 <= row.sequence <= len(known.responses)
+        if not (recorded and known and known.responses[row.sequence - 1] == row.response):
+            result.setdefault(row.subject, []).append(row)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One query under one key, over all subjects that were asked."""
+
+    key: str | None
+    #: None for all requests whose keys the ledger made up.
+    query: str
+    #: The name of the query.
+    answered: int
+    refused: int
+    #: By the filter.
+    declined: int
+    #: By a device, before it had sent anything.
+    waiting: int
+    #: Reserved, and not answered so far.
+
+
+def read_rounds(engine: Engine) -> tuple[Round, ...]:
+    """Return all rounds, in the order of their first requests."""
+    declined = {row[:2] for row in engine.backend.scan(DeclineRow)}
+    reserved = {(row.name, row.reserved) for row in engine.backend.scan(SubjectRow)}
+    counts: dict[tuple[str | None, int], list[int]] = {}
+    first: dict[tuple[str | None, int], int] = {}
+
+    def count(key: str, query: int, commit: int, outcome: int) -> None:
+        given = key.partition(TURN)[0]
+        own = (None if _GENERATED.fullmatch(given) else given), query
+        counts.setdefault(own, [0, 0, 0, 0])[outcome] += 1
+        first[own] = min(commit, first.get(own, commit))
+
+    for exchange in engine.backend.scan(ExchangeRow):
+        count(exchange.key, exchange.query, exchange.commit, 0)
+    for request in engine.backend.scan(RequestRow):
+        if not request.sequence:
+            count(request.key, request.query, request.commit, 1)
+        elif request[:2] in declined:
+            count(request.key, request.query, request.commit, 2)
+        elif request[:2] in reserved:
+            count(request.key, request.query, request.commit, 3)
+    return tuple(
+        Round(own[0], engine.catalog.query_name(own[1]), *counts[own])
+        for own in sorted(counts, key=lambda own: first[own])
+    )

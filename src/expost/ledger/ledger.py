@@ -1,86 +1,85 @@
-"""A durable panel: many subjects under one policy, whose budgets outlive crashes and retries."""
+"""The ledger as users see it: its verbs, and how it is created, opened and recovered."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.answers import Subject
+from expost.answers import Answers, Subject, response_position
+from expost.answers.columns import distinct, listed, read_each
 from expost.domains import Domain
 from expost.errors import ExpostError, InvalidInput, at, expect
+from expost.files.durable import followed
 from expost.filters import Filter
-from expost.ledger.asking import Asking, Meant
-from expost.ledger.backend import Backend
-from expost.ledger.book import Book, Progress, check_options
-from expost.ledger.calls import (
-    Ready,
-    anything_asked,
-    apart,
-    fits,
-    key_of,
-    parts,
-    recorded_in_part,
-    waves,
-)
-from expost.ledger.checkpoint import Place
-from expost.ledger.devices import Receipt, Reservation
-from expost.ledger.digests import first_head
-from expost.ledger.meaning import asked_in, familiar, names_of, positions_of, whom
-from expost.ledger.opening import (
-    check,
-    checkpoint_place,
-    cover,
-    create_backend,
-    open_backend,
-)
-from expost.ledger.people import written_name
+from expost.ledger.audit import StudyAudit, audit_ledger
+from expost.ledger.backend import Backend, Tip
+from expost.ledger.batch import Batch, subject_of
+from expost.ledger.checkpoint import Checkpoint, CheckpointFile, CheckpointStore
+from expost.ledger.digests import first_root
+from expost.ledger.engine import Engine
+from expost.ledger.errors import Behind, Damaged
+from expost.ledger.export import export_ledger
+from expost.ledger.history import TURN, Round
+from expost.ledger.messages import Receipt, SyncAnswer
 from expost.ledger.policy import StudyPolicy
-from expost.ledger.receiving import Received, incoming
-from expost.ledger.records import Change
-from expost.ledger.recovering import quarantine
-from expost.ledger.requests import TURN, Recorded, Request, Reserved
-from expost.ledger.turns import Errand
+from expost.ledger.postgres import Postgres, checkpoint_path, on_server, shown_url
+from expost.ledger.reader import Progress, Reader, Status
+from expost.ledger.receive import Incoming, Receive, Sync
+from expost.ledger.recovery import Recovery, recover
+from expost.ledger.reserve import (
+    DEVICE,
+    IMPORTED,
+    KINDS,
+    SIMULATED,
+    Outcome,
+    Record,
+    Register,
+    Reserve,
+    end_study,
+    read_key,
+)
+from expost.ledger.simulate import Simulation, replies_of
+from expost.ledger.sqlite import Sqlite
+from expost.ledger.tables import ACTIVE, BARRED, SUSPENDED, QuarantineRow, SubjectRow
+from expost.ledger.verify import Verification, verify_ledger
+from expost.panel.kernel import groups
 from expost.panel.naming import check_name, subjects_of
-from expost.panel.results import Replies
+from expost.panel.results import Decisions, Replies
 from expost.panel.saturating import Wanted
 from expost.panel.searching import Search
+from expost.panel.values import values_of
 from expost.queries import Query
 from expost.sampling import Source, SystemSource, uniform_bytes
 from expost.session.secret import Secret
+from expost.transcript import Transcript
 
 __all__ = ["Ledger"]
 
 Path_ = str | os.PathLike[str]
 Ints = NDArray[np.int64]
 
-EVERY = 64
-"""A checkpoint is written at every so many commits, if nothing else is said."""
-
-# Subjects that are registered in one commit.
-_TOGETHER = 1 << 16
+# Rows of one commit, for calls that have more.
+_ROWS = 1 << 14
 
 
-class Ledger(Book):
-    """Opens a ledger that is there; :meth:`create` makes a new one.
+class Ledger:
+    """Opens an existing ledger; :meth:`create` makes a new one.
 
-    The verbs are those of a :class:`Panel`, and everything that is answered, refused or reserved is
-    on the disk before it is returned. A request has a ``key``: the same key again returns what
-    became of it the first time, whatever happened in between.
+    A ledger records the exchanges of a study. Devices draw their responses themselves: the ledger
+    reserves an exchange (:meth:`reserve`), hands the reservation to the device when that syncs
+    (:meth:`sync`), and records what it sends (:meth:`receive`). Nothing is returned before it is
+    durable. A request has an idempotency key: the same key again returns what became of it.
 
-    ``checkpoint`` is the file that says, outside of the database, how far it had come; by default
-    it is beside it. It is written at ``every`` so many commits. A rollback past the last one is
-    noticed when the ledger is opened. With ``every=1`` nothing is released before it.
-
-    Several threads may use one ledger, and several processes may open it; a forked process has to
-    open its own.
+    Any number of processes may read a ledger. One process at a time writes; it claims the ledger
+    with its first write. Threads may share one ledger. ``checkpoint`` is the file that reveals a
+    rollback, by default next to the database.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -89,7 +88,7 @@ class Ledger(Book):
     ...     place = Path(folder) / "study.db"
     ...     smokes = xp.FiniteSet(["no", "yes"])
     ...     with xp.Ledger.create(place, smokes, filter=xp.BayesianFilter(epsilon=1)) as ledger:
-    ...         _ = ledger.register(["ann", "bob"])
+    ...         _ = ledger.register(["ann", "bob"], kind="simulated")
     ...         query = xp.randomized_response(epsilon=1)
     ...         first = ledger.ask(query, ["no", "yes"], key="week 1")
     ...     with xp.Ledger(place) as ledger:
@@ -103,16 +102,15 @@ class Ledger(Book):
         place: Path_,
         *,
         checkpoint: Path_ | None = None,
-        every: int = EVERY,
         source: Source | None = None,
         search: Search | None = None,
     ) -> None:
-        kept = checkpoint_place(place, checkpoint)
-        backend = open_backend(place)
+        _check_options(source, search)
+        store = _checkpoint_store(place, checkpoint)
+        backend = _open_backend(place)
         try:
-            self._start(backend, kept, every, source, search)
-            check(backend, self._core.checkpoint)
-            cover(self._core)
+            self._start(backend, store, source, search)
+            self._engine.check()
         except BaseException:
             backend.close()
             raise
@@ -127,185 +125,194 @@ class Ledger(Book):
         study: str = "",
         queries: Mapping[str, Query] | None = None,
         checkpoint: Path_ | None = None,
-        every: int = EVERY,
         source: Source | None = None,
         search: Search | None = None,
     ) -> Ledger:
-        """Make a new ledger and open it. Domain and filter never change after that.
+        """Make a new ledger and open it. Its domain and filter never change.
 
-        ``study`` is a text for people, ``queries`` gives queries their names; others go by their
+        ``study`` is a title for people. ``queries`` names queries; others are identified by their
         content ids.
         """
-        check_options(every, source, search)
-        nonce = uniform_bytes(source or SystemSource(), 16).hex()
-        policy = StudyPolicy(domain, filter, study, nonce)
-        kept = checkpoint_place(place, checkpoint)
-        if kept.read() is not None:
-            raise InvalidInput("a checkpoint is there already", str(getattr(kept, "path", "")))
-        create_backend(place, policy)
-        ledger = object.__new__(cls)
-        ledger._start(open_backend(place), kept, every, source, search)
-        ledger._core.checkpoint.write(ledger.tip)
-        ledger.name_queries(queries or {})
+        _check_options(source, search)
+        random = source or SystemSource()
+        policy = StudyPolicy(domain, filter, study, uniform_bytes(random, 16).hex())
+        store = _checkpoint_store(place, checkpoint)
+        if store.size() is not None:
+            raise InvalidInput("already exists; checkpoints are never overwritten", str(store))
+        document, root = policy.to_json(), first_root(policy.content_id)
+        with at(_shown(place), ": "):
+            if on_server(place):
+                Postgres.create(str(place), document, root)
+            else:
+                Sqlite.create(Path(place), document, root)
+        create_checkpoint(store, policy, uniform_bytes(SystemSource(), 32))
+        ledger = cls(place, checkpoint=checkpoint, source=source, search=search)
+        if queries:
+            ledger.name_queries(queries)
         return ledger
 
     @classmethod
     def on(
         cls,
         backend: Backend,
-        checkpoint: Place,
+        store: CheckpointStore,
         *,
-        every: int = EVERY,
         source: Source | None = None,
         search: Search | None = None,
         step: Callable[[str], None] = lambda name: None,
     ) -> Ledger:
-        """Open the ledger of a backend of your own, which was created and is checked as any."""
+        """Open the ledger of a backend of your own."""
         ledger = object.__new__(cls)
-        ledger._start(backend, checkpoint, every, source, search, step)
-        check(backend, ledger._core.checkpoint)
-        cover(ledger._core)
+        ledger._start(backend, store, source, search, step)
+        ledger._engine.check()
         return ledger
+
+    def _start(
+        self,
+        backend: Backend,
+        store: CheckpointStore,
+        source: Source | None,
+        search: Search | None,
+        step: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        self._engine = Engine(backend, store, search, step=step)
+        self._reader = Reader(self._engine)
+        self._source = source or SystemSource()
 
     @classmethod
     def recover(
-        cls,
-        place: Path_,
-        *,
-        checkpoint: Path_ | None = None,
-        lost: bool = False,
-        everybody: bool = False,
-    ) -> list[Subject]:
-        """Make a ledger usable that is behind its checkpoint, and say who is closed by that.
+        cls, place: Path_, *, checkpoint: Path_ | None = None, lost: bool = False
+    ) -> Recovery:
+        """Make a ledger usable whose database is behind its checkpoint, as a restored backup is.
 
-        Those are the subjects of whom the checkpoint knows more than the database: they may have
-        spent more than is recorded, so they are asked nothing any more.
-
-        A process that was killed may have left commits of which the checkpoint does not know whom
-        they concern. Then this refuses, unless ``everybody`` is to be closed. Without a checkpoint
-        nobody knows anything: close ``everybody``, or say that it is ``lost`` to close nobody.
+        Every subject is then unconfirmed: it is asked nothing until its device has synced, which
+        restores what the database has forgotten. ``lost`` says that the checkpoint or the ticket
+        key is lost too; then registrations and suspensions after the backup are forgotten.
         """
-        kept = checkpoint_place(place, checkpoint)
-        return cls.recover_on(open_backend(place), kept, lost=lost, everybody=everybody)
+        store = _checkpoint_store(place, checkpoint)
+        return cls.recover_on(_open_backend(place), store, lost=lost)
 
     @classmethod
     def recover_on(
-        cls, backend: Backend, checkpoint: Place, *, lost: bool = False, everybody: bool = False
-    ) -> list[Subject]:
-        """The same for a backend of your own."""
+        cls, backend: Backend, store: CheckpointStore, *, lost: bool = False
+    ) -> Recovery:
+        """Recover the ledger of a backend of your own."""
         ledger = object.__new__(cls)
-        ledger._start(backend, checkpoint, 1, None, None)
+        ledger._start(backend, store, None, None)
         with ledger:
-            closed = quarantine(ledger._core, lost=lost, everybody=everybody)
-            return [json.loads(name) for name in closed]
+            if not lost and store.ticket_key() is not None:
+                try:
+                    ledger._engine.check()
+                except Behind:
+                    pass
+                else:
+                    reason = "the database is not behind it: there is nothing to recover"
+                    raise InvalidInput(reason, str(store))
+            return recover(ledger._engine, lost=lost, ticket_key=uniform_bytes(SystemSource(), 32))
 
-    def register(self, subjects: Any) -> int:
-        """Add subjects, durably, and say how many are new.
+    # -- writing
 
-        Whoever is there already stays as they are: no budget is ever reset.
+    def register(self, subjects: Any, *, kind: str = DEVICE) -> int:
+        """Add subjects of one kind, and return how many are new.
+
+        A subject answers with a device, was asked elsewhere (``"imported"``), or is simulated.
+        Registering a subject again changes nothing: no budget is ever reset.
         """
-        names = subjects_of(subjects)
-        for name in names:
-            if isinstance(name, str) and not name.isprintable():
-                raise InvalidInput("a name has characters that cannot be printed", "subjects")
-            if isinstance(name, int) and abs(name) >= 1 << 63:
-                raise InvalidInput("a number is too large", "subjects")
-        total = 0
-        for start in range(0, len(names), _TOGETHER):
-            total += self._register(names[start : start + _TOGETHER])
-        return total
-
-    def _register(self, names: tuple[Subject, ...]) -> int:
-        policy_id = self.policy.content_id
-        with self._reading() as core:
-            core.begin()
-            while True:
-                core.check_open()
-                numbers = core.people.numbers(core.backend, names)
-                new = list(dict.fromkeys(names[row] for row in np.flatnonzero(numbers == 0)))
-                if not new:
-                    return 0
-                first = core.backend.size() + 1
-                change = Change(
-                    subjects=[
-                        (number, written_name(name), first_head(policy_id, name))
-                        for number, name in enumerate(new, first)
-                    ]
-                )
-                if core.append(change):
-                    return len(new)
+        if kind not in KINDS:
+            raise InvalidInput(f"{kind!r} is not one of {', '.join(KINDS)}", "kind")
+        names = [_written(subject) for subject in subjects_of(subjects)]
+        return sum(
+            self._engine.run(Register(self._engine, names[start : start + _ROWS], kind))
+            for start in range(0, len(names), _ROWS)
+        )
 
     def name_queries(self, queries: Mapping[str, Query]) -> None:
-        """Give queries their names, durably, before they are asked.
+        """Name queries, durably, before they are asked.
 
-        A query has one name, and a name is never given to another query. One that was asked
-        without a name goes by its content id for good.
+        A query has one name, and a name is never given to another query.
         """
-        with self._reading() as core, at("queries"):
-            core.learn()
-            expect(queries, Mapping, "queries by their ids")
-            called = {query.content_id: name for name, query in core.words.queries.items()}
-            for name, query in queries.items():
-                check_name(name, query)
-                with at(name):
-                    known = core.words.queries.get(name)
-                    if known is not None and known != query:
-                        raise InvalidInput("is the name of another query")
-                    first = called.setdefault(query.content_id, name)
-                    if first != name:
-                        raise InvalidInput(f"is a second name: this query is called {first!r}")
-            core.introduce(queries.items())
+        with at("queries"):
+            expect(queries, Mapping, "queries by their names")
+
+            def job(batch: Batch) -> None:
+                for name, query in queries.items():
+                    check_name(name, query)
+                    with at(name):
+                        known = batch.catalog.queries.get(name)
+                        if known is not None and known != query:
+                            raise InvalidInput("is the name of another query")
+                        self._engine.check_query(query)
+                        number = batch.catalog.add_query(query, batch.number, name)
+                        first = batch.catalog.query_name(number)
+                        if first != name:
+                            raise InvalidInput(f"is a second name: this query is called {first!r}")
+
+            self._engine.run(job)
 
     def saturating(
         self, question: Any, *, cap: Any, seeds: Any = None, subjects: Any = None
     ) -> NDArray[np.object_]:
-        """The saturating query of every subject, as a column of names for the other verbs.
+        """Return the saturating query of every subject, as a column of names for the other verbs.
 
-        As :meth:`Panel.saturating`; queries that are new are recorded, durably. The name is None,
-        which asks nothing, for whom no query ends at the cap.
+        As :meth:`Panel.saturating`; new queries are recorded. The name is None, which asks nothing,
+        if no query ends at the cap.
         """
-        with self._showing() as core:
-            core.begin()
-            core.check_open()
-            names, numbers = whom(core, names_of(subjects))
-            wanted = Wanted.read(question, cap, seeds, core.kernel, len(names))
-            packed = core.packed(numbers.tolist())
-            queries, which = core.saturating.queries(wanted, packed, core.words)
-            core.introduce([("", query) for query in queries if query is not None])
-            words = core.words
-            found = [None if query is None else words.name_of(query) for query in queries]
-            return np.array(found, dtype=object)[which]
+        names = self._names(subjects)
+        with self._reader.reading() as engine:
+            tallies = [row.tally for row in self._reader.rows(engine, names)]
+            wanted = Wanted.read(question, cap, seeds, engine.kernel, len(names))
+            queries, which = engine.saturating.queries(wanted, tallies)
 
-    def ask(
+        def job(batch: Batch) -> list[str | None]:
+            numbers = [query and batch.catalog.add_query(query, batch.number) for query in queries]
+            return [batch.catalog.query_name(number) if number else None for number in numbers]
+
+        return np.array(self._engine.run(job), dtype=object)[which]
+
+    def reserve(
         self,
         query: Any,
-        values: Any,
         subjects: Any = None,
         *,
         key: str | None = None,
         progress: Progress | None = None,
-    ) -> Replies:
-        """Answer a query with its noise for everybody whose filter accepts it.
+    ) -> tuple[Outcome, ...]:
+        """Reserve the next exchange of device subjects, and return an outcome for each.
 
-        ``values`` has the value of every subject that is named, as for :meth:`Panel.ask`. All of it
-        is recorded durably before anything is returned. Who is refused has spent nothing. A column
-        of names of queries may have None, for whoever is asked nothing.
-        ``progress`` is called with the number of rows done, and of all.
+        A device gets its reservation when it syncs. Until it has answered or declined, its subject
+        is asked nothing else. The same key again returns what became of the request.
         """
-        # What is read as it comes is read by the thread that brought it.
-        at_hand = type(values) in (list, tuple, np.ndarray) and isinstance(query, Query | str)
-        secret = Secret(values)
-        del values  # so that no traceback that prints local variables can show it
-        key, given = key_of(key), names_of(subjects)
-        asking = Asking(self._core, key, partial(self._meant, query, given), secret)
-        if given is not None and fits(len(given)) and at_hand:
-            self._take(asking)
-            if progress is not None and len(asking):
-                progress(len(asking), len(asking))
-        else:
-            self._take_all([asking.prepare()], progress)
-            asking.finish()
-        return asking.replies
+        key, names = read_key(key), self._names(subjects, DEVICE)
+        queries, which = self._queries(query, len(names))
+        outcomes: dict[int, Outcome] = {}
+
+        def run(rows: list[int]) -> None:
+            some, asked = [names[row] for row in rows], [queries[which[row]] for row in rows]
+            job = Reserve(self._engine, DEVICE, key, some, asked, rows)
+            outcomes.update(zip(rows, self._engine.run(job), strict=True))
+
+        _run_parts(np.flatnonzero(which >= 0), key, progress, run)
+        return tuple(
+            outcomes.get(row) or Outcome(subject_of(name), "") for row, name in enumerate(names)
+        )
+
+    def receive(
+        self, messages: Iterable[bytes | str], *, dry_run: bool = False
+    ) -> tuple[Receipt, ...]:
+        """Record messages of devices, and return a receipt for each.
+
+        A message that does not fit is quarantined and its subject suspended; what it revealed
+        counts. A dry run changes nothing.
+        """
+        job = Receive(self._engine, [Incoming(content) for content in _contents(messages)])
+        return tuple(self._engine.try_out(job) if dry_run else self._engine.run(job))
+
+    def sync(self, requests: Iterable[bytes | str]) -> tuple[SyncAnswer | Receipt, ...]:
+        """Answer syncs of devices: record their messages, confirm them, hand out reservations.
+
+        A request that cannot be read is quarantined, and its answer is a receipt.
+        """
+        return tuple(self._engine.run(Sync(self._engine, _contents(requests))))
 
     def record(
         self,
@@ -316,138 +323,389 @@ class Ledger(Book):
         key: str | None = None,
         progress: Progress | None = None,
     ) -> NDArray[np.bool_]:
-        """Take in responses that devices drew and sent themselves, without a reservation.
+        """Record answers that were collected elsewhere, of imported subjects.
 
-        As for :meth:`Panel.record`, whatever arrived was seen, so all of it is kept and counts, and
-        who answered what the filter refuses is closed. A subject may be named more than once, for
-        one response after the other.
+        They were given, so they count; the result says which of them the filter accepts. A subject
+        may appear more than once.
         """
-        key = key_of(key)
-        names, numbers, asked, which = self._meant(query, names_of(subjects), repeated=True)
-        positions = positions_of(self.domain, asked, which, responses)
-        turns = []
-        for turn, own in enumerate(waves(numbers), 1):
-            some = parts(key if turn == 1 else f"{key}{TURN}{turn}", numbers, asked, which, own)
-            turns.append([Recorded(part, positions[part.rows]) for part in some])
-        self._take_all(turns, progress)
+        key, names = read_key(key), self._names(subjects, IMPORTED, repeated=True)
+        queries, which = self._queries(query, len(names))
+        positions = _positions(self.domain, queries, which, responses)
         accepted = np.ones(len(names), dtype=np.bool_)
-        for request in chain.from_iterable(turns):
-            accepted[request.rows] = self._accepted(request)
+        for turn, own in enumerate(_turns(names), 1):
+            turn_key = key if turn == 1 else f"{key}{TURN}{turn}"
+
+            def run(rows: list[int], turn_key: str = turn_key) -> None:
+                some, asked = [names[row] for row in rows], [queries[which[row]] for row in rows]
+                given = [positions[row] for row in rows]
+                job = Record(self._engine, IMPORTED, turn_key, some, asked, rows, given)
+                accepted[rows] = self._engine.run(job)
+
+            _run_parts(own, key, progress, run)
         return accepted
 
-    def reserve(
+    def ask(
         self,
         query: Any,
+        values: Any,
         subjects: Any = None,
         *,
         key: str | None = None,
         progress: Progress | None = None,
-    ) -> tuple[Reservation | None, ...]:
-        """Reserve the next exchange of every subject for its device; None for who is refused.
+    ) -> Replies:
+        """Simulate a round: reserve, draw responses in this process, record them.
 
-        Each reservation is durable, and the subject is asked nothing else until its device has
-        answered: send it :meth:`Reservation.to_json`, and give what comes back to :meth:`receive`.
-        The same key again returns the same reservation.
+        For simulated subjects. ``values`` has the value of every subject, as for
+        :meth:`Panel.ask`; only the draw of a response looks at them.
         """
-        key = key_of(key)
-        names, numbers, asked, which = self._meant(query, names_of(subjects))
-        rows = anything_asked(which)
-        requests = [Reserved(part) for part in parts(key, numbers, asked, which, rows)]
-        self._take_all([requests], progress)
-        result: list[Reservation | None] = [None] * len(names)
-        with self._reading() as core:
-            outcomes = [outcome for request in requests for outcome in request.outcomes]
-            for row, outcome in zip(rows.tolist(), outcomes, strict=True):
-                name, number = names[row], int(numbers[row])
-                assert outcome is not None
-                if not outcome.sequence or outcome.declined:
-                    continue
-                (head,) = core.backend.heads([number])
-                digest = head.digest
-                if head.sequence != outcome.sequence - 1:
-                    digest = core.head_after(number, outcome.sequence - 1)
-                query_of = core.words.query(outcome.query)
-                result[row] = Reservation(
-                    self.policy.content_id, name, outcome.sequence, digest.hex(), key, query_of
-                )
-        return tuple(result)
+        secret = Secret(values)
+        del values  # so that no traceback that prints local variables can show it
+        key, names = read_key(key), self._names(subjects, SIMULATED)
+        queries, which = self._queries(query, len(names))
+        held = values_of(self.domain, secret, len(names), queries)
+        simulation = Simulation(self._engine, key, queries, held)
+        responses = np.zeros(len(names), dtype=np.int64)
 
-    def receive(self, messages: Iterable[bytes | str]) -> tuple[Receipt, ...]:
-        """Take in what devices sent, whatever it is, and say what became of each message.
+        def run(rows: list[int]) -> None:
+            own = np.array(rows, dtype=np.int64)
+            responses[own] = simulation.ask(names, which, own, self._source)
 
-        All of it is durable when this returns. What does not fit is kept, and its subject closed.
+        _run_parts(np.flatnonzero(which >= 0), key, progress, run)
+        subjects_ = tuple(map(subject_of, names))
+        return replies_of(self._engine, subjects_, queries, which, responses)
+
+    def resolve(self, subjects: Any, *, suspend: bool = False) -> tuple[Subject, ...]:
+        """Decide about suspended subjects, and return those that changed.
+
+        A resolved subject is unconfirmed until its device syncs with a chain that extends the
+        recorded one. What its quarantined messages revealed still counts. ``suspend`` instead
+        suspends subjects whose messages were held for an operator.
         """
-        contents = [
-            each.encode(errors="surrogatepass") if isinstance(each, str) else each
-            for each in messages
-        ]
-        for content in contents:
-            expect(content, bytes, "messages as bytes")
-        with self._reading() as core:
-            core.learn()
-            found = [incoming(core, content) for content in contents]
-        requests = [each for each in found if isinstance(each, Received)]
-        for own in apart(requests):
-            self._take(Ready(own))
-        with self._reading() as core:
-            core.show()  # what was kept is not looked up by a key
-        return tuple(each.receipt if isinstance(each, Received) else each for each in found)
+        names = self._names(subjects)
+
+        def job(batch: Batch) -> tuple[Subject, ...]:
+            batch.load(SubjectRow, [(name,) for name in names])
+            held: set[str] = set()
+            if suspend:
+                rows = self._engine.backend.scan(QuarantineRow)
+                held = {row.subject for row in rows if row.held}
+            change = partial(_suspend_held, held=held) if suspend else _resolve
+            return tuple(subject_of(name) for name in names if change(batch, name))
+
+        return self._engine.run(job)
 
     def end(self) -> None:
-        """Close the study, for good: nobody is asked, registered or reserved any more."""
-        with self._reading() as core:
-            core.begin()
-            while not core.backend.ended():
-                core.append(Change(end=True))
-            core.show()
+        """End the study, permanently: nothing more is registered, reserved or imported.
 
-    def _take_all(self, turns: Sequence[Sequence[Request]], progress: Progress | None) -> None:
-        """Serve requests of one call, each turn when those before it are done.
-
-        A long one is recorded in several commits. What can be known to be wrong is found before the
-        first of them; whatever else goes wrong says how much is recorded.
+        Answers to open reservations are still recorded: they were released.
         """
-        requests = list(chain.from_iterable(turns))
-        total, done = sum(map(len, requests)), 0
-        if len(requests) > 1:
-            with self._reading() as core:
-                core.foresee(requests)
+        self._engine.run(end_study)
+
+    # -- reading
+
+    @property
+    def policy(self) -> StudyPolicy:
+        """What was fixed when the ledger was created."""
+        return self._engine.policy
+
+    @property
+    def domain(self) -> Domain:
+        """The possible values of a subject."""
+        return self.policy.domain
+
+    @property
+    def filter(self) -> Filter:
+        """The privacy filter."""
+        return self.policy.filter
+
+    @property
+    def subjects(self) -> tuple[Subject, ...]:
+        """The names of all subjects, in the order of their registration."""
+        return tuple(map(subject_of, self._reader.names()))
+
+    @property
+    def queries(self) -> dict[str, Query]:
+        """The queries that are known, by their names."""
+        with self._reader.reading() as engine:
+            return dict(engine.catalog.queries)
+
+    @property
+    def tip(self) -> Tip:
+        """The number of the last commit, and the root after it."""
+        with self._reader.reading() as engine:
+            return engine.backend.tip()
+
+    def __len__(self) -> int:
+        return len(self._reader.names())
+
+    def decide(self, query: Any, subjects: Any = None) -> Decisions:
+        """Decide without changing anything: who would accept a query, and the numbers.
+
+        A subject that is suspended, unconfirmed or waiting for its device does not accept.
+        ``query`` is a query, the name of one, or a column of names, with None to ask nothing.
+        """
+        names = self._names(subjects)
+        return self._reader.decide(names, *self._queries(query, len(names)))
+
+    def status(self, subjects: Any = None) -> Status:
+        """Return where subjects stand: losses, what remains, states."""
+        return self._reader.status(None if subjects is None else self._names(subjects))
+
+    def transcript(self, subject: Subject) -> Transcript:
+        """Return what one subject was asked and answered, after checking its chain."""
+        (name,) = self._names([subject])
+        return self._reader.transcript(name)
+
+    def answers(self) -> Answers:
+        """Return what all subjects answered, and who was refused what, for estimates."""
+        return self._reader.answers()
+
+    def rounds(self) -> tuple[Round, ...]:
+        """Return what became of every query, by key, in the order of first requests."""
+        return self._reader.rounds()
+
+    def audit(self) -> StudyAudit:
+        """Decide about every exchange again, and list what is out of the ordinary.
+
+        It needs polars: ``expost[frames]``.
+        """
+        with self._reader.reading() as engine:
+            return audit_ledger(engine)
+
+    def verify(self, progress: Progress | None = None) -> Verification:
+        """Recompute everything from the exchanges: chains, tallies, decisions and roots.
+
+        ``progress`` is called with the number of subjects done, and of all.
+        """
+        with self._reader.reading() as engine:
+            return verify_ledger(engine, progress or _no_progress)
+
+    def export(self, path: Path_, *, progress: Progress | None = None) -> None:
+        """Write everything to a new text file that a stand-alone checker can verify."""
+        expect(path, (str, os.PathLike), "the name of a file")
+        with self._reader.reading() as engine:
+            export_ledger(engine, Path(path), progress or _no_progress)
+
+    def backup(self, path: Path_) -> None:
+        """Copy the database to a new file while it is in use.
+
+        The checkpoint is not copied: it has to stay where it is to reveal that a backup was
+        restored.
+        """
+        expect(path, (str, os.PathLike), "the name of a file")
+        with self._engine.lock:
+            self._engine.check_usable()
+            self._engine.backend.backup(Path(path))
+
+    def close(self) -> None:
+        """Release the database and the lock."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.policy.study!r}, budget {self.filter.limit})"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a ledger is not copied; open it again")
+
+    # -- arguments
+
+    def _names(
+        self, subjects: Any, kind: str | None = None, *, repeated: bool = False
+    ) -> list[str]:
+        """Return the names of subjects (JSON); all, or all of one kind, if none are given."""
+        if subjects is None:
+            return self._reader.names(kind)
+        names = [json.dumps(subject) for subject in subjects_of(subjects)]
+        if not repeated and len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidInput(f"{twice} appears twice", "subjects")
+        return names
+
+    def _queries(self, query: Any, count: int) -> tuple[list[Query], Ints]:
+        """Return the distinct queries, and which of them each row is asked; -1 for none."""
+        with at("query"):
+            if isinstance(query, Query | str):
+                one = query if isinstance(query, Query) else self._named(query)
+                self._engine.check_query(one)
+                return [one], np.zeros(count, dtype=np.int64)
+            try:
+                column = listed(query)
+            except InvalidInput:
+                reason = "must be a query, the name of one, or a column of names"
+                raise InvalidInput(reason) from None
+            if len(column) != count:
+                raise InvalidInput(f"got {len(column):,} names for {count:,} subjects")
+        which, found = read_each(
+            column, lambda name: None if name is None else self._named(name), "query"
+        )
+        queries = [each for each in found if each is not None]
+        for each in queries:
+            self._engine.check_query(each)
+        numbers = iter(range(len(queries)))
+        places = [-1 if each is None else next(numbers) for each in found]
+        return queries, np.array(places, dtype=np.int64)[which]
+
+    def _named(self, name: Any) -> Query:
+        known = self._engine.catalog.queries
+        if str(name) not in known:
+            with self._reader.reading():  # which loads what another process has added
+                pass
+        return self._engine.catalog.named(name)
+
+
+def _known(batch: Batch, name: str) -> SubjectRow:
+    subject = batch.subject(name)
+    if subject is None:
+        raise InvalidInput(f"no subject {name} in this ledger", "subjects")
+    return subject
+
+
+def _suspend_held(batch: Batch, name: str, *, held: set[str]) -> bool:
+    """Suspend a subject with a held message; return whether it was not suspended before."""
+    subject = _known(batch, name)
+    if name not in held:
+        raise InvalidInput(f"{name} has no message that is held", "subjects")
+    if subject.state == ACTIVE:
+        batch.suspend(subject, "by an operator, because of a held message")
+    return subject.state == ACTIVE
+
+
+def _resolve(batch: Batch, name: str) -> bool:
+    """End the suspension of a subject; return whether there was one."""
+    subject = _known(batch, name)
+    if subject.state == BARRED:
+        reason = f"{name} cannot be resolved: a restored backup lost what it revealed"
+        raise InvalidInput(reason, "subjects")
+    if subject.state == SUSPENDED and subject.kind != DEVICE:
+        raise InvalidInput(f"{name} has no device that could confirm its chain", "subjects")
+    if subject.state == SUSPENDED:
+        batch.resolve(subject)
+    return subject.state == SUSPENDED
+
+
+def create_checkpoint(store: CheckpointStore, policy: StudyPolicy, ticket_key: bytes) -> None:
+    """Make the checkpoint and the ticket key of a new ledger."""
+    store.create_ticket_key(ticket_key)
+    checkpoint = Checkpoint(store, policy.content_id)
+    checkpoint.claim(create=True)
+    try:
+        checkpoint.append(Tip(0, first_root(policy.content_id)), [])
+    finally:
+        checkpoint.close()
+
+
+def _check_options(source: Source | None, search: Search | None) -> None:
+    with at("source"):
+        expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
+    with at("search"):
+        expect(search, Search | None, "a Search, such as Search(processes=2)")
+
+
+def _checkpoint_store(place: Path_, checkpoint: Path_ | None) -> CheckpointFile:
+    """Return where the checkpoint is: by default next to the database file.
+
+    For a server it is in a folder of the user.
+    """
+    expect(place, (str, os.PathLike), "the name of a file")
+    expect(checkpoint, (str, os.PathLike, type(None)), "the name of a file")
+    if checkpoint is not None:
+        return CheckpointFile(Path(checkpoint))
+    if on_server(place):
+        return CheckpointFile(checkpoint_path(str(place)))
+    return CheckpointFile(Path(f"{followed(place, strict=False)}.checkpoint"))
+
+
+def _open_backend(place: Path_) -> Backend:
+    try:
+        with at(_shown(place), ": "):
+            return Postgres.open(str(place)) if on_server(place) else Sqlite.open(followed(place))
+    except Damaged as error:
+        raise Damaged(f"{_shown(place)}: {error}") from None
+
+
+def _shown(place: Path_) -> str:
+    """Return the name of a ledger for messages; a URL may have a password."""
+    return shown_url(str(place)) if on_server(place) else os.fspath(place)
+
+
+def _written(subject: Subject) -> str:
+    if isinstance(subject, str) and not subject.isprintable():
+        raise InvalidInput("a name has characters that cannot be printed", "subjects")
+    if isinstance(subject, int) and abs(subject) >= 1 << 63:
+        raise InvalidInput("a number is too large", "subjects")
+    return json.dumps(subject)
+
+
+def _contents(messages: Iterable[bytes | str]) -> list[bytes]:
+    contents = [
+        each.encode(errors="surrogatepass") if isinstance(each, str) else each for each in messages
+    ]
+    for content in contents:
+        expect(content, bytes, "messages as bytes")
+    return contents
+
+
+def _run_parts(
+    rows: NDArray[np.intp],
+    key: str,
+    progress: Progress | None,
+    run: Callable[[list[int]], None],
+) -> None:
+    """Run rows in parts of one commit each; an error says how many are recorded."""
+    for start in range(0, len(rows), _ROWS):
+        part: list[int] = rows[start : start + _ROWS].tolist()
         try:
-            for turn in turns:
-                for request in turn:
-                    self._take(Ready([request]))
-                    done += len(request)
-                    if progress is not None:
-                        progress(done, total)
+            run(part)
         except ExpostError as error:
-            recorded = sum(len(each) for each in requests if each.served and each.error is None)
-            if not recorded:
+            if not start:
                 raise
-            raise recorded_in_part(error, recorded, total, requests[0].key) from None
+            raise _partial(error, start, len(rows), key) from None
+        if progress is not None:
+            progress(start + len(part), len(rows))
 
-    def _take(self, errand: Errand) -> None:
-        self._check_usable()
-        self._turns.take(errand)
 
-    def _meant(
-        self, query: Any, given: tuple[Subject, ...] | None, *, repeated: bool = False
-    ) -> Meant:
-        """Who is asked what. Others may write meanwhile, if nothing has to be read for it."""
-        self._check_usable()
-        free = familiar(self._core, query, given)
-        with nullcontext(self._core) if free else self._reading() as core:
-            names, numbers = whom(core, given, repeated=repeated)
-            return names, numbers, *asked_in(core, query, len(names))
+def _partial(error: ExpostError, recorded: int, total: int, key: str) -> ExpostError:
+    more = f"; {recorded:,} of {total:,} rows are recorded. Repeat the call with the key {key!r}: "
+    more += "nothing is recorded twice"
+    if isinstance(error, InvalidInput):
+        return type(error)(error.reason + more, error.place)
+    return type(error)(f"{error}{more}")
 
-    def _accepted(self, request: Recorded) -> NDArray[np.bool_]:
-        """What the filter said, also when a response was first recorded."""
-        repeated = [row for row, found in enumerate(request.outcomes) if found and found.commit]
-        if repeated:
-            with self._reading() as core:
-                closures = dict(core.backend.closures())
-            for row in repeated:
-                outcome = request.outcomes[row]
-                assert outcome is not None
-                commit = closures.get(int(request.subjects[row]))
-                request.accepted[row] = commit is None or commit > outcome.commit
-        return request.accepted
+
+def _turns(names: list[str]) -> Iterator[NDArray[np.intp]]:
+    """Yield rows such that no subject is in one part twice, in order."""
+    seen: dict[str, int] = {}
+    turn = np.array([seen.update({name: seen.get(name, 0) + 1}) or seen[name] for name in names])
+    for number in range(1, int(turn.max(initial=0)) + 1):
+        yield np.flatnonzero(turn == number)
+
+
+def _positions(domain: Domain, queries: list[Query], which: Ints, responses: Any) -> list[int]:
+    """Return the positions of responses among those of their queries."""
+    column = listed(responses)
+    if len(column) != len(which):
+        reason = f"got {len(column):,} for {len(which):,} subjects"
+        raise InvalidInput(reason, "responses")
+    if (which < 0).any():
+        raise InvalidInput("nothing was asked here", f"query: row {int(np.argmin(which)) + 1}")
+    found = [0] * len(which)
+    for number, rows in groups(which):
+        likelihood = queries[number].on(domain)
+        codes, known = distinct([column[row] for row in rows.tolist()], "response")
+        for code, response in enumerate(known):
+            own = rows[codes == code].tolist()
+            with at(f"row {own[0] + 1}: response"):
+                position = response_position(likelihood, response, queries[number].kind)
+            for row in own:
+                found[row] = position
+    return found
+
+
+def _no_progress(done: int, total: int) -> None:
+    pass

@@ -1,388 +1,458 @@
-"""A ledger in one file, by SQLite: the embedded backend, which needs no server."""
+"""A ledger in an SQLite file: the write-ahead log, every commit synchronized."""
 
 from __future__ import annotations
 
-import json
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import shutil
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, compress
-from operator import ne
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from expost.errors import InvalidInput
-from expost.ledger.adding import add, key_numbers
-from expost.ledger.backend import DECLINED, Backend, Looked, Row, Stale
-from expost.ledger.connecting import connect, copy_database, is_writable, library, reading
-from expost.ledger.digests import next_root
-from expost.ledger.errors import READ_ONLY, Broken, Damaged
-from expost.ledger.records import (
-    Change,
-    Head,
-    Heads,
-    Kept,
-    Outcome,
-    QueryWord,
-    ResponseWord,
-    Tip,
-    joined,
-)
-from expost.ledger.schema import UNLINKED
-from expost.ledger.seals import checked_name, head_seals, seal_of
+from expost.files.durable import sync_directory
+from expost.ledger.backend import SCHEMA_VERSION, Backend, Commit, Tip, check_schema_version
+from expost.ledger.errors import Broken, Damaged
+from expost.ledger.tables import TABLES, CommitRow, SubjectRow, Table, table_of
 
 if TYPE_CHECKING:
     import apsw
 
-__all__ = ["Sqlite"]
+__all__ = ["MIGRATIONS", "REQUIRED", "Setting", "Sqlite"]
 
-_HEAD = "SELECT sequence, digest, tally, closed, reserved, last, seal FROM"
-_HEADS = f"{_HEAD} heads WHERE subject"
-_LISTED = f"{_HEAD} carray(?) AS listed CROSS JOIN heads ON heads.subject = listed.value"
-_REQUESTED = "SELECT subject, query, sequence, response, made FROM requests WHERE key = ?"
-_RESERVED = "SELECT subject, query, sequence, 0, made FROM reservations WHERE key = ?"
-_EXCHANGES = """
-WITH RECURSIVE chain(key, subject, query, sequence, response, made, previous) AS (
-    SELECT key, subject, query, sequence, response, made, previous FROM requests
-    WHERE key = ?1 AND subject = ?2 AND sequence = ?3 AND ?3 > 0
-    UNION ALL
-    SELECT r.key, r.subject, r.query, r.sequence, r.response, r.made, r.previous
-    FROM chain c JOIN requests r ON r.key = c.previous AND r.subject = ?2
-    WHERE c.sequence > 1 AND r.sequence = c.sequence - 1
-)
-SELECT k.key, subject, query, sequence, response, made, k.number, k.seal
-FROM chain c LEFT JOIN keys k ON k.number = c.key ORDER BY sequence
+R = TypeVar("R", bound=tuple[Any, ...])
+
+APPLICATION_ID = 0x65787073
+"""Tells a ledger from other databases: "exps"."""
+
+OLDEST_SQLITE = (3, 51, 3)
+"""Before this version, two connections could reset a write-ahead log that was still needed."""
+
+_TYPES = {"integer": "INTEGER", "text": "TEXT", "bytes": "BLOB"}
+# Messages arrive in any order of subjects, and each writes a page: small pages write less.
+_PAGE_BYTES = 2048
+_LOG_PAGES = 20_000
+_CACHE_KIB = 16_000
+_BUSY_MS = 10_000
+_SIDE_FILES = ("-wal", "-shm")
+_READ_ONLY = "the ledger cannot be changed: this process may not write to its file and its folder"
+
+
+class Setting(NamedTuple):
+    """A setting that durability depends on: what to ask for, and which values will do."""
+
+    wanted: str
+    good: tuple[Any, ...]
+    reason: str
+
+
+REQUIRED = {
+    "synchronous": Setting("FULL", (2, 3), "a power failure would take back released answers"),
+    "fullfsync": Setting("ON", (1,), "a power failure would take back released answers"),
+    "checkpoint_fullfsync": Setting("ON", (1,), "a power failure could damage the database"),
+    "cell_size_check": Setting("ON", (1,), "a damaged page would be read as if it were not"),
+    "trusted_schema": Setting("OFF", (0,), "a file from elsewhere could run code of its own"),
+    "mmap_size": Setting("0", (0, None), "an error of the disk would end the process"),
+}
+"""Set on every connection, and read back."""
+
+
+def _create_table(table: Table) -> str:
+    columns = [
+        f"{name} {_TYPES[kind]} NOT NULL"
+        for name, kind in zip(table.quoted, table.types, strict=True)
+    ]
+    columns.append(f"PRIMARY KEY ({', '.join(table.quoted_key)})")
+    return f"CREATE TABLE {table.name}({', '.join(columns)}) STRICT, WITHOUT ROWID;\n"
+
+
+def _append_only(name: str) -> str:
+    return f"""
+CREATE TRIGGER {name}_no_delete BEFORE DELETE ON {name}
+BEGIN SELECT RAISE(ABORT, '{name}: rows are never removed'); END;
+CREATE TRIGGER {name}_no_update BEFORE UPDATE ON {name}
+BEGIN SELECT RAISE(ABORT, '{name}: rows are never changed'); END;
 """
+
+
+_STUDY = """
+CREATE TABLE study(
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    document TEXT NOT NULL,
+    epoch INTEGER NOT NULL
+) STRICT;
+CREATE TRIGGER study_no_delete BEFORE DELETE ON study
+BEGIN SELECT RAISE(ABORT, 'study: the policy is never removed'); END;
+CREATE TRIGGER study_fixed BEFORE UPDATE ON study
+WHEN new.document <> old.document OR new.epoch <> old.epoch + 1
+BEGIN SELECT RAISE(ABORT, 'study: the policy is never changed'); END;
+CREATE TRIGGER subjects_no_delete BEFORE DELETE ON subjects
+BEGIN SELECT RAISE(ABORT, 'subjects: rows are never removed'); END;
+CREATE TRIGGER subjects_forward BEFORE UPDATE ON subjects
+WHEN new.name <> old.name OR new.number <> old.number OR new.kind <> old.kind
+    OR new.sequence < old.sequence OR (old.state = 'barred' AND new.state <> 'barred')
+BEGIN SELECT RAISE(ABORT, 'subjects: chains only grow'); END;
+"""
+
+_VERSION_2 = (
+    "".join(map(_create_table, TABLES.values()))
+    + _STUDY
+    + "".join(_append_only(table.name) for row, table in TABLES.items() if row is not SubjectRow)
+)
+
+MIGRATIONS: tuple[str, ...] = ()
+"""Steps from schema version 2 on: version 2 + n is what the first n of these make of it."""
+
+
+_INSERT = {
+    row: f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(table.columns))})"
+    for row, table in TABLES.items()
+}
+_SELECT = {
+    row: f"SELECT {', '.join(table.quoted)} FROM {table.name}" for row, table in TABLES.items()
+}
+_FIND = {
+    row: f"{_SELECT[row]} WHERE {' AND '.join(f'{name} = ?' for name in table.quoted_key)}"
+    for row, table in TABLES.items()
+}
+# The name comes first in a row and last in this statement.
+_CHANGE = "UPDATE subjects SET {} WHERE name = ?1".format(
+    ", ".join(f"{name} = ?{n}" for n, name in enumerate(table_of(SubjectRow).quoted[1:], 2))
+)
 
 
 class Sqlite(Backend):
     """One connection to a database file."""
 
     def __init__(
-        self, connection: apsw.Connection, copy: TemporaryDirectory[str] | None = None
+        self,
+        connection: apsw.Connection,
+        path: Path | None,
+        copy: TemporaryDirectory[str] | None = None,
     ) -> None:
-        self._apsw = library()
         self._connection = connection
-        self._copy = copy
         self._cursor = connection.cursor()
-        self._broken = False
+        self._path = path
+        self._copy = copy
+        self._epoch: Any = 0
+        self._file = None if path is None else os.stat(path)
+
+    @classmethod
+    def create(cls, path: Path, document: str, root: bytes, *, vfs: str | None = None) -> None:
+        """Make a new database file, which only its owner may read."""
+        apsw = library()
+        flags = apsw.SQLITE_OPEN_READWRITE
+        if vfs is None:
+            _create_file(path)
+        else:
+            flags |= apsw.SQLITE_OPEN_CREATE
+        connection = apsw.Connection(str(path), flags, vfs)
+        try:
+            if vfs is not None:
+                connection.pragma("locking_mode", "EXCLUSIVE")
+            connection.pragma("page_size", _PAGE_BYTES)
+            connection.pragma("journal_mode", "wal")
+            _apply_settings(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            for step in (_VERSION_2, *MIGRATIONS):
+                connection.execute(step)
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", SCHEMA_VERSION)
+            connection.execute("INSERT INTO study VALUES (1, ?, 0)", (document,))
+            connection.execute(_INSERT[CommitRow], CommitRow(0, root, "[]"))
+            connection.execute("COMMIT")
+        except apsw.Error as error:
+            raise Broken(f"the ledger could not be created ({error})") from None
+        finally:
+            connection.close()
+        if vfs is None:
+            sync_directory(path.parent)
 
     @classmethod
     def open(cls, path: Path, *, vfs: str | None = None) -> Sqlite:
-        """Open a database that is there, if all of its settings will do.
+        """Open an existing database, if all of its settings will do.
 
-        One that this process may not write is read from a copy, and nothing is added to it.
-        With a ``vfs`` of your own, as for tests, it is the only one who has it open.
+        A database that this process may not write is read from a temporary copy. A ``vfs`` of your
+        own, as in tests, has the database to itself.
         """
-        if vfs is not None or is_writable(path):
-            return cls(connect(path, vfs))
+        if vfs is not None:
+            return cls(_connect(path, vfs), None)
+        if is_writable(path):
+            return cls(_connect(path), path)
         copy = TemporaryDirectory(prefix="expost-")
         try:
-            return cls(connect(copy_database(path, Path(copy.name))), copy)
+            return cls(_connect(_copy_database(path, Path(copy.name))), path, copy)
         except BaseException:
             copy.cleanup()
             raise
 
-    def policy(self) -> str:
-        return str(self._one("SELECT document FROM policy")[0])
-
-    def tip(self) -> Tip:
-        found = self._one("SELECT number, root FROM commits ORDER BY number DESC LIMIT 1")
-        if not found:
-            raise Damaged("there are no commits")
-        return Tip(*found)
-
-    def root(self, commit: int) -> bytes | None:
-        found = self._one("SELECT root FROM commits WHERE number = ?", (commit,))
-        return found[0] if found else None
-
-    def queries(self, after: int = 0) -> list[QueryWord]:
-        return [
-            QueryWord(*row)
-            for row in self._all(
-                "SELECT number, content_id, name, document FROM queries"
-                " WHERE number > ? ORDER BY number",
-                (after,),
-            )
-        ]
-
-    def introduced(self) -> list[tuple[QueryWord, int]]:
-        found = self._all("SELECT number, content_id, name, document, made FROM queries")
-        return [(QueryWord(*word), made) for *word, made in found]
-
-    def responses(self, after: int = 0) -> list[ResponseWord]:
-        words = []
-        for *word, seal in self._all(
-            "SELECT number, query, response, seal FROM responses WHERE number > ? ORDER BY number",
-            (after,),
-        ):
-            if seal != seal_of(word):
-                raise Damaged(f"response {word[0]} is not what was recorded")
-            words.append(ResponseWord(*word))
-        return words
-
-    def subjects(self, after: int = 0) -> list[tuple[int, str]]:
-        found = self._all(
-            "SELECT number, name, seal FROM subjects WHERE number > ? ORDER BY number", (after,)
-        )
-        return [(number, checked_name(number, name, seal)) for number, name, seal in found]
-
-    def numbers(self, names: Sequence[str]) -> list[int]:
-        result = []
-        for name in names:
-            # By its row, and not by the index alone: a damaged index would name somebody else.
-            found = self._one("SELECT number, seal, made FROM subjects WHERE name = ?", (name,))
-            if found:
-                checked_name(found[0], name, found[1])
-            result.append(found[0] if found else 0)
-        return result
-
-    def size(self) -> int:
-        found = self._one("SELECT max(number) FROM subjects")
-        return (found and found[0]) or 0
-
-    def heads(self, subjects: Sequence[int]) -> list[Head]:
-        return list(self._heads(subjects))
-
-    def _heads(self, subjects: Sequence[int]) -> Heads:
-        with reading:
-            *columns, seals = _columns(self._found(subjects), 7)
-        if len(seals) != len(subjects):
-            raise Damaged("the head of somebody is missing")
-        heads = Heads(*columns)
-        try:
-            due = head_seals(subjects, heads)
-        except (TypeError, AttributeError):
-            raise Damaged("the head of somebody is not what was recorded") from None
-        if due != seals:
-            wrong = next(compress(subjects, map(ne, due, seals)))
-            raise Damaged(f"the head of subject number {wrong} is not what was recorded")
-        return heads
-
-    def _found(self, subjects: Sequence[int]) -> apsw.Cursor:
-        """The rows of heads."""
-        first, count = (subjects[0] if subjects else 0), len(subjects)
-        if count == 1:
-            return self._cursor.execute(f"{_HEADS} = ?", (first,))
-        if list(subjects) == list(range(first, first + count)):
-            # Neighbours, as in a round over all, are found together.
-            statement = f"{_HEADS} BETWEEN ? AND ? ORDER BY subject"
-            return self._cursor.execute(statement, (first, first + count - 1))
-        # Others are in the order of the first table, which CROSS keeps. Their seals would tell.
-        numbers = self._apsw.carray(array("q", subjects))
-        return self._cursor.execute(_LISTED, (numbers,))
-
-    def look(self, asked: Sequence[tuple[str, Sequence[int]]]) -> Looked:
-        with reading:
-            used = key_numbers(self._cursor, [key for key, _ in asked])
-        outcomes = [self.outcomes(key, subjects) if key in used else {} for key, subjects in asked]
-        heads = self._heads(joined([subjects for _, subjects in asked]))
-        parts, start = list[Heads](), 0
-        for _, subjects in asked:
-            parts.append(heads.part(start, start + len(subjects)))
-            start += len(subjects)
-        return Looked(outcomes, parts, bool(self.ended()))
-
-    def waiting(self, first: int, last: int) -> list[int]:
-        # Without a reservation ever made, no head is looked at.
-        statement = (
-            "SELECT subject FROM (SELECT 1 FROM reservations LIMIT 1) CROSS JOIN heads"
-            " WHERE subject BETWEEN ? AND ? AND reserved <> ''"
-        )
-        return [subject for (subject,) in self._all(statement, (first, last))]
-
-    def outcomes(self, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
-        with reading:
-            number = key_numbers(self._cursor, [key]).get(key)
-            if number is None:
-                return {}
-            found: list[Any] = []
-            if self._cursor.execute(f"{_RESERVED} LIMIT 1", (number,)).fetchall():
-                found += self._of_key(_RESERVED, number, subjects)
-            found += self._of_key(_REQUESTED, number, subjects)
-        _check_numbers(found)
-        result: dict[int, Outcome] = {}
-        for subject, query, sequence, response, made in found:
-            if response == DECLINED:  # of an exchange that was reserved
-                sequence = result[subject].sequence if subject in result and not sequence else 0
-            result[subject] = Outcome(query, sequence, response, made)
-        return result
-
-    def _of_key(self, statement: str, key: int, subjects: Sequence[int]) -> list[Any]:
-        """The rows of a key for some subjects."""
-        first, last = min(subjects, default=0), max(subjects, default=0)
-        if last - first < 2 * len(subjects):  # nearly neighbours, as in a round over all
-            rows = self._cursor.execute(
-                f"{statement} AND subject BETWEEN ? AND ?", (key, first, last)
-            ).fetchall()
-            own = set(subjects) if rows else ()
-            return [row for row in rows if row[0] in own]
-        return self._cursor.executemany(
-            f"{statement} AND subject = ?", ((key, subject) for subject in subjects)
-        ).fetchall()
-
-    def append(self, change: Change, lines: Sequence[bytes], after: Tip | None = None) -> Tip:
-        if self._broken:
-            raise Broken("an earlier write failed; open the ledger again")
+    def claim(self) -> None:
         if self._copy is not None:
-            raise InvalidInput(READ_ONLY)
-        apsw = self._apsw
+            raise InvalidInput(_READ_ONLY)
+        self._check_file()
+        apsw = library()
+        try:
+            # A killed process may have left a commit in the log that is not synchronized. It must
+            # be on the disk before a checkpoint line says that it is.
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._cursor.execute("BEGIN IMMEDIATE")
+            self._cursor.execute("UPDATE study SET epoch = epoch + 1")
+            ((self._epoch,),) = self._cursor.execute("SELECT epoch FROM study").fetchall()
+            self._cursor.execute("COMMIT")
+        except apsw.BusyError:
+            self._roll_back()
+            raise InvalidInput("is locked by another process; try again") from None
+        except apsw.Error as error:
+            self._roll_back()
+            raise Broken(f"the ledger could not be written ({error})") from None
+
+    def commit(self, commit: Commit) -> None:
+        apsw = library()
+        self._check_file()
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
-        except apsw.BusyError:
-            raise InvalidInput("another process holds the ledger and does not let go") from None
+            self._write(commit)
+            self._cursor.execute("COMMIT")
         except apsw.Error as error:
-            raise self._failed(error) from None
-        try:
-            tip = self._write(change, lines, after)
-        except (apsw.ConstraintError, Stale):
-            self._cursor.execute("ROLLBACK")
-            raise Stale from None
-        except (apsw.Error, UnicodeDecodeError) as error:
-            raise self._failed(error) from None
+            self._roll_back()
+            raise Broken(
+                f"the ledger could not be written ({error}); open it again when that is fixed"
+            ) from None
         except BaseException:
             self._roll_back()
             raise
+
+    def _write(self, commit: Commit) -> None:
+        found = self._cursor.execute(
+            "SELECT epoch, (SELECT max(number) FROM commits) FROM study"
+        ).fetchall()
+        if found != [(self._epoch, commit.tip.number - 1)]:
+            raise Broken("another process has taken over this ledger; open it again")
+        insert = self._cursor.executemany
+        insert(_INSERT[CommitRow], [CommitRow(*commit.tip, commit.events)])
+        for row, rows in commit.added.items():
+            insert(_INSERT[row], rows)
+        if commit.changed:
+            before = self._connection.total_changes()
+            insert(_CHANGE, commit.changed)
+            if self._connection.total_changes() - before != len(commit.changed):
+                raise Damaged("a subject that was read cannot be found again")
+
+    def _check_file(self) -> None:
+        """Refuse to write to a file that was moved or replaced, or that has a second name."""
+        if self._path is None or self._file is None:
+            return
         try:
-            self._cursor.execute("COMMIT")
-        except apsw.Error as error:
-            raise self._failed(error) from None
-        return tip
+            now = os.stat(self._path)
+        except OSError:
+            raise Broken(f"the ledger is no longer at {self._path}") from None
+        if not os.path.samestat(now, self._file):
+            raise Broken(f"{self._path} was replaced by another file; open the ledger again")
+        if now.st_nlink != 1:
+            raise Broken(f"{self._path} has {now.st_nlink} names (hard links); remove all but one")
 
     def _roll_back(self) -> None:
-        """Neither show what is not recorded, nor keep others waiting."""
-        self._broken = True
-        with suppress(self._apsw.Error):
+        with suppress(library().Error):
             self._cursor.execute("ROLLBACK")
 
-    def _failed(self, error: Exception) -> Broken:
-        """After a failed write nothing is known of the disk, so there are no more writes."""
-        self._roll_back()
-        return Broken(
-            f"the ledger could not be written ({error}); open it again when that is mended"
-        )
+    def close(self) -> None:
+        # Everything is durable already: an error while the log is copied loses nothing.
+        with suppress(library().Error):
+            self._connection.close(True)  # even if a statement was interrupted by an error
+        if self._copy is not None:
+            self._copy.cleanup()
 
-    def _write(self, change: Change, lines: Sequence[bytes], after: Tip | None) -> Tip:
-        before = self.tip()
-        if after not in (None, before):
-            raise Stale
-        tip = Tip(before.commits + 1, next_root(before.root, lines))
-        self._cursor.execute("INSERT INTO commits VALUES (?, ?)", tip)
-        add(self._cursor, change, tip.commits)
-        return tip
+    def policy(self) -> str:
+        with _reading:
+            return str(self._cursor.execute("SELECT document FROM study").fetchall()[0][0])
 
-    def exchanges(self, subject: int, head: Head) -> list[Row]:
-        found = self._all(_EXCHANGES, (head.last, subject, head.sequence))
-        if [row[3] for row in found] != list(range(1, head.sequence + 1)):
-            raise Damaged(f"an exchange of subject number {subject} is missing")
-        _check_numbers(row[1:] for row in found)
-        for key, *_, number, seal in found:
-            _check_key(number, key, seal)
-        return [Row(*row[:6]) for row in found]
+    def tip(self) -> Tip:
+        with _reading:
+            found: list[Any] = self._cursor.execute(
+                "SELECT number, root FROM commits ORDER BY number DESC LIMIT 1"
+            ).fetchall()
+        if not found:
+            raise Damaged("there are no commits")
+        return Tip(*found[0])
 
-    def unlinked(self) -> list[int]:
-        return [subject for (subject,) in self._all(UNLINKED)]
+    def find(self, row: type[R], keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], R]:
+        width, make = table_of(row).keys, row._make  # type: ignore[attr-defined]
+        with _reading:
+            rows = self._cursor.executemany(_FIND[row], keys)
+            return {each[:width]: make(each) for each in rows}
 
-    def rows(self) -> Iterator[Row]:
-        return self._rows(
-            "SELECT k.key, subject, query, sequence, response, made"
-            " FROM requests r LEFT JOIN keys k ON k.number = r.key"
-        )
-
-    def reservations(self) -> Iterator[Row]:
-        return self._rows(
-            "SELECT k.key, subject, query, sequence, 0, made"
-            " FROM reservations r LEFT JOIN keys k ON k.number = r.key"
-        )
-
-    def _rows(self, statement: str) -> Iterator[Row]:
-        for number, key, seal in self._stream("SELECT number, key, seal FROM keys"):
-            _check_key(number, key, seal)
-        for row in self._stream(statement):
-            if row[0] is None:
-                raise Damaged("a request has no key")
-            yield Row(*row)
-
-    def registered(self) -> Iterator[tuple[int, str, int]]:
-        for number, name, made, seal in self._stream(
-            "SELECT number, name, made, seal FROM subjects"
-        ):
-            yield number, checked_name(number, name, seal), made
-
-    def closures(self) -> list[tuple[int, int]]:
-        return self._all("SELECT subject, made FROM closures")
-
-    def moved_in(self, commits: Sequence[int]) -> list[int]:
-        found = self._all(
-            "WITH own AS (SELECT value FROM json_each(?)) "
-            "SELECT subject FROM requests WHERE made IN own AND sequence > 0 UNION "
-            "SELECT subject FROM reservations WHERE made IN own UNION "
-            "SELECT subject FROM closures WHERE made IN own",
-            (json.dumps(list(commits)),),
-        )
-        return [subject for (subject,) in found]
-
-    def reason_kept(self, subject: int, digest: str) -> str | None:
-        found = self._one(
-            "SELECT reason FROM kept WHERE subject = ? AND digest = ?", (subject, digest)
-        )
-        return found[0] if found else None
-
-    def kept(self) -> list[tuple[Kept, int]]:
-        found = self._all("SELECT subject, digest, reason, message, made FROM kept ORDER BY number")
-        return [(Kept(*row[:4]), row[4]) for row in found]
-
-    def ended(self) -> int:
-        found = self._one("SELECT made FROM ends")
-        return found[0] if found else 0
-
-    def roots(self) -> Iterator[bytes]:
-        commits = self._stream("SELECT number, root FROM commits ORDER BY number")
-        for place, (number, root) in enumerate(commits):
-            if number != place:
-                raise Damaged(f"commit {place} is missing")
-            yield root
+    def scan(
+        self, row: type[R], prefix: tuple[Any, ...] = (), *, after: int | None = None
+    ) -> Iterator[R]:
+        table, values = table_of(row), prefix
+        where = " AND ".join(f"{name} = ?" for name in table.quoted_key[: len(prefix)]) or "1"
+        order = table.quoted_key
+        if after is not None:
+            commit = "number" if row is CommitRow else '"commit"'
+            where, order, values = f"{commit} > ?", (commit,), (after,)
+        statement = f"{_SELECT[row]} WHERE {where} ORDER BY {', '.join(order)}"
+        with _reading:
+            yield from map(
+                row._make,  # type: ignore[attr-defined]
+                self._connection.execute(statement, values),
+            )
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        with reading:
+        with _reading:
             self._connection.execute("BEGIN")
             try:
                 yield
             finally:
-                self._connection.execute("ROLLBACK")
+                self._roll_back()
 
-    def close(self) -> None:
-        self._connection.close()
-        if self._copy is not None:
-            self._copy.cleanup()
+    def check(self) -> list[str]:
+        with _reading:
+            found = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
+        return [] if found == ["ok"] else [f"the database is damaged: {line}" for line in found]
 
-    def _one(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
-        with reading:
-            return self._cursor.execute(statement, values).fetchone()
-
-    def _all(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        with reading:
-            return self._cursor.execute(statement, values).fetchall()
-
-    def _stream(self, statement: str) -> Iterator[Any]:
-        with reading:
-            yield from self._connection.execute(statement)
-
-
-def _check_numbers(rows: Iterable[Sequence[Any]]) -> None:
-    """Refuse rows in which a flipped bit has made something else of a number."""
-    if any(type(each) is not int for row in rows for each in row):
-        raise Damaged("a request is not what was recorded")
+    def backup(self, path: Path) -> None:
+        _create_file(path)
+        try:
+            _copy_open(self._connection, path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+        sync_directory(path.parent)
 
 
-def _check_key(number: int, key: str, seal: int) -> None:
-    if seal != seal_of((number, key)):
-        raise Damaged("a key is not what was recorded")
+def library() -> ModuleType:
+    """Return apsw, or say what to install; refuse a version with a known bug."""
+    try:
+        import apsw
+    except ModuleNotFoundError:
+        raise InvalidInput("a ledger requires apsw: pip install 'expost[ledger]'") from None
+    version = apsw.sqlite_lib_version()
+    if tuple(int(part) for part in version.split(".")[:3]) < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise InvalidInput(
+            f"SQLite {version} can lose commits (the WAL-reset bug); {oldest} or newer is needed: "
+            "pip install -U apsw"
+        )
+    return apsw
 
 
-def _columns(rows: Iterator[Any], count: int) -> list[list[Any]]:
-    """The columns of some rows, none of which is kept: many would take longer."""
-    values = list(chain.from_iterable(rows))
-    return [values[place::count] for place in range(count)]
+def is_writable(path: Path) -> bool:
+    """Return whether this process may write a database and the files next to it."""
+    files = [path, *(Path(f"{path}{suffix}") for suffix in _SIDE_FILES)]
+    return all(os.access(file if file.exists() else file.parent, os.W_OK) for file in files)
+
+
+def _connect(path: Path, vfs: str | None = None) -> apsw.Connection:
+    apsw = library()
+    with _reading:
+        try:
+            connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE, vfs)
+        except apsw.CantOpenError:
+            raise InvalidInput("cannot be opened as a database") from None
+        try:
+            connection.set_busy_timeout(_BUSY_MS)
+            connection.wal_autocheckpoint(_LOG_PAGES)
+            if vfs is not None:
+                connection.pragma("locking_mode", "EXCLUSIVE")
+            if connection.pragma("application_id") != APPLICATION_ID:
+                raise InvalidInput("is not a ledger")
+            connection.pragma("cache_size", -_CACHE_KIB)
+            check_schema_version(int(connection.pragma("user_version") or 0))
+            _apply_settings(connection)
+        except BaseException:
+            connection.close()
+            raise
+    return connection  # type: ignore[no-any-return]
+
+
+def _apply_settings(connection: apsw.Connection) -> None:
+    mode = connection.pragma("journal_mode")
+    if mode != "wal":
+        raise InvalidInput(
+            f"its journal mode is {mode!r}, and a power failure could damage it; fix it with "
+            "PRAGMA journal_mode=wal in the sqlite3 shell"
+        )
+    for name, (wanted, good, reason) in REQUIRED.items():
+        connection.pragma(name, wanted)
+        found = connection.pragma(name)
+        if found not in good:
+            raise InvalidInput(
+                f"PRAGMA {name} is {found!r} and cannot be set to {wanted}: {reason}"
+            )
+
+
+def _create_file(path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        raise InvalidInput("already exists; ledgers are never overwritten", str(path)) from None
+    except OSError as error:
+        raise InvalidInput(f"cannot be created: {error.strerror}", str(path)) from None
+
+
+def _copy_database(path: Path, folder: Path) -> Path:
+    """Copy a database that cannot be written, with all of its commits, to a folder that can.
+
+    SQLite cannot read a write-ahead log where it may not create an index of it. If another process
+    has the database open, both files exist, and SQLite copies between two commits.
+    """
+    apsw = library()
+    copy = folder / path.name
+    log, index = (Path(f"{path}{suffix}") for suffix in _SIDE_FILES)
+    try:
+        if log.exists() and index.exists():
+            source = apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)
+            try:
+                _copy_open(source, copy)
+            finally:
+                source.close()
+            return copy
+        shutil.copyfile(path, copy)
+        if log.exists():
+            shutil.copyfile(log, f"{copy}{_SIDE_FILES[0]}")
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.FullError) as error:
+        raise InvalidInput(f"cannot be read: {error}") from None
+    if index.exists():
+        raise InvalidInput("another process has just opened it; try again")
+    return copy
+
+
+def _copy_open(source: apsw.Connection, path: Path) -> None:
+    apsw = library()
+    target = apsw.Connection(str(path))
+    try:
+        with target.backup("main", source, "main") as backup:
+            backup.step()
+        target.pragma("journal_mode", "wal")
+    except apsw.Error as error:
+        raise InvalidInput(f"cannot be copied: {error}", str(path)) from None
+    finally:
+        target.close()
+
+
+class _Reading:
+    """Raises what SQLite cannot read as damage. One object for all statements: it is stateless."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is None:
+            return
+        if issubclass(kind, UnicodeDecodeError):
+            raise Damaged("the database cannot be read (a text is not UTF-8)") from None
+        if issubclass(kind, library().BusyError):
+            raise InvalidInput("is locked by another process; try again") from None
+        if issubclass(kind, library().Error):
+            raise Damaged(f"the database cannot be read ({error})") from None
+
+
+_reading = _Reading()

@@ -1,105 +1,173 @@
-"""Tallies in bytes: pairs of the number of a response and how often it was given.
+"""Tallies of subjects in bytes, and decisions about them.
 
-Both are 32 bits, little-endian, and pairs are in the order of responses. A loss depends on nothing
-else.
+A tally counts how often each response was given: pairs of a response's number and a count, 32 bits
+each, little-endian, in the order of responses. A loss depends on nothing else, so a decision is
+remembered by the tally and the query.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from functools import cached_property
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.ledger.packed import Packed
+from expost.ledger.catalog import Catalog
+from expost.panel.kernel import Kernel, Verdicts, groups
+from expost.panel.places import Places
+from expost.panel.questions import Questions
+from expost.panel.saturating import Saturating, Wanted
+from expost.panel.state import State
+from expost.queries import Query
+from expost.transcript import Summand
 
-__all__ = ["Tallies", "pairs_of"]
+__all__ = ["Decider", "SaturatingQueries", "add_response", "pack", "unpack"]
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
-_PAIR = 8
-_SHIFT = 32
-_LOW = (1 << _SHIFT) - 1
-_LARGEST = np.iinfo(np.int64).max
-# Up to so many subjects, each by itself takes less than all together.
-_FEW = 24
-
-
-def pairs_of(tally: bytes) -> list[tuple[int, int]]:
-    """The responses of one tally by their numbers, and how often each was given."""
-    return list(struct.iter_unpack("<II", tally))
+# The most verdicts that are remembered, and the most tallies with their saturating queries.
+_MAX_VERDICTS = 1 << 14
+_MAX_TALLIES = 1 << 16
+# The most counts that are written out as a table, over all subjects of a state.
+_MAX_TABLE = 1 << 22
 
 
-class Tallies(Packed):
-    """Those of some subjects, also in arrays: whose, which response, how often."""
-
-    @classmethod
-    def counted(cls, responses: Ints, given: Ints) -> Tallies:
-        """Of subjects who gave so many responses each, one subject's after the other's."""
-        whose = np.repeat(np.arange(len(given)), given)
-        keys, times = np.unique(whose << _SHIFT | responses, return_counts=True)
-        sizes = np.bincount(keys >> _SHIFT, minlength=len(given))
-        return cls._cut(times << _SHIFT | keys & _LOW, sizes)
-
-    @classmethod
-    def _cut(cls, pairs: Ints, sizes: Ints) -> Tallies:
-        """Of subjects who have so many pairs each."""
-        whole, lengths = pairs.astype("<i8", copy=False).tobytes(), _PAIR * sizes
-        stops = lengths.cumsum().tolist()
-        result = cls([whole[start:stop] for start, stop in pairwise((0, *stops))])
-        result.whole, result.lengths = whole, lengths
-        return result
-
-    @cached_property
-    def pairs(self) -> Ints:
-        """How often, and which response, in one word."""
-        return np.frombuffer(self.whole, dtype="<i8")
-
-    @cached_property
-    def which(self) -> Ints:
-        return self.pairs & _LOW
-
-    @cached_property
-    def times(self) -> Ints:
-        return self.pairs >> _SHIFT
-
-    @cached_property
-    def sizes(self) -> Ints:
-        """How many different responses each of them has."""
-        return self.lengths // _PAIR
-
-    @cached_property
-    def whose(self) -> Ints:
-        return np.repeat(np.arange(len(self)), self.sizes)
-
-    @property
-    def last_response(self) -> int:
-        """The largest number of a response; 0 if there is none."""
-        if len(self) <= _FEW:
-            return max([int.from_bytes(tally[-_PAIR:-4], "little") for tally in self], default=0)
-        return int(self.which.max(initial=0))
-
-    def plus(self, responses: Sequence[int]) -> Tallies:
-        """These with one more response each."""
-        if len(self) <= _FEW:
-            return Tallies([_plus_one(*each) for each in zip(self, responses, strict=True)])
-        keys = np.append(self.whose << _SHIFT | self.which, _LARGEST)
-        given = np.array(responses, dtype=np.int64)
-        new = np.arange(len(self)) << _SHIFT | given
-        places = np.searchsorted(keys, new)  # both are in the order of subjects, then of responses
-        first = keys[places] != new
-        pairs = self.pairs.copy()
-        pairs[places[~first]] += 1 << _SHIFT
-        if first.any():
-            pairs = np.insert(pairs, places[first], given[first] | 1 << _SHIFT)
-        return self._cut(pairs, self.sizes + first)
+def unpack(tally: bytes) -> dict[int, int]:
+    """Return how often each response was given, by its number."""
+    return dict(struct.iter_unpack("<II", tally))
 
 
-def _plus_one(tally: bytes, response: int) -> bytes:
-    times = dict(pairs_of(tally))
-    times[response] = times.get(response, 0) + 1
-    numbers = [number for pair in sorted(times.items()) for number in pair]
+def pack(counts: Mapping[int, int]) -> bytes:
+    """Return a tally in bytes; counts of zero are left out."""
+    numbers = [number for pair in sorted(counts.items()) if pair[1] for number in pair]
     return struct.pack(f"<{len(numbers)}I", *numbers)
+
+
+def add_response(tally: bytes, response: int) -> bytes:
+    """Return a tally with one more response."""
+    counts = unpack(tally)
+    counts[response] = counts.get(response, 0) + 1
+    return pack(counts)
+
+
+class Decider:
+    """A filter, and what it said about tallies."""
+
+    def __init__(self, kernel: Kernel, catalog: Catalog) -> None:
+        self._kernel = kernel
+        self._catalog = catalog
+        self._verdicts: dict[tuple[bytes, int], bool] = {}
+        self._revision = catalog.revision
+
+    def accepted(
+        self, tallies: Sequence[bytes], extras: Sequence[bytes], queries: Sequence[int]
+    ) -> list[bool]:
+        """Return whether the filter accepts each query after a tally.
+
+        Extras are responses that somebody sent in a quarantined message. Whoever it was, the query
+        is accepted only if it fits whichever of them were really given: each costs its epsilon.
+        """
+        if len(self._verdicts) > _MAX_VERDICTS or self._revision != self._catalog.revision:
+            self._verdicts.clear()
+            self._revision = self._catalog.revision
+        known, pairs = self._verdicts, list(zip(tallies, queries, strict=True))
+        new = list(dict.fromkeys(pair for pair in pairs if pair not in known))
+        if new:
+            asked = self._catalog.questions(np.array([query for _, query in new]))
+            found = decide(self._kernel, self.state([tally for tally, _ in new]), asked)
+            known.update(zip(new, found.accepted.tolist(), strict=True))
+        accepted = [known[pair] for pair in pairs]
+        for place in [place for place, extra in enumerate(extras) if extra and accepted[place]]:
+            accepted[place] = self._fits(*pairs[place], extras[place])
+        return accepted
+
+    def _fits(self, tally: bytes, query: int, extras: bytes) -> bool:
+        asked = self._catalog.questions(np.array([query]))
+        worst = decide(self._kernel, self.state([tally]), asked).upper[0]
+        total = np.nextafter(worst + self.charge(extras), np.inf)
+        return bool(total <= self._kernel.filter.budget.enclosure.lower)
+
+    def charge(self, extras: bytes) -> float:
+        """Bound how much extras can add to any loss: the sum of their epsilons, rounded up."""
+        total = 0.0
+        for response, count in unpack(extras).items():
+            query = self._catalog.query(self._catalog.response(response).query)
+            epsilon = query.ceiling(self._kernel.domain).enclosure.upper
+            total = np.nextafter(total + np.nextafter(count * epsilon, np.inf), np.inf)
+        return float(total)
+
+    def state(self, tallies: Sequence[bytes]) -> State:
+        """Return the state of subjects with these tallies."""
+        state = self._kernel.start(len(tallies))
+        sizes = np.array([len(tally) // 8 for tally in tallies], dtype=np.int64)
+        pairs = np.frombuffer(b"".join(tallies), dtype="<u4").reshape(-1, 2).astype(np.int64)
+        responses, counts = pairs[:, 0], pairs[:, 1]
+        self._catalog.check(responses)
+        owners = np.repeat(np.arange(len(tallies)), sizes)
+        questions = self._catalog.questions_of(responses) if len(responses) else responses
+        distinct = {number: np.unique(responses[own]) for number, own in groups(questions)}
+        if any(len(own) * len(tallies) > _MAX_TABLE for own in distinct.values()):
+            return self._fold(state, questions, responses, counts, owners)
+        for number, own in groups(questions):
+            rows = np.searchsorted(distinct[number], responses[own])
+            table = np.zeros((len(distinct[number]), len(tallies)), dtype=np.int64)
+            table[rows, owners[own]] = counts[own]
+            positions = self._catalog.positions_of(distinct[number])
+            state.load(self._kernel.questions[number], positions, table)
+        return state
+
+    def _fold(
+        self, state: State, questions: Ints, responses: Ints, counts: Ints, owners: Ints
+    ) -> State:
+        """Add one response of each subject after the other, where a table would be too large."""
+        questions, responses, owners = (
+            np.repeat(column, counts) for column in (questions, responses, owners)
+        )
+        turn = np.arange(len(owners)) - np.searchsorted(owners, owners)
+        for number in range(int(turn.max(initial=-1)) + 1):
+            own = np.flatnonzero(turn == number)
+            positions = self._catalog.positions_of(responses[own])
+            self._kernel.fold(state, questions[own], positions, owners[own])
+        return state
+
+
+def decide(kernel: Kernel, state: State, questions: Ints) -> Verdicts:
+    """Return what the filter says about one question per subject; -1 asks nothing."""
+    same = len(questions) > 0 and (questions == questions[0]).all()
+    return kernel.decide(state, int(questions[0]) if same else questions)
+
+
+class SaturatingQueries:
+    """Saturating queries by tally: each is made once for all subjects in the same state."""
+
+    def __init__(self, kernel: Kernel, catalog: Catalog) -> None:
+        self._kernel = kernel
+        self._catalog = catalog
+        self._made = Saturating(kernel.questions)
+        self._numbers: dict[bytes, int] = {}
+        self._revision = catalog.revision
+
+    def queries(
+        self, wanted: Wanted, tallies: Sequence[bytes]
+    ) -> tuple[list[Query | None], Places]:
+        """Return the distinct queries for these tallies, and which of them each subject gets."""
+        if len(self._numbers) > _MAX_TALLIES or self._revision != self._catalog.revision:
+            self._made, self._numbers = Saturating(self._kernel.questions), {}
+            self._revision = self._catalog.revision
+        known = self._numbers
+        numbers = np.array([known.setdefault(tally, len(known)) for tally in tallies], np.intp)
+        self._tallies = list(known)
+        return self._made.queries(wanted, numbers, self)
+
+    def summands(self, number: int, questions: Questions) -> list[Summand]:
+        """Return what a tally counts, as :class:`expost.panel.saturating.Told` needs it."""
+        entries = [
+            (self._catalog.response(response), count)
+            for response, count in unpack(self._tallies[number]).items()
+        ]
+        return [
+            Summand(self._catalog.query(entry.query), entry.position, count)
+            for entry, count in entries
+        ]

@@ -676,7 +676,9 @@ def canonical(value: Any) -> bytes:
 
     def leaf(entry: Any) -> Any:
         if isinstance(entry, dict):
-            return {name: leaf(x) for name, x in entry.items()}
+            # By UTF-16 code units, as in RFC 8785.
+            names = sorted(entry, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+            return {name: leaf(entry[name]) for name in names}
         if isinstance(entry, (list, tuple)):
             return [leaf(x) for x in entry]
         if isinstance(entry, Decimal):
@@ -685,8 +687,7 @@ def canonical(value: Any) -> bytes:
             return "'" + entry if entry.startswith(("0x", "-0x", "'")) else entry
         return str(entry) if isinstance(entry, Fraction) else entry
 
-    text = json.dumps(leaf(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode()
+    return json.dumps(leaf(value), separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def geometric(query: Any, response: Any, values: Values) -> Logs:

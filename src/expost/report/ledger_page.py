@@ -1,6 +1,6 @@
-"""A study as a page: what is left, what was asked, what was given away, and whether it was right.
+"""A study as a page: remaining budgets, rounds, losses, and what is out of the ordinary.
 
-It shows nobody's name. The odometer of one subject is added where somebody asks for it.
+It names no subject. The odometer of one subject is added on request.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from expost.audits.result import Audit
 from expost.errors import printable
-from expost.ledger.rounds import Round
+from expost.ledger import Round
 from expost.numbers import Enclosure
-from expost.report.audit_page import histogram, people, promise, verdict
+from expost.report.audit_page import histogram, people, promise
 from expost.report.explanation import Explanation
 from expost.report.meaning import NOISY, breach
 from expost.report.page import (
@@ -26,7 +26,7 @@ from expost.report.page import (
 )
 from expost.report.sentences import closing
 from expost.report.study_figures import query_text, rounds_figure, strip
-from expost.report.study_summary import OUTCOMES, StudySummary, leftover, totals
+from expost.report.study_summary import OUTCOMES, StudySummary, budget_shares, totals
 from expost.report.transcript_page import learned_table, odometer_figure
 from expost.report.words import budget_text, kept_text, shown
 
@@ -35,20 +35,20 @@ __all__ = ["OneSubject", "ledger_page"]
 
 @dataclass(frozen=True, slots=True)
 class OneSubject:
-    """Somebody whose odometer is to be on the page."""
+    """A subject whose odometer is to be on the page."""
 
     name: str
     found: Explanation
     losses: Sequence[Enclosure]
-    """At the start and after each exchange."""
+    #: At the start and after each exchange.
 
 
 def ledger_page(
     study: StudySummary, *, name: str, date: str, subject: OneSubject | None = None
 ) -> str:
-    """A page that needs nothing from anywhere else.
+    """Write a page that needs nothing from anywhere else.
 
-    ``name`` is that of the ledger, and ``date`` says when it was as it is told here.
+    ``name`` is the name of the ledger, and ``date`` the day that the page describes.
     """
     header = Header(
         about=f"The study {printable(study.title)}" if study.title else printable(name),
@@ -58,59 +58,103 @@ def ledger_page(
         content_id=study.root,
         budget=budget_text(study.guard),
         facts=list(_facts(study)),
-        first=_not_kept(study),
+        first=list(_alarms(study)),
     )
+    promised = section("What the budget promises", *promise(study.guard))
+    happened = [*_happened(study)]
     if not study.people:
-        return page(header, section("What the budget promises", *promise(study.guard)))
+        return page(header, *happened, promised)
     return page(
         header,
-        section("How much is left", strip(leftover(study))),
+        section("Remaining budgets", strip(budget_shares(study))),
         section("What was asked", *_asked(study)),
         *([] if study.found is None else [_losses(study.found)]),
         *([] if subject is None else [_subject(subject)]),
-        section("What did not fit", *_kept(study)),
-        section("What the budget promises", *promise(study.guard)),
+        section("Quarantined messages", *_quarantined(study)),
+        *happened,
+        promised,
         section("What was checked, and what was not", bullets(_scope(study))),
     )
 
 
-def _not_kept(study: StudySummary) -> list[str]:
-    return [verdict(study.found)] if study.found is not None and study.found.broken else []
+def _alarms(study: StudySummary) -> Iterator[str]:
+    if study.found is not None and study.found.broken:
+        yield _verdict(study.found)
+    if study.lost_imports:
+        number = study.lost_imports
+        yield (
+            f"{number:,} imported {'answer is' if number == 1 else 'answers are'} lost: a restored "
+            "backup does not have them. The losses on this page are without them."
+        )
+
+
+def _verdict(found: Audit) -> str:
+    """Say in one to three sentences whose budgets were respected."""
+    if found.kept == len(found):
+        all_ = f"The budgets of all {people(len(found))} who answered were"
+        whose = "The budget was" if len(found) == 1 else all_
+        return f"{whose} respected, at every question that was answered."
+    parts = []
+    if found.broken:
+        was = "budget was" if found.broken == 1 else "budgets were"
+        parts.append(
+            f"{found.broken:,} {was} not respected: a question was answered that had to be refused."
+        )
+    if found.undecided:
+        parts.append(f"For {people(found.undecided)} it could not be decided.")
+    parts.append(f"For {found.kept:,} of {people(len(found))} the budget was respected.")
+    return " ".join(parts)
 
 
 def _summary(study: StudySummary) -> str:
     over = "The study has ended." if study.ended else "The study is open."
     if not study.people:
-        return f"Nobody has been registered so far. {over}"
+        return f"No one is registered so far. {over}"
     if study.found is None:
-        return f"Nobody has answered anything so far. {over}"
-    told = "" if study.found.broken else f"{verdict(study.found)} "
+        return " ".join([*_unconfirmed(study), f"No one has answered anything so far. {over}"])
+    parts = []
     if len(study.found) < study.people:
-        told = f"{len(study.found):,} of {people(study.people)} have answered something. {told}"
-    left = leftover(study)
-    used = f"{people(left.used_up)} {'has' if left.used_up == 1 else 'have'} used theirs up."
-    return f"{told}{used if left.used_up else 'Nobody has used theirs up.'} {over}"
+        parts.append(f"{len(study.found):,} of {people(study.people)} have answered something.")
+    if not study.found.broken:
+        parts.append(_verdict(study.found))
+    used_up = budget_shares(study).used_up
+    if used_up:
+        have = "has used up the" if used_up == 1 else "have used up their"
+        parts.append(f"{people(used_up)} {have} budget.")
+    return " ".join([*parts, *_unconfirmed(study), over])
+
+
+def _unconfirmed(study: StudySummary) -> Iterator[str]:
+    number = len(study.unconfirmed)
+    if number:
+        yield (
+            f"{people(number)} {'is' if number == 1 else 'are'} unconfirmed: their devices have to "
+            "sync before anything else is asked, and may have answers that this ledger lacks."
+        )
 
 
 def _facts(study: StudySummary) -> Iterator[tuple[str, str]]:
     yield "policy", study.policy_id
     yield "commits", f"{study.commits:,}"
     yield "people", f"{study.people:,}"
-    yield "closed", people(len(study.closed))
+    yield "suspended", people(len(study.suspended))
+    yield "unconfirmed", people(len(study.unconfirmed))
     found = study.found
     if found is None:
         return
     frame = found.frame
-    yield "answers", f"{int(frame['exchanges'].sum()):,}"
+    yield "answers", f"{int(frame['exchanges'].sum()) - study.extras:,}"
+    if study.extras:
+        yield "extras", f"{study.extras:,}"
     _, refused, waiting = totals(study.rounds)
     yield "refusals", f"{refused:,}"
     if waiting:
         yield "not answered yet", f"{waiting:,}"
-    yield "kept", people(found.kept)
-    yield "not kept", people(found.broken)
+    yield "respected", people(found.kept)
+    yield "not respected", people(found.broken)
     if found.undecided:
         yield "undecided", people(found.undecided)
-    for label, column in (("loss now", "upper"), ("on the way", "peak")):
+    for label, column in (("loss now", "upper"), ("peak", "peak")):
         yield f"largest {label}", shown(float(frame[column].to_numpy().max()))
     yield "basic composition", f"at most {shown(float(frame['basic'].to_numpy().max()))}"
 
@@ -133,7 +177,7 @@ def _asked(study: StudySummary) -> Iterator[str]:
     ]
     head = ["query", "asked about", *OUTCOMES]
     yield table(
-        head, rows, caption="Every question, by its name or the beginning of its id.", words=True
+        head, rows, caption="Every query, by its name or the beginning of its id.", words=True
     )
 
 
@@ -143,20 +187,18 @@ def _losses(found: Audit) -> str:
             found,
             found.histogram("upper", "basic"),
             "loss now (nats)",
-            "What all answers of a person can have told, at most, to somebody who sees all of "
-            "them. Who saw only the first ones may have learned more: the largest loss on the way "
-            "counts then.",
+            "What anyone who sees all answers of a person can have learned, at most. An observer "
+            "of only the first answers may have learned more, up to the peak.",
         ),
         histogram(
             found,
             found.histogram("basic", "upper"),
             "basic composition (nats)",
-            "The sum of the epsilons of the same answers, which is what is charged where nobody "
-            "looks at the answers.",
+            "The sum of the epsilons of the same answers, whatever these are.",
             "basic",
         ),
     )
-    return section("How much was given away", drawn)
+    return section("How much was revealed", drawn)
 
 
 def _subject(subject: OneSubject) -> str:
@@ -168,46 +210,73 @@ def _subject(subject: OneSubject) -> str:
             paragraph(*breach(found.replay)),
             paragraph(*closing(found)),
             odometer_figure(found, subject.losses),
-            paragraph(f"Kept: {kept_text(found.replay)}. {NOISY}"),
+            paragraph(f"Respected: {kept_text(found.replay)}. {NOISY}"),
             learned_table(found),
         ]
     return section(f"One person: {printable(subject.name)}", *body)
 
 
-def _kept(study: StudySummary) -> Iterator[str]:
-    messages = sum(each.messages for each in study.kept)
-    if not messages and not study.closed:
-        yield paragraph("Nothing: whatever arrived did fit.")
+def _quarantined(study: StudySummary) -> Iterator[str]:
+    messages, suspended = sum(each.messages for each in study.quarantined), len(study.suspended)
+    if not messages and not suspended:
+        yield paragraph("None: every message fit, and no one is suspended.")
         return
     yield paragraph(
-        f"{messages:,} message{' that does' if messages == 1 else 's that do'} not fit arrived. "
-        "What arrives was seen by somebody, so nothing is thrown away: it is kept in a place of "
-        f"its own. {people(len(study.closed))} {'is' if len(study.closed) == 1 else 'are'} closed, "
-        "which means not asked any more. What they answered before still counts."
+        f"{messages:,} {'message was' if messages == 1 else 'messages were'} quarantined. They did "
+        "not fit, and are stored apart from the answers.",
+        f"{people(suspended)} {'is' if suspended == 1 else 'are'} suspended: nothing more is asked "
+        "unless an operator resolves it. Earlier answers still count.",
+        *(
+            [f"{people(study.held)} {'waits' if study.held == 1 else 'wait'} for an operator."]
+            if study.held
+            else []
+        ),
     )
-    if study.kept:
-        rows = [(printable(each.reason), f"{each.messages:,}") for each in study.kept]
+    if study.extras:
+        were = "1 response was" if study.extras == 1 else f"{study.extras:,} responses were"
+        yield paragraph(
+            f"{were} revealed by these messages alone. Such extras count as answers in every loss "
+            "and verdict on this page."
+        )
+    if study.quarantined:
+        rows = [(printable(each.reason), f"{each.messages:,}") for each in study.quarantined]
         yield table(["reason", "messages"], rows)
+
+
+def _happened(study: StudySummary) -> Iterator[str]:
+    """Yield a section about recoveries and rollbacks, if there were any."""
+    lines = [printable(mark) for mark in study.marks]
+    if study.two_outcomes:
+        have = "key has" if study.two_outcomes == 1 else "keys have"
+        lines.append(
+            f"{study.two_outcomes:,} {have} two outcomes for a person, because a restored backup "
+            "had forgotten the first one. Leave these people out of estimates from refusals."
+        )
+    if lines:
+        yield section("What happened", bullets(lines))
 
 
 def _scope(study: StudySummary) -> Iterator[str]:
     yield (
-        "Every answer was decided again by the filter of the policy, given all answers of the same "
-        "person before it. No secret is needed for that, and none was used."
+        "The filter of the policy decided about every answer again, given all answers of the same "
+        "person before it. That needs no secret."
     )
     yield (
-        "The policy is named by the digest of the domain and the filter, which are the same since "
-        "before the first answer; the content id is the digest of everything that was recorded, "
+        "The policy id is the digest of the domain and the filter, which have been the same since "
+        "before the first answer. The content id is the digest of everything that was recorded, "
         "in order."
     )
-    yield "All numbers are bounds: losses are rounded up, and what is left is rounded down."
+    yield "All numbers are bounds: losses are rounded up, and what remains is rounded down."
     yield (
-        "The promise is that of honest devices. It is not checked here whether a device drew its "
-        "answer with the probabilities that the query states: expost check-client does that."
+        "The promise assumes honest devices. This page does not check whether a device draws with "
+        "the probabilities that the query states: expost check-client does."
     )
-    yield "An answer that never reached this ledger cannot be seen here."
+    yield (
+        "An answer that never reached this ledger cannot be seen here. A device that is itself "
+        "restored from a backup can draw again what the ledger has not received."
+    )
     if study.found is not None and study.found.undecided:
         yield (
             "Undecided means that the search for the exact limit was stopped: such a budget may "
-            "have been kept or not. More nodes (--nodes) can decide it."
+            "have been respected or not. More nodes (--nodes) can decide it."
         )

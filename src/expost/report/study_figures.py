@@ -1,4 +1,4 @@
-"""The figures of a study: what is left of budgets, and what became of every round."""
+"""The figures of a study: the remaining budgets, and the outcomes of every round."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ from collections.abc import Sequence
 
 from expost.cards import percent
 from expost.errors import printable
-from expost.ledger.rounds import Round
+from expost.ledger import Round
 from expost.report.audit_page import people
 from expost.report.chart import Axis, Bars, Chart, Mark, Rows
 from expost.report.page import figure, table
-from expost.report.study_summary import OUTCOMES, Leftover, outcomes, totals
+from expost.report.study_summary import OUTCOMES, BudgetShares, outcomes, totals
 
 __all__ = ["query_text", "rounds_figure", "strip"]
 
 _DRAWN = 60
-"""As many rounds are drawn; more bars than that are no wider than lines."""
+"""The largest number of rounds that are drawn; more bars would be as thin as lines."""
 
 _LONGEST = 24
-"""As much of a name is shown: a table of them has to fit on paper."""
+"""The longest name that is shown as a whole: a table of them has to fit on paper."""
 
 _CONTENT_ID = re.compile(r"[0-9a-f]{64}")
 _COLOURS = ("realized", "ochre", "grey")
+_SUSPENDED = "suspended or not respected"
 
 
-def strip(left: Leftover) -> str:
-    """People by what is left of their budgets, above all budgets together."""
-    total = left.people
+def strip(shares: BudgetShares) -> str:
+    """Draw people by what remains of their budgets, above all budgets together."""
+    total = shares.people
     counts = [
-        ("realized", "used up", left.used_up, left.used),
-        ("grey", "partly used", left.partly, 0.0),
-        ("allowed", "not used", left.untouched, left.left),
-        ("ink", "closed", left.closed, 1 - left.used - left.left if left.closed else 0.0),
+        ("realized", "used up", shares.used_up, shares.used),
+        ("grey", "partly used", shares.partly, 0.0),
+        ("allowed", "not used", shares.untouched, shares.remaining),
+        ("ochre", "unconfirmed", shares.unconfirmed, shares.unconfirmed / total),
+        ("ink", _SUSPENDED, shares.suspended, shares.suspended / total),
     ]
     marks: list[Mark] = []
     lower = upper = 0.0
@@ -51,22 +53,26 @@ def strip(left: Leftover) -> str:
     )
     rows = [
         *((label, f"{number:,}", percent(number / total)) for _, label, number, _ in counts),
-        ("of all budgets: used", "", percent(left.used)),
-        ("of all budgets: left", "", percent(left.left)),
+        ("of all budgets: used", "", percent(shares.used)),
+        ("of all budgets: remaining", "", percent(shares.remaining)),
     ]
-    used = f"Of all budgets together {percent(left.used)} is used and {percent(left.left)} is left"
-    closed = ", the rest is that of people who are closed" if left.closed else ""
+    used = (
+        f"Of all budgets together, {percent(shares.used)} is used and "
+        f"{percent(shares.remaining)} remains"
+    )
+    apart = shares.unconfirmed or shares.suspended
+    others = "; the rest belongs to people who are unconfirmed or suspended" if apart else ""
     return figure(
         chart,
         alt=f"{', '.join(f'{label}: {people(number)}' for _, label, number, _ in counts)}. {used}.",
-        caption="Above, people by what is left of their budgets: used up means less than a "
-        f"thousandth. Below, all budgets together. {used}{closed}.",
+        caption="Above, people by what remains of their budgets: used up means less than a "
+        f"thousandth. Below, all budgets together. {used}{others}.",
         numbers=table(["", "people", "share"], rows),
     )
 
 
 def rounds_figure(rounds: Sequence[Round]) -> str:
-    """Bars of answers, refusals and what is not answered yet, round by round."""
+    """Draw answers, refusals and open requests as bars, round by round."""
     drawn = rounds[-_DRAWN:]
     first = len(rounds) - len(drawn) + 1
     edges = [first - 0.5 + place for place in range(len(drawn) + 1)]
@@ -100,20 +106,20 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
             marks,
         ),
         alt=f"{len(drawn):,} round{'s' * (len(drawn) != 1)}, over all of them: {told}.{earlier}",
-        caption="A round is one question under one key, in the order of the first requests. "
+        caption="A round is one query under one key, in the order of the first requests. "
         f"Refusals are decided from earlier answers alone.{earlier}",
         numbers=table(["round", "key", "query", *OUTCOMES], rows),
     )
 
 
 def query_text(name: str) -> str:
-    """The name of a query; of one that nobody has named, the beginning of its content id."""
+    """Return the name of a query, or the beginning of its content id if it has no name."""
     return printable(name[:12] if _CONTENT_ID.fullmatch(name) else _cut(name))
 
 
 def _key_text(key: str | None) -> str:
     if key is None:
-        return "keys of the ledger"
+        return "generated keys"
     return printable(_cut(key))
 
 

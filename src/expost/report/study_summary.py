@@ -1,4 +1,4 @@
-"""A study as the people who run it, and those who watch, want to see it: all of it, nobody's name.
+"""A study as its page shows it: everything about all subjects, without their names.
 
 These are plain records: a ledger fills them, and a page shows them.
 """
@@ -9,19 +9,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from expost.answers import Subject
 from expost.audits.result import Audit
 from expost.filters import Filter
-from expost.ledger.ledger import Ledger
-from expost.ledger.rounds import Round
+from expost.ledger import Ledger, Round
 from expost.report.words import query_in_words
 
 __all__ = [
     "OUTCOMES",
-    "Kept",
-    "Leftover",
+    "BudgetShares",
+    "Quarantined",
     "StudySummary",
-    "leftover",
+    "budget_shares",
     "outcomes",
     "summary_of",
     "totals",
@@ -29,24 +30,24 @@ __all__ = [
 
 
 OUTCOMES = ("answered", "refused", "not answered yet")
-"""What can become of a request."""
+"""The possible outcomes of a request."""
 
 
 def outcomes(each: Round) -> tuple[int, int, int]:
-    """How many requests of a round were answered, refused (by whomever), or wait."""
+    """Return how many requests of a round were answered, refused (or declined), or wait."""
     return each.answered, each.refused + each.declined, each.waiting
 
 
 def totals(rounds: Iterable[Round]) -> tuple[int, int, int]:
-    """The outcomes of several rounds together."""
+    """Add up the outcomes of several rounds."""
     several = [(0, 0, 0), *map(outcomes, rounds)]
     answered, refused, waiting = map(sum, zip(*several, strict=True))
     return answered, refused, waiting
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Messages that did not fit, by the reason."""
+class Quarantined:
+    """Quarantined messages, by the reason."""
 
     reason: str
     messages: int
@@ -54,90 +55,119 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class StudySummary:
-    """All that a page about a ledger shows."""
+    """Everything that a page about a ledger shows."""
 
     title: str
     policy_id: str
     commits: int
     root: str
-    """The digest of everything that was ever recorded, in order."""
+    #: The digest of everything that was ever recorded, in order.
     ended: bool
     guard: Filter
     people: int
-    """How many are registered, whether they answered anything or not."""
+    #: How many are registered, whether they answered anything or not.
     found: Audit | None
-    """The audit of all who answered something; None if nobody did."""
-    closed: frozenset[Subject]
-    """Who is not asked any more, because something that did not fit arrived."""
+    #: The audit of all subjects with an answer; None if there is none.
+    suspended: frozenset[Subject]
+    unconfirmed: frozenset[Subject]
+    #: Subjects whose devices have to sync before anything else is asked.
     rounds: Sequence[Round]
     asked: Mapping[str, str]
-    """The queries of the rounds by their names, in words."""
-    kept: Sequence[Kept]
+    #: The queries of the rounds by their names, in words.
+    quarantined: Sequence[Quarantined] = ()
+    held: int = 0
+    #: Subjects that are not suspended until an operator has looked at their messages.
+    extras: int = 0
+    #: Responses that only quarantined messages have; the audit counts them as answers.
+    two_outcomes: int = 0
+    #: Pairs of a subject and a key.
+    lost_imports: int = 0
+    marks: Sequence[str] = ()
+    #: What happened to the study as a whole.
+
+    @property
+    def good(self) -> bool:
+        """Whether every budget was respected, and no imported answer is lost."""
+        return not self.lost_imports and (self.found is None or not self.found.broken)
 
 
 def summary_of(ledger: Ledger) -> StudySummary:
-    """All of it, from a ledger; every decision is made again for that."""
+    """Summarize a ledger; every decision is made again for that."""
     rounds, found, tip = ledger.rounds(), ledger.audit(), ledger.tip
     names = {each.query for each in rounds}
-    reasons = Counter(each.reason for each in found.kept)
+    reasons = Counter(each.reason for each in found.quarantined)
+    held = {each.subject for each in found.quarantined if each.held} - set(found.suspended)
     return StudySummary(
         title=ledger.policy.study,
         policy_id=ledger.policy.content_id,
-        commits=tip.commits,
+        commits=tip.number,
         root=tip.root.hex(),
         ended=ledger.status(()).ended,
         guard=ledger.filter,
         people=len(ledger),
         found=found.audit,
-        closed=frozenset(found.closed),
+        suspended=frozenset(found.suspended),
+        unconfirmed=frozenset(found.unconfirmed),
         rounds=rounds,
         asked={
             name: query_in_words(query, ledger.domain)
             for name, query in ledger.queries.items()
             if name in names
         },
-        kept=[Kept(reason, messages) for reason, messages in reasons.most_common()],
+        quarantined=[Quarantined(reason, number) for reason, number in reasons.most_common()],
+        held=len(held),
+        extras=len(found.extras),
+        two_outcomes=len(found.two_outcomes),
+        lost_imports=found.lost_imports,
+        marks=found.marks,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Leftover:
-    """How many people have how much of their budgets left, and all budgets together."""
+class BudgetShares:
+    """How many people have how much of their budgets remaining, and all budgets together."""
 
     used_up: int
     partly: int
     untouched: int
-    closed: int
-    """Whose study is over: closed, or a budget that was not kept."""
+    unconfirmed: int
+    suspended: int
+    #: Suspended, or with a budget that was not respected.
     used: float
-    """The share of all budgets that is used, of those who are not closed; 0 to 1."""
-    left: float
-    """The share that is left; what is missing from 1 is of those who are closed."""
+    #: The used share of all budgets, of people who are neither unconfirmed nor suspended; 0 to 1.
+    remaining: float
+    #: The remaining share. The rest belongs to unconfirmed and suspended people.
 
     @property
     def people(self) -> int:
-        return self.used_up + self.partly + self.untouched + self.closed
+        return self.used_up + self.partly + self.untouched + self.unconfirmed + self.suspended
 
 
-def leftover(study: StudySummary) -> Leftover:
-    """Count them; a budget with less than a thousandth left is used up."""
-    if study.found is None:
-        shut = len(study.closed)
-        rest = (study.people - shut) / max(1, study.people)
-        return Leftover(0, 0, study.people - shut, shut, used=0.0, left=rest)
-    frame, budget = study.found.frame, study.guard.budget.nearest
-    closed = frame["subject"].is_in(list(study.closed))
-    over = closed | ~frame["budget_kept"].fill_null(True)
-    shut = int(over.sum()) + len(study.closed) - int(closed.sum())
-    remaining = frame.filter(~over)["remaining"].to_numpy()
+def budget_shares(study: StudySummary) -> BudgetShares:
+    """Count people by what remains; a budget with less than a thousandth remaining is used up."""
+    suspended, unconfirmed = set(map(str, study.suspended)), set(map(str, study.unconfirmed))
+    remaining, budget = np.zeros(0), study.guard.budget.nearest
+    answered: set[str] = set()
+    if study.found is not None:
+        frame = study.found.frame
+        # An audit writes the names of subjects as strings if some of them are.
+        names = [str(name) for name in frame["subject"].to_list()]
+        answered = set(names)
+        broken = (~frame["budget_kept"].fill_null(True)).to_list()
+        suspended |= {name for name, over in zip(names, broken, strict=True) if over}
+        counted = [name not in suspended and name not in unconfirmed for name in names]
+        remaining = frame["remaining"].to_numpy()[np.array(counted, dtype=np.bool_)]
+    unconfirmed -= suspended
+    untouched = study.people - len(answered | suspended | unconfirmed)
     used_up = int((remaining < budget / 1000).sum())
-    untouched = study.people - len(remaining) - shut
-    left = (float((remaining / budget).clip(0, 1).sum()) + untouched) / study.people
-    return Leftover(
+    total = max(1, study.people)
+    share = (float((remaining / budget).clip(0, 1).sum()) + untouched) / total
+    return BudgetShares(
         used_up=used_up,
         partly=len(remaining) - used_up,
         untouched=untouched,
-        closed=shut,
-        used=(len(remaining) + untouched) / study.people - left,
-        left=left,
+        unconfirmed=len(unconfirmed),
+        suspended=len(suspended),
+        used=(len(remaining) + untouched) / total - share,
+        remaining=share,
     )

@@ -1,4 +1,4 @@
-"""``expost ledger``: studies whose budgets are kept durably, by commands."""
+"""``expost ledger``: run a durable study by commands."""
 
 from __future__ import annotations
 
@@ -9,27 +9,32 @@ from expost.cli.lazily import Lazily
 __all__ = ["COMMANDS", "command"]
 
 COMMANDS = {
-    "create": "Make a new ledger: a domain and a budget, which never change.",
+    "create": "Create a ledger with a domain and a budget, which never change.",
     "register": "Add subjects to a ledger.",
-    "reserve": "Reserve the next exchange of subjects for their devices.",
-    "record": "Take in what devices sent.",
-    "ask": "Ask everybody whose value is at hand, and record it.",
-    "status": "How a study stands: answers, losses, what is left.",
-    "answers": "Write everybody's answers as a table, for estimates and audits.",
+    "reserve": "Reserve a query for subjects with devices.",
+    "sync": "Answer the sync requests of devices.",
+    "receive": "Take in messages from devices.",
+    "record": "Record answers that were collected elsewhere.",
+    "ask": "Simulate subjects: ask them a query and record their responses.",
+    "status": "Show how a study stands: answers, losses, remaining budgets.",
+    "answers": "Write all answers as a table, for estimates and audits.",
     "transcript": "Write what one subject was asked and answered.",
-    "audit": "Whether every budget in a ledger was kept at every exchange.",
+    "audit": "Check that every budget was respected at every exchange.",
     "report": "Write a page about a study.",
-    "export": "Write all of a ledger as one file that others can check.",
-    "verify": "Recompute all of a ledger from what was answered.",
-    "recover": "Make a ledger usable that is behind its checkpoint.",
-    "end": "Close a study, for good.",
+    "export": "Write a ledger as one file that others can check.",
+    "verify": "Recompute everything in a ledger from its answers.",
+    "backup": "Copy a ledger, even while another process writes to it.",
+    "recover": "Make a restored backup usable again.",
+    "resolve": "Decide about suspended or held subjects.",
+    "end": "End a study permanently.",
 }
 """What ``--help`` says about each, in the order of the list."""
 
 
 @click.group("ledger", cls=Lazily, package=__name__, listed=COMMANDS)
 def command() -> None:
-    """A study whose budgets outlive crashes and retries.
+    """Run a durable study: crash-safe budgets for many subjects.
 
-    LEDGER is a file (SQLite), or the URL of a database: postgresql://host/name.
+    LEDGER is a file (SQLite; install the extra 'ledger'), or the URL of a database:
+    postgresql://host/name (install the extra 'postgres'). One process at a time writes to a ledger.
     """

@@ -1,4 +1,4 @@
-"""``expost ledger answers``: everybody's answers as a table."""
+"""``expost ledger answers``: all answers as a table."""
 
 from __future__ import annotations
 
@@ -21,26 +21,31 @@ __all__ = ["command"]
 @click.command("answers")
 @ledger
 @click.option(
-    "--out", "-o", type=path, required=True, metavar="TABLE", help=".csv, .jsonl or .parquet."
+    "--out",
+    "-o",
+    type=path,
+    required=True,
+    metavar="TABLE",
+    help="New table (.csv, .jsonl or .parquet).",
 )
 @click.option(
     "--queries",
     type=path,
     required=True,
     metavar="QUERIES",
-    help="Where to write what was asked (JSON), which estimates and audits need too.",
+    help="File for the queries (JSON), which estimates and audits also need.",
 )
 @as_json
 def command(open_: Open, out: Path, queries: Path, as_json: bool) -> None:
-    """Write everybody's answers as a table, for estimates and audits.
+    """Write all answers as a table, for estimates and audits.
 
-    The columns are subject, order, query and response. Estimates take it: expost estimate TABLE
-    --queries QUERIES.
+    The columns are subject, order, query and response. Then run: expost estimate TABLE --queries
+    QUERIES. Reads only.
     """
     with at(str(out), ": "):
         table_format(out)
         if out.exists():
-            raise InvalidInput("is there already, and is not written over")
+            raise InvalidInput("already exists; not overwritten")
     check_output(queries, QUERIES)
     with open_() as study:
         answers = study.answers()

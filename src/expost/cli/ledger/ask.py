@@ -1,4 +1,4 @@
-"""``expost ledger ask``: everybody whose value is at hand."""
+"""``expost ledger ask``: a simulation, with the values of subjects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from expost.cli.ledger.options import Open, asked, ledger, round_key, round_query, subjects_done
+from expost.cli.ledger.options import (
+    Open,
+    find_query,
+    ledger,
+    round_key,
+    round_query,
+    subjects_done,
+)
 from expost.cli.ledger.values import read_values
 from expost.cli.options import as_json, path
 from expost.cli.progress import progress_line
@@ -25,21 +32,21 @@ __all__ = ["command"]
     type=path,
     required=True,
     metavar="VALUES",
-    help="A table of who is asked and their values: the column 'subject', and 'value' or a column "
-    "for each coordinate. It stays secret.",
+    help="Table of subjects and their values: the columns 'subject', and 'value' or one for each "
+    "coordinate. It stays secret: run chmod 600.",
 )
 @as_json
 def command(open_: Open, query: str, key: str, values: Path, as_json: bool) -> None:
-    """Ask everybody whose value is at hand, and record it.
+    """Simulate subjects: ask them a query and record their responses.
 
-    For simulations, or for people who cannot answer by themselves. All is recorded before anything
-    is shown. Who is refused has spent nothing. Whoever holds the values of everybody and publishes
-    about groups should rather use central differential privacy.
+    Register the subjects with --kind simulated first. Responses are recorded before they are shown.
+    A refusal costs the subject nothing. If you hold real values and publish about groups, use
+    central differential privacy instead. Stop other processes that write to the ledger first.
     """
     with open_() as study, progress_line() as line:
-        what = asked(study, query)
+        wanted = find_query(study, query)
         subjects, secret = read_values(values, study.domain)
-        replies = study.ask(what, secret.rows, subjects, key=key, progress=subjects_done(line))
+        replies = study.ask(wanted, secret.rows, subjects, key=key, progress=subjects_done(line))
     columns, refused = replies.columns(), replies.refused
     answered = list(zip(columns["subject"], columns["response"], strict=True))
     if as_json:

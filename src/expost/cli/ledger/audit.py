@@ -1,55 +1,102 @@
-"""``expost ledger audit``: whether every budget was kept at every exchange."""
+"""``expost ledger audit``: whether every budget was respected at every exchange."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
+from expost.audits.result import Audit
 from expost.cli.audit import audit_lines
 from expost.cli.ledger.options import Open, ledger
 from expost.cli.options import as_json
 from expost.cli.show import show_json, show_lines
+from expost.files.canonical import plain
 from expost.ledger import StudyAudit
 
 __all__ = ["command"]
+
+_LISTED = 5
+_VERDICT = re.compile(r"\bkept(?=$| from exchange [\d,]+$)")
 
 
 @click.command("audit")
 @ledger
 @as_json
 def command(open_: Open, as_json: bool) -> None:
-    """Whether every budget in a ledger was kept at every exchange.
+    """Check that every budget was respected at every exchange.
 
-    Every answer is decided again, on those before it. Exits with 1 if a budget was not kept.
+    Every answer is decided again, given those before it. Exits with 1 if a budget was not
+    respected, or if a restored backup has lost imported answers. Install the extra 'frames'. Reads
+    only.
     """
     with open_() as study:
-        found = study.audit()
+        result = study.audit()
     if as_json:
-        show_json(
-            {
-                **({} if found.audit is None else found.audit.summary()),
-                "closed": list(found.closed),
-                "reserved": list(found.reserved),
-                "did_not_fit": [
-                    {"subject": each.subject, "reason": each.reason} for each in found.kept
-                ],
-            }
-        )
+        show_json(plain(_tree(result)))
     else:
-        show_lines(_lines(found))
-    if found.audit is not None and found.audit.broken:
+        show_lines(_lines(result))
+    if not result.good:
         click.get_current_context().exit(1)
 
 
-def _lines(found: StudyAudit) -> Iterator[tuple[str, str]]:
-    if found.audit is None:
+def _tree(result: StudyAudit) -> dict[str, Any]:
+    summary = {} if result.audit is None else result.audit.summary()
+    if "kept" in summary:
+        summary["respected"] = summary.pop("kept")
+    return {
+        **summary,
+        "suspended": result.suspended,
+        "unconfirmed": result.unconfirmed,
+        "reserved": result.reserved,
+        "quarantined": [
+            {
+                "subject": message.subject,
+                "reason": message.reason,
+                "held": message.held,
+                "message": message.message.decode(errors="replace"),
+            }
+            for message in result.quarantined
+        ],
+        "extras": [
+            {"subject": subject, "query": query, "response": response}
+            for subject, query, response in result.extras
+        ],
+        "two_outcomes": [{"subject": subject, "key": key} for subject, key in result.two_outcomes],
+        "lost_imports": result.lost_imports,
+        "marks": result.marks,
+    }
+
+
+def _lines(result: StudyAudit) -> Iterator[tuple[str, str]]:
+    if result.audit is None:
         yield "answers", "none so far"
     else:
-        yield from audit_lines(found.audit)
-    yield "closed", f"{len(found.closed):,}"
-    yield "reserved", f"{len(found.reserved):,}"
-    yield "did not fit", f"{len(found.kept):,}"
-    for reason, number in Counter(each.reason for each in found.kept).most_common():
-        yield "", f"{number:,}: {reason}"
+        yield from _verdicts(result.audit)
+    for name in ("suspended", "unconfirmed", "reserved"):
+        yield name, f"{len(getattr(result, name)):,}"
+    yield "quarantined", f"{len(result.quarantined):,}"
+    for reason, count in Counter(message.reason for message in result.quarantined).most_common():
+        yield "", f"{count:,}: {reason}"
+    held = {message.subject for message in result.quarantined if message.held} - set(
+        result.suspended
+    )
+    if held:
+        yield "held", f"{len(held):,} not suspended until an operator has looked"
+    counted = ", counted as exchanges after the recorded ones" if result.extras else ""
+    yield "extras", f"{len(result.extras):,}{counted}"
+    yield "two outcomes", f"{len(result.two_outcomes):,}"
+    for subject, key in result.two_outcomes[:_LISTED]:
+        yield "", f"{subject}: key {key!r}"
+    yield "lost imports", f"{result.lost_imports:,}"
+    for row, mark in enumerate(result.marks):
+        yield "" if row else "what happened", mark
+
+
+def _verdicts(audit: Audit) -> Iterator[tuple[str, str]]:
+    """Yield the lines of an audit, which has another word for a respected budget."""
+    for name, text in audit_lines(audit):
+        yield name.replace("kept", "respected"), _VERDICT.sub("respected", text)

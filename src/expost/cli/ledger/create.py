@@ -12,6 +12,7 @@ from expost.cli.ledger.options import checkpoint_file
 from expost.cli.options import as_json, path
 from expost.cli.show import show_json
 from expost.errors import InvalidInput, at, printable
+from expost.files.durable import create
 from expost.files.regular import read_text
 from expost.ledger import Ledger
 from expost.queries import Query
@@ -22,48 +23,59 @@ __all__ = ["command"]
 
 
 @click.command("create")
-@click.argument("place", metavar="LEDGER")
-@click.option("--study", default="", metavar="TEXT", help="What people call it.")
+@click.argument("location", metavar="LEDGER")
+@click.option("--study", default="", metavar="TEXT", help="Title of the study.")
 @click.option(
     "--queries",
     type=path,
     metavar="QUERIES",
-    help="A file of queries (JSON): their names, and the domain if no other option names one.",
+    help="Queries with their names (JSON), and the domain if no other option names one.",
+)
+@click.option(
+    "--policy", type=path, metavar="FILE", help="New file for the policy (JSON) that devices need."
 )
 @fixed
 @checkpoint_file
 @as_json
 def command(
-    place: str,
+    location: str,
     study: str,
     queries: Path | None,
+    policy: Path | None,
     fix: Fix,
     checkpoint: Path | None,
     as_json: bool,
 ) -> None:
-    """Make a new ledger: a domain and a budget, which never change.
+    """Create a ledger with a domain and a budget, which never change.
 
-    LEDGER must not be there yet: no ledger is ever written over. What no option says is asked for.
+    Name a LEDGER that does not exist: no ledger is ever overwritten. The command prompts for
+    anything you don't pass as an option. It also creates the checkpoint and, next to that, the
+    ticket key (ending in .key). Back up both, outside the database.
     """
-    named: dict[str, Query] = {}
-    own = None
+    named_queries: dict[str, Query] = {}
+    domain_of_queries = None
     if queries is not None:
         with at(str(queries), ": "):
-            own, named = queries_from_json(read_text(queries))
-    domain, guard, numbers = fix(own)
-    if own is not None and own != domain:
-        raise InvalidInput("has another domain", f"{queries}")
+            domain_of_queries, named_queries = queries_from_json(read_text(queries))
+    if policy is not None and policy.exists():
+        raise InvalidInput("already exists; not overwritten", str(policy))
+    domain, guard, numbers = fix(domain_of_queries)
+    if domain_of_queries is not None and domain_of_queries != domain:
+        raise InvalidInput("its domain differs from the one in the options", f"{queries}")
     with Ledger.create(
-        place, domain, filter=guard, study=study, queries=named, checkpoint=checkpoint
+        location, domain, filter=guard, study=study, queries=named_queries, checkpoint=checkpoint
     ) as ledger:
-        policy_id = ledger.policy.content_id
+        document, policy_id = ledger.policy.to_json(), ledger.policy.content_id
+    if policy is not None:
+        with at(str(policy), ": "):
+            create(policy, f"{document}\n")
     if as_json:
-        show_json({"policy_id": policy_id, "study": study, "queries": list(named)})
+        show_json({"policy_id": policy_id, "study": study, "queries": list(named_queries)})
         return
     click.echo(printable(f"A subject's value is {domain_in_words(domain)}."))
     if numbers:
         click.echo(numbers)
-    click.echo(f"The budget of each is {guard.limit} ({guard.kind} filter).")
-    if named:
-        click.echo(printable(f"It knows the queries {listed(list(named))}."))
-    click.echo("Nobody is registered so far.")
+    click.echo(f"Each subject's budget is {guard.limit} ({guard.kind} filter).")
+    if named_queries:
+        click.echo(printable(f"Queries: {listed(list(named_queries))}."))
+    click.echo("No subjects are registered so far.")

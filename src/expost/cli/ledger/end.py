@@ -1,4 +1,4 @@
-"""``expost ledger end``: a study is closed."""
+"""``expost ledger end``: the end of a study."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ __all__ = ["command"]
 @ledger
 @as_json
 def command(open_: Open, as_json: bool) -> None:
-    """Close a study, for good.
+    """End a study permanently.
 
-    Nobody is asked, registered or reserved any more. All else can still be read.
+    After that, subjects are neither registered nor asked. Everything can still be read, and devices
+    can still deliver what they have answered. Stop other processes that write to the ledger first.
     """
     with open_() as study:
         study.end()
         tip = study.tip
     if as_json:
-        show_json({"ended": True, "commits": tip.commits, "root": tip.root.hex()})
+        show_json({"ended": True, "commits": tip.number, "root": tip.root.hex()})
     else:
         click.echo("The study has ended.")

@@ -1,4 +1,4 @@
-"""``expost ledger export``: all of it as one file that others can check."""
+"""``expost ledger export``: a ledger as one file that others can check."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli.ledger.options import Open, ledger
+from expost.cli.ledger.options import Open, ledger, subjects_done
 from expost.cli.options import as_json, path
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json
@@ -17,17 +17,17 @@ __all__ = ["command"]
 
 @click.command("export")
 @ledger
-@click.option("--out", "-o", type=path, required=True, metavar="FILE", help="A new file (JSONL).")
+@click.option("--out", "-o", type=path, required=True, metavar="FILE", help="New file (JSONL).")
 @as_json
 def command(open_: Open, out: Path, as_json: bool) -> None:
-    """Write all of a ledger as one file that others can check.
+    """Write a ledger as one file that others can check.
 
-    It has the policy, the queries, and a line for each subject with everything that was answered.
+    It has the policy, the queries, and a line for each subject with all answers. Reads only.
     """
     with open_() as study, progress_line() as line:
-        study.export(out, progress=lambda done, total: line.count(done, total, "subjects"))
+        study.export(out, progress=subjects_done(line))
         tip = study.tip
     if as_json:
-        show_json({"file": str(out), "commits": tip.commits, "root": tip.root.hex()})
+        show_json({"file": str(out), "commits": tip.number, "root": tip.root.hex()})
     else:
         click.echo(printable(f"The ledger is in {out}."))

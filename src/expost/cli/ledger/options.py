@@ -1,13 +1,13 @@
-"""Arguments and options that the commands about ledgers share."""
+"""Arguments and options that the ledger commands share."""
 
 from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -15,24 +15,23 @@ from expost.answers import Subject
 from expost.cli.options import path
 from expost.cli.progress import Line
 from expost.cli.questions import read_query
-from expost.errors import InvalidInput, at
-from expost.files.regular import read_text
+from expost.errors import InvalidInput, at, meant
+from expost.files.regular import LARGEST_TABLE, opened, read_text
 from expost.files.tables import read_table
 from expost.ledger import Ledger
 from expost.queries import Query
 
 __all__ = [
     "Open",
-    "asked",
+    "SubjectOptions",
     "checkpoint_file",
-    "in_parts",
+    "find_query",
+    "find_subject",
     "ledger",
-    "named_or_all",
-    "read_subjects",
+    "read_lines",
     "round_key",
     "round_query",
     "some_subjects",
-    "subject_called",
     "subjects_done",
 ]
 
@@ -42,61 +41,115 @@ Open = Callable[[], AbstractContextManager[Ledger]]
 Command = TypeVar("Command", bound=Callable[..., None])
 
 _TABLES = (".csv", ".jsonl", ".parquet")
-_TOGETHER = 1 << 14
+# Comparing a name with more names than these takes longer than it helps.
+_COMPARED = 10_000
 
 checkpoint_file = click.option(
     "--checkpoint",
     type=path,
     metavar="FILE",
-    help="How far a ledger had come. By default beside its file, or in ~/.local/state/expost.",
+    help="Checkpoint file. Default: LEDGER.checkpoint, or a file in ~/.local/state/expost for a "
+    "server.",
 )
 round_query = click.option(
     "--query",
     required=True,
     metavar="QUERY",
-    help="A query that the ledger knows by name, or a file (JSON; one of several: QUERIES#ID).",
+    help="Name of a query in the ledger, or a file (JSON; one of several: QUERIES#ID).",
 )
 round_key = click.option(
     "--key",
     default=lambda: uuid.uuid4().hex,
     metavar="KEY",
     show_default="a new one",
-    help="Names this round for good: with the same key nobody is asked twice.",
+    help="Idempotency key of the round. The same key again asks no subject twice.",
 )
-some_subjects = click.option(
-    "--subject",
-    "subjects",
-    multiple=True,
-    metavar="NAME",
-    help="Only these; by default everybody.",
-)
+
+
+class SubjectOptions(NamedTuple):
+    """The subjects that a command is given, by name or in a file."""
+
+    names: tuple[str, ...]
+    file: Path | None
+
+    def listed(self) -> Iterator[tuple[str, Subject]]:
+        """Yield every subject, with where it was given in front."""
+        for name in self.names:
+            yield f"--subject {name}", name
+        if self.file is not None:
+            for row, subject in enumerate(_read_subjects(self.file), 1):
+                yield f"{self.file}: row {row}", subject
+
+    def find(self, study: Ledger) -> list[Subject] | None:
+        """Return these subjects of a ledger, each once; None if none were given."""
+        if not self.names and self.file is None:
+            return None
+        known = dict.fromkeys(study.subjects)
+        return list(dict.fromkeys(_find(known, given_as, name) for given_as, name in self.listed()))
+
+
+def some_subjects(command: Command) -> Callable[..., None]:
+    """Add --subject and --subjects; the command gets ``options``."""
+
+    @functools.wraps(command)
+    def called(subject: tuple[str, ...], subjects: Path | None, **others: Any) -> None:
+        command(options=SubjectOptions(subject, subjects), **others)
+
+    name = click.option("--subject", multiple=True, metavar="NAME", help="A subject; repeatable.")
+    file = click.option(
+        "--subjects",
+        type=path,
+        metavar="FILE",
+        help="Subjects from a table with a column 'subject' (CSV, JSONL, Parquet), or from a text "
+        "file with a name per line.",
+    )
+    return name(file(called))
 
 
 def ledger(command: Command) -> Callable[..., None]:
-    """The argument LEDGER; the command gets ``open_``, which opens it."""
+    """Add the argument LEDGER and --checkpoint; the command gets ``open_``, which opens it."""
 
     @functools.wraps(command)
-    def called(place: str, checkpoint: Path | None, **others: Any) -> None:
-        command(open_=lambda: Ledger(place, checkpoint=checkpoint), **others)
+    def called(location: str, checkpoint: Path | None, **others: Any) -> None:
+        command(open_=lambda: Ledger(location, checkpoint=checkpoint), **others)
 
-    return click.argument("place", metavar="LEDGER")(checkpoint_file(called))
+    return click.argument("location", metavar="LEDGER")(checkpoint_file(called))
 
 
-def asked(study: Ledger, text: str) -> Query:
-    """A query by the name that the ledger has for it, or from a file."""
-    known = study.queries
-    if text in known:
-        return known[text]
+def find_query(study: Ledger, text: str) -> Query:
+    """Return a query of the ledger by its name, or read one from a file."""
+    queries = study.queries
+    if text in queries:
+        return queries[text]
     file = Path(text.partition("#")[0])
-    if known and not file.exists():
-        some = ", ".join(list(known)[:3])
-        reason = f"neither a file nor a query that the ledger knows, such as {some}"
+    if queries and not file.exists():
+        examples = ", ".join(list(queries)[:3])
+        reason = (
+            f"neither a file nor a query of the ledger, such as {examples}{meant(text, queries)}"
+        )
         raise InvalidInput(reason, f"--query {text}")
     return read_query(Path(text), study.domain)
 
 
-def read_subjects(file: Path) -> list[Subject]:
-    """The subjects of a table, by its column ``subject``; or a name on each line of a text."""
+def find_subject(study: Ledger, text: str) -> Subject:
+    """Return the subject that is named on the command line."""
+    return _find(dict.fromkeys(study.subjects), f"subject {text}", text)
+
+
+def _find(known: dict[Subject, None], given_as: str, name: Subject) -> Subject:
+    """Return a subject by its name; digits may be the name of a subject that is a number."""
+    if isinstance(name, str | int) and name in known:
+        return name
+    if isinstance(name, str) and name.removeprefix("-").isdecimal() and int(name) in known:
+        return int(name)
+    close = ""
+    if isinstance(name, str) and len(known) <= _COMPARED:
+        close = meant(name, [other for other in known if isinstance(other, str)])
+    raise InvalidInput(f"no subject {name!r} in this ledger{close}", given_as)
+
+
+def _read_subjects(file: Path) -> list[Subject]:
+    """Return the column ``subject`` of a table, or the lines of a text file."""
     with at(str(file), ": "):
         if file.suffix.lower() not in _TABLES:
             names = [line.strip() for line in read_text(file).splitlines()]
@@ -107,29 +160,13 @@ def read_subjects(file: Path) -> list[Subject]:
         return list(table["subject"])
 
 
-def subject_called(study: Ledger, text: str) -> Subject:
-    """Whoever is called so; what was typed may be the name of one that is a number."""
-    names = set(study.subjects)
-    if text in names:
-        return text
-    if text.removeprefix("-").isdecimal() and int(text) in names:
-        return int(text)
-    raise InvalidInput("nobody in the ledger is called so", f"--subject {text}")
-
-
-def named_or_all(study: Ledger, texts: Sequence[str]) -> list[Subject]:
-    """Those that are named, or everybody."""
-    return [subject_called(study, text) for text in texts] or list(study.subjects)
+def read_lines(file: Path) -> list[bytes]:
+    """Return the lines of a file that are not empty."""
+    with at(str(file), ": "), opened(file, LARGEST_TABLE) as stream:
+        lines = [line.strip() for line in stream.read().split(b"\n")]
+    return [line for line in lines if line]
 
 
 def subjects_done(line: Line) -> Callable[[int, int], None]:
-    """What shows on the line how many subjects are done."""
+    """Return a function that shows on the line how many subjects are done."""
     return lambda done, total: line.count(done, total, "subjects")
-
-
-def in_parts(subjects: Sequence[Subject], line: Line) -> Iterator[tuple[int, int]]:
-    """Where each part of very many subjects starts and ends; the line says how far it is."""
-    for start in range(0, len(subjects), _TOGETHER):
-        end = min(start + _TOGETHER, len(subjects))
-        yield start, end
-        line.count(end, len(subjects), "subjects")

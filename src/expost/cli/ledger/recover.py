@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,37 +12,59 @@ from expost.cli.options import as_json
 from expost.cli.outputs import check_output
 from expost.cli.show import show_json, show_lines
 from expost.files.kinds import CHECKPOINT
-from expost.ledger import Ledger
+from expost.ledger import Ledger, Recovery
 
 __all__ = ["command"]
 
 
 @click.command("recover")
-@click.argument("place", metavar="LEDGER")
+@click.argument("location", metavar="LEDGER")
 @checkpoint_file
 @click.option(
-    "--lost", is_flag=True, help="There is no checkpoint any more. Then nobody is closed."
-)
-@click.option(
-    "--everybody",
+    "--lost",
     is_flag=True,
-    help="Close all subjects: the checkpoint is lost, or does not know whom all commits concern.",
+    help="Continue without the checkpoint or its key. Unsafe: registrations, suspensions and "
+    "imports after the backup are forgotten.",
 )
 @as_json
-def command(
-    place: str, checkpoint: Path | None, lost: bool, everybody: bool, as_json: bool
-) -> None:
-    """Make a ledger usable that is behind its checkpoint.
+def command(location: str, checkpoint: Path | None, lost: bool, as_json: bool) -> None:
+    """Make a restored backup usable again.
 
-    That is what a restored backup is: some subjects may have answered more than it knows. They are
-    closed, and everybody else goes on. If the newer database is still there, bring that back rather
-    than this. If a process was killed, and nobody knows whom its last commits concern, this refuses
-    unless everybody is to be closed.
+    If the newer database still exists, restore that instead. Recovering marks every subject
+    unconfirmed, except imported ones: it is asked nothing until its device has synced and sent what
+    the database has forgotten. Keep the checkpoint and its key as they are. Stop other processes
+    that write to the ledger first.
     """
     if checkpoint is not None:
         check_output(checkpoint, CHECKPOINT)
-    closed = Ledger.recover(place, checkpoint=checkpoint, lost=lost, everybody=everybody)
+    recovery = Ledger.recover(location, checkpoint=checkpoint, lost=lost)
     if as_json:
-        show_json({"closed": closed})
+        show_json(
+            {
+                "lost_commits": recovery.lost_commits,
+                "unconfirmed": recovery.unconfirmed,
+                "lost_registrations": recovery.lost_registrations,
+                "suspended": recovery.suspended,
+                "lost_imports": recovery.lost_imports,
+            }
+        )
     else:
-        show_lines([("closed", f"{len(closed):,}"), *(("", str(name)) for name in closed)])
+        show_lines(_lines(recovery))
+
+
+def _lines(recovery: Recovery) -> Iterator[tuple[str, str]]:
+    yield "lost commits", f"{recovery.lost_commits:,}"
+    yield "unconfirmed", f"{recovery.unconfirmed:,}"
+    if recovery.unconfirmed:
+        yield "", "each subject is confirmed by its device's next sync"
+    yield "lost registrations", f"{recovery.lost_registrations:,}"
+    if recovery.lost_registrations:
+        yield "", "register these subjects again, or wait until their devices sync"
+    yield "suspended", f"{len(recovery.suspended):,}"
+    for name in recovery.suspended:
+        yield "", str(name)
+    if recovery.suspended:
+        yield "", "permanently: the backup has lost what these subjects revealed"
+    yield "lost imports", f"{recovery.lost_imports:,}"
+    if recovery.lost_imports:
+        yield "", "record these tables again, with the same keys"

@@ -1,14 +1,12 @@
-"""``expost ledger register``: subjects, by their names."""
+"""``expost ledger register``: new subjects, by their names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from expost.answers import Subject
-from expost.cli.ledger.options import Open, in_parts, ledger, read_subjects
+from expost.cli.ledger.options import Open, SubjectOptions, ledger, some_subjects
 from expost.cli.options import as_json, path
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
@@ -16,30 +14,38 @@ from expost.errors import InvalidInput
 
 __all__ = ["command"]
 
+_TOGETHER = 1 << 16
+
 
 @click.command("register")
 @ledger
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("file", type=path, required=False, metavar="[FILE]")
+@some_subjects
 @click.option(
-    "--from",
-    "file",
-    type=path,
-    metavar="FILE",
-    help="A table with a column 'subject' (CSV, JSONL, Parquet), or a text with a name per line.",
+    "--kind",
+    type=click.Choice(["device", "imported", "simulated"]),
+    default="device",
+    help="How they answer: by a device, from a table (record), or in this process (ask).",
 )
 @as_json
-def command(open_: Open, names: Sequence[str], file: Path | None, as_json: bool) -> None:
+def command(
+    open_: Open, file: Path | None, options: SubjectOptions, kind: str, as_json: bool
+) -> None:
     """Add subjects to a ledger.
 
-    Whoever is there already stays as they are: no budget is ever reset.
+    Name them in FILE (as for --subjects) or with --subject. A subject that is already registered
+    stays as it is: no budget is ever reset. A subject has one kind, permanently. Stop other
+    processes that write to the ledger first.
     """
-    everybody: list[Subject] = [*names, *(read_subjects(file) if file is not None else ())]
-    if not everybody:
-        raise InvalidInput("name somebody, or give --from FILE")
+    listed = [*options.listed(), *SubjectOptions((), file).listed()]
+    if not listed:
+        raise InvalidInput("no subjects; give FILE, --subject NAME or --subjects FILE")
+    names = [name for _, name in listed]
     new = 0
     with open_() as study, progress_line() as line:
-        for start, end in in_parts(everybody, line):
-            new += study.register(everybody[start:end])
+        for start in range(0, len(names), _TOGETHER):
+            new += study.register(names[start : start + _TOGETHER], kind=kind)
+            line.count(min(start + _TOGETHER, len(names)), len(names), "subjects")
         total = len(study)
     if as_json:
         show_json({"new": new, "subjects": total})

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from expost.cli.dates import today
-from expost.cli.ledger.options import checkpoint_file, subject_called
+from expost.cli.ledger.options import checkpoint_file, find_subject
 from expost.cli.options import as_json, path
 from expost.cli.outputs import check_output
 from expost.cli.progress import Line, progress_line
@@ -25,16 +25,18 @@ __all__ = ["command"]
 
 
 @click.command("report")
-@click.argument("place", metavar="LEDGER")
+@click.argument("location", metavar="LEDGER")
 @checkpoint_file
-@click.option("--out", "-o", type=path, required=True, metavar="PAGE", help="Such as study.html.")
 @click.option(
-    "--subject", metavar="NAME", help="Whose odometer is on it; without it nobody is named."
+    "--out", "-o", type=path, required=True, metavar="PAGE", help="Page, such as study.html."
 )
-@click.option("--date", metavar="DATE", help="Of the page, any text; by default today.")
+@click.option(
+    "--subject", metavar="NAME", help="Subject whose odometer to add. Default: no subject is named."
+)
+@click.option("--date", metavar="DATE", help="Date shown on the page (any text). Default: today.")
 @as_json
 def command(
-    place: str,
+    location: str,
     checkpoint: Path | None,
     out: Path,
     subject: str | None,
@@ -43,35 +45,43 @@ def command(
 ) -> None:
     """Write a page about a study.
 
-    For the people who run it and the officer who watches: what is left of budgets, rounds with
-    answers and refusals, losses beside basic composition, what did not fit, and the audit. It needs
-    nothing from anywhere else. Exits with 1 if a budget was not kept.
+    It is for the people who run the study and for data-protection officers: remaining budgets,
+    rounds, losses next to basic composition, quarantined messages, and the audit. It works offline.
+    Exits with 1 if a budget was not respected, or if imports are lost. Install the extra 'frames'.
+    Reads only.
     """
     if out.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput("the name of a page ends in .html", str(out))
     check_output(out, PAGE)
-    with Ledger(place, checkpoint=checkpoint) as study, progress_line() as line:
+    with Ledger(location, checkpoint=checkpoint) as study, progress_line() as line:
         line.stage("deciding about every answer again")
-        told = summary_of(study)
-        one = None if subject is None else _one(study, subject, line)
-    content = ledger_page(told, name=_shown(place), date=date or today(), subject=one)
+        summary = summary_of(study)
+        one = None if subject is None else _explain_subject(study, subject, line)
+    content = ledger_page(summary, name=_shown(location), date=date or today(), subject=one)
     save(out, lambda: content)
-    broken = told.found is not None and bool(told.found.broken)
     if as_json:
-        show_json({"page": str(out), "root": told.root, "budgets_kept": not broken})
+        respected = not (summary.found is not None and summary.found.broken)
+        show_json(
+            {
+                "page": str(out),
+                "root": summary.root,
+                "budgets_respected": respected,
+                "lost_imports": summary.lost_imports,
+            }
+        )
     else:
         click.echo(printable(f"The page is in {out}."))
-    if broken:
+    if not summary.good:
         click.get_current_context().exit(1)
 
 
-def _shown(place: str) -> str:
-    """What the ledger is called: a file, or host and name of a database."""
-    return shown_url(place).partition("://")[2] if on_server(place) else Path(place).name
+def _shown(location: str) -> str:
+    """Return what the ledger is called: a file, or host and name of a database."""
+    return shown_url(location).partition("://")[2] if on_server(location) else Path(location).name
 
 
-def _one(study: Ledger, text: str, line: Line) -> OneSubject:
-    name = subject_called(study, text)
+def _explain_subject(study: Ledger, text: str, line: Line) -> OneSubject:
+    name = find_subject(study, text)
     found = explain(study.transcript(name))
     odometer, losses = found.replay.odometer, []
     for count in range(len(odometer) + 1):

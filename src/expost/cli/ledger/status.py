@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import click
 import numpy as np
 
-from expost.answers import Subject
-from expost.cli.ledger.options import Open, ledger, named_or_all, some_subjects
+from expost.cli.ledger.options import Open, SubjectOptions, ledger, some_subjects
 from expost.cli.options import as_json
 from expost.cli.show import show_json, show_lines
-from expost.errors import printable
 from expost.files.canonical import plain
 from expost.ledger import Ledger, Status
 from expost.report.words import budget_text, shown
@@ -21,89 +20,96 @@ __all__ = ["command"]
 
 _NOTHING = 1e-9
 _USED_UP = 1000
-"""A budget of which less than this part is left is used up."""
+"""A budget of which less than this part remains is used up."""
 
 
 @click.command("status")
 @ledger
 @some_subjects
-@click.option("--each", is_flag=True, help="Also subject by subject.")
+@click.option("--each", is_flag=True, help="Also list every subject.")
 @as_json
-def command(open_: Open, subjects: Sequence[str], each: bool, as_json: bool) -> None:
-    """How a study stands: answers, losses, what is left.
+def command(open_: Open, options: SubjectOptions, each: bool, as_json: bool) -> None:
+    """Show how a study stands: answers, losses, remaining budgets.
 
-    Losses are those of somebody who sees all answers of a subject. Whether every budget was kept on
-    the way is told by expost ledger audit.
+    With --subject or --subjects, list these subjects only. The loss bounds what anyone who sees all
+    answers of a subject can have learned. To check that every budget was respected at every point,
+    run expost ledger audit. Reads only.
     """
     with open_() as study:
-        found = study.status(named_or_all(study, subjects) if subjects else None)
-        facts = {} if subjects else _facts(study, found)
+        subjects = options.find(study)
+        status = study.status(subjects)
+        facts = _facts(study, status) if subjects is None else {}
+    each = each or subjects is not None
     if as_json:
-        columns = {name: list(map(_plain, column)) for name, column in found.columns().items()}
+        columns = {name: list(map(_plain, column)) for name, column in status.columns().items()}
         rows = zip(*columns.values(), strict=True)
         table = [dict(zip(columns, row, strict=True)) for row in rows]
-        listed = {"each": table} if each or subjects else {}
+        listed = {"each": table} if each else {}
         show_json(plain({**{name.replace(" ", "_"): facts[name][0] for name in facts}, **listed}))
         return
     show_lines([(name, text) for name, (_, text) in facts.items()])
     if facts and each:
         click.echo()
-    if each or subjects:
-        show_lines(_rows(found))
+    if each:
+        show_lines(_rows(status))
 
 
-def _facts(study: Ledger, found: Status) -> dict[str, tuple[Any, str]]:
-    """What there is to know of everybody, by name: for programs, and for people."""
-    refused = sum(each.refused + each.declined for each in study.rounds())
-    used_up = int((found.remaining[~found.closed] < study.filter.budget.nearest / _USED_UP).sum())
-    answers, closed, waiting = (
-        int(column.sum()) for column in (found.exchanges, found.closed, found.reserved)
-    )
+def _facts(study: Ledger, status: Status) -> dict[str, tuple[Any, str]]:
+    """Return what is known about all subjects, by name: for programs, and for people."""
+    refused = sum(round_.refused + round_.declined for round_ in study.rounds())
+    kinds = Counter(status.kinds)
+    active = np.array([state == "active" for state in status.states], dtype=np.bool_)
+    used_up = status.remaining[active] < study.filter.budget.nearest / _USED_UP
     facts: dict[str, tuple[Any, str]] = {
         "study": (study.policy.study, study.policy.study or "(no name)"),
         "policy id": (study.policy.content_id, study.policy.content_id),
         "budget": (study.filter.budget.nearest, budget_text(study.filter)),
-        "ended": (found.ended, "yes" if found.ended else "no"),
-        "subjects": (len(found), f"{len(found):,}"),
-        "answers": (answers, f"{answers:,}"),
-        "refused": (refused, f"{refused:,}"),
-        "reserved": (waiting, f"{waiting:,}"),
-        "closed": (closed, f"{closed:,}"),
-        "used up": (used_up, f"{used_up:,}"),
+        "ended": (status.ended, "yes" if status.ended else "no"),
+        "subjects": (len(status), f"{len(status):,}"),
+        "kinds": (kinds, ", ".join(f"{kinds[kind]:,} {kind}" for kind in kinds) or "none"),
     }
-    if len(found):
-        for name, column in (("loss", found.loss.upper), ("basic composition", found.spent.upper)):
+    counts = {
+        "answers": int(status.exchanges.sum()),
+        "refused": refused,
+        "reserved": int(status.reserved.sum()),
+        "suspended": int(status.suspended.sum()),
+        "unconfirmed": int(status.unconfirmed.sum()),
+        "used up": int(used_up.sum()),
+    }
+    facts |= {name: (count, f"{count:,}") for name, count in counts.items()}
+    if len(status):
+        for name, column in (
+            ("loss", status.loss.upper),
+            ("basic composition", status.spent.upper),
+        ):
             mean, most = float(column.mean()), float(column.max())
             text = f"{shown(mean)} on average, {shown(most)} largest"
             facts[name] = ({"mean": mean, "largest": most}, text)
-        left = float(found.remaining.mean())
-        facts["left"] = ({"mean": left}, f"{_left(left)} on average")
+        remaining = float(status.remaining.mean())
+        facts["remaining"] = ({"mean": remaining}, f"{_remaining(remaining)} on average")
     return facts
 
 
-def _rows(found: Status) -> Iterator[tuple[str, str]]:
-    for place, name in enumerate(found.subjects):
-        yield _called(name), "  ".join(_row(found, place))
+def _rows(status: Status) -> Iterator[tuple[str, str]]:
+    width = max(map(len, status.kinds), default=0)
+    for row, name in enumerate(status.subjects):
+        yield str(name), "  ".join([f"{status.kinds[row]:<{width}}", *_row(status, row)])
 
 
-def _row(found: Status, place: int) -> Iterator[str]:
-    yield f"{int(found.exchanges[place]):,} answered"
-    yield f"loss {found.loss.shown(place)}"
-    yield f"left {_left(float(found.remaining[place]))}"
-    if found.reserved[place]:
+def _row(status: Status, row: int) -> Iterator[str]:
+    yield f"{int(status.exchanges[row]):,} answered"
+    yield f"loss {status.loss.shown(row)}"
+    yield f"remaining {_remaining(float(status.remaining[row]))}"
+    if status.reserved[row]:
         yield "reserved"
-    if found.closed[place]:
-        yield "closed"
+    if status.states[row] != "active":
+        yield status.states[row]
 
 
-def _left(nats: float) -> str:
-    """What is left; a weight that is rounded leaves so little that it is nothing."""
+def _remaining(nats: float) -> str:
+    """Show what remains; a weight that is rounded leaves so little that it is nothing."""
     return shown(nats) if nats > _NOTHING else "0"
 
 
 def _plain(entry: Any) -> Any:
     return entry.item() if isinstance(entry, np.generic) else entry
-
-
-def _called(name: Subject) -> str:
-    return printable(str(name))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli.ledger.options import Open, ledger, subject_called
+from expost.cli.ledger.options import Open, find_subject, ledger
 from expost.cli.options import as_json, path
 from expost.cli.show import show_json, show_lines
 from expost.errors import at
@@ -18,16 +18,15 @@ __all__ = ["command"]
 @click.command("transcript")
 @ledger
 @click.argument("subject", metavar="NAME")
-@click.option("--out", "-o", type=path, required=True, metavar="FILE", help="A new file (JSON).")
+@click.option("--out", "-o", type=path, required=True, metavar="FILE", help="New file (JSON).")
 @as_json
 def command(open_: Open, subject: str, out: Path, as_json: bool) -> None:
     """Write what one subject was asked and answered.
 
-    It is a transcript like any other: expost explain tells it in plain words. A device that was
-    restored from a backup fetches it.
+    Name a FILE that does not exist. Read it with expost explain, loss or replay. Reads only.
     """
     with open_() as study:
-        transcript = study.transcript(subject_called(study, subject))
+        transcript = study.transcript(find_subject(study, subject))
     with at(str(out), ": "):
         create(out, transcript.to_json())
     if as_json:

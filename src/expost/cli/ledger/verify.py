@@ -1,10 +1,10 @@
-"""``expost ledger verify``: everything again, from what was answered."""
+"""``expost ledger verify``: everything again, from the answers."""
 
 from __future__ import annotations
 
 import click
 
-from expost.cli.ledger.options import Open, ledger
+from expost.cli.ledger.options import Open, ledger, subjects_done
 from expost.cli.options import as_json
 from expost.cli.progress import progress_line
 from expost.cli.show import show_json, show_lines
@@ -16,34 +16,34 @@ __all__ = ["command"]
 @ledger
 @as_json
 def command(open_: Open, as_json: bool) -> None:
-    """Recompute all of a ledger from what was answered.
+    """Recompute everything in a ledger from its answers.
 
-    Chains, tallies, every decision, and the root of every commit. Exits with 1 if something is not
-    as it should be.
+    That is the chain and tally of every subject, every decision, the root of every commit, and the
+    integrity of the database. Exits with 1 if something differs. Reads only.
     """
     with open_() as study, progress_line() as line:
-        found = study.verify(progress=lambda done, total: line.count(done, total, "subjects"))
+        result = study.verify(progress=subjects_done(line))
     if as_json:
         show_json(
             {
-                "verified": found.good,
-                "subjects": found.subjects,
-                "exchanges": found.exchanges,
-                "commits": found.commits,
-                "undecided": found.undecided,
-                "problems": list(found.problems),
+                "verified": result.good,
+                "subjects": result.subjects,
+                "exchanges": result.exchanges,
+                "commits": result.commits,
+                "undecided": result.undecided,
+                "problems": list(result.problems),
             }
         )
     else:
         show_lines(
             [
-                ("verified", "yes" if found.good else "NO"),
-                ("subjects", f"{found.subjects:,}"),
-                ("exchanges", f"{found.exchanges:,}"),
-                ("commits", f"{found.commits:,}"),
-                *([("undecided", f"{found.undecided:,}")] if found.undecided else []),
-                *(("problem", each) for each in found.problems),
+                ("verified", "yes" if result.good else "NO"),
+                ("subjects", f"{result.subjects:,}"),
+                ("exchanges", f"{result.exchanges:,}"),
+                ("commits", f"{result.commits:,}"),
+                *([("undecided", f"{result.undecided:,}")] if result.undecided else []),
+                *(("problem", problem) for problem in result.problems),
             ]
         )
-    if not found.good:
+    if not result.good:
         click.get_current_context().exit(1)

@@ -1,0 +1,77 @@
+"""``expost ledger receive``: messages from devices, whatever they are."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from expost.cli.ledger.options import Open, ledger, read_lines
+from expost.cli.options import as_json, path
+from expost.cli.outputs import check_output
+from expost.cli.progress import progress_line
+from expost.cli.show import show_json, show_lines
+from expost.files.durable import save
+from expost.files.kinds import RECEIPTS
+from expost.files.regular import LARGEST_TABLE
+from expost.ledger import Receipt
+
+__all__ = ["command"]
+
+_OUTCOMES = ("recorded", "declined", "incomplete", "quarantined")
+
+
+@click.command("receive")
+@ledger
+@click.argument("file", type=path, metavar="FILE")
+@click.option("--dry-run", is_flag=True, help="Only show what would happen to receipt message.")
+@click.option("--out", "-o", type=path, metavar="FILE", help="File for the receipts (JSON Lines).")
+@as_json
+def command(open_: Open, file: Path, dry_run: bool, out: Path | None, as_json: bool) -> None:
+    """Take in messages from devices.
+
+    FILE has a message on receipt line. A message that does not fit is quarantined and its subject
+    suspended. If more than 1 % of at least 100 subjects would be, no subject is suspended until an
+    operator has looked: see expost ledger resolve. Exits with 1 if anything was quarantined. Stop
+    other processes that write to the ledger first.
+    """
+    if out is not None:
+        check_output(out, RECEIPTS, file)
+    messages = read_lines(file)
+    with open_() as study, progress_line() as progress:
+        progress.stage(f"receiving {len(messages):,} messages")
+        # One call: the share of messages that do not fit counts over all of them.
+        receipts = study.receive(messages, dry_run=dry_run)
+    text = "".join(f"{receipt.to_json()}\n" for receipt in receipts)
+    if out is not None:
+        save(out, lambda: text, most=LARGEST_TABLE)
+    counts = Counter(receipt.outcome for receipt in receipts)
+    if as_json:
+        trees = [json.loads(line) for line in text.splitlines()]
+        show_json({**{name: counts[name] for name in _OUTCOMES}, "receipts": trees})
+    else:
+        show_lines(_lines(receipts, counts, dry_run))
+    if counts["quarantined"]:
+        click.get_current_context().exit(1)
+
+
+def _lines(
+    receipts: Sequence[Receipt], counts: Counter[str], dry_run: bool
+) -> Iterator[tuple[str, str]]:
+    if dry_run:
+        yield "dry run", "nothing was recorded; this is what would happen"
+    for name in _OUTCOMES:
+        if name == "recorded" or counts[name]:
+            yield name, f"{counts[name]:,}"
+            reasons = Counter(receipt.reason for receipt in receipts if receipt.outcome == name)
+            for reason, count in reasons.most_common():
+                if reason:
+                    yield "", f"{count:,}: {reason}"
+    held = len({receipt.subject for receipt in receipts if receipt.held})
+    if held:
+        what = "subject is" if held == 1 else "subjects are"
+        yield "held", f"{held:,} {what} not suspended: an operator has to look at the messages"
+        yield "", "then run: expost ledger resolve LEDGER --suspend --subjects FILE"

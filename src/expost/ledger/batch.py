@@ -1,0 +1,256 @@
+"""A batch: the changes of one or more calls, collected in memory until they are one commit.
+
+Later jobs of a batch see what earlier ones changed, so a message that comes twice, or a subject
+with several messages, needs no special case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from copy import copy
+from typing import Any, TypeVar
+
+from expost.answers import Subject
+from expost.ledger.backend import Backend, Commit, Tip
+from expost.ledger.catalog import Catalog
+from expost.ledger.digests import Tickets, first_head, next_head, next_root
+from expost.ledger.tables import (
+    ACTIVE,
+    BARRED,
+    SUSPENDED,
+    ExchangeRow,
+    ExtraRow,
+    MarkRow,
+    QueryRow,
+    ResponseRow,
+    StateRow,
+    SubjectRow,
+    check_seal,
+    root_line,
+    seal,
+    table_of,
+)
+from expost.ledger.tallies import add_response, pack, unpack
+
+__all__ = ["Batch", "subject_of"]
+
+R = TypeVar("R", bound=tuple[Any, ...])
+
+ROLLBACKS = ("recovered", "rollback")
+"""Marks after which every device has to confirm its subject."""
+
+BARRED_REASON = "a restored backup lost why it was suspended"
+
+UNCONFIRMED = -1
+"""The generation of a subject whose device has to sync before it is asked anything."""
+
+
+def subject_of(name: str) -> Subject:
+    """Return a subject's name from its JSON."""
+    subject: Subject = json.loads(name)
+    return subject
+
+
+class Batch:
+    """Rows that were read, rows to add, and the subjects that change."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        catalog: Catalog,
+        tickets: Tickets,
+        tip: Tip,
+        *,
+        generation: int,
+        ended: bool,
+    ) -> None:
+        self.catalog = catalog
+        self.tickets = tickets
+        self.number = tip.number + 1
+        """The number of the commit that this batch becomes."""
+        self.generation = generation
+        self.ended = ended
+        self.events: list[str] = []
+        """What the checkpoint lists for this commit."""
+        self._backend = backend
+        self._tip = tip
+        self._read: dict[type[Any], dict[tuple[Any, ...], Any]] = {}
+        self._added: dict[type[Any], dict[tuple[Any, ...], Any]] = {}
+        self._changed: dict[str, SubjectRow] = {}
+
+    # -- reading
+
+    def load(self, row: type[Any], keys: Iterable[tuple[Any, ...]]) -> None:
+        """Read rows by their keys in one go, so that :meth:`get` finds them."""
+        read = self._read.setdefault(row, {})
+        missing = [key for key in dict.fromkeys(keys) if key not in read]
+        if missing:
+            read.update(dict.fromkeys(missing))
+            found = self._backend.find(row, missing)
+            if row is SubjectRow:
+                for subject in found.values():
+                    check_seal(subject)
+            read.update(found)
+
+    def get(self, row: type[R], *key: Any) -> R | None:
+        """Return a row by its key, as this batch leaves it; None if there is none."""
+        added = self._added.get(row)
+        found: R | None = added.get(key) if added else None
+        if found is None:
+            if key not in self._read.get(row, ()):
+                self.load(row, [key])
+            found = self._read[row][key]
+        return found
+
+    def subject(self, name: str) -> SubjectRow | None:
+        """Return the row of a subject by its name (JSON), as this batch leaves it."""
+        return self._changed.get(name) or self.get(SubjectRow, name)
+
+    def extras(self, name: str) -> list[ExtraRow]:
+        """Return the extras of a subject."""
+        return self._rows(ExtraRow, name)
+
+    def states(self, name: str) -> list[StateRow]:
+        """Return how the state of a subject changed."""
+        return self._rows(StateRow, name)
+
+    def marks(self) -> list[MarkRow]:
+        """Return the events of the study as a whole."""
+        return [*self._backend.scan(MarkRow), *self._added.get(MarkRow, {}).values()]
+
+    def _rows(self, row: type[Any], name: str) -> list[Any]:
+        added = [each for each in self._added.get(row, {}).values() if each.subject == name]
+        return [*self._backend.scan(row, (name,)), *added]
+
+    def is_new(self, name: str) -> bool:
+        """Return whether this batch registers a subject."""
+        return (name,) in self._added.get(SubjectRow, {})
+
+    def count(self, row: type[Any]) -> int:
+        """Return how many rows of a table this batch adds."""
+        return len(self._added.get(row, {}))
+
+    # -- writing
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Add a row; its key is new."""
+        rows = self._added.setdefault(type(row), {})
+        rows[row[: table_of(type(row)).keys]] = row
+
+    def change(self, subject: SubjectRow) -> None:
+        """Set the row of a registered subject."""
+        self._changed[subject.name] = subject
+
+    def register(self, name: str, number: int, kind: str, generation: int) -> SubjectRow:
+        """Add a subject with an empty chain."""
+        head = first_head(self.tickets.policy_id, subject_of(name))
+        row = SubjectRow(
+            name, number, kind, ACTIVE, generation, 0, head, b"", b"", "", 0, self.number
+        )
+        self.add(row)
+        self.change(row)
+        self.events.append(f"registered {self.tickets.subject_digest(name)} {kind}")
+        return row
+
+    def append(
+        self, subject: SubjectRow, key: str, query: int, response: int, head: bytes | None = None
+    ) -> SubjectRow:
+        """Append an exchange to a subject's chain. Any open reservation is over then."""
+        sequence = subject.sequence + 1
+        if head is None:
+            head = next_head(subject.head, self.catalog.response(response).link, sequence)
+        self.add(ExchangeRow(subject.name, sequence, key, query, response, head, self.number))
+        subject = subject._replace(
+            sequence=sequence,
+            head=head,
+            tally=add_response(subject.tally, response),
+            reserved="",
+            query=0,
+        )
+        if subject.extras:
+            subject = self._absorb(subject, sequence, query, response)
+        self.change(subject)
+        return subject
+
+    def _absorb(self, subject: SubjectRow, sequence: int, query: int, response: int) -> SubjectRow:
+        """Stop counting extras that the exchange with their number records."""
+        claimed = (sequence, query, response)
+        same = [row for row in self.extras(subject.name) if row[2:5] == claimed]
+        counts = unpack(subject.extras)
+        if same:
+            counts[response] -= len(same)
+        return subject._replace(extras=pack(counts))
+
+    def suspend(self, subject: SubjectRow, reason: str) -> SubjectRow:
+        """Ask a subject nothing more until an operator has resolved it."""
+        self.events.append(f"suspended {self.tickets.subject_digest(subject.name)}")
+        return self._set_state(subject._replace(state=SUSPENDED), "suspended", reason)
+
+    def bar(self, subject: SubjectRow) -> SubjectRow:
+        """Suspend a subject permanently: a restored backup lost what it revealed."""
+        self.events.append(f"suspended {self.tickets.subject_digest(subject.name)}")
+        return self._set_state(subject._replace(state=BARRED), "suspended", BARRED_REASON)
+
+    def resolve(self, subject: SubjectRow) -> SubjectRow:
+        """End a suspension; the subject's device has to confirm its chain first."""
+        subject = subject._replace(state=ACTIVE, generation=UNCONFIRMED)
+        return self._set_state(subject, "resolved", "by an operator")
+
+    def confirm(self, subject: SubjectRow) -> SubjectRow:
+        """The device of a subject has the chain that is recorded."""
+        subject = subject._replace(generation=self.generation)
+        return self._set_state(subject, "confirmed", "its device has synced")
+
+    def _set_state(self, subject: SubjectRow, state: str, reason: str) -> SubjectRow:
+        number = len(self.states(subject.name)) + 1
+        self.add(StateRow(subject.name, number, state, reason, self.number))
+        self.change(subject)
+        return subject
+
+    def mark(self, what: str, detail: str = "") -> None:
+        """Record an event of the study as a whole."""
+        self.add(MarkRow(len(self.marks()) + 1, what, detail, self.number))
+        self.generation += what in ROLLBACKS
+        self.ended |= what == "ended"
+
+    # -- one commit
+
+    @property
+    def empty(self) -> bool:
+        return not (self._added or self._changed or self.catalog.pending())
+
+    def commit(self) -> Commit:
+        """Return everything as one commit."""
+        added: dict[type[Any], Sequence[tuple[Any, ...]]] = {}
+        for row in self.catalog.pending():
+            self._added.setdefault(type(row), {})[(row.number,)] = row
+        for kind in (QueryRow, ResponseRow, *self._added):
+            if kind in self._added:
+                added[kind] = list(self._added[kind].values())
+        new = self._added.get(SubjectRow, {})
+        if new:
+            added[SubjectRow] = [_sealed(self._changed[name]) for (name,) in new]
+        changed = [_sealed(row) for name, row in self._changed.items() if (name,) not in new]
+        lines = [root_line(table_of(kind), row) for kind, rows in added.items() for row in rows]
+        events = json.dumps(self.events)
+        lines.append(json.dumps(["events", self.events]).encode() + b"\n")
+        tip = Tip(self.number, next_root(self._tip.root, lines))
+        return Commit(tip, events, added, changed)
+
+    def save(self) -> tuple[Any, ...]:
+        """Return what :meth:`restore` needs to undo everything that follows."""
+        added = {kind: copy(rows) for kind, rows in self._added.items()}
+        pending = len(self.catalog.pending())
+        flags = self.generation, self.ended
+        return added, copy(self._changed), [*self.events], pending, flags
+
+    def restore(self, saved: tuple[Any, ...]) -> None:
+        """Undo everything since :meth:`save`."""
+        self._added, self._changed, self.events, pending, flags = saved
+        self.generation, self.ended = flags
+        self.catalog.discard(pending)
+
+
+def _sealed(row: SubjectRow) -> SubjectRow:
+    return row._replace(seal=seal(row))

@@ -1,0 +1,237 @@
+"""Queries and responses by their numbers, which the rows of a ledger have instead of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import no_such_query
+from expost.errors import InvalidInput
+from expost.files.canonical import json_text, readable, value_tree
+from expost.files.reading import parse, scalar
+from expost.ledger.backend import Backend
+from expost.ledger.digests import link
+from expost.ledger.errors import Damaged
+from expost.ledger.tables import MAX_SIZE, QueryRow, ResponseRow
+from expost.panel.kernel import Kernel
+from expost.queries import Likelihood, Query, query_from_json
+
+__all__ = ["Catalog", "Entry", "query_document"]
+
+Ints = NDArray[np.int64]
+
+
+class Entry(NamedTuple):
+    """A response: the query it answers, and where it is among that query's responses."""
+
+    query: int
+    position: int
+    text: str
+    #: As JSON.
+    link: bytes
+    #: See :func:`expost.ledger.digests.link`.
+
+
+class Catalog:
+    """All queries and responses of a ledger, in memory. Numbers count from 1 and never change.
+
+    New ones are pending until the commit that adds them is durable; :meth:`discard` removes them.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self.queries: dict[str, Query] = {}
+        """Queries by their names, in the order of their numbers."""
+        self._query_rows: list[QueryRow] = []
+        self._questions: list[int] = []
+        """The kernel's number of each query."""
+        self._by_id: dict[str, int] = {}
+        self._entries: list[Entry] = []
+        self._by_position: dict[tuple[int, int], int] = {}
+        self._pending: list[QueryRow | ResponseRow] = []
+        self.revision = 0
+        """Counts how often numbers were taken back, so that other rows may get them."""
+
+    def refresh(self, backend: Backend) -> None:
+        """Load what was added since the last call."""
+        # The responses first: then the query of a response is there when the response is.
+        responses = _rows_after(backend, ResponseRow, len(self._entries))
+        for query_row in _rows_after(backend, QueryRow, len(self._query_rows)):
+            self._load_query(query_row)
+        for response_row in responses:
+            self._load_response(response_row)
+
+    def _load_query(self, row: QueryRow) -> None:
+        try:
+            query = query_from_json(parse(row.document))
+        except InvalidInput:
+            query = None
+        if query is None or query.content_id != row.content_id:
+            raise Damaged(f"query {row.number} is not what was recorded")
+        self._append_query(row, query)
+
+    def _append_query(self, row: QueryRow, query: Query) -> None:
+        self._questions.append(self._kernel.number(query))
+        self.queries[row.name] = query
+        self._by_id[row.content_id] = row.number
+        self._query_rows.append(row)
+
+    def _load_response(self, row: ResponseRow) -> None:
+        position = None
+        if 1 <= row.query <= len(self._query_rows):
+            with suppress(InvalidInput):
+                position = self.likelihood(row.query).position(response_from_json(row.response))
+        if position is None:
+            raise Damaged(f"response {row.number} is not what was recorded")
+        self._append_response(row, position)
+
+    def _append_response(self, row: ResponseRow, position: int) -> None:
+        response = self.likelihood(row.query).responses[position]
+        shared = link(self.query_id(row.query), value_tree(response))
+        self._entries.append(Entry(row.query, position, row.response, shared))
+        self._by_position[row.query, position] = len(self._entries)
+
+    # -- queries
+
+    def query(self, number: int) -> Query:
+        return self.queries[self.query_name(number)]
+
+    def query_id(self, number: int) -> str:
+        return self._query_row(number).content_id
+
+    def query_name(self, number: int) -> str:
+        return self._query_row(number).name
+
+    def _query_row(self, number: int) -> QueryRow:
+        if not 1 <= number <= len(self._query_rows):
+            raise Damaged(f"there is no query number {number}")
+        return self._query_rows[number - 1]
+
+    def number(self, content_id: str) -> int:
+        """Return the number of a query; 0 if it has none."""
+        return self._by_id.get(content_id, 0)
+
+    def likelihood(self, number: int) -> Likelihood[Any]:
+        return self.query(number).on(self._kernel.domain)
+
+    def named(self, name: Any) -> Query:
+        """Return a query by its name."""
+        key = str(name) if isinstance(name, (str, int)) else ""
+        if key not in self.queries:
+            raise no_such_query(key, self.queries)
+        return self.queries[key]
+
+    def add_query(self, query: Query, commit: int, name: str = "") -> int:
+        """Return the number of a query, adding it if it has none."""
+        number = self.number(query.content_id)
+        if number:
+            return number
+        self._kernel.number(query)  # refuses a query that cannot be asked on this domain
+        document = query_document(query)
+        if len(document.encode()) > MAX_SIZE:
+            raise InvalidInput(f"has more than {MAX_SIZE:,} bytes", "query")
+        name = name or query.content_id
+        if name in self.queries:
+            raise InvalidInput("is the name of another query", name)
+        row = QueryRow(len(self._query_rows) + 1, query.content_id, name, document, commit)
+        self._pending.append(row)
+        self._append_query(row, query)
+        return row.number
+
+    # -- responses
+
+    @property
+    def size(self) -> int:
+        """How many responses there are."""
+        return len(self._entries)
+
+    def response(self, number: int) -> Entry:
+        if not 1 <= number <= len(self._entries):
+            raise Damaged(f"there is no response number {number}")
+        return self._entries[number - 1]
+
+    def add_response(self, query: int, position: int, commit: int) -> int:
+        """Return the number of a response, adding it if it has none."""
+        number = self._by_position.get((query, position))
+        if number is not None:
+            return number
+        response = self.likelihood(query).responses[position]
+        text = json_text(readable(value_tree(response)))
+        row = ResponseRow(len(self._entries) + 1, query, text, commit)
+        self._pending.append(row)
+        self._append_response(row, position)
+        return row.number
+
+    # -- arrays
+
+    def questions(self, queries: Ints) -> Ints:
+        """Return the kernel's numbers of some queries."""
+        if len(queries) and not 1 <= queries.min() <= queries.max() <= len(self._questions):
+            raise Damaged("a request has a query that was never recorded")
+        return np.array(self._questions, dtype=np.int64)[queries - 1]
+
+    def questions_of(self, responses: Ints) -> Ints:
+        """Return the kernel's numbers of the queries of some responses."""
+        known, place = np.unique(responses, return_inverse=True)
+        found = [self._questions[self.response(number).query - 1] for number in known.tolist()]
+        return np.array(found, dtype=np.int64)[place]
+
+    def positions_of(self, responses: Ints) -> NDArray[Any]:
+        """Return the positions of some responses; they may exceed 64 bits."""
+        found = [self.response(number).position for number in responses.tolist()]
+        wide = any(position >= 1 << 63 for position in found)
+        return np.array(found, dtype=object if wide else np.int64)
+
+    def check(self, responses: Ints) -> None:
+        """Refuse numbers that no response has."""
+        if len(responses) and not 1 <= responses.min() <= responses.max() <= self.size:
+            raise Damaged("a tally counts a response that was never recorded")
+
+    # -- pending rows
+
+    def pending(self) -> list[QueryRow | ResponseRow]:
+        return [*self._pending]
+
+    def settle(self) -> None:
+        """The pending rows are durable."""
+        self._pending = []
+
+    def discard(self, keep: int = 0) -> None:
+        """Remove pending rows, except the first ones."""
+        self.revision += len(self._pending) > keep
+        while len(self._pending) > keep:
+            row = self._pending.pop()
+            if isinstance(row, QueryRow):
+                self._query_rows.pop()
+                self._questions.pop()
+                del self.queries[row.name], self._by_id[row.content_id]
+            else:
+                entry = self._entries.pop()
+                del self._by_position[entry.query, entry.position]
+
+
+def _rows_after(backend: Backend, row: Any, known: int) -> Sequence[Any]:
+    """Return the rows of a numbered table after the first ``known`` ones, without gaps."""
+    rows: list[Any] = []
+    while True:
+        numbers = range(known + len(rows) + 1, known + len(rows) + 257)
+        found = backend.find(row, [(number,) for number in numbers])
+        for number in numbers:
+            if (number,) not in found:
+                return rows
+            rows.append(found[number,])
+
+
+def query_document(query: Query) -> str:
+    """Return a query as JSON, as transcripts have it."""
+    return json_text(readable({"kind": query.kind, **query.tree()}))
+
+
+def response_from_json(text: str) -> Any:
+    """Read a response from its JSON."""
+    value = parse(text)
+    return [scalar(entry) for entry in value] if isinstance(value, list) else scalar(value)

@@ -1,0 +1,340 @@
+"""The only writer of a ledger: it turns jobs into commits that are durable before anyone hears.
+
+A job is a function of a :class:`Batch`. Threads hand their jobs to a queue; the thread that holds
+the lock runs all waiting jobs on one batch, writes it as one commit, and then wakes the others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+from expost.errors import ExpostError, InvalidInput
+from expost.ledger.backend import Backend, Tip
+from expost.ledger.batch import ROLLBACKS, Batch
+from expost.ledger.catalog import Catalog
+from expost.ledger.checkpoint import Checkpoint, CheckpointStore, Tail
+from expost.ledger.digests import Tickets, first_root
+from expost.ledger.errors import Behind, Broken, Damaged, LedgerLocked
+from expost.ledger.policy import StudyPolicy
+from expost.ledger.tables import CommitRow, MarkRow, SubjectRow, check_seal
+from expost.ledger.tallies import Decider, SaturatingQueries
+from expost.panel.kernel import Kernel
+from expost.panel.searching import Search
+from expost.queries import Query
+from expost.session.secret import without_frames
+
+__all__ = ["Engine"]
+
+T = TypeVar("T")
+Job = Callable[[Batch], T]
+
+# How long a reader waits for the line of a commit that it has seen, in seconds.
+_PATIENCE = 10.0
+_PAUSE = 0.01
+
+
+@dataclass(slots=True)
+class _Call:
+    """A job, and what became of it."""
+
+    job: Job[Any]
+    done: bool = False
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Engine:
+    """A ledger in memory: its database, its checkpoint, and what is known of both."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        store: CheckpointStore,
+        search: Search | None = None,
+        *,
+        step: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        self.backend = backend
+        self.policy = _policy_of(backend)
+        self.checkpoint = Checkpoint(store, self.policy.content_id)
+        self.kernel = Kernel(self.policy.domain, self.policy.filter, search)
+        self.catalog = Catalog(self.kernel)
+        self.decider = Decider(self.kernel, self.catalog)
+        self.saturating = SaturatingQueries(self.kernel, self.catalog)
+        self.lock = threading.RLock()
+        """Held by the thread that reads or writes."""
+        self.claimed = False
+        self.generation = 0
+        """How often the ledger was recovered."""
+        self.ended = False
+        self._names: dict[str, int] | None = None
+        self._step = step
+        self._stopped = False
+        self._read_only = False
+        self._queue: list[_Call] = []
+        self._guard = threading.Lock()
+        self._process = os.getpid()
+
+    # -- opening
+
+    @cached_property
+    def tickets(self) -> Tickets:
+        """The ticket key, from the file next to the checkpoint."""
+        key = self.checkpoint.store.ticket_key()
+        if key is None:
+            raise Behind(
+                "the ticket key of the ledger is missing; restore the file "
+                f"{self.checkpoint.store}.key, or recover the ledger without it"
+            )
+        return Tickets(self.policy.content_id, key)
+
+    def check(self) -> None:
+        """Refuse a database that is not what its checkpoint says."""
+        self._check_tail(self.checkpoint.tail())
+        self.ensure_covered()
+
+    def ensure_covered(self) -> None:
+        """Make sure that the checkpoint covers the last commit, before anything is shown.
+
+        If it does not, a writer is about to write the line, or was killed before it did. In the
+        second case the lock is free, and this process writes the line. A ledger that cannot be
+        written is shown as it is.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while not self.is_covered():
+            try:
+                self.claim()
+                self._release()
+            except LedgerLocked:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE)
+            except InvalidInput:
+                self._read_only = True
+
+    def is_covered(self) -> bool:
+        """Return whether the checkpoint has the last commit with its root."""
+        if self.claimed or self._read_only:
+            return True
+        return self.checkpoint.covers(self.backend.tip())
+
+    def _release(self) -> None:
+        self.checkpoint.close()
+        self.claimed = False
+
+    def _check_tail(self, tail: Tail) -> None:
+        """Compare the end of the checkpoint with the database."""
+        tip, name = self.backend.tip(), self.checkpoint.store
+        if tail.last is None:
+            raise Behind(
+                f"{name} is missing or empty, so a rollback could go unnoticed. Restore it, name "
+                "another file, or run expost ledger recover --lost"
+            )
+        number, root = tail.last.tip
+        if number > tip.number or (tail.torn and number == tip.number):
+            expected = f"{number:,}" if number > tip.number else f"more than {number:,}"
+            raise Behind(
+                f"the database is an older copy: it has {tip.number:,} commits, and its checkpoint "
+                f"{expected}. Restore the newer one, or run expost ledger recover: every device "
+                "then confirms its subject"
+            )
+        if self.root_at(number) != root:
+            raise Behind(
+                f"the database is a fork: commit {number:,} is not the one in its checkpoint. "
+                "Restore the right one, or run expost ledger recover"
+            )
+
+    def root_at(self, number: int) -> bytes | None:
+        """Return the root after a commit; None if there is no such commit."""
+        found = self.backend.find(CommitRow, [(number,)]).get((number,))
+        return None if found is None else found.root
+
+    def claim(self, *, recovering: bool = False) -> None:
+        """Become the only writer, unless this process is already."""
+        self.check_usable()
+        if self.claimed:
+            return
+        try:
+            tail = self.checkpoint.claim(create=recovering)
+            self.backend.claim()
+            if not recovering:
+                self._check_tail(tail)
+                self._write_missing_lines(tail)
+        except BaseException:
+            self.checkpoint.close()
+            raise
+        self._names = None
+        self.refresh()
+        self.claimed = True
+
+    def _write_missing_lines(self, tail: Tail) -> None:
+        """Append the lines of commits after the last line: a crash came in between."""
+        assert tail.last is not None
+        for row in self.backend.scan(CommitRow, after=tail.last.tip.number):
+            self.checkpoint.append(Tip(row.number, row.root), json.loads(row.events))
+
+    def refresh(self) -> None:
+        """Load what another writer may have added."""
+        self.catalog.discard()
+        self.catalog.refresh(self.backend)
+        marks = list(self.backend.scan(MarkRow))
+        self.generation = sum(mark.what in ROLLBACKS for mark in marks)
+        self.ended = any(mark.what == "ended" for mark in marks)
+
+    def check_query(self, query: Query) -> None:
+        """Refuse a query that cannot be asked in this study."""
+        if self.policy.filter.pure and query.approximate:
+            raise InvalidInput("requires a filter with a delta, such as ApproximateFilter")
+        self.kernel.number(query)
+
+    def check_usable(self) -> None:
+        """Refuse to continue in a forked process, or after a write that failed."""
+        if os.getpid() != self._process:
+            raise InvalidInput(
+                "the ledger was opened in another process; open it again in this one"
+            )
+        if self._stopped:
+            raise Broken("an earlier write failed; open the ledger again")
+
+    # -- names
+
+    def names(self) -> dict[str, int]:
+        """Return the numbers of all subjects by their names (JSON), in the order of numbers.
+
+        Every row is read and checked, because an index with a flipped bit would not find a subject
+        that is there, and the same person would be registered again.
+        """
+        if self._names is None or not self.claimed:
+            rows = [check_seal(row) for row in self.backend.scan(SubjectRow)]
+            if [row.name for row in rows] != sorted({row.name for row in rows}):
+                raise Damaged("the names of subjects are not in order, or a name appears twice")
+            numbers = sorted((row.number, row.name) for row in rows)
+            if [number for number, _ in numbers] != list(range(1, len(rows) + 1)):
+                raise Damaged("the numbers of subjects have gaps")
+            self._names = {name: number for number, name in numbers}
+        return self._names
+
+    # -- writing
+
+    def run(self, job: Job[T]) -> T:
+        """Run a job in a commit, perhaps with those of other threads; return what it returns."""
+        call = _Call(job)
+        with self._guard:
+            self._queue.append(call)
+        with self.lock:
+            if not call.done:
+                with self._guard:
+                    calls, self._queue = self._queue, []
+                self._serve(calls)
+        if call.error is not None:
+            raise call.error
+        result: T = call.result
+        return result
+
+    def _serve(self, calls: list[_Call]) -> None:
+        """Run the jobs of several threads on one batch."""
+        try:
+            self.claim()
+            batch = self._new_batch()
+            for call in calls:
+                self._run_one(call, batch)
+            self._make_durable(batch)
+        except Exception as error:
+            self._fail(calls, without_frames(error))
+        except BaseException:
+            self._stopped = True
+            self._fail(calls, Broken("the process was interrupted; open the ledger again"))
+            raise
+        finally:
+            for call in calls:
+                call.done = True
+
+    def _run_one(self, call: _Call, batch: Batch) -> None:
+        saved = batch.save()
+        try:
+            call.result = call.job(batch)
+        except ExpostError as error:
+            batch.restore(saved)
+            call.error = without_frames(error)
+
+    def _fail(self, calls: Iterable[_Call], error: BaseException) -> None:
+        self.catalog.discard()
+        for call in calls:
+            if call.error is None:
+                call.error = copy(error)  # every thread raises an error of its own
+
+    def _new_batch(self) -> Batch:
+        return Batch(
+            self.backend,
+            self.catalog,
+            self.tickets,
+            self.backend.tip(),
+            generation=self.generation,
+            ended=self.ended,
+        )
+
+    def _make_durable(self, batch: Batch) -> None:
+        """Write a batch: the database commit first, then the checkpoint line.
+
+        Both are synchronized. Only after that does anything of the batch leave this process.
+        """
+        if batch.empty:
+            return
+        commit = batch.commit()
+        self._stopped = True
+        self._step("prepared")
+        self.backend.commit(commit)
+        self._step("committed")
+        self.checkpoint.append(commit.tip, batch.events)
+        self._step("checkpointed")
+        self._stopped = False
+        self.catalog.settle()
+        self._remember(batch, commit.added)
+
+    def _remember(self, batch: Batch, added: Any) -> None:
+        if self._names is not None:
+            self._names.update({row.name: row.number for row in added.get(SubjectRow, ())})
+        for mark in added.get(MarkRow, ()):
+            self.generation += mark.what in ROLLBACKS
+            self.ended |= mark.what == "ended"
+
+    def try_out(self, job: Job[T]) -> T:
+        """Return what a job would return, and write nothing."""
+        with self.lock:
+            self.check_usable()
+            if not self.claimed:
+                self.refresh()
+            try:
+                return job(self._new_batch())
+            finally:
+                self.catalog.discard()
+
+    def close(self) -> None:
+        """Release the database and the lock."""
+        if os.getpid() == self._process:
+            with self.lock:
+                self._stopped = True
+                try:
+                    self.backend.close()
+                finally:
+                    self.checkpoint.close()
+
+
+def _policy_of(backend: Backend) -> StudyPolicy:
+    """Read the policy that a ledger was created with."""
+    try:
+        policy = StudyPolicy.from_json(backend.policy())
+    except InvalidInput as error:
+        raise Damaged(f"the policy cannot be read ({error})") from None
+    found = backend.find(CommitRow, [(0,)]).get((0,))
+    if found is None or found.root != first_root(policy.content_id):
+        raise Damaged("the policy is not the one that the ledger was created with")
+    return policy

@@ -1,0 +1,216 @@
+"""What a ledger and its devices exchange: reservations, messages, receipts and syncs.
+
+The formats, and what happens to everything that can arrive, are in docs/reference/ledger.md.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from expost.answers import Subject
+from expost.errors import InvalidInput, at
+from expost.files.canonical import json_text
+from expost.files.reading import NumberText, members, parse, scalar, text
+from expost.ledger.tables import MAX_SIZE
+
+__all__ = ["Message", "Receipt", "Reservation", "SyncAnswer", "SyncRequest"]
+
+RECORDED, DECLINED, QUARANTINED, INCOMPLETE = "recorded", "declined", "quarantined", "incomplete"
+"""The outcomes of a message."""
+
+_MESSAGE = ("ledger", "subject", "sequence", "previous", "key", "query", "ticket")
+_OUTCOME = ("response", "head", "declined")
+_SYNC = ("ledger", "subject", "sequence", "head", "nonce", "messages", "queries")
+_INTEGER = re.compile("-?[0-9]{1,18}")
+# A sync may carry many messages. A device splits them; this bounds what a stranger can send.
+_MAX_SYNC = 4 * MAX_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """The next exchange of a subject, which its device is to answer."""
+
+    ledger: str
+    subject: Subject
+    sequence: int
+    previous: str
+    #: The head before the exchange.
+    key: str
+    document: str
+    #: The query, as JSON.
+    ticket: str
+
+    def tree(self) -> dict[str, Any]:
+        """Return what a sync answer has."""
+        return {
+            "ledger": self.ledger,
+            "subject": self.subject,
+            "sequence": self.sequence,
+            "previous": self.previous,
+            "key": self.key,
+            "query": json.loads(self.document),
+            "ticket": self.ticket,
+        }
+
+
+class Message(NamedTuple):
+    """What a device released for one reservation."""
+
+    ledger: str
+    subject: Subject
+    sequence: int
+    previous: str
+    key: str
+    query: str
+    #: Its content id.
+    ticket: str
+    response: Any
+    head: str
+    declined: bool
+
+    @classmethod
+    def read(cls, content: bytes) -> Message:
+        """Read a message strictly."""
+        fields = _read(content, MAX_SIZE, _MESSAGE, _OUTCOME)
+        declined = "declined" in fields
+        if any((name in fields) is declined for name in ("response", "head")):
+            raise InvalidInput("needs either response and head, or declined")
+        if declined and fields["declined"] is not True:
+            raise InvalidInput("must be true", "declined")
+        return cls(
+            text(fields["ledger"]),
+            _name(fields["subject"]),
+            _integer(fields["sequence"], "sequence"),
+            text(fields["previous"]),
+            text(fields["key"]),
+            text(fields["query"]),
+            text(fields["ticket"]),
+            None if declined else _response(fields["response"]),
+            "" if declined else text(fields["head"]),
+            declined,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of a message."""
+
+    outcome: str
+    #: "recorded", "declined", "quarantined", or "incomplete": nothing was recorded, and the device
+    #: has to sync.
+    subject: Subject | None = None
+    sequence: int = 0
+    key: str = ""
+    head: str = ""
+    reason: str = ""
+    #: Why a message was quarantined or is incomplete.
+    held: bool = False
+    #: Whether its subject was not suspended, because an operator has to look first.
+
+    def tree(self) -> dict[str, Any]:
+        """Return what is sent back; empty fields are left out."""
+        fields: dict[str, Any] = {"outcome": self.outcome}
+        for name in ("subject", "sequence", "key", "head", "reason", "held"):
+            value = getattr(self, name)
+            if value or (value == 0 and name == "subject"):
+                fields[name] = value
+        return fields
+
+    def to_json(self) -> str:
+        return json_text(self.tree())
+
+
+class SyncRequest(NamedTuple):
+    """Where a device is, and the messages that the ledger may lack."""
+
+    ledger: str
+    subject: Subject
+    sequence: int
+    head: str
+    nonce: str
+    messages: Sequence[bytes]
+    queries: Mapping[str, Any]
+    #: Query documents by content id.
+
+    @classmethod
+    def read(cls, content: bytes) -> SyncRequest:
+        """Read a sync request strictly."""
+        fields = _read(content, _MAX_SYNC, _SYNC, ())
+        messages, queries = fields["messages"], fields["queries"]
+        if not isinstance(messages, list) or not isinstance(queries, dict):
+            raise InvalidInput("messages must be a list, and queries an object")
+        return cls(
+            text(fields["ledger"]),
+            _name(fields["subject"]),
+            _integer(fields["sequence"], "sequence"),
+            text(fields["head"]),
+            text(fields["nonce"]),
+            [text(message).encode() for message in messages],
+            queries,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SyncAnswer:
+    """Where the ledger is, what became of the messages, and what the device is to answer."""
+
+    ledger: str
+    subject: Subject
+    nonce: str
+    confirmed: int
+    #: How many exchanges the ledger has recorded.
+    head: str
+    #: The head after them.
+    state: str
+    #: "active", "suspended", "unconfirmed", "ended" or "unknown".
+    receipts: tuple[Receipt, ...]
+    reservation: Reservation | None
+
+    def to_json(self) -> str:
+        return json_text(
+            {
+                "ledger": self.ledger,
+                "subject": self.subject,
+                "nonce": self.nonce,
+                "confirmed": self.confirmed,
+                "head": self.head,
+                "state": self.state,
+                "receipts": [receipt.tree() for receipt in self.receipts],
+                "reservation": None if self.reservation is None else self.reservation.tree(),
+            }
+        )
+
+
+def _read(
+    content: bytes, most: int, required: Sequence[str], optional: Sequence[str]
+) -> dict[str, Any]:
+    if len(content) > most:
+        raise InvalidInput(f"has more than {most:,} bytes")
+    try:
+        return members(parse(content.decode()), required, optional)
+    except (UnicodeDecodeError, RecursionError):
+        raise InvalidInput("is not UTF-8 JSON") from None
+
+
+def _name(value: Any) -> Subject:
+    if isinstance(value, NumberText):
+        return _integer(value, "subject")
+    name = text(value)
+    if not name:
+        raise InvalidInput("is empty", "subject")
+    return name
+
+
+def _integer(value: Any, place: str) -> int:
+    if isinstance(value, NumberText) and _INTEGER.fullmatch(value):
+        return int(value)
+    raise InvalidInput("must be an integer", place)
+
+
+def _response(value: Any) -> Any:
+    with at("response"):
+        return [scalar(entry) for entry in value] if isinstance(value, list) else scalar(value)

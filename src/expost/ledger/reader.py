@@ -1,0 +1,276 @@
+"""What can be read from a ledger: where subjects stand, what they answered, what would fit.
+
+Nothing is shown before the checkpoint covers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.answers import Answers, Subject
+from expost.cards import View, nats
+from expost.errors import InvalidInput
+from expost.files.frames import Table
+from expost.ledger.batch import subject_of
+from expost.ledger.digests import first_head, next_head
+from expost.ledger.engine import Engine
+from expost.ledger.errors import Damaged
+from expost.ledger.history import History, Round, read_rounds
+from expost.ledger.reserve import shown_state
+from expost.ledger.tables import ACTIVE, ExchangeRow, StateRow, SubjectRow, check_seal
+from expost.ledger.tallies import decide
+from expost.panel.places import Chosen
+from expost.panel.results import Bounds, Decisions
+from expost.panel.state import State
+from expost.queries import Query
+from expost.transcript import Transcript
+
+__all__ = ["Progress", "Reader", "Status"]
+
+Ints = NDArray[np.int64]
+Progress = Callable[[int, int], None]
+
+# Subjects whose losses are computed together.
+_BLOCK = 1 << 15
+# Rounding leaves so little of a spent budget.
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Status(Table):
+    """Where subjects stand. Arrays are in the order of subjects; amounts are in nats."""
+
+    subjects: tuple[Subject, ...]
+    kinds: tuple[str, ...]
+    #: "device", "imported" or "simulated".
+    exchanges: NDArray[np.int64]
+    loss: Bounds
+    #: The realized loss now, with everything that quarantined messages revealed.
+    spent: Bounds
+    #: The sum of the epsilons: basic composition.
+    remaining: NDArray[np.float64]
+    #: Budget minus what counts against it, rounded down; 0 unless the subject is active. An open
+    #: reservation counts only when its answer arrives.
+    states: tuple[str, ...]
+    #: "active", "suspended" or "unconfirmed".
+    reserved: NDArray[np.bool_]
+    #: Whether a reservation is open.
+    ended: bool
+    #: Whether the study has ended.
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    @property
+    def suspended(self) -> NDArray[np.bool_]:
+        return np.array([state == "suspended" for state in self.states], dtype=np.bool_)
+
+    @property
+    def unconfirmed(self) -> NDArray[np.bool_]:
+        return np.array([state == "unconfirmed" for state in self.states], dtype=np.bool_)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
+        return {
+            "subject": list(self.subjects),
+            "kind": list(self.kinds),
+            "exchanges": self.exchanges,
+            "loss": self.loss.upper,
+            "basic": self.spent.upper,
+            "remaining": self.remaining,
+            "state": list(self.states),
+            "reserved": self.reserved,
+        }
+
+    def _view(self) -> View:
+        def row(place: int) -> tuple[object, ...]:
+            remaining = float(self.remaining[place])
+            return (
+                self.subjects[place],
+                int(self.exchanges[place]),
+                self.loss.shown(place),
+                nats(remaining) if remaining > _NOTHING else "0",
+                self.states[place] + (", reserved" if self.reserved[place] else ""),
+            )
+
+        total = int(self.exchanges.sum())
+        title = f"Status({len(self):,} subjects, {total:,} answers"
+        title += f", {int(self.suspended.sum()):,} suspended" + (", ended)" if self.ended else ")")
+        columns = ("subject", "exchanges", "loss", "remaining", "state")
+        return View(title, {}, columns, len(self), row)
+
+
+class Reader:
+    """Reads a ledger through its engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @contextmanager
+    def reading(self) -> Iterator[Engine]:
+        """Hold the engine while one commit is read, and only if the checkpoint covers it."""
+        engine = self._engine
+        with engine.lock, ExitStack() as stack:
+            engine.check_usable()
+            while True:
+                engine.ensure_covered()
+                snapshot = stack.enter_context(ExitStack())
+                snapshot.enter_context(engine.backend.snapshot())
+                if engine.is_covered():
+                    break
+                snapshot.close()  # a writer was faster
+            if not engine.claimed:
+                engine.refresh()
+            yield engine
+
+    def names(self, kind: str | None = None) -> list[str]:
+        """Return the names of subjects (JSON), in the order of registration."""
+        with self.reading() as engine:
+            if kind is None:
+                return list(engine.names())
+            rows = [check_seal(row) for row in engine.backend.scan(SubjectRow)]
+        own = sorted((row.number, row.name) for row in rows if row.kind == kind)
+        return [name for _, name in own]
+
+    def rows(self, engine: Engine, names: Sequence[str]) -> list[SubjectRow]:
+        """Return the rows of subjects."""
+        found = engine.backend.find(SubjectRow, [(name,) for name in names])
+        for row, name in enumerate(names, 1):
+            if (name,) not in found:
+                raise InvalidInput(f"no subject {name} in this ledger", f"subjects: row {row}")
+        return [check_seal(found[name,]) for name in names]
+
+    def decide(self, names: Sequence[str], queries: Sequence[Query], which: Ints) -> Decisions:
+        """Decide about a query for each subject, without changing anything."""
+        parts = [(np.zeros(0, bool), np.zeros(0, bool), *np.zeros((3, 0)))]
+        with self.reading() as engine:
+            # The last one stands for being asked nothing.
+            numbers = np.array([*(engine.kernel.number(query) for query in queries), -1])
+            for own in _blocks(len(names)):
+                rows = self.rows(engine, names[own])
+                state = engine.decider.state([row.tally for row in rows])
+                found = decide(engine.kernel, state, numbers[which[own]])
+                charge = np.array([engine.decider.charge(row.extras) for row in rows])
+                budget = engine.policy.filter.budget.enclosure.lower
+                upper = np.where(
+                    charge > 0, np.nextafter(found.upper + charge, np.inf), found.upper
+                )
+                free = self._free(engine, rows) & ((charge == 0) | (upper <= budget))
+                remaining = self._remaining(engine, state, rows)
+                parts.append(
+                    (found.accepted & free, found.undecided & free, found.lower, upper, remaining)
+                )
+        accepted, undecided, lower, upper, remaining = _joined(parts)
+        subjects = tuple(map(subject_of, names))
+        return Decisions(subjects, accepted, undecided, Bounds(lower, upper), remaining)
+
+    def _free(self, engine: Engine, rows: Sequence[SubjectRow]) -> NDArray[np.bool_]:
+        """Return which subjects can be asked something now."""
+        states = [shown_state(row, engine.generation) for row in rows]
+        free = [
+            state == ACTIVE and not row.reserved for row, state in zip(rows, states, strict=True)
+        ]
+        return np.array(free, dtype=np.bool_)
+
+    def _remaining(
+        self, engine: Engine, state: State, rows: Sequence[SubjectRow]
+    ) -> NDArray[np.float64]:
+        inactive = [shown_state(row, engine.generation) != ACTIVE for row in rows]
+        remaining = engine.kernel.remaining(state, np.array(inactive, dtype=np.bool_))
+        for place, row in enumerate(rows):
+            if row.extras:
+                less = remaining[place] - engine.decider.charge(row.extras)
+                remaining[place] = max(0.0, float(np.nextafter(less, -np.inf)))
+        return remaining
+
+    def status(self, names: Sequence[str] | None) -> Status:
+        """Return where subjects stand."""
+        with self.reading() as engine:
+            names = list(engine.names()) if names is None else names
+            suspended = {
+                row.subject for row in engine.backend.scan(StateRow) if row.state == "suspended"
+            }
+            parts: list[tuple[Any, ...]] = [(*np.zeros((6, 0)), np.zeros(0, dtype=bool))]
+            rows: list[SubjectRow] = []
+            for own in _blocks(len(names)):
+                block = self.rows(engine, names[own])
+                rows += block
+                parts.append(self._block_status(engine, block, suspended))
+            generation, ended = engine.generation, engine.ended
+        exchanges, lower, upper, least, most, remaining, reserved = _joined(parts)
+        return Status(
+            tuple(subject_of(row.name) for row in rows),
+            tuple(row.kind for row in rows),
+            exchanges.astype(np.int64),
+            Bounds(lower, upper),
+            Bounds(least, most),
+            remaining,
+            tuple(shown_state(row, generation) for row in rows),
+            reserved.astype(np.bool_),
+            ended,
+        )
+
+    def _block_status(
+        self, engine: Engine, rows: Sequence[SubjectRow], suspended: set[str]
+    ) -> tuple[Any, ...]:
+        filter_, everyone = engine.policy.filter, Chosen(len(rows))
+        state = engine.decider.state([row.tally for row in rows])
+        # A filter that accepted every exchange bounds what they can have revealed.
+        accepted = np.array([row.name not in suspended and not row.extras for row in rows])
+        lower, upper = state.losses(everyone)
+        least, most = state.spent.around(everyone, None)
+        charge = np.array([engine.decider.charge(row.extras) for row in rows])
+        upper = filter_.cap_accepted(lower, upper, accepted)
+        most = filter_.cap_spent(least, most, accepted)
+        extra = charge > 0
+        return (
+            np.array([row.sequence for row in rows]),
+            np.where(extra, np.maximum(0.0, np.nextafter(lower - charge, -np.inf)), lower),
+            np.where(extra, np.nextafter(upper + charge, np.inf), upper),
+            least,
+            np.where(extra, np.nextafter(most + charge, np.inf), most),
+            self._remaining(engine, state, rows),
+            np.array([bool(row.reserved) for row in rows]),
+        )
+
+    def transcript(self, name: str) -> Transcript:
+        """Return what one subject was asked and answered, after checking its chain."""
+        with self.reading() as engine:
+            (subject,) = self.rows(engine, [name])
+            head = first_head(engine.policy.content_id, subject_of(name))
+            transcript = Transcript(engine.policy.domain, engine.policy.filter)
+            for sequence, row in enumerate(engine.backend.scan(ExchangeRow, (name,)), 1):
+                known = 1 <= row.response <= engine.catalog.size and row.sequence == sequence
+                if not known or engine.catalog.response(row.response).query != row.query:
+                    raise Damaged(f"exchange {sequence} of {name} is not what was recorded")
+                entry = engine.catalog.response(row.response)
+                head = next_head(head, entry.link, sequence)
+                transcript = transcript.answered(engine.catalog.query(row.query), entry.position)
+            if head != subject.head or len(transcript) != subject.sequence:
+                raise Damaged(f"the chain of subject {name} is broken")
+            return transcript
+
+    def answers(self) -> Answers:
+        """Return what all subjects answered, and who was refused what."""
+        with self.reading() as engine:
+            return History.read(engine).answers(engine)
+
+    def rounds(self) -> tuple[Round, ...]:
+        """Return what became of every query, by key."""
+        with self.reading() as engine:
+            return read_rounds(engine)
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    for start in range(0, count, _BLOCK):
+        yield slice(start, min(start + _BLOCK, count))
+
+
+def _joined(parts: Sequence[tuple[Any, ...]]) -> Iterator[NDArray[Any]]:
+    return (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -1,0 +1,314 @@
+"""Verification: recompute everything in a ledger from its exchanges, and compare.
+
+Chains, tallies, states, every decision, the root of every commit, and the checkpoint.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from expost.audits.plan import Plan
+from expost.audits.verdicts import verdicts
+from expost.errors import InvalidInput
+from expost.ledger.batch import BARRED_REASON, ROLLBACKS, UNCONFIRMED, subject_of
+from expost.ledger.digests import first_head, first_root, next_head, next_root
+from expost.ledger.engine import Engine
+from expost.ledger.errors import Damaged
+from expost.ledger.history import History
+from expost.ledger.reserve import IMPORTED
+from expost.ledger.tables import (
+    ACTIVE,
+    BARRED,
+    SUSPENDED,
+    TABLES,
+    CommitRow,
+    DeclineRow,
+    ExchangeRow,
+    ExtraRow,
+    MarkRow,
+    RequestRow,
+    StateRow,
+    SubjectRow,
+    root_line,
+)
+from expost.ledger.tallies import decide, pack
+
+__all__ = ["Verification", "verify_ledger"]
+
+Tell = Callable[[int, int], None]
+
+_SHOWN = 20
+_BLOCK = 1 << 13
+_NEVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a verification found."""
+
+    subjects: int
+    exchanges: int
+    commits: int
+    problems: tuple[str, ...]
+    #: What is not as it should be; the first ones.
+    undecided: int
+    #: Subjects with an exchange that a search on a box could not decide about.
+
+    @property
+    def good(self) -> bool:
+        """Whether there is no problem."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        counts = f"{self.subjects:,} subjects, {self.exchanges:,} exchanges"
+        counts += f", {self.commits:,} commits"
+        if not self.good:
+            return "\n".join([f"NOT as recorded: {counts}", *self.problems])
+        text = f"verified: {counts}; chains, tallies, decisions and roots are right"
+        less = f", except that decisions about {self.undecided:,} subjects are undecided"
+        return text + less if self.undecided else text
+
+
+def verify_ledger(engine: Engine, tell: Tell) -> Verification:
+    """Verify a ledger; ``tell`` is called with the subjects done, and all."""
+    tip = engine.backend.tip()
+    problems: list[str] = []
+    subjects = exchanges = undecided = 0
+    try:
+        problems += engine.backend.check()
+        problems += _keys_in_order(engine)
+        engine.names()
+        history = History.read(engine)
+        subjects, exchanges = len(history.subjects), len(history.responses)
+        problems += _chains(engine, history, tell)
+        problems += _subject_rows(engine, history)
+        undecided, over_budget = _decisions(engine, history)
+        problems += over_budget + _requests(engine, history)
+        problems += _roots(engine)
+    except Damaged as error:
+        problems.append(str(error))
+    except (InvalidInput, LookupError, TypeError, ValueError, struct.error):
+        problems.append("rows contradict each other, so not everything could be verified")
+    return Verification(subjects, exchanges, tip.number, tuple(problems[:_SHOWN]), undecided)
+
+
+def _keys_in_order(engine: Engine) -> list[str]:
+    """Check that primary keys are unique, by the rows and not by the database's index."""
+    problems = []
+    for row, table in TABLES.items():
+        keys = (each[: table.keys] for each in engine.backend.scan(row))
+        if any(one >= other for one, other in pairwise(keys)):
+            problems.append(f"the keys of {table.name} are not in order, or one appears twice")
+    return problems
+
+
+def _chains(engine: Engine, history: History, tell: Tell) -> list[str]:
+    """Recompute the head after every exchange."""
+    problems = []
+    by_subject = groupby(engine.backend.scan(ExchangeRow), lambda row: row.subject)
+    for place, (name, rows) in enumerate(by_subject, 1):
+        head = first_head(engine.policy.content_id, subject_of(name))
+        for row in rows:
+            known = 1 <= row.response <= engine.catalog.size
+            if not known or engine.catalog.response(row.response).query != row.query:
+                problems.append(f"{name}: exchange {row.sequence} has no such response")
+                break
+            link = engine.catalog.response(row.response).link
+            head = next_head(head, link, row.sequence)
+            if head != row.head:
+                problems.append(f"{name}: the chain is broken at exchange {row.sequence}")
+                break
+        if place % _BLOCK == 0:
+            tell(place, len(history.subjects))
+    for subject in history.subjects:
+        start = first_head(engine.policy.content_id, subject_of(subject.name))
+        if not subject.sequence and subject.head != start:
+            problems.append(f"{subject.name}: the chain does not start with its name")
+    tell(len(history.subjects), len(history.subjects))
+    return problems
+
+
+def _subject_rows(engine: Engine, history: History) -> list[str]:
+    """Compare the rows of subjects with what their other rows say."""
+    declined = {row[:2] for row in engine.backend.scan(DeclineRow)}
+    states = _States.read(engine)
+    opened: dict[str, list[RequestRow]] = {}
+    lengths = {row.name: row.sequence for row in history.subjects}
+    for request in engine.backend.scan(RequestRow):
+        if request.subject not in lengths:
+            return ["a request belongs to no subject"]
+        if request.sequence > lengths[request.subject] and request[:2] not in declined:
+            opened.setdefault(request.subject, []).append(request)
+    problems = []
+    for subject in history.subjects:
+        waiting = [(request.key, request.query) for request in opened.get(subject.name, ())]
+        empty = not (subject.reserved or subject.query)
+        if waiting != ([] if empty else [(subject.reserved, subject.query)]):
+            problems.append(f"{subject.name}: the open reservation is not what was recorded")
+        if not states.explain(subject):
+            problems.append(f"{subject.name}: the state is not what was recorded")
+        extras = Counter(extra.response for extra in history.extras.get(subject.name, ()))
+        if pack(extras) != subject.extras:
+            problems.append(f"{subject.name}: the extras are not what was recorded")
+    return problems
+
+
+def _decisions(engine: Engine, history: History) -> tuple[int, list[str]]:
+    """Decide about every exchange again, on those before it."""
+    if not len(history.responses):
+        return 0, []
+    catalog = engine.catalog
+    plan = Plan(
+        engine.policy.domain, catalog.queries, engine.policy.filter, engine.kernel.search.effort
+    )
+    entries = [catalog.response(number) for number in range(1, catalog.size + 1)]
+    given = [(catalog.query(entry.query), entry.position) for entry in entries]
+    found = verdicts(given, history.responses - 1, history.starts, plan, lambda done: None)
+    suspended = _first_suspensions(engine)
+    problems = []
+    for place in np.flatnonzero(found.kept == 0).tolist():
+        subject, refused = history.subjects[place], int(found.first_refused[place])
+        commit = int(history.commits[int(history.starts[place]) + refused - 1])
+        # An answer that is not within the budget suspends its subject in the same commit.
+        if not refused or suspended.get(subject.name, commit + 1) > commit:
+            problems.append(f"{subject.name}: exchange {refused} is not within the budget")
+    return int((found.kept < 0).sum()), problems
+
+
+class _States(NamedTuple):
+    """How the states of subjects changed, and the commits of rollbacks."""
+
+    suspensions: dict[str, StateRow]
+    #: The last suspension or resolution of each subject.
+    confirmations: dict[str, StateRow]
+    #: The last confirmation or resolution of each subject.
+    rollbacks: list[int]
+
+    @classmethod
+    def read(cls, engine: Engine) -> _States:
+        states = cls({}, {}, [])
+        for row in engine.backend.scan(StateRow):
+            if row.state != "confirmed":
+                states.suspensions[row.subject] = row
+            if row.state != SUSPENDED:
+                states.confirmations[row.subject] = row
+        marks = engine.backend.scan(MarkRow)
+        states.rollbacks.extend(mark.commit for mark in marks if mark.what in ROLLBACKS)
+        return states
+
+    def explain(self, subject: SubjectRow) -> bool:
+        """Return whether the row of a subject has the state and generation that it should have."""
+        change = self.suspensions.get(subject.name)
+        state = ACTIVE
+        if change is not None and change.state == SUSPENDED:
+            state = BARRED if change.reason == BARRED_REASON else SUSPENDED
+        last = self.confirmations.get(subject.name)
+        commit = subject.commit if last is None else last.commit
+        # Other jobs of the same commit may have come before or after.
+        least = sum(each < commit for each in self.rollbacks)
+        most = sum(each <= commit for each in self.rollbacks)
+        right = least <= subject.generation <= most
+        if last is None or last.state == "resolved":
+            unconfirmed = subject.generation == UNCONFIRMED
+            right = unconfirmed or (right and last is None)
+        return right and subject.state == state
+
+
+def _first_suspensions(engine: Engine) -> dict[str, int]:
+    """Return in which commit each subject was first suspended."""
+    result: dict[str, int] = {}
+    for row in engine.backend.scan(StateRow):
+        if row.state == SUSPENDED:
+            result.setdefault(row.subject, row.commit)
+    return result
+
+
+def _requests(engine: Engine, history: History) -> list[str]:
+    """Decide about every refusal and reservation again, on the exchanges before it."""
+    places = {row.name: place for place, row in enumerate(history.subjects)}
+    suspended = _first_suspensions(engine)
+    with_extras = {row.subject for row in engine.backend.scan(ExtraRow)}
+    cases: list[_Case] = []
+    problems: list[str] = []
+    for request in engine.backend.scan(RequestRow):
+        if request.subject not in places:
+            continue  # which is a problem that was found before
+        subject = history.subjects[places[request.subject]]
+        if subject.kind == IMPORTED or suspended.get(subject.name, _NEVER) <= request.commit:
+            continue  # what was given counts, whatever the filter says
+        own = slice(*history.starts[places[subject.name] : places[subject.name] + 2])
+        responses, commits = history.responses[own], history.commits[own]
+        if request.sequence:
+            before = responses[: request.sequence - 1]
+        elif subject.name in with_extras or (commits == request.commit).any():
+            continue  # extras may explain a refusal, or an exchange of the same commit
+        else:
+            before = responses[commits < request.commit]
+        cases.append(_Case(request, pack(Counter(before.tolist()))))
+        if len(cases) == _BLOCK:
+            problems += _wrong_decisions(engine, cases)
+            cases = []
+    return problems + _wrong_decisions(engine, cases)
+
+
+class _Case(NamedTuple):
+    """A request, and the tally of the exchanges before it."""
+
+    request: RequestRow
+    tally: bytes
+
+
+def _wrong_decisions(engine: Engine, cases: Sequence[_Case]) -> list[str]:
+    if not cases:
+        return []
+    asked = engine.catalog.questions(np.array([case.request.query for case in cases]))
+    found = decide(engine.kernel, engine.decider.state([case.tally for case in cases]), asked)
+    reserved = np.array([case.request.sequence > 0 for case in cases])
+    problems = []
+    for place in np.flatnonzero((found.accepted != reserved) & ~found.undecided).tolist():
+        what = (
+            "a reservation was not within the budget"
+            if reserved[place]
+            else "a refusal was not due"
+        )
+        problems.append(f"{cases[place].request.subject}: {what}")
+    return problems
+
+
+def _roots(engine: Engine) -> list[str]:
+    """Chain all commits again, from the rows that each of them added."""
+    added = heapq.merge(
+        *(_lines(engine, row) for row in TABLES if row is not CommitRow), key=lambda item: item[0]
+    )
+    by_commit = groupby(added, lambda item: item[0])
+    waiting = next(by_commit, None)
+    root = first_root(engine.policy.content_id)
+    for number, commit in enumerate(engine.backend.scan(CommitRow, after=-1)):
+        if commit.number != number:
+            return [f"commit {number:,} is missing"]
+        if number:
+            lines = [json.dumps(["events", json.loads(commit.events)]).encode() + b"\n"]
+            if waiting is not None and waiting[0] == number:
+                lines += [line for _, line in waiting[1]]
+                waiting = next(by_commit, None)
+            root = next_root(root, lines)
+        if root != commit.root:
+            return [f"commit {number:,} has another root"]
+    if waiting is not None:
+        return [f"commit {waiting[0]:,} is missing"]
+    return []
+
+
+def _lines(engine: Engine, row: type[Any]) -> Iterator[tuple[int, bytes]]:
+    table = TABLES[row]
+    for each in engine.backend.scan(row, after=-1):
+        yield (each.commit, root_line(table, each))
