@@ -2,9 +2,9 @@
 
     python tests/torture.py [--seeds 10000] [--first 0] [--kind disk|vault|file|server] [--mutants]
 
-Of a hundred seeds one is played on a PostgreSQL that is killed, too.
+One seed in a hundred is also played on a PostgreSQL that is killed.
 
-What must hold is in tests/support/worlds.py. A violation is printed with its seed, which plays it
+What must hold is in tests/support/worlds.py. A violation is printed with its seed. To play it
 again: python tests/torture.py --first SEED --seeds 1
 """
 
@@ -19,40 +19,51 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from support import servers as _servers  # noqa: F401 - adds a kind of world, and mutants
 from support.mutants import MUTANTS, caught
-from support.worlds import KINDS, played
+from support.worlds import KINDS, play
 
 _TOGETHER = 25
 
 
-def _some(task: tuple[int, int, str | None]) -> list[tuple[int, str, str]]:
-    """Play some seeds: seed, kind, and what was violated."""
+class Result(NamedTuple):
+    """What became of a seed."""
+
+    seed: int
+    kind: str
+    violation: str
+    redraws: int
+    """How often a device restored from a backup drew again what the ledger had not received."""
+
+
+def _play_some(task: tuple[int, int, str | None]) -> list[Result]:
     first, last, kind = task
-    result = []
+    results = []
     for seed in range(first, last):
         try:
-            result.append((seed, played(seed, kind), ""))
+            world = play(seed, kind)
+            results.append(Result(seed, world.kind, "", world.redraws))
         except Exception as error:
-            result.append((seed, kind or "", repr(error)))
-    return result
+            results.append(Result(seed, kind or "", repr(error), 0))
+    return results
 
 
-def _results(first: int, seeds: int, kind: str | None) -> Iterator[tuple[int, str, str]]:
+def _results(first: int, seeds: int, kind: str | None) -> Iterator[Result]:
     tasks = [
         (start, min(start + _TOGETHER, first + seeds), kind)
         for start in range(first, first + seeds, _TOGETHER)
     ]
     processes = min(len(tasks), os.cpu_count() or 1)
-    if processes < 2 or kind == "server":  # there is one server for all of a process
+    if processes < 2 or kind == "server":  # a process has one server
         for task in tasks:
-            yield from _some(task)
+            yield from _play_some(task)
         return
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        for done in pool.imap(_some, tasks):
+        for done in pool.imap(_play_some, tasks):
             yield from done
 
 
@@ -61,7 +72,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--kind", choices=KINDS)
-    parser.add_argument("--mutants", action="store_true", help="only those")
+    parser.add_argument("--mutants", action="store_true", help="play only mutants")
     given = parser.parse_args()
     missed = 0
     for name in MUTANTS if given.mutants or given.seeds > 1 else ():
@@ -70,23 +81,25 @@ def main() -> int:
         print(f"{name}: {'MISSED' if found is None else f'caught by seed {found[0]}'}", flush=True)
     if given.mutants:
         return int(missed > 0)
-    start, kinds, violations = time.monotonic(), Counter[str](), 0
+    start, kinds, violations, redraws = time.monotonic(), Counter[str](), 0, 0
     print(f"seeds {given.first} to {given.first + given.seeds - 1}", flush=True)
     servers = given.seeds // 100 if given.kind is None else 0
     total = given.seeds + servers
     results = chain(
         _results(given.first, given.seeds, given.kind), _results(given.first, servers, "server")
     )
-    for number, (seed, kind, wrong) in enumerate(results, 1):
-        kinds[kind] += 1
-        if wrong:
+    for number, result in enumerate(results, 1):
+        kinds[result.kind] += 1
+        redraws += result.redraws
+        if result.violation:
             violations += 1
-            print(f"\rseed {seed}: {wrong}", flush=True)
+            print(f"\rseed {result.seed} {result.kind}: {result.violation}", flush=True)
         if number % 100 == 0 or number == total:
             took = time.monotonic() - start
             print(f"\r{number:,} of {total:,} seeds, {took:.0f} s", end="", flush=True)
     counts = ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds[kind])
     print(f"\n{violations} violations in {total:,} seeds ({counts})")
+    print(f"{redraws:,} draws repeated by devices restored from a backup")
     return int(violations > 0 or missed > 0)
 
 

@@ -45,7 +45,7 @@ def put_back(folder: Path) -> None:
 class TestFlippedBits:
     """One bit of a database or of its log is flipped."""
 
-    NAMES = [f"subject {number}" for number in range(40)]
+    NAMES = tuple(f"subject {number}" for number in range(40))
 
     @pytest.mark.parametrize("seed", range(4))
     def test_a_flipped_bit_in_the_names_registers_no_one_again(
@@ -163,7 +163,7 @@ def rows_of(place: Path) -> list[tuple[Any, ...]] | None:
         connection.close(True)
 
 
-def restore_bytes(place: Path, content: bytes, checkpoint: bytes) -> None:
+def restore_bytes(place: Path, content: bytes | bytearray, checkpoint: bytes) -> None:
     for suffix in ("-wal", "-shm"):
         Path(f"{place}{suffix}").unlink(missing_ok=True)
     place.write_bytes(content)
@@ -218,9 +218,11 @@ class TestTwoDatabases:
             worker.register(["ann"])
             phone = Phone(worker)
             worker.backup(copy)
-            with Ledger(copy, checkpoint=f"{place}.checkpoint") as other:
-                with pytest.raises(LedgerLocked, match="another process is writing"):
-                    other.reserve(WHOLE, key="k")
+            with (
+                Ledger(copy, checkpoint=f"{place}.checkpoint") as other,
+                pytest.raises(LedgerLocked, match="another process is writing"),
+            ):
+                other.reserve(WHOLE, key="k")
             worker.reserve(WHOLE, key="k")
             phone.send(worker, WHOLE)
         with pytest.raises(Behind, match="an older copy"):
@@ -330,7 +332,9 @@ class TestRows:
         place = place_of(tmp_path)
         with a_ledger(tmp_path) as ledger:
             ledger.register(["ann", "bob"])
-            ledger.receive([Phone(ledger, name).declined(_made_up(ledger, name)) for name in ("ann", "bob")])
+            ledger.receive(
+                [Phone(ledger, name).declined(_made_up(ledger, name)) for name in ("ann", "bob")]
+            )
             assert list(ledger.status().suspended) == [True, True]
         connection = apsw.Connection(str(place))
         _drop_triggers(connection)
@@ -468,7 +472,7 @@ class TestRollbacks:
         put_back(tmp_path)
         with Ledger(place_of(tmp_path)) as ledger:
             for key in ("k", "other"):
-                with pytest.raises(xp.InvalidInput, match="unconfirmed|has to be confirmed"):
+                with pytest.raises(xp.InvalidInput, match=r"unconfirmed|has to be confirmed"):
                     ledger.ask(WHOLE, ["no"], key=key)
             assert len(ledger.transcript("ann")) == 0
 

@@ -144,6 +144,22 @@ def test_a_ledger_is_claimed_again_once_its_writer_has_closed_it(store: Store) -
     assert list(store.open().scan(SubjectRow)) == [ANN, BOB]
 
 
+def test_a_released_ledger_has_another_writer_and_stays_readable(store: Store) -> None:
+    first, second = store.open(), store.open()
+    first.claim()
+    first.commit(commit(1, ANN))
+    first.release()
+    second.claim()
+    second.commit(commit(2, BOB))
+    assert list(first.scan(SubjectRow)) == [ANN, BOB]
+    second.release()
+    first.claim()
+    first.commit(commit(3, REQUEST))
+    assert second.tip().number == 3
+    with pytest.raises(Broken, match="another process has taken over"):
+        second.commit(commit(4))
+
+
 def test_a_writer_may_claim_its_own_ledger_again(backend: Any) -> None:
     backend.commit(commit(1, ANN))
     backend.claim()

@@ -188,7 +188,7 @@ class TestOrder:
         with Ledger(place) as ledger:
             with monkeypatch.context() as patch:
                 patch.setattr(os, "pwrite", full)
-                with pytest.raises(Broken, match="could not be written .No space left on device"):
+                with pytest.raises(Broken, match=r"could not be written .No space left on device"):
                     ledger.reserve(QUARTER, key="two")
             with pytest.raises(Broken, match="open the ledger again"):
                 ledger.reserve(QUARTER, key="two")
@@ -269,9 +269,7 @@ class TestDamage:
         with Ledger(place, checkpoint=moved) as ledger:
             assert reserved(ledger, QUARTER, key="two") == ["reserved"]
 
-    def test_the_checkpoint_of_another_ledger_is_refused(
-        self, place: Path, tmp_path: Path
-    ) -> None:
+    def test_the_checkpoint_of_another_ledger_is_refused(self, place: Path, tmp_path: Path) -> None:
         (tmp_path / "other").mkdir()
         with a_ledger(tmp_path / "other") as other:
             for number in range(4):
@@ -285,7 +283,7 @@ class TestDamage:
             assert ledger.verify().good
             with pytest.raises(Behind, match="the ticket key of the ledger is missing"):
                 ledger.reserve(QUARTER, key="two")
-        with pytest.raises(xp.InvalidInput, match="the ticket key .* is missing; restore it"):
+        with pytest.raises(xp.InvalidInput, match=r"the ticket key .* is missing; restore it"):
             Ledger.recover(place)
         Ledger.recover(place, lost=True)
         with Ledger(place) as ledger:

@@ -1,223 +1,213 @@
-"""What a ledger remembers of decisions is what it would decide; columns are what records are."""
+"""Decisions of a ledger are those of the formula, of a session and of a panel."""
 
 from __future__ import annotations
 
 import random
 import struct
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
 import mpmath
-import numpy as np
 import pytest
 
 import expost as xp
-from expost.ledger import Ledger, deciding
-from expost.ledger.deciding import Deciding
-from expost.ledger.records import Answer, Answered, Head, Heads
-from expost.ledger.seals import head_seal, head_seals
-from expost.ledger.tallies import Tallies
-from expost.ledger.words import Words
+from expost.ledger import Ledger, tallies
+from expost.ledger.catalog import Catalog
+from expost.ledger.tallies import Decider, add_response, pack, unpack
 from expost.panel.kernel import Kernel
+from expost.sampling import InsecureSource
 from support.oracles import odds
+from support.phones import HALF, QUARTER, SMOKES, Phone, a_ledger, reserved
 
-SMOKES = xp.FiniteSet(["no", "yes"])
-BUDGET = Fraction(1)
-QUERIES = [xp.randomized_response(epsilon=text) for text in ("1/4", "1/2")]
-RATIOS = [odds(Fraction(text)) for text in ("1/4", "1/2")]
+QUERIES = [QUARTER, HALF]
+RATIOS = [odds(Fraction(1, 4)), odds(Fraction(1, 2))]
+"""How much likelier a response is for its own value than for the other one."""
+
+
+def response_number(query: int, position: int) -> int:
+    return 2 * query - 1 + position
+
+
+@pytest.fixture
+def decider() -> Decider:
+    """Responses 1 and 2 are "no" and "yes" to the first query, 3 and 4 to the second."""
+    kernel = Kernel(SMOKES, xp.BayesianFilter(epsilon=1))
+    catalog = Catalog(kernel)
+    for number, query in enumerate(QUERIES, 1):
+        assert catalog.add_query(query, 1) == number
+        for position in (0, 1):
+            assert catalog.add_response(number, position, 1) == response_number(number, position)
+    return Decider(kernel, catalog)
+
+
+def worst_ratio(counts: Counter[int], query: int) -> Fraction:
+    """The largest quotient of likelihoods after the worst response to a query."""
+    apart = Fraction(1)
+    for number, ratio in enumerate(RATIOS, 1):
+        apart *= ratio ** (counts[response_number(number, 1)] - counts[response_number(number, 0)])
+    return max(apart, 1 / apart) * RATIOS[query - 1]
+
+
+def is_within(ratio: Fraction) -> bool:
+    with mpmath.workdps(60):
+        return bool(mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator) <= 1)
 
 
 def packed(counts: Counter[int]) -> bytes:
     return b"".join(struct.pack("<II", *pair) for pair in sorted(counts.items()) if pair[1])
 
 
-@pytest.fixture
-def words() -> Words:
-    """Responses 1 and 2 are "no" and "yes" to the first query, 3 and 4 to the second."""
-    kernel = Kernel(SMOKES, xp.BayesianFilter(epsilon=BUDGET))
-    words = Words(kernel)
-    for query, position in product((1, 2), (0, 1)):
-        words.propose_query(QUERIES[query - 1])
-        assert words.propose_response(query, position) == 2 * query - 1 + position
-    return words
-
-
-def accepts(counts: Counter[int], query: int) -> bool:
-    """By the formula of the paper: the loss after the query at worst is within the budget."""
-    with mpmath.workdps(60):
-        logs = [mpmath.log(mpmath.mpf(r.numerator) / r.denominator) for r in RATIOS]
-        apart = (counts[2] - counts[1]) * logs[0] + (counts[4] - counts[3]) * logs[1]
-        return bool(abs(apart) + logs[query - 1] <= mpmath.mpf(BUDGET.numerator))
-
-
-def decided(
-    memory: Deciding, tallies: Sequence[Counter[int]], asked: list[int], words: Words
-) -> list[bool]:
-    found = memory.accepted(Tallies([packed(each) for each in tallies]), np.array(asked), words)
-    return [bool(each) for each in found]
-
-
-@pytest.mark.parametrize(
-    ("together", "most"), [(1, 9), (7, 9), (32, 9), (33, 9), (100, 9), (300, 3)]
-)
-def test_what_is_remembered_is_what_the_formula_says(
-    words: Words, together: int, most: int
-) -> None:
-    """Where most have answered the same, which is 300 after up to two answers, too."""
-    chance, memory = random.Random(together), Deciding(words._kernel)
+@pytest.mark.parametrize(("together", "most"), [(1, 9), (7, 9), (33, 9), (100, 9), (300, 3)])
+def test_a_decision_is_what_the_formula_says(decider: Decider, together: int, most: int) -> None:
+    """The second time from what is remembered."""
+    chance, seen = random.Random(together), set[bool]()
     for _ in range(600 // together + 3):
-        tallies = [
+        counts = [
             Counter(chance.choices((1, 2, 3, 4), k=chance.randrange(most))) for _ in range(together)
         ]
         asked = chance.choices((1, 2), k=together)
-        due = [accepts(*each) for each in zip(tallies, asked, strict=True)]
+        due = [is_within(worst_ratio(*each)) for each in zip(counts, asked, strict=True)]
         for _ in range(2):
-            assert decided(memory, tallies, asked, words) == due
-    assert any(memory._known) is (together <= 32)
+            given = [packed(each) for each in counts]
+            assert decider.accepted(given, [b""] * together, asked) == due
+        seen.update(due)
+    assert seen == {True, False}
 
 
-def test_only_so_much_is_remembered(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deciding, "_MOST", 50)
-    chance, memory = random.Random(1), Deciding(words._kernel)
+def test_only_so_much_is_remembered(decider: Decider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "_MAX_VERDICTS", 50)
+    chance = random.Random(1)
     for _ in range(100):
-        tallies = [Counter(chance.choices((1, 2, 3, 4), k=12)) for _ in range(5)]
-        assert decided(memory, tallies, [2] * 5, words) == [accepts(each, 2) for each in tallies]
-        assert len(memory._known) <= 55
+        counts = [Counter(chance.choices((1, 2, 3, 4), k=12)) for _ in range(5)]
+        due = [is_within(worst_ratio(each, 2)) for each in counts]
+        assert decider.accepted([packed(each) for each in counts], [b""] * 5, [2] * 5) == due
+        assert len(decider._verdicts) <= 55
 
 
-def test_a_number_that_another_process_gave_to_another_query_is_decided_about_anew(
-    tmp_path: Path,
+def test_a_large_table_of_counts_is_folded(
+    decider: Decider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first query had a number when it was accepted, and lost it to one that is too much."""
-    place = tmp_path / "study.db"
-    small, large = xp.randomized_response(epsilon="1/4"), xp.randomized_response(epsilon=2)
-    with Ledger.create(place, SMOKES, filter=xp.BayesianFilter(epsilon=1)) as first:
-        first.register(["ann", "bob"])
-        with Ledger(place) as second:
-            waiting = ["decided"]
-
-            def step(name: str) -> None:
-                if name in waiting:
-                    waiting.remove(name)
-                    assert second.ask(large, ["no"], ["bob"]).refused == ("bob",)
-
-            first._core._step = step
-            assert first.ask(small, ["no"], ["ann"]).answered.all()
-            assert first.queries == {each.content_id: each for each in (large, small)}
-            assert first.ask(large, ["no"], ["bob"]).refused == ("bob",)
-            assert first.ask(small, ["no"], ["bob"]).answered.all()
-        assert first.verify().good
+    chance = random.Random(2)
+    counts = [Counter(chance.choices((1, 2, 3, 4), k=chance.randrange(7))) for _ in range(60)]
+    monkeypatch.setattr(tallies, "_MAX_TABLE", 1)
+    due = [is_within(worst_ratio(each, 1)) for each in counts]
+    assert decider.accepted([packed(each) for each in counts], [b""] * 60, [1] * 60) == due
 
 
-@pytest.mark.parametrize("together", [1, 2, 24, 25, 200])
-def test_a_tally_has_one_more_response(together: int) -> None:
-    chance = random.Random(together)
+def test_a_tally_counts_one_more_response() -> None:
+    chance = random.Random(4)
     for most in (3, 40, 70_000):
-        for _ in range(20):
-            tallies = [
-                Counter(chance.choices(range(1, most), k=chance.choice((0, 1, 5, 30))))
-                for _ in range(together)
-            ]
-            before = Tallies([packed(each) for each in tallies])
-            last = max((number for each in tallies for number in each), default=0)
-            assert before.last_response == last
-            responses = [chance.choice([*each, chance.randrange(1, most)]) for each in tallies]
-            for each, response in zip(tallies, responses, strict=True):
-                each[response] += 1
-            after = before.plus(responses)
-            assert list(after) == [packed(each) for each in tallies]
-            assert after.whole == b"".join(after)
-            assert after.lengths.tolist() == list(map(len, after))
+        for _ in range(50):
+            counts = Counter(chance.choices(range(1, most), k=chance.choice((0, 1, 5, 30))))
+            response = chance.choice([*counts, chance.randrange(1, most)])
+            after = counts + Counter([response])
+            assert add_response(packed(counts), response) == packed(after)
+            assert unpack(packed(counts)) == counts
+            assert pack({**counts, most: 0}) == packed(counts)
 
 
-def flipped(value: Any) -> Iterator[Any]:
-    """The same with one bit of it changed; of numbers also bits that no word has."""
-    if isinstance(value, bytes):
-        whole = int.from_bytes(value)
-        yield from ((whole ^ 1 << bit).to_bytes(len(value)) for bit in range(8 * len(value)))
-    elif isinstance(value, str):
-        yield from (each.decode() for each in flipped(value.encode()) if each.isascii())
-    else:
-        yield from (
-            value ^ 1 << bit for bit in range(1 if value is False else 128 if value == 5 else 64)
-        )
+class TestExtras:
+    """A query is accepted only if it fits, whichever extras were really given."""
+
+    def fits_all_subsets(self, counts: Counter[int], extras: Sequence[int], query: int) -> bool:
+        subsets = chain.from_iterable(combinations(extras, size) for size in range(len(extras) + 1))
+        return all(is_within(worst_ratio(counts + Counter(each), query)) for each in subsets)
+
+    def test_no_subset_of_them_exceeds_the_budget(self, decider: Decider) -> None:
+        chance, outcomes = random.Random(5), Counter[tuple[bool, bool]]()
+        for _ in range(400):
+            counts = Counter(chance.choices((1, 2, 3, 4), k=chance.randrange(5)))
+            extras = chance.choices((1, 2, 3, 4), k=chance.randint(1, 4))
+            query = chance.choice((1, 2))
+            given = packed(Counter(extras))
+            (accepted,) = decider.accepted([packed(counts)], [given], [query])
+            fits = self.fits_all_subsets(counts, extras, query)
+            assert fits or not accepted, (counts, extras, query)
+            outcomes[accepted, fits] += 1
+        assert outcomes[True, True] > 10
+        assert outcomes[False, False] > 10
+
+    def test_they_are_counted_in_what_remains_and_in_the_loss(self, tmp_path: Path) -> None:
+        with a_ledger(tmp_path) as ledger:
+            ledger.register(["ann"])
+            ann = Phone(ledger)
+            ledger.reserve(QUARTER, key="k")
+            ann.send(ledger, QUARTER, "yes")
+            second = {**_fields(ann, 1), "response": "no"}
+            ledger.receive([_changed(ann, second)])
+            ledger.resolve(["ann"])
+            ann.sync(ledger)
+            assert ledger.status().states == ("active",)
+            # The loss is 1/4, or none if the other response was given too; at most 1/2 then.
+            status = ledger.status()
+            assert status.loss.upper[0] == pytest.approx(0.5)
+            assert status.loss.lower[0] <= 0
+            assert status.remaining[0] == pytest.approx(0.5)
+            assert ledger.decide(HALF).accepted.tolist() == [True]
+            assert ledger.decide(HALF).loss_at_worst.upper[0] == pytest.approx(1)
+            large = xp.randomized_response(epsilon="0.6")
+            assert ledger.decide(large).accepted.tolist() == [False]
+            assert reserved(ledger, large, key="large") == ["refused"]
+            assert reserved(ledger, HALF, key="half") == ["reserved"]
+            assert ledger.verify().good
 
 
-def test_a_seal_covers_every_bit_of_a_head() -> None:
-    head: list[Any] = [7, 3, b"d" * 32, b"t" * 16, False, "week 3", 5]
-    others = [
-        [*head[:place], other, *head[place + 1 :]]
-        for place, value in enumerate(head)
-        for other in flipped(value)
-    ]
-    assert len(others) == 2 * 64 + 128 + 8 * 48 + 1 + 7 * 6
-    assert head_seal(*head) not in [head_seal(*each) for each in others]
+def _fields(phone: Phone, number: int) -> dict[str, Any]:
+    import json
+
+    found: dict[str, Any] = json.loads(phone.sent[number - 1])
+    return found
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {},
-        {"sequence": 1 << 40},
-        {"closed": True},
-        {"reserved": "k"},
-        {"last": 1 << 120},
-        {"last": -1},
-        {"tally": b"odd"},
-        {"tally": bytes(8 * 5000)},
-        {"digest": b"short"},
-    ],
-)
-def test_seals_of_many_heads_are_those_of_each(odd: dict[str, Any]) -> None:
-    """Whatever one of them has: numbers beyond a word are those of another backend, or damaged."""
-    generator = random.Random(5)
-    numbers, sequences, lasts = (
-        [generator.randrange(1, 1 << 30) for _ in range(500)] for _ in range(3)
-    )
-    heads = [
-        Head(
-            sequence, generator.randbytes(32), generator.randbytes(8 * (last % 9)), False, "", last
-        )
-        for sequence, last in zip(sequences, lasts, strict=True)
-    ]
-    heads[17] = heads[17]._replace(**odd)
-    due = [head_seal(number, *head) for number, head in zip(numbers, heads, strict=True)]
-    assert head_seals(numbers, Heads.of(heads)) == due
+def _changed(phone: Phone, fields: dict[str, Any]) -> str:
+    reservation = {name: fields[name] for name in fields if name not in ("response", "head")}
+    return phone.message(reservation, QUARTER, fields["response"])
 
 
-@pytest.mark.parametrize("odd", [b"", None])
-def test_what_is_not_a_text_is_not_taken_for_an_empty_one(odd: Any) -> None:
-    """One bit makes an empty blob of an empty text in SQLite."""
-    heads = [Head(1, bytes([number]) * 32, b"", False, "", 1) for number in range(40)]
-    heads[17] = heads[17]._replace(reserved=odd)
-    with pytest.raises(AttributeError):  # which the store says is damaged
-        head_seals(range(40), Heads.of(heads))
+GUARDS = [
+    xp.BayesianFilter(epsilon="0.6"),
+    xp.SimplifiedFilter(epsilon="0.8"),
+    xp.BasicFilter(epsilon="1"),
+]
 
 
-def test_digests_of_the_right_length_in_all_are_not_enough() -> None:
-    heads = [Head(1, bytes([number]) * 32, b"", False, "", 1) for number in range(40)]
-    heads[3] = heads[3]._replace(digest=b"d" * 31)
-    heads[4] = heads[4]._replace(digest=b"d" * 33)
-    due = [head_seal(number, *head) for number, head in enumerate(heads)]
-    assert head_seals(range(40), Heads.of(heads)) == due
-
-
-def test_columns_are_what_records_are() -> None:
-    heads = [Head(n, bytes([n]) * 32, b"t" * n, n == 2, "k" if n == 1 else "", 9) for n in range(5)]
-    columns = Heads.of(heads)
-    assert list(columns) == heads
-    assert Heads.of(columns) is columns
-    assert list(columns.part(1, 4)) == heads[1:4]
-    assert [list(columns.some(own)) for own in ([], [2], [0, 3])] == [[], heads[2:3], heads[0:4:3]]
-    assert list(Heads.joined([heads[:2], Heads.of(()), columns])) == [*heads[:2], *heads]
-    assert head_seals(range(5), columns) == [head_seal(n, *h) for n, h in enumerate(heads)]
-    after = [head._replace(closed=True) for head in heads]
-    answers = [Answer("k", n, 1, 2, *pair) for n, pair in enumerate(zip(heads, after, strict=True))]
-    added = Answered.of(answers)
-    assert list(added) == answers
-    assert added.closing == [0, 1, 3, 4]
-    assert (len(Answered.of(())), list(Answered.of(()))) == (0, [])
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.kind)
+@pytest.mark.parametrize("seed", range(3))
+def test_decisions_equal_those_of_sessions_and_panels(
+    guard: Any, seed: int, tmp_path: Path
+) -> None:
+    """On random histories of answers that devices have sent."""
+    chance = random.Random(seed)
+    queries = [xp.randomized_response(epsilon=text) for text in ("1/10", "1/5", "0.3")]
+    names = list(range(8))
+    panel = xp.Panel(SMOKES, filter=guard, subjects=names, source=InsecureSource(seed))
+    seen = set[bool]()
+    with Ledger.create(tmp_path / "s.db", SMOKES, filter=guard) as ledger:
+        ledger.register(names)
+        phones = [Phone(ledger, name) for name in names]
+        for turn in range(10):
+            query = chance.choice(queries)
+            due = panel.decide(query).accepted.tolist()
+            outcomes = reserved(ledger, query, key=f"{turn}")
+            assert outcomes == ["reserved" if fits else "refused" for fits in due]
+            seen.update(due)
+            asked = [name for name, fits in zip(names, due, strict=True) if fits]
+            responses = chance.choices(["no", "yes"], k=len(asked), weights=[1, 3])
+            if asked:
+                panel.record(query, responses, asked)
+            for name, response in zip(asked, responses, strict=True):
+                phones[name].send(ledger, query, response)
+        for name in names:
+            transcript = ledger.transcript(name)
+            assert transcript == panel.transcript(name)
+            session = xp.Session.resume(transcript, "no")
+            for query in queries:
+                decision = session.decide(query)
+                found = ledger.decide(query, [name])
+                assert found.accepted.tolist() == [decision.accepted]
+        assert seen == {True, False}
+        assert ledger.verify().good

@@ -1,489 +1,684 @@
-"""A ledger decides and answers as a panel does, and what it recorded stays."""
+"""The verbs of a ledger: kinds, idempotency keys, outcomes, columns of queries, and reading."""
 
 from __future__ import annotations
 
 import copy
-import os
-import subprocess
-import sys
-import threading
-import time
-import traceback
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import apsw
 import numpy as np
 import pytest
 
 import expost as xp
-from expost.ledger import Broken, Ledger
-from expost.ledger.adding import add
-from expost.ledger.backend import Stale
+from expost.ledger import Ledger, Outcome, Round
 from expost.sampling import InsecureSource
-from support.frames import text_with_locals
+from expost.saturation import equal_caps
+from expost.saturation.saturated import saturated
+from support.phones import HALF, OTHER, QUARTER, SMOKES, Phone, a_ledger, reserved
 
-SMOKES = xp.FiniteSet(["no", "yes"])
-PERSON = xp.Attributes(region=["n", "s", "w"], smokes=xp.changing(["no", "yes"]))
-BOX = xp.Box(age=(10, 100), weight=(40, 150))
-ABOUT = xp.randomized_response(epsilon="1/2")
+WHOLE = xp.randomized_response(epsilon=1)
+TOO_MUCH = xp.randomized_response(epsilon=3)
 SCORE = xp.linear({"age": 0.01}, range=(0, 1), clip=True, epsilon="0.5")
-OTHER = xp.linear({"weight": 0.01}, range=(0, 2), clip=True, epsilon="0.5")
-
-STUDIES: dict[str, tuple[Any, Any, list[Any]]] = {
-    "set": (
-        xp.FiniteSet(range(4)),
-        [3, 1, 2, 0, 0],
-        [
-            xp.randomized_response(epsilon="0.1"),
-            xp.unary_encoding(variant="symmetric", epsilon="0.2"),
-        ],
-    ),
-    "attributes": (
-        PERSON,
-        [
-            [{"region": r, "smokes": s}] * 2
-            for r, s in zip("nsnww", ["no", "yes"] * 3, strict=False)
-        ],
-        [ABOUT.about("region"), ABOUT.about("smokes", at=1), ABOUT.about("smokes", at=2)],
-    ),
-    "box": (BOX, [{"age": 20 * n, "weight": 50 + n} for n in range(1, 6)], [SCORE, OTHER]),
-}
-GUARDS = [
-    xp.BayesianFilter(epsilon="0.6"),
-    xp.SimplifiedFilter(epsilon="0.8"),
-    xp.BasicFilter(epsilon="1"),
-]
-NAMES: list[int | str] = ["ann", "bob", 3, "dora", "eve"]
+BOX = xp.Box(age=(0, 100), weight=(30, 200))
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Any:
-    with Ledger.create(
-        tmp_path / "study.db", SMOKES, filter=xp.BayesianFilter(epsilon=1), every=1
-    ) as made:
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with a_ledger(tmp_path) as made:
         made.register(["ann", "bob"])
+        made.register(["sim", "sam"], kind="simulated")
+        made.register(["paper"], kind="imported")
         yield made
+        assert made.verify().good
 
 
-@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.kind)
-@pytest.mark.parametrize("study", STUDIES)
-def test_a_ledger_answers_as_a_panel_does(study: str, guard: Any, tmp_path: Path) -> None:
-    domain, values, queries = STUDIES[study]
-    place = tmp_path / "study.db"
-    Ledger.create(place, domain, filter=guard, source=InsecureSource(1)).close()
-    with Ledger(place, source=InsecureSource(7)) as ledger:
-        ledger.register(NAMES)
-        panel = xp.Panel(domain, filter=guard, subjects=NAMES, source=InsecureSource(7))
-        for turn in range(6 if study == "box" else 16):
-            query = queries[turn % len(queries)]
-            one, other = panel.decide(query), ledger.decide(query)
-            assert (one.accepted == other.accepted).all()
-            assert np.allclose(one.loss_at_worst.upper, other.loss_at_worst.upper)
-            assert np.allclose(one.remaining, other.remaining, atol=1e-9)
-            asked, replied = panel.ask(query, values), ledger.ask(query, values)
-            assert asked.responses == replied.responses
-            assert asked.queries == replied.queries
+def test_a_study_from_its_first_query_to_its_end(tmp_path: Path) -> None:
+    with a_ledger(tmp_path, study="Smoking in the north") as ledger:
+        assert ledger.register(["ann", "bob"]) == 2
+        phones = [Phone(ledger, name) for name in ("ann", "bob")]
+        for week in range(3):
+            outcomes = ledger.reserve(HALF, key=f"week {week}")
+            for phone, outcome in zip(phones, outcomes, strict=True):
+                if outcome.outcome == "reserved":
+                    phone.send(ledger, response="yes")
+        # 1/2 + 1/2 is all of the budget, and the third query does not fit.
+        assert [each.outcome for each in outcomes] == ["refused", "refused"]
+        assert ledger.rounds() == (
+            Round("week 0", HALF.content_id, 2, 0, 0, 0),
+            Round("week 1", HALF.content_id, 2, 0, 0, 0),
+            Round("week 2", HALF.content_id, 0, 2, 0, 0),
+        )
         status = ledger.status()
-        assert (status.exchanges == panel.exchanges).all()
-        assert np.allclose(status.loss.upper, panel.loss.upper, atol=1e-9)
-        assert np.allclose(status.spent.upper, panel.spent.upper)
-        for name in NAMES:
-            assert ledger.transcript(name) == panel.transcript(name)
-        answers, others = ledger.answers(), panel.answers()
-        assert sorted(map(str, answers.subjects)) == sorted(map(str, others.subjects))
-        assert answers.refused == others.refused
-        found = ledger.verify()
-        assert found.good, found
-
-
-def test_no_upper_end_is_above_a_budget_that_every_response_respected(tmp_path: Path) -> None:
-    query, guard = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), xp.BayesianFilter(ratio=3**6)
-    domain = xp.FiniteSet(["no", "yes"])
-    with Ledger.create(tmp_path / "study.db", domain, filter=guard) as ledger:
-        ledger.register(["a", "b"])
-        for key in range(6):
-            ledger.record(query, [0, 0], ["a", "b"], key=f"k{key}")
-        ledger.record(query, [0], ["b"], key="too much")
-        status = ledger.status()
-    limit = guard.budget.enclosure.upper
-    assert status.closed.tolist() == [False, True]
-    assert status.loss.upper[0] == limit
-    assert status.loss.lower[1] > limit
-
-
-def test_what_was_answered_is_answered_alike_after_opening(tmp_path: Path) -> None:
-    place, query = tmp_path / "study.db", xp.randomized_response(epsilon="1/4")
-    with Ledger.create(place, SMOKES, filter=xp.BayesianFilter(epsilon=1)) as ledger:
-        ledger.register(["ann", "bob"])
-        first = ledger.ask(query, ["no", "yes"], key="one").responses
-    with Ledger(place) as ledger:
-        assert ledger.ask(query, ["no", "yes"], key="one").responses == first
-        assert ledger.status().exchanges.tolist() == [1, 1]
-        # One key for many subjects, also one after the other.
-        assert ledger.ask(query, ["yes"], ["bob"], key="one").responses == first[1:]
-        ledger.register(["carl"])
-        assert ledger.ask(query, ["no"], ["carl"], key="one").answered.all()
-
-
-def test_registering_again_resets_nothing(ledger: Ledger) -> None:
-    query = xp.randomized_response(epsilon=1)
-    ledger.ask(query, ["no", "no"])
-    assert ledger.register(["bob", "carl", "ann"]) == 1
-    assert ledger.decide(query).accepted.tolist() == [False, False, True]
-    assert ledger.register(["ann"]) == 0
-
-
-def test_a_refused_key_stays_refused_though_the_loss_falls(tmp_path: Path) -> None:
-    query = xp.randomized_response(epsilon="1/2")
-    with Ledger.create(
-        tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon="1/2"), every=1
-    ) as ledger:
-        ledger.register(["ann"])
-        ledger.record(query, ["yes"], key="first")
-        assert not ledger.ask(query, ["no"], key="second").answered.any()
-        # What a device sends counts, and here it brings the loss down; she is closed by it.
-        assert ledger.record(query, ["no"], key="third").tolist() == [False]
-        assert not ledger.ask(query, ["no"], key="second").answered.any()
-        assert ledger.record(query, ["no"], key="third").tolist() == [False]
-        assert ledger.record(query, ["yes"], key="first").tolist() == [True]
-        assert ledger.status().closed.tolist() == [True]
-
-
-def test_a_refusal_that_would_be_accepted_later_stays(tmp_path: Path) -> None:
-    small, large = xp.randomized_response(epsilon="1/2"), xp.randomized_response(epsilon=1)
-    with Ledger.create(
-        tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=1), source=InsecureSource(3)
-    ) as ledger:
-        ledger.register(["ann"])
-        ledger.ask(small, ["no"])
-        assert not ledger.ask(large, ["no"], key="large").answered.any()
-        for _ in range(200):
-            if ledger.decide(large).accepted.all():
-                break
-            ledger.ask(small, ["no"])
-        assert ledger.decide(large).accepted.all()
-        assert not ledger.ask(large, ["no"], key="large").answered.any()
-        assert ledger.ask(large, ["no"], key="larger").answered.all()
+        assert status.exchanges.tolist() == [2, 2]
+        assert status.loss.upper == pytest.approx(1)
+        assert status.remaining == pytest.approx(0)
+        answers = ledger.answers()
+        assert answers.subjects == ("ann", "bob")
+        assert answers.refused == frozenset((name, HALF.content_id) for name in ("ann", "bob"))
+        found = ledger.audit()
+        assert (found.good, found.suspended, found.quarantined) == (True, (), ())
+        ledger.end()
         assert ledger.verify().good
+        assert repr(ledger) == "Ledger('Smoking in the north', budget 1)"
 
 
-def test_what_devices_recorded_counts_and_may_close(ledger: Ledger) -> None:
-    query = xp.randomized_response(epsilon="3/4")
-    accepted = ledger.record(
-        query, ["yes", "yes", "yes", "no"], ["ann", "ann", "bob", "ann"], key="log"
+class TestNames:
+    """Who is registered, and as what."""
+
+    def test_registering_again_resets_nothing(self, ledger: Ledger) -> None:
+        ledger.ask(WHOLE, ["no"], ["sim"])
+        assert ledger.register(["sam", "new", "sim"], kind="simulated") == 1
+        assert ledger.decide(WHOLE, ["sam", "new", "sim"]).accepted.tolist() == [True, True, False]
+        assert ledger.register(["ann"]) == 0
+
+    def test_a_number_and_its_text_are_two_subjects(self, tmp_path: Path) -> None:
+        with a_ledger(tmp_path) as ledger:
+            assert ledger.register([1, "1", "01"]) == 3
+            ledger.reserve(WHOLE, [1], key="k")
+            Phone(ledger, 1).send(ledger, WHOLE)
+            assert ledger.status().exchanges.tolist() == [1, 0, 0]
+            assert ledger.decide(WHOLE).accepted.tolist() == [False, True, True]
+            assert reserved(ledger, WHOLE, ["1"], "k") == ["reserved"]
+            assert ledger.subjects == (1, "1", "01")
+
+    def test_names_that_look_alike_are_different_people(self, tmp_path: Path) -> None:
+        names = ["é", "e\u0301", "É", "\u043e", "o", "İ", "i", "ß", "ss", "a b", "a  b"]
+        with a_ledger(tmp_path) as ledger:
+            assert ledger.register(names) == len(names)
+            assert ledger.subjects == tuple(names)
+            assert ledger.verify().good
+
+    def test_the_order_is_that_of_registration(self, tmp_path: Path) -> None:
+        names = random.Random(1).sample(range(1000), 300)
+        with a_ledger(tmp_path) as ledger:
+            for start in range(0, 300, 100):
+                ledger.register(names[start : start + 100])
+            assert ledger.subjects == tuple(names)
+            assert ledger.status().subjects == tuple(names)
+            assert len(ledger) == 300
+
+    @pytest.mark.parametrize(
+        ("call", "line"),
+        [
+            (lambda x: x.reserve(HALF, ["sim"]), '"sim" is registered as simulated, not as device'),
+            (lambda x: x.reserve(HALF, ["paper"]), "registered as imported, not as device"),
+            (lambda x: x.ask(HALF, ["no"], ["ann"]), "registered as device, not as simulated"),
+            (lambda x: x.ask(HALF, ["no"], ["paper"]), "as imported, not as simulated"),
+            (lambda x: x.record(HALF, ["no"], ["ann"]), "registered as device, not as imported"),
+            (lambda x: x.record(HALF, ["no"], ["sim"]), "as simulated, not as imported"),
+            (lambda x: x.register(["ann"], kind="simulated"), "registered as device, not as sim"),
+            (lambda x: x.register(["new", "paper"]), "registered as imported, not as device"),
+            (lambda x: x.register(["new"], kind="phone"), "kind: 'phone' is not one of device, im"),
+        ],
     )
-    assert accepted.tolist() == [True, False, True, False]
-    assert len(ledger.transcript("ann")) == 3
-    assert ledger.status().closed.tolist() == [True, False]
-    again = ledger.record(
-        query, ["yes", "yes", "yes", "no"], ["ann", "ann", "bob", "ann"], key="log"
-    )
-    assert again.tolist() == accepted.tolist()
-    assert len(ledger.transcript("ann")) == 3
-    found = ledger.audit()
-    assert found.closed == ("ann",)
-    assert found.audit is not None
-    assert found.audit.broken == 1
-    assert not found.good
-    assert ledger.verify().good
+    def test_verbs_of_another_kind_refuse_a_subject(
+        self, ledger: Ledger, call: Any, line: str
+    ) -> None:
+        before = ledger.tip
+        with pytest.raises(xp.InvalidInput, match=line):
+            call(ledger)
+        assert ledger.tip == before
+
+    def test_without_names_a_verb_takes_all_of_its_kind(self, ledger: Ledger) -> None:
+        assert [each.subject for each in ledger.reserve(QUARTER, key="a")] == ["ann", "bob"]
+        assert ledger.ask(QUARTER, ["no", "yes"], key="b").subjects == ("sim", "sam")
+        assert ledger.record(QUARTER, ["no"], key="c").tolist() == [True]
+        assert ledger.status().kinds == ("device",) * 2 + ("simulated",) * 2 + ("imported",)
+
+    def test_a_message_cannot_answer_for_a_simulated_subject(self, ledger: Ledger) -> None:
+        forged = {
+            "ledger": ledger.policy.content_id, "subject": "sim", "sequence": 1,
+            "previous": Phone(ledger, "sim").heads[0], "key": "k", "ticket": "0" * 64,
+        }  # fmt: skip
+        (receipt,) = ledger.receive([Phone(ledger, "sim").message(forged)])
+        assert receipt.outcome == "quarantined"
 
 
-def test_many_threads_share_commits(tmp_path: Path) -> None:
-    query, names = xp.randomized_response(epsilon="1/8"), [f"s{n}" for n in range(8)]
-    with Ledger.create(tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=2)) as ledger:
-        ledger.register(names)
-        before = ledger.tip.commits
-        errors = []
+class TestKeys:
+    """The same key again returns what became of the request."""
 
-        def asks(number: int) -> None:
-            try:
-                for turn in range(10):
-                    whom = names[(number + turn) % len(names)]
-                    ledger.ask(query, ["no"], [whom], key=f"{number} {turn}")
-            except BaseException as error:
-                errors.append(error)
+    def test_a_repeated_reservation_is_the_same_and_writes_nothing(self, ledger: Ledger) -> None:
+        first = ledger.reserve(HALF, key="k")
+        before = ledger.tip
+        assert ledger.reserve(HALF, key="k") == first
+        assert ledger.tip == before
+        assert first == (Outcome("ann", "reserved", 1), Outcome("bob", "reserved", 1))
 
-        threads = [threading.Thread(target=asks, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not errors
-        assert ledger.status().exchanges.sum() == 80
-        assert ledger.tip.commits - before < 60  # or else nobody waited for anybody
-        assert ledger.verify().good
+    def test_a_simulation_is_drawn_once(self, tmp_path: Path) -> None:
+        place = tmp_path / "study.db"
+        with a_ledger(tmp_path) as ledger:
+            ledger.register(range(50), kind="simulated")
+            first = ledger.ask(HALF, ["no"] * 50, key="k").responses
+        for seed in range(3):
+            with Ledger(place, source=InsecureSource(seed)) as ledger:
+                assert ledger.ask(HALF, ["no"] * 50, key="k").responses == first
+                assert ledger.ask(HALF, ["yes"], [7], key="k").responses == first[7:8]
+                assert ledger.status().exchanges.sum() == 50
+        assert set(first) == {"no", "yes"}
 
+    def test_one_key_serves_new_subjects_later(self, ledger: Ledger) -> None:
+        assert reserved(ledger, HALF, ["ann"], "k") == ["reserved"]
+        ledger.register(["new"])
+        assert reserved(ledger, HALF, ["ann", "new", "bob"], "k") == ["reserved"] * 3
 
-WORKER = """
-import sys
-import expost as xp
-with xp.Ledger(sys.argv[1], every=1) as ledger:
-    query = xp.randomized_response(epsilon="1/8")
-    for turn in range(25):
-        ledger.ask(query, ["no", "yes"], ["ann", "bob"], key=f"{sys.argv[2]} {turn}")
-"""
+    @pytest.mark.parametrize("verb", ["reserve", "ask", "record"])
+    def test_a_key_is_for_one_query(self, ledger: Ledger, verb: str) -> None:
+        given = {
+            "reserve": {"subjects": ["ann", "bob"]},
+            "ask": {"values": ["no", "no"], "subjects": ["sim", "sam"]},
+            "record": {"responses": ["no"], "subjects": ["paper"]},
+        }[verb]
+        getattr(ledger, verb)(HALF, **given, key="k")
+        before, queries = ledger.tip, ledger.queries
+        with pytest.raises(xp.InvalidInput, match="key 'k': row 1: was used for another query"):
+            getattr(ledger, verb)(QUARTER, **given, key="k")
+        assert (ledger.tip, ledger.queries) == (before, queries)
 
+    def test_an_imported_answer_cannot_change(self, ledger: Ledger) -> None:
+        ledger.record(HALF, ["no"], ["paper"], key="k")
+        with pytest.raises(xp.InvalidInput, match="key 'k': row 1: was used for another response"):
+            ledger.record(HALF, ["yes"], ["paper"], key="k")
 
-def test_several_processes_ask_at_once(ledger: Ledger, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", WORKER, str(tmp_path / "study.db")]
-    workers = [subprocess.Popen([*command, str(number)]) for number in range(2)]
-    assert [worker.wait(60) for worker in workers] == [0, 0]
-    rows = list(ledger._core.backend.rows())
-    assert len(rows) == 100  # every request of both, answered or refused
-    found = ledger.verify()
-    assert found.good, found
-    with Ledger(tmp_path / "study.db") as again:
-        assert again.tip == ledger.tip
+    def test_a_refused_key_stays_refused_though_the_query_would_fit_later(
+        self, tmp_path: Path
+    ) -> None:
+        with a_ledger(tmp_path) as ledger:
+            ledger.register(["ann"])
+            ann = Phone(ledger)
+            ledger.reserve(HALF, key="first")
+            ann.send(ledger, response="yes")
+            assert reserved(ledger, WHOLE, key="large") == ["refused"]
+            ledger.reserve(HALF, key="second")
+            ann.send(ledger, response="no")  # which brings the loss down to nothing
+            assert ledger.decide(WHOLE).accepted.tolist() == [True]
+            assert reserved(ledger, WHOLE, key="large") == ["refused"]
+            assert reserved(ledger, WHOLE, key="larger") == ["reserved"]
+            assert ledger.verify().good
 
-
-def test_a_forked_process_opens_its_own(ledger: Ledger) -> None:
-    child = os.fork()
-    if not child:
-        try:
-            ledger.ask(xp.randomized_response(epsilon="1/4"), ["no", "no"])
-        except xp.InvalidInput as error:
-            os._exit(0 if "another process" in str(error) else 1)
-        os._exit(2)
-    assert os.waitpid(child, 0)[1] == 0
-
-
-def test_a_long_request_is_recorded_in_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("expost.ledger.calls._TOGETHER", 7)
-    monkeypatch.setattr("expost.ledger.turns._MOST", 7)
-    query = xp.randomized_response(epsilon=1)
-    with Ledger.create(
-        tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=1), every=1
-    ) as ledger:
-        ledger.register(range(100))
-        replies = ledger.ask(query, ["no"] * 50 + ["yes"] * 50, key="all")
-        assert replies.answered.all()
-        assert ledger.tip.commits > 10
-        again = ledger.ask(query, ["no"] * 50 + ["yes"] * 50, key="all")
-        assert again.responses == replies.responses
-        assert ledger.verify().good
+    def test_keys_that_the_ledger_makes_up_are_new(self, ledger: Ledger) -> None:
+        assert reserved(ledger, HALF, ["ann"]) == ["reserved"]
+        assert reserved(ledger, HALF, ["ann"]) == ["waiting"]
+        assert [each.key for each in ledger.rounds()] == [None]
 
 
-def test_what_is_read_as_it_comes_is_read_by_its_own_thread(tmp_path: Path) -> None:
-    """Also if it asks the ledger itself; nobody else waits for it meanwhile."""
-    query, threads = xp.randomized_response(epsilon="0.1"), set[int]()
-    with Ledger.create(tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=1)) as ledger:
-        ledger.register(range(4))
+class TestOutcomes:
+    """Every outcome of a reservation."""
 
-        def values() -> Iterator[str]:
-            threads.add(threading.get_ident())
-            assert ledger.ask(query, ["no"], [3]).answered.all()
-            yield from ("no", "yes")
+    def test_a_subject_that_waits_is_asked_nothing_else(self, ledger: Ledger) -> None:
+        ledger.reserve(HALF, ["ann"], key="week 1")
+        before = ledger.tip
+        (outcome,) = ledger.reserve(QUARTER, ["ann"], key="week 2")
+        assert (outcome.outcome, outcome.sequence) == ("waiting", 1)
+        assert "'week 1'" in outcome.reason
+        assert ledger.tip == before
+        assert ledger.status(["ann", "bob"]).reserved.tolist() == [True, False]
+        found = ledger.decide(QUARTER, ["ann", "bob"])
+        assert found.accepted.tolist() == [False, True]
+        assert not found.undecided.any()
+        Phone(ledger).send(ledger)
+        assert reserved(ledger, QUARTER, ["ann"], "week 2") == ["reserved"]
 
-        assert ledger.ask(query, values(), [0, 1]).answered.all()
-        assert threads == {threading.get_ident()}
-        assert ledger.status().exchanges.tolist() == [1, 1, 0, 1]
+    def test_one_call_has_an_outcome_for_each_subject(self, ledger: Ledger) -> None:
+        ledger.register(["waits", "spent", "cheats", "recorded", "declined"])
+        ledger.reserve(HALF, ["waits"], key="before")
+        phones = {name: Phone(ledger, name) for name in ledger.subjects}
+        ledger.reserve(WHOLE, ["spent"], key="before")
+        phones["spent"].send(ledger, WHOLE)
+        ledger.reserve(HALF, ["cheats"], key="before")
+        reservation = phones["cheats"].reservation(ledger)
+        ledger.receive([phones["cheats"].message(reservation, head="0" * 64)])
+        ledger.reserve(HALF, ["recorded", "declined"], key="k")
+        phones["recorded"].send(ledger)
+        ledger.receive([phones["declined"].declined(phones["declined"].reservation(ledger))])
+        names = ["ann", "waits", "spent", "cheats", "recorded", "declined"]
+        outcomes = ledger.reserve(HALF, names, key="k")
+        assert [each.subject for each in outcomes] == names
+        assert [each.outcome for each in outcomes] == [
+            "reserved", "waiting", "refused", "suspended", "recorded", "declined",
+        ]  # fmt: skip
+        assert [each.sequence for each in outcomes] == [1, 1, 0, 0, 1, 1]
 
-
-def test_progress_counts_who_is_asked_something(tmp_path: Path) -> None:
-    query, told = xp.randomized_response(epsilon="0.1"), list[tuple[int, int]]()
-    with Ledger.create(
-        tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=1), queries={"q": query}
-    ) as ledger:
-        ledger.register(range(3))
-
-        def progress(done: int, total: int) -> None:
-            told.append((done, total))
-
-        for asked, subjects in (
-            ("q", []), ("q", [1, 2]), ([None, "q"], [1, 2]), ([None, None], [1, 2]),
-            ([None, "q", "q"], None),
-        ):  # fmt: skip
-            count = 3 if subjects is None else len(subjects)
-            ledger.ask(asked, ["no"] * count, subjects, progress=progress)
-        assert told == [(2, 2), (1, 1), (2, 2)]
-
-
-def test_who_waits_while_the_ledger_is_closed_is_told_so(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "s.db", SMOKES, filter=xp.BayesianFilter(epsilon=1))
-    ledger.register(range(2))
-    query, found = xp.randomized_response(epsilon="0.1"), list[str]()
-
-    def ask(call: Callable[..., Any]) -> None:
-        try:
-            call(query, ["no"], [0])
-        except xp.InvalidInput as error:
-            found.append(str(error))
-
-    threads = [threading.Thread(target=ask, args=(each,)) for each in (ledger.ask, ledger.record)]
-    with ledger._turns.lock:
-        for thread in threads:
-            thread.start()
-        while not ledger._turns._waiting:
-            time.sleep(0.001)
-        ledger.close()
-    for thread in threads:
-        thread.join(10)
-        assert not thread.is_alive()
-    assert found == ["the ledger was closed; open it again"] * 2
+    def test_the_response_of_a_recorded_outcome_is_a_number(self, ledger: Ledger) -> None:
+        ledger.reserve(HALF, ["ann", "bob"], key="k")
+        Phone(ledger, "ann").send(ledger, response="yes")
+        Phone(ledger, "bob").send(ledger, response="no")
+        one, other = ledger.reserve(HALF, ["ann", "bob"], key="k")
+        assert one.response != other.response
+        assert min(one.response, other.response) >= 1
 
 
-def test_queries_have_names(tmp_path: Path) -> None:
-    query, other = xp.randomized_response(epsilon="1/4"), xp.randomized_response(epsilon="1/2")
-    place = tmp_path / "s.db"
-    with Ledger.create(
-        place, SMOKES, filter=xp.BayesianFilter(epsilon=1), queries={"smokes": query}
-    ) as ledger:
-        ledger.register(["ann", "bob"])
-        ledger.name_queries({"again": other})
-        replies = ledger.ask(["smokes", "again"], ["no", "no"])
-        assert replies.queries == ("smokes", "again")
-        ledger.name_queries({"smokes": query})
-        for second in ({"more": query}, {"one": SCORE, "two": SCORE}):
+class TestColumns:
+    """Another query for each subject."""
+
+    def test_each_subject_gets_its_query_and_some_get_none(self, tmp_path: Path) -> None:
+        named = {"half": HALF, "quarter": QUARTER}
+        with a_ledger(tmp_path, queries=named) as ledger:
+            ledger.register(range(4))
+            outcomes = ledger.reserve(["half", None, "quarter", "half"], key="k")
+            assert [each.outcome for each in outcomes] == ["reserved", "", "reserved", "reserved"]
+            assert ledger.status().reserved.tolist() == [True, False, True, True]
+            found = [Phone(ledger, number).sync(ledger)["reservation"] for number in range(4)]
+            assert [each and each["query"]["epsilon"] for each in found] == [
+                "0.5", None, "0.25", "0.5",
+            ]  # fmt: skip
+            assert ledger.decide(["half", None, None, None]).accepted.tolist() == [False] * 4
+            rounds = {(each.key, each.query, each.waiting) for each in ledger.rounds()}
+            assert rounds == {("k", "half", 2), ("k", "quarter", 1)}
+
+    def test_a_simulated_column_is_answered_in_order(self, tmp_path: Path) -> None:
+        with a_ledger(tmp_path, queries={"half": HALF, "other": OTHER}) as ledger:
+            ledger.register(range(3), kind="simulated")
+            replies = ledger.ask(["other", None, "half"], ["no", "no", "yes"])
+            assert replies.queries == ("other", None, "half")
+            assert replies.answered.tolist() == [True, False, True]
+            assert replies.responses[1] is None
+
+    def test_columns_may_be_arrays(self, tmp_path: Path) -> None:
+        with a_ledger(tmp_path, queries={"half": HALF}) as ledger:
+            ledger.register(range(3))
+            column = np.array(["half", None, "half"], dtype=object)
+            assert reserved(ledger, column) == ["reserved", "", "reserved"]
+
+    def test_queries_have_one_name(self, tmp_path: Path) -> None:
+        with a_ledger(tmp_path, queries={"half": HALF}) as ledger:
+            ledger.name_queries({"quarter": QUARTER, "half": HALF})
             with pytest.raises(xp.InvalidInput, match="is a second name: this query is called"):
-                ledger.name_queries(second)
-        assert set(ledger.queries) == {"smokes", "again"}
-        with pytest.raises(xp.InvalidInput, match="is the name of another query"):
-            ledger.name_queries({"smokes": other})
-    with Ledger(place) as ledger:
-        assert ledger.queries == {"smokes": query, "again": other}
-        assert ledger.decide("again").accepted.shape == (2,)
+                ledger.name_queries({"more": HALF})
+            with pytest.raises(xp.InvalidInput, match="is a second name: this query is called"):
+                ledger.name_queries({"one": OTHER, "two": OTHER})
+            with pytest.raises(xp.InvalidInput, match="half: is the name of another query"):
+                ledger.name_queries({"half": OTHER})
+            assert ledger.queries == {"half": HALF, "quarter": QUARTER}
+        with Ledger(tmp_path / "study.db") as ledger:
+            assert ledger.queries == {"half": HALF, "quarter": QUARTER}
 
 
-def test_a_search_on_a_box_is_given(tmp_path: Path) -> None:
-    search = xp.panel.Search(effort=xp.solver.Effort(nodes=1))
-    with Ledger.create(
-        tmp_path / "s.db", BOX, filter=xp.BayesianFilter(epsilon="0.9"), search=search
-    ) as ledger:
-        ledger.register(["ann"])
-        value = [{"age": 30, "weight": 80}]
-        for query in (SCORE, OTHER, SCORE):
-            ledger.ask(query, value)
-        assert ledger.verify().good
+class TestParts:
+    """A call with more rows than one commit takes."""
+
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("expost.ledger.ledger._ROWS", 7)
+
+    def test_every_verb_writes_several_commits(self, tmp_path: Path) -> None:
+        with a_ledger(tmp_path) as ledger:
+            assert ledger.register(range(30)) == 30
+            assert ledger.register(range(100, 130), kind="simulated") == 30
+            assert ledger.register(range(200, 230), kind="imported") == 30
+            assert ledger.tip.number == 15
+            assert reserved(ledger, HALF, key="k") == ["reserved"] * 30
+            assert ledger.tip.number == 20
+            replies = ledger.ask(WHOLE, ["no"] * 30, key="k")
+            assert replies.answered.all()
+            assert ledger.tip.number == 30  # a reservation and an answer
+            assert ledger.record(HALF, ["yes"] * 30, key="k").all()
+            assert ledger.tip.number == 35
+            assert ledger.ask(WHOLE, ["no"] * 30, key="k").responses == replies.responses
+            assert ledger.verify().good
+
+    def test_progress_counts_rows_that_are_asked_something(self, tmp_path: Path) -> None:
+        seen: list[tuple[int, int]] = []
+        with a_ledger(tmp_path, queries={"q": OTHER}) as ledger:
+            ledger.register(range(20))
+            column = [None if number % 2 else "q" for number in range(20)]
+            ledger.reserve(column, key="k", progress=lambda *done: seen.append(done))
+            assert seen == [(7, 10), (10, 10)]
+            ledger.reserve([None] * 20, key="l", progress=lambda *done: seen.append(done))
+            ledger.reserve(HALF, [], key="l", progress=lambda *done: seen.append(done))
+            assert len(seen) == 2
+
+    def test_an_error_in_a_later_part_says_how_much_is_recorded(self, tmp_path: Path) -> None:
+        with a_ledger(tmp_path) as ledger:
+            ledger.register(range(20))
+            ledger.reserve(QUARTER, [17], key="k")
+            with pytest.raises(xp.InvalidInput) as error:
+                ledger.reserve(HALF, key="k")
+            assert str(error.value) == (
+                "key 'k': row 18: was used for another query; 14 of 20 rows are recorded. Repeat "
+                "the call with the key 'k': nothing is recorded twice"
+            )
+            assert ledger.status().reserved.sum() == 15
+            with pytest.raises(xp.InvalidInput, match=r"row 18: was used for another query"):
+                ledger.reserve(HALF, key="k")
+            assert ledger.status().reserved.sum() == 15
+
+    def test_an_error_in_the_first_part_records_nothing(self, tmp_path: Path) -> None:
+        with a_ledger(tmp_path) as ledger:
+            ledger.register(range(20))
+            ledger.reserve(QUARTER, [3], key="k")
+            before = ledger.tip
+            with pytest.raises(xp.InvalidInput, match=r"row 4: was used for another query$"):
+                ledger.reserve(HALF, key="k")
+            assert ledger.tip == before
 
 
-def test_a_ledger_shows_itself_and_not_values(ledger: Ledger) -> None:
-    ledger.ask(xp.randomized_response(epsilon="1/4"), ["no", "yes"])
-    assert repr(ledger) == "Ledger(2 subjects, 2 commits, budget 1)"
-    assert str(ledger.status()).startswith("Status(2 subjects, 2 answered, 0 closed)")
-    with pytest.raises(TypeError, match="not copied"):
-        copy.copy(ledger)
+class TestImports:
+    """Answers that were collected elsewhere."""
+
+    def test_what_is_over_the_budget_is_recorded_and_suspends(self, ledger: Ledger) -> None:
+        query = xp.randomized_response(epsilon="3/4")
+        names = ["paper"] * 5
+        responses = ["yes", "yes", "no", "no", "no"]
+        accepted = ledger.record(query, responses, names, key="log")
+        # After the second one the subject is suspended, whatever the loss is later.
+        assert accepted.tolist() == [True, False, False, False, False]
+        assert ledger.record(query, responses, names, key="log").tolist() == accepted.tolist()
+        assert [each.response for each in ledger.transcript("paper").exchanges] == responses
+        assert ledger.status(["paper"]).states == ("suspended",)
+        found = ledger.audit()
+        assert (found.suspended, found.good) == (("paper",), False)
+        assert found.audit is not None
+        assert found.audit.broken == 1
+
+    def test_one_call_is_one_round(self, ledger: Ledger) -> None:
+        ledger.record(OTHER, ["yes", "no", "yes"], ["paper"] * 3, key="log")
+        assert ledger.rounds() == (Round("log", OTHER.content_id, 3, 0, 0, 0),)
+
+    def test_lost_imports_are_recorded_again(self, tmp_path: Path) -> None:
+        from support.phones import restore
+
+        place = tmp_path / "study.db"
+        with a_ledger(tmp_path) as ledger:
+            ledger.register(["paper"], kind="imported")
+            ledger.backup(tmp_path / "backup.db")
+            ledger.record(OTHER, ["yes", "no"], ["paper"] * 2, key="log")
+        restore(tmp_path / "backup.db", place)
+        assert Ledger.recover(place).lost_imports == 2
+        with Ledger(place) as ledger:
+            assert (ledger.audit().lost_imports, ledger.audit().good) == (2, False)
+            assert ledger.status().states == ("unconfirmed",)
+            ledger.record(OTHER, ["yes"], ["paper"], key="log")
+            assert ledger.audit().lost_imports == 1
+            assert ledger.status().states == ("unconfirmed",)
+            ledger.record(OTHER, ["yes", "no"], ["paper"] * 2, key="log")
+            assert (ledger.audit().lost_imports, ledger.audit().good) == (0, True)
+            assert ledger.status().states == ("active",)
+            assert ledger.verify().good
 
 
-def test_no_frame_of_an_error_holds_a_value(ledger: Ledger, monkeypatch: Any) -> None:
-    def failing(*_: Any) -> Any:
+class TestSimulations:
+    """`ask` draws for simulated subjects."""
+
+    @pytest.mark.parametrize(
+        "guard",
+        [
+            xp.BayesianFilter(epsilon="0.6"),
+            xp.SimplifiedFilter(epsilon="0.8"),
+            xp.BasicFilter(epsilon="1"),
+        ],
+        ids=lambda guard: guard.kind,
+    )
+    def test_it_answers_as_a_panel_does(self, guard: Any, tmp_path: Path) -> None:
+        domain = xp.FiniteSet(range(4))
+        names: list[int | str] = ["ann", "bob", 3, "dora", "eve"]
+        queries = [
+            xp.randomized_response(epsilon="0.1"),
+            xp.unary_encoding(variant="symmetric", epsilon="0.2"),
+        ]
+        values = [3, 1, 2, 0, 0]
+        place = tmp_path / "study.db"
+        Ledger.create(place, domain, filter=guard).close()
+        with Ledger(place, source=InsecureSource(7)) as ledger:
+            ledger.register(names, kind="simulated")
+            panel = xp.Panel(domain, filter=guard, subjects=names, source=InsecureSource(7))
+            for turn in range(16):
+                query = queries[turn % 2]
+                one, other = panel.decide(query), ledger.decide(query)
+                assert (one.accepted == other.accepted).all()
+                assert np.allclose(one.loss_at_worst.upper, other.loss_at_worst.upper)
+                assert np.allclose(one.remaining, other.remaining, atol=1e-9)
+                asked, replied = panel.ask(query, values), ledger.ask(query, values)
+                assert asked.responses == replied.responses
+            status = ledger.status()
+            assert (status.exchanges == panel.exchanges).all()
+            assert np.allclose(status.loss.upper, panel.loss.upper, atol=1e-9)
+            assert np.allclose(status.spent.upper, panel.spent.upper)
+            assert status.remaining.min() < 1e-9
+            for name in names:
+                assert ledger.transcript(name) == panel.transcript(name)
+            assert ledger.answers().refused == panel.answers().refused
+            assert ledger.answers().refused
+            assert ledger.verify().good
+
+    def test_records_that_change_and_boxes_are_asked(self, tmp_path: Path) -> None:
+        person = xp.Attributes(region=["n", "s"], smokes=xp.changing(["no", "yes"], times=1))
+        guard = xp.BayesianFilter(epsilon=1)
+        with Ledger.create(tmp_path / "a.db", person, filter=guard) as ledger:
+            ledger.register([1, 2], kind="simulated")
+            values = [[{"region": "n", "smokes": "no"}, {"region": "n", "smokes": "yes"}]] * 2
+            assert ledger.ask(HALF.about("smokes", at=2), values).answered.all()
+            assert ledger.verify().good
+        search = xp.panel.Search(effort=xp.solver.Effort(nodes=1))
+        with Ledger.create(tmp_path / "b.db", BOX, filter=guard, search=search) as ledger:
+            ledger.register(["ann"], kind="simulated")
+            for _ in range(3):
+                ledger.ask(SCORE, [{"age": 30, "weight": 80}])
+            assert ledger.verify().good
+
+    def test_it_asks_all_of_a_call_or_no_one(self, ledger: Ledger) -> None:
+        """One of them has a reservation that was never answered, as after a crash."""
+        ledger._source = _Failing()
+        with pytest.raises(RuntimeError):
+            ledger.ask(HALF, ["no"], ["sam"], key="crashed")
+        ledger._source = InsecureSource(1)
+        before = ledger.tip
+        with pytest.raises(xp.InvalidInput, match="row 2: its device has to answer"):
+            ledger.ask(OTHER, ["no", "no"], ["sim", "sam"], key="next")
+        assert ledger.tip == before
+        assert ledger.ask(HALF, ["no"], ["sam"], key="crashed").answered.all()
+
+
+class _Failing:
+    def below(self, limit: int) -> int:
         raise RuntimeError("the generator is gone")
 
-    monkeypatch.setattr(ledger._core._source, "below", failing, raising=False)
-    monkeypatch.setattr(ledger._core._source, "bytes", failing, raising=False)
-    with pytest.raises(RuntimeError) as error:
-        ledger.ask(xp.randomized_response(epsilon="1/4"), ["secret-no", "yes"][1:] * 2)
-    assert "yes" not in text_with_locals(error.value)
+    def bytes(self, count: int) -> bytes:
+        raise RuntimeError("the generator is gone")
 
 
-@pytest.mark.parametrize("error", [xp.InvalidInput("busy"), Broken("full"), KeyboardInterrupt()])
-def test_no_frame_of_an_error_holds_what_was_drawn(
-    ledger: Ledger, monkeypatch: Any, error: BaseException
-) -> None:
-    def failing(*_: Any) -> Any:
-        raise error
+class TestReading:
+    """Reading returns numbers to act on, and changes nothing."""
 
-    monkeypatch.setattr(ledger._core.backend, "append", failing)
-    with pytest.raises(type(error)) as raised:
-        ledger.ask(xp.randomized_response(epsilon="1/4"), ["no", "yes"])
-    frames = list(traceback.walk_tb(raised.value.__traceback__))[1:]
-    shown = [repr(frame.f_locals) for frame, _ in frames]
-    assert not [each for each in shown if "Answer" in each]
+    def test_no_upper_end_is_above_a_budget_that_was_respected(self, tmp_path: Path) -> None:
+        query, guard = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), xp.BayesianFilter(ratio=3**6)
+        with Ledger.create(tmp_path / "study.db", SMOKES, filter=guard) as ledger:
+            ledger.register(["a", "b"], kind="imported")
+            for key in range(6):
+                ledger.record(query, [0, 0], ["a", "b"], key=f"k{key}")
+            ledger.record(query, [0], ["b"], key="too much")
+            status = ledger.status()
+        limit = guard.budget.enclosure.upper
+        assert status.states == ("active", "suspended")
+        assert status.loss.upper[0] == limit
+        assert status.loss.lower[1] > limit
 
+    def test_a_status_shows_itself_and_is_a_table(self, ledger: Ledger) -> None:
+        ledger.reserve(HALF, ["ann"], key="k")
+        Phone(ledger).send(ledger)
+        status = ledger.status()
+        assert str(status).startswith("Status(5 subjects, 1 answers, 0 suspended)")
+        frame = status.to_polars()
+        assert frame["subject"].to_list() == ["ann", "bob", "sim", "sam", "paper"]
+        assert frame["state"].to_list() == ["active"] * 5
+        assert frame["kind"].to_list()[2:] == ["simulated", "simulated", "imported"]
+        assert ledger.status(["bob", "ann"]).exchanges.tolist() == [0, 1]
+        assert len(ledger.status([])) == 0
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, apsw.FullError])
-def test_nothing_is_shown_of_a_commit_that_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
-) -> None:
-    """Its connection would still see it. Nor does it keep another process waiting."""
-    place, query = tmp_path / "s.db", xp.randomized_response(epsilon="1/4")
-    ledger = Ledger.create(place, SMOKES, filter=xp.BayesianFilter(epsilon=1))
-    ledger.register(["ann", "bob"])
-    ledger.ask(query, ["no", "yes"])
+    def test_an_open_reservation_counts_when_its_answer_arrives(self, ledger: Ledger) -> None:
+        ledger.reserve(HALF, ["ann"], key="k")
+        assert ledger.status(["ann"]).remaining[0] == 1
+        assert ledger.audit().reserved == ("ann",)
+        assert ledger.audit().audit is None
+        Phone(ledger).send(ledger)
+        assert ledger.status(["ann"]).remaining[0] == pytest.approx(0.5)
 
-    def failing(cursor: Any, change: Any, made: int) -> None:
-        add(cursor, change, made)
-        raise error
+    def test_every_request_is_in_one_round(self, ledger: Ledger) -> None:
+        ledger.register(range(4))
+        phones = {number: Phone(ledger, number) for number in range(4)}
+        ledger.reserve(HALF, range(4), key="k")
+        phones[0].send(ledger)
+        ledger.receive([phones[1].declined(phones[1].reservation(ledger))])
+        ledger.reserve(TOO_MUCH, [0], key="k2")
+        ledger.reserve(TOO_MUCH, [1])
+        assert ledger.rounds() == (
+            Round("k", HALF.content_id, 1, 0, 1, 2),
+            Round("k2", TOO_MUCH.content_id, 0, 1, 0, 0),
+            Round(None, TOO_MUCH.content_id, 0, 1, 0, 0),
+        )
+        assert ledger.answers().refused == frozenset(
+            [(0, TOO_MUCH.content_id), (1, TOO_MUCH.content_id), (1, HALF.content_id)]
+        )
 
-    with monkeypatch.context() as patch:
-        patch.setattr("expost.ledger.sqlite.add", failing)
-        with pytest.raises((error, Broken)):
-            ledger.ask(query, ["no", "yes"], key="k")
-    assert repr(ledger) == "Ledger(stopped by a write that failed)"
-    for read in (
-        lambda: ledger.transcript("ann"), ledger.status, ledger.answers, ledger.audit,
-        lambda: ledger.decide(query), ledger.verify, ledger.rounds, lambda: ledger.tip,
-        lambda: ledger.ask(query, ["no"], ["ann"], key="k"), lambda: ledger.register(["eve"]),
-    ):  # fmt: skip
-        with pytest.raises(Broken, match="an earlier write failed; open the ledger again"):
-            read()
-    with Ledger(place) as other:
-        assert other.status().exchanges.tolist() == [1, 1]
-        other.ask(query, ["no", "yes"], key="k")
-        assert other.verify().good
-    ledger.close()
+    def test_a_decision_is_a_dry_run(self, ledger: Ledger) -> None:
+        before = ledger.tip, ledger.queries
+        found = ledger.decide(TOO_MUCH)
+        assert (ledger.tip, ledger.queries) == before
+        assert found.accepted.tolist() == [False] * 5
+        assert ledger.decide(WHOLE, ["paper", "ann"]).accepted.tolist() == [True, True]
 
-
-def test_a_checkpoint_that_fails_lets_nothing_be_shown(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(lines: bytes) -> int:
-        raise Broken("the disk is full")
-
-    monkeypatch.setattr(ledger._core.checkpoint.place, "append", full)
-    with pytest.raises(Broken, match="the disk is full"):
-        ledger.ask(xp.randomized_response(epsilon="1/4"), ["no", "yes"], key="k")
-    for read in (lambda: ledger.transcript("ann"), ledger.status, ledger.answers):
-        with pytest.raises(Broken, match="open the ledger again"):
-            read()
-
-
-@pytest.mark.parametrize("name", ["queries", "responses"])
-def test_a_query_that_comes_with_its_first_answer_while_words_are_read_is_known(
-    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    backend = ledger._core.backend
-    real = getattr(backend, name)
-    with Ledger(tmp_path / "study.db") as other:
-
-        def reading(after: int = 0) -> Any:
-            monkeypatch.setattr(backend, name, real)
-            found = real(after)
-            other.ask(xp.randomized_response(epsilon="1/7"), ["no"], ["bob"])
-            return found
-
-        monkeypatch.setattr(backend, name, reading)
-        assert len(ledger.queries) in (0, 1)
-        assert len(ledger.queries) == 1
-        assert ledger.verify().good
+    def test_a_ledger_is_not_copied(self, ledger: Ledger) -> None:
+        with pytest.raises(TypeError, match="a ledger is not copied; open it again"):
+            copy.copy(ledger)
 
 
-def test_a_commit_that_somebody_else_was_faster_with_does_not_draw_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether a commit fails may depend on what was drawn, so what was drawn stays."""
-    query = xp.randomized_response(epsilon="0.1")
-    answered = {}
-    for name, failures in (("smooth", 0), ("bumpy", 3)):
-        with Ledger.create(
-            tmp_path / f"{name}.db",
-            xp.FiniteSet(range(1000)),
-            filter=xp.BayesianFilter(epsilon=1),
-            source=InsecureSource(5),
-        ) as ledger:
-            ledger.register(NAMES)
-            backend = ledger._core.backend
-            left, append = [Stale()] * failures, backend.append
+class TestEnd:
+    """A study that has ended."""
 
-            def stumbling(*change: Any, left: Any = left, append: Any = append) -> Any:
-                if left:
-                    raise left.pop()
-                return append(*change)
+    def test_it_asks_nothing_more_and_records_what_was_drawn(self, ledger: Ledger) -> None:
+        ledger.reserve(HALF, ["ann"], key="k")
+        ann, bob = Phone(ledger, "ann"), Phone(ledger, "bob")
+        drawn = ann.answer(ledger)
+        first = ledger.ask(HALF, ["no", "no"], key="k").responses
+        ledger.end()
+        before = ledger.tip
+        ledger.end()
+        for call in (
+            lambda: ledger.register(["new"]),
+            lambda: ledger.reserve(OTHER, ["bob"], key="l"),
+            lambda: ledger.ask(OTHER, ["no", "no"], key="l"),
+            lambda: ledger.record(OTHER, ["no"], key="l"),
+        ):
+            with pytest.raises(xp.InvalidInput, match=r"^the study has ended$"):
+                call()
+        assert ledger.tip == before
+        assert bob.sync(ledger)["state"] == "ended"
+        assert ledger.receive([drawn])[0].outcome == "recorded"
+        assert ledger.ask(HALF, ["no", "no"], key="k").responses == first
+        assert ledger.status().ended
+        assert ledger.audit().marks == (f"ended at commit {before.number}",)
 
-            monkeypatch.setattr(backend, "append", stumbling)
-            answered[name] = list(ledger.ask(query, [7] * len(NAMES)).responses)
-            assert not left
-    assert answered["smooth"] == answered["bumpy"]
+    def test_it_has_ended_for_every_process(self, tmp_path: Path) -> None:
+        with a_ledger(tmp_path) as ledger, Ledger(tmp_path / "study.db") as reader:
+            assert not reader.status().ended
+            ledger.end()
+            assert reader.status().ended
+
+
+class TestSaturating:
+    """Saturating queries are those of each subject's transcript, and are recorded."""
+
+    DOMAIN = xp.FiniteSet(range(6))
+    GUARD = xp.BayesianFilter(epsilon=2)
+
+    def alone(self, ledger: Ledger, subject: Any, question: Any, **options: Any) -> Any:
+        """Return what a subject would be asked by itself; None if nothing fits."""
+        try:
+            return xp.saturating(ledger.transcript(subject), question, **options)
+        except xp.InvalidInput as error:
+            if "so nothing can be asked" in error.reason:
+                return None
+            raise
+
+    def check(self, ledger: Ledger, question: Any, caps: list[str], seed: Any = None) -> list[Any]:
+        names: list[Any] = ledger.saturating(question, cap=caps, seeds=seed).tolist()
+        for subject, name, cap in zip(ledger.subjects, names, caps, strict=True):
+            query = self.alone(ledger, subject, question, cap=cap, seed=seed)
+            assert (None if name is None else ledger.queries[name]) == query
+        return names
+
+    def test_they_are_those_of_each_transcript(self, tmp_path: Path) -> None:
+        chance = random.Random(3)
+        with Ledger.create(tmp_path / "s.db", self.DOMAIN, filter=self.GUARD) as ledger:
+            ledger.register(range(20), kind="simulated")
+            ledger.ask(xp.randomized_response(epsilon="0.3"), chance.choices(range(6), k=20))
+            seen = set[bool]()
+            for _ in range(4):
+                question = chance.sample(range(6), chance.randint(1, 5))
+                caps = [chance.choice(["0.2", "0.9", "1.4", "2"]) for _ in range(20)]
+                names = self.check(ledger, question, caps)
+                self.check(ledger, "value", caps, seed="0a")
+                seen.update(name is None for name in names)
+                accepted = ledger.decide(names).accepted.tolist()
+                assert accepted == [name is not None for name in names]
+                replies = ledger.ask(names, chance.choices(range(6), k=20))
+                assert replies.answered.tolist() == accepted
+                assert list(replies.queries) == names
+            assert seen == {True, False}
+            assert ledger.verify().good
+
+    def test_every_response_ends_at_the_cap_and_states_share_their_queries(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = []
+
+        def counted(*state: Any) -> Any:
+            made.append(state)
+            return saturated(*state)
+
+        monkeypatch.setattr("expost.panel.saturating.saturated", counted)
+        place = tmp_path / "study.db"
+        with Ledger.create(place, self.DOMAIN, filter=self.GUARD) as ledger:
+            ledger.register(range(500), kind="simulated")
+            values = [number % 6 for number in range(500)]
+            questions = "value >= 4", "value < 2", [0, 2, 4]
+            for question, cap in zip(questions, equal_caps("2", questions=3), strict=True):
+                names = ledger.saturating(question, cap=cap)
+                assert ledger.ask(names, values).answered.all()
+                loss = ledger.status().loss
+                assert (loss.upper <= float(cap) * (1 + 1e-12)).all()
+                assert (loss.lower >= float(cap) - 2.0**-19).all()
+            assert len(made) <= 7
+            assert len(ledger.queries) <= 7
+            assert ledger.saturating("value < 5", cap="2").tolist() == [None] * 500
+        with Ledger(place) as again:  # names are recorded, for every other process
+            assert set(names) <= set(again.queries)
+            assert again.verify().good
+
+    def test_devices_are_sent_their_own_queries(self, tmp_path: Path) -> None:
+        person = xp.Attributes(region=["n", "e", "s"], smokes=["no", "yes"])
+        with Ledger.create(tmp_path / "s.db", person, filter=self.GUARD) as ledger:
+            ledger.register(["ann", "bob", "eve"])
+            names = ledger.saturating('region == "n"', cap=["2", "1", "2"])
+            assert names[0] == names[2] != names[1]
+            assert reserved(ledger, names, key="k") == ["reserved"] * 3
+            found = [Phone(ledger, name).sync(ledger)["reservation"] for name in ledger.subjects]
+            sent = [each["query"] for each in found]
+            assert sent[0] == sent[2] != sent[1]
+
+    def test_what_cannot_be_is_one_line(self, tmp_path: Path) -> None:
+        with Ledger.create(tmp_path / "s.db", self.DOMAIN, filter=self.GUARD) as ledger:
+            ledger.register(range(3), kind="imported")
+            before = ledger.tip
+            for options, line in (
+                ({"cap": 3}, "cap"),
+                ({"cap": [1, 2]}, "cap: there are 2 for 3 subjects"),
+                ({"cap": 1, "subjects": [0, 7]}, "no subject 7 in this ledger"),
+            ):
+                with pytest.raises(xp.InvalidInput, match=line):
+                    ledger.saturating("value < 2", **options)
+            assert ledger.tip == before
+            names = ledger.saturating("value < 2", cap=1, subjects=[0, 1])
+            with pytest.raises(xp.InvalidInput, match="query: row 2: nothing was asked here"):
+                ledger.record([names[0], None], [1, 1], [1, 2])
+
+    def test_only_so_many_states_are_remembered(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("expost.ledger.tallies._MAX_TALLIES", 1)
+        with Ledger.create(tmp_path / "s.db", self.DOMAIN, filter=self.GUARD) as ledger:
+            ledger.register(range(30), kind="simulated")
+            for turn in range(3):
+                ledger.ask(xp.randomized_response(epsilon="0.2"), np.arange(30) % 6)
+                self.check(ledger, [1, 2], [str(1 + turn / 4)] * 30)

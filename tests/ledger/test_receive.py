@@ -144,7 +144,9 @@ def test_another_answer_to_a_recorded_exchange_is_quarantined_and_counts(
     assert states(ledger) == {"ann": "suspended", 7: "active"}
     assert reserved(ledger, QUARTER, ["ann"], "week 2") == ["suspended"]
     found = ledger.audit()
-    assert [(each.subject, each.message) for each in found.quarantined] == [("ann", second.encode())]
+    assert [(each.subject, each.message) for each in found.quarantined] == [
+        ("ann", second.encode())
+    ]
     assert found.extras == (("ann", HALF.content_id, "no"),)
     assert (found.suspended, found.good) == (("ann",), True)
     # The loss was 1/2 with the first response, and each extra can add its epsilon.
@@ -354,7 +356,7 @@ class TestHeld:
         ledger.register(range(count))
         ledger.reserve(HALF, key="round")
         answers = ledger.sync([Phone(ledger, number).request() for number in range(count)])
-        good, bad = [], []
+        good, bad = list[str](), list[str]()
         for number, answer in enumerate(answers):
             reservation = json.loads(answer.to_json())["reservation"]
             phone = Phone(ledger, number)
@@ -446,6 +448,21 @@ class TestResolve:
         assert reserved(ledger, OTHER, ["ann"], "week 2") == ["refused"]
         assert ledger.status(["ann"]).remaining[0] == pytest.approx(0)
 
+    def test_an_old_copy_of_a_device_confirms_nothing(
+        self, ledger: Ledger, suspended: Phone
+    ) -> None:
+        """Its chain is a part of the recorded one, and does not extend it."""
+        old = Phone(ledger)
+        ledger.resolve(["ann"])
+        suspended.sync(ledger)
+        suspended.send(ledger)
+        ledger.receive([suspended.message(json.loads(suspended.sent[0]), response="no")])
+        ledger.resolve(["ann"])
+        answer = old.sync(ledger)
+        assert (answer["state"], answer["confirmed"]) == ("unconfirmed", 1)
+        assert states(ledger)["ann"] == "unconfirmed"
+        assert suspended.sync(ledger)["state"] == "active"
+
     def test_a_device_with_another_chain_is_suspended_again(
         self, ledger: Ledger, suspended: Phone
     ) -> None:
@@ -510,7 +527,8 @@ class TestForgotten:
         phone = Phone(first, 7)
         with self.forgetful(tmp_path, first, phone, 1) as ledger:
             document = phone.documents[OTHER.content_id]
-            for wrong in ({**document, "epsilon": "3"}, "junk", None, [], {}):
+            wrongs: list[Any] = [{**document, "epsilon": "3"}, "junk", None, [], {}]
+            for wrong in wrongs:
                 answer = phone.sync(ledger, phone.sent, queries={OTHER.content_id: wrong})
                 assert answer["receipts"][0]["outcome"] == "incomplete"
             assert ledger.queries == {}

@@ -6,21 +6,21 @@ import pytest
 
 from support import servers  # which adds a kind of world, and mutants
 from support.mutants import MUTANTS, caught
-from support.worlds import KINDS, played
+from support.worlds import KINDS, play
 
-MINE = [name for name in MUTANTS if name.endswith("in PostgreSQL")]
+ON_SERVERS = [name for name in MUTANTS if name.endswith("in PostgreSQL")]
 
 
 def test_there_is_such_a_world() -> None:
     assert KINDS["server"] is servers.OnServer
-    assert len(MINE) == 3
+    assert len(ON_SERVERS) == 2
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_server_that_is_killed_loses_nothing(seed: int) -> None:
-    played(seed, "server")
+    play(seed, "server")
 
 
-@pytest.mark.parametrize("name", MINE)
-def test_a_ledger_with_a_fault_is_noticed(name: str) -> None:
+@pytest.mark.parametrize("name", ON_SERVERS)
+def test_a_fault_in_a_ledger_is_noticed(name: str) -> None:
     assert caught(name, 20) is not None

@@ -47,7 +47,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ledger.receive([phones[3].message(reservation, QUARTER, head="0" * 64), "junk"])
         phones[3].store(phones[3].message(reservation, QUARTER, "no"))
         ledger.receive(phones[3].sent)
-        ledger.record(QUARTER, ["yes"], ["paper"], key="log")
+        ledger.record(QUARTER, ["no"], ["paper"], key="log")
         ledger.end()
         found = ledger.verify()
         assert found.good, found
@@ -63,9 +63,9 @@ def place(original: Path, tmp_path: Path) -> Path:
     return tmp_path / "study.db"
 
 
-def opened(place: Path) -> apsw.Connection:
+def opened(place: Path) -> Any:
     """Return a connection to a database whose triggers are gone."""
-    connection = apsw.Connection(str(place))
+    connection: Any = apsw.Connection(str(place))
     for (name,) in connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'trigger'"
     ).fetchall():
@@ -73,7 +73,7 @@ def opened(place: Path) -> apsw.Connection:
     return connection
 
 
-def reseal(connection: apsw.Connection) -> None:
+def reseal(connection: Any) -> None:
     """Make the checksums of subjects right again, as an attacker would."""
     columns = ", ".join(f'"{name}"' for name in SubjectRow._fields)
     for fields in connection.execute(f"SELECT {columns} FROM subjects").fetchall():
@@ -114,9 +114,7 @@ def test_a_change_of_any_column_of_any_row_is_found(place: Path, table: str, col
     assert rows, "the study has no such row"
     value, *key = rows[-1]
     where = " AND ".join(f"{name} = ?" for name in keys)
-    connection.execute(
-        f'UPDATE {table} SET "{column}" = ? WHERE {where}', (changed(value), *key)
-    )
+    connection.execute(f'UPDATE {table} SET "{column}" = ? WHERE {where}', (changed(value), *key))
     if (table, column) not in SEALS:
         reseal(connection)
     connection.close()
@@ -284,7 +282,9 @@ def test_only_the_first_problems_are_listed(
     monkeypatch.setattr(verify, "_SHOWN", 3)
     with a_ledger(tmp_path) as ledger:
         ledger.register(range(10))
-        monkeypatch.setattr(tallies.Decider, "accepted", lambda self, given, *_: [False] * len(given))
+        monkeypatch.setattr(
+            tallies.Decider, "accepted", lambda self, given, *_: [False] * len(given)
+        )
         ledger.reserve(OTHER)
         assert len(ledger.verify().problems) == 3
 
@@ -293,7 +293,7 @@ class TestRoots:
     """The root of a commit is what the reference page says, computed from the rows alone."""
 
     def test_every_root_follows_from_the_rows(self, place: Path) -> None:
-        connection = apsw.Connection(str(place))
+        connection: Any = apsw.Connection(str(place))
         (document,) = connection.execute("SELECT document FROM study").fetchall()[0]
         assert json.loads(document)["version"] == 1
         with Ledger(place) as ledger:

@@ -1,192 +1,338 @@
-"""Ledgers with one fault each, which the simulator has to notice; by name."""
+"""Ledgers and devices with a fault: the simulator has to notice each of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import apsw
 
-from expost.ledger import adding, core, history, ledger, settings
-from expost.ledger.backend import Looked
+from expost.errors import ExpostError
+from expost.ledger import Behind, Tip, batch, engine, history, receive, recovery, reserve, sqlite
+from expost.ledger.backend import Commit
 from expost.ledger.checkpoint import Checkpoint
-from expost.ledger.ranges import Ranges
-from expost.ledger.records import Change, Outcome, Tip
-from expost.ledger.requests import Request, Situation
-from expost.ledger.sqlite import Sqlite
-from support.sites import template
-from support.vaults import Door
+from expost.ledger.errors import Broken
+from expost.ledger.messages import Receipt
+from expost.ledger.tables import ExchangeRow, RequestRow, SubjectRow
+from support.model_device import ModelDevice
+from support.sites import template, template_records
+from support.vaults import Vault
 from support.worlds import KINDS, Violation, World
 
 __all__ = ["MUTANTS", "caught"]
 
-Mutant = Callable[[], Any]
+Mutant = Callable[[], AbstractContextManager[Any]]
 
 
-def normal_in_place_of_full() -> Any:
+def normal_instead_of_full() -> Any:
     """Commits are not synchronized."""
-    weak = settings.Required("NORMAL", (1,), "")
-    return patch.dict(settings.REQUIRED, {"synchronous": weak})
+    weak = sqlite.Setting("NORMAL", (1,), "")
+    return patch.dict(sqlite.REQUIRED, {"synchronous": weak})
 
 
 @contextmanager
 def release_before_commit() -> Iterator[None]:
-    """A change is recorded when the next request comes."""
-    append, late = core.Core.append, dict[int, list[Any]]()
+    """A batch is written when the next request comes."""
+    write, start = engine.Engine._make_durable, engine.Engine._new_batch
+    waiting: dict[int, batch.Batch] = {}
 
-    def appended(self: core.Core, change: Change, after: Tip | None = None) -> bool:
-        waiting = late.setdefault(id(self), [])
-        waiting.append(change)
-        while len(waiting) > 1:
-            if not append(self, waiting.pop(0)):
-                return False
-        self.words.settle()
-        return True
+    def make_durable(self: engine.Engine, new: batch.Batch) -> None:
+        waiting[id(self)] = new
 
-    with patch.object(core.Core, "append", appended):
+    def new_batch(self: engine.Engine) -> batch.Batch:
+        late = waiting.pop(id(self), None)
+        if late is not None:
+            write(self, late)
+        return start(self)
+
+    with (
+        patch.object(engine.Engine, "_make_durable", make_durable),
+        patch.object(engine.Engine, "_new_batch", new_batch),
+    ):
         yield
 
 
 @contextmanager
-def compare_and_swap_dropped() -> Iterator[None]:
-    """Heads are moved whoever else has moved them."""
-    with (
-        patch.object(adding, "_UPDATE", adding._UPDATE.split("AND")[0]),
-        patch.object(adding, "_ADVANCE", adding._ADVANCE.split("WHERE")[0]),
-        patch.object(Door, "compares", False),
-    ):
+def line_before_commit() -> Iterator[None]:
+    """The checkpoint line is written before the database commit."""
+    append = Checkpoint.append
+
+    def make_durable(self: engine.Engine, new: batch.Batch) -> None:
+        if not new.empty:
+            commit = new.commit()
+            self._stopped = True
+            self._step("prepared")
+            append(self.checkpoint, commit.tip, new.events)
+            self._step("committed")
+            self.backend.commit(commit)
+            self._step("checkpointed")
+            self._stopped = False
+            self.catalog.settle()
+            self._remember(new, commit.added)
+
+    with patch.object(engine.Engine, "_make_durable", make_durable):
         yield
 
 
 @contextmanager
 def key_not_permanent() -> Iterator[None]:
-    """A key may be used again, and is decided about again."""
+    """A key can be used again, and is decided about again."""
 
-    def forgetful(self: Any, key: str, subjects: Sequence[int]) -> dict[int, Outcome]:
-        return {}
+    def insert(rows: dict[Any, Any], key: Any, row: Any) -> None:
+        rows[key] = row
 
-    def once(table: Any, row: Any) -> None:
-        table[row.key, row.subject, row.commit] = row
-
-    statement = adding._INSERT["requests"].replace("INSERT", "INSERT OR IGNORE")
+    statement = sqlite._INSERT[RequestRow].replace("INSERT", "INSERT OR IGNORE")
     with (
-        patch.object(Sqlite, "outcomes", forgetful),
-        patch.object(Door, "outcomes", forgetful),
-        patch.object(Door, "_once", staticmethod(once)),
-        patch.dict(adding._INSERT, {"requests": statement}),
+        patch.object(reserve.Reserve, "request", lambda self, batch, place: None),
+        patch.object(Vault, "_insert", staticmethod(insert)),
+        patch.dict(sqlite._INSERT, {RequestRow: statement}),
     ):
         yield
 
 
 def refusal_not_recorded() -> Any:
-    """Who is refused is told so, and nobody else."""
+    """A refusal is returned and not written."""
+    add = batch.Batch.add
 
-    def refuse(self: Request, change: Change, found: Situation) -> None:
-        for number in (~found.accepted).nonzero()[0].tolist():
-            row = int(found.rows[number])
-            self.outcomes[row] = Outcome(int(self.queries[row]), 0, 0)
+    def add_others(self: batch.Batch, row: Any) -> None:
+        if not (isinstance(row, RequestRow) and not row.sequence):
+            add(self, row)
 
-    return patch.object(Request, "_refuse", refuse)
-
-
-def checkpoint_ignored() -> Any:
-    """Any database is opened."""
-    return patch.object(ledger, "check", lambda backend, checkpoint: None)
+    return patch.object(batch.Batch, "add", add_others)
 
 
 @contextmanager
-def tally_outside_of_the_transaction() -> Iterator[None]:
-    """Heads are moved in a transaction of their own, after the commit."""
-    append, late = Sqlite.append, list[Any]()
-
-    def later(move: Any) -> Any:
-        return lambda cursor, *given: late.append((move, given))
-
-    def appended(self: Sqlite, change: Any, lines: Any, after: Any = None) -> Any:
-        late.clear()
-        tip = append(self, change, lines, after)
-        try:
-            self._cursor.execute("BEGIN IMMEDIATE")
-            for move, given in late:
-                move(self._cursor, *given)
-            self._cursor.execute("COMMIT")
-        except apsw.Error as error:
-            raise self._failed(error) from None
-        return tip
-
+def checkpoint_ignored() -> Iterator[None]:
+    """Any database is opened."""
     with (
-        patch.object(adding, "_move", later(adding._move)),
-        patch.object(adding, "_advance", later(adding._advance)),
-        patch.object(Sqlite, "append", appended),
+        patch.object(engine.Engine, "_check_tail", lambda self, tail: None),
+        patch.object(engine.Engine, "is_covered", lambda self: True),
     ):
         yield
 
 
-def commits_left_out_of_the_checkpoint() -> Any:
-    """Nobody misses a commit of which no line is there, once there is a later one."""
+@contextmanager
+def numbers_compared_only() -> Iterator[None]:
+    """A reader compares the numbers of commits with the checkpoint, and not their roots."""
 
-    def missing(self: Checkpoint, commits: int) -> Ranges:
-        last = self.last()
-        return Ranges().missing(last.commits + 1 if last else 1, commits)
+    def check(self: engine.Engine) -> None:
+        last = self.checkpoint.tail().last
+        if last is None or last.tip.number > self.backend.tip().number:
+            raise Behind("the database is an older copy")
+        self.ensure_covered()
 
-    return patch.object(Checkpoint, "missing", missing)
+    def covers(self: Checkpoint, tip: Tip) -> bool:
+        return f'"commit": {tip.number}, '.encode() in self.store.read(0)
+
+    with (
+        patch.object(engine.Engine, "check", check),
+        patch.object(Checkpoint, "covers", covers),
+    ):
+        yield
 
 
-def repeated_before_its_checkpoint() -> Any:
-    """What another worker recorded is released, whether or not there is a line about it."""
-    return patch.object(core.Core, "show", lambda self, commit=None: None)
+@contextmanager
+def subjects_outside_of_the_transaction() -> Iterator[None]:
+    """The rows of subjects change in a transaction of their own, after the commit."""
+    write = sqlite.Sqlite.commit
 
+    def commit(self: sqlite.Sqlite, whole: Commit) -> None:
+        write(self, replace(whole, changed=()))
+        try:
+            self._cursor.execute("BEGIN IMMEDIATE")
+            if whole.changed:
+                self._cursor.executemany(sqlite._CHANGE, whole.changed)
+            self._cursor.execute("COMMIT")
+        except apsw.Error as error:
+            raise Broken(str(error)) from None
 
-def repeated_unchecked() -> Any:
-    """A row is released as it is."""
-
-    def shown(self: core.Core, requests: Sequence[Request], found: Looked) -> None:
-        self.show()
-
-    return patch.object(core.Core, "_check_repeated", shown)
+    with patch.object(sqlite.Sqlite, "commit", commit):
+        yield
 
 
 def answers_unchecked() -> Any:
-    """Rows are released as they are."""
-    return patch.object(history.History, "check", lambda self, core: None)
+    """Exchanges are shown as they are."""
+    return patch.object(history._Exchanges, "check", lambda self, subject: None)
+
+
+@contextmanager
+def epoch_not_compared() -> Iterator[None]:
+    """A writer continues although another one has claimed the ledger."""
+    write = sqlite.Sqlite.commit
+
+    def commit(self: sqlite.Sqlite, whole: Commit) -> None:
+        ((self._epoch,),) = self._cursor.execute("SELECT epoch FROM study").fetchall()
+        write(self, whole)
+
+    with (
+        patch.object(sqlite.Sqlite, "commit", commit),
+        patch.object(Vault, "compares_epoch", False),
+    ):
+        yield
+
+
+def appends_without_a_ticket() -> Any:
+    """Any ticket is valid."""
+    return patch.object(receive._Reception, "_has_ticket", lambda self: True)
+
+
+def forgets_tickets_of_confirmed_subjects() -> Any:
+    """A ticket restores nothing once its subject is confirmed."""
+    restore = receive._Reception._restore
+
+    def restored(self: Any, subject: SubjectRow) -> Any:
+        if subject.generation == self.batch.generation:
+            return receive._Misfit("nothing is reserved", subject.name)
+        return restore(self, subject)
+
+    return patch.object(receive._Reception, "_restore", restored)
+
+
+def confirms_too_early() -> Any:
+    """A subject is confirmed by any sync of its device, even if that has more to send."""
+    compare = receive.Sync._compare
+
+    def compared(self: Any, batch: batch.Batch, request: Any, subject: SubjectRow) -> SubjectRow:
+        subject = compare(self, batch, request, subject)
+        if reserve.shown_state(subject, batch.generation) == "unconfirmed":
+            return batch.confirm(subject, "too early")
+        return subject
+
+    return patch.object(receive.Sync, "_compare", compared)
+
+
+@contextmanager
+def recovers_without_confirming() -> Iterator[None]:
+    """After a recovery every subject is confirmed as it is."""
+    with (
+        patch.object(batch, "ROLLBACKS", ("rollback",)),
+        patch.object(engine, "ROLLBACKS", ("rollback",)),
+    ):
+        yield
+
+
+def recover_without(*events: str) -> Mutant:
+    """A recovery ignores some events of the checkpoint."""
+    found = recovery._lost_events
+
+    def some(*given: Any) -> Iterator[tuple[int, list[str]]]:
+        for number, lines in found(*given):
+            yield number, [line for line in lines if line.split(" ")[0] not in events]
+
+    return lambda: patch.object(recovery, "_lost_events", some)
+
+
+def repeated_message_recorded_twice() -> Any:
+    """A message that comes again is one more exchange."""
+    repeat = receive._Reception._repeat
+
+    def repeated(self: Any, subject: SubjectRow) -> Any:
+        found = repeat(self, subject)
+        if isinstance(found, Receipt):
+            row = self.batch.get(ExchangeRow, subject.name, self.message.sequence)
+            self.batch.append(subject, row.key, row.query, row.response)
+        return found
+
+    return patch.object(receive._Reception, "_repeat", repeated)
+
+
+def extras_not_counted() -> Any:
+    """What a quarantined message revealed is ignored."""
+    return patch.object(receive, "_count_extra", lambda batch, subject, *rest: subject)
+
+
+def quarantine_without_suspension() -> Any:
+    """A message that does not fit has no consequence."""
+    return patch.object(batch.Batch, "suspend", lambda self, subject, reason: subject)
+
+
+def rollback_not_marked() -> Any:
+    """A ticket that the ledger does not remember proves nothing."""
+    mark = batch.Batch.mark
+
+    def others(self: batch.Batch, what: str, detail: str = "") -> None:
+        if what != "rollback":
+            mark(self, what, detail)
+
+    return patch.object(batch.Batch, "mark", others)
+
+
+@contextmanager
+def draws_although_the_ledger_is_ahead() -> Iterator[None]:
+    """A device stores its reservation, and draws under it even if it is an old copy."""
+    answer = ModelDevice.answer
+    stored: dict[int, dict[str, Any]] = {}
+
+    def answered(self: ModelDevice, reservation: dict[str, Any]) -> str:
+        stored[id(self)] = reservation
+        return answer(self, reservation)
+
+    def draw_again(self: ModelDevice, reservation: Any) -> str:
+        known = stored.get(id(self))
+        if known is None or known["sequence"] != len(self.stored) + 1:
+            return ""
+        return answer(self, known)
+
+    with (
+        patch.object(ModelDevice, "answer", answered),
+        patch.object(ModelDevice, "found_old", draw_again),
+    ):
+        yield
+
+
+def accepts_stale_answers() -> Any:
+    """A device takes any answer, however old."""
+    return patch.object(ModelDevice, "is_current", lambda self, answer: True)
+
+
+def _in(kinds: Sequence[str], name: str, mutant: Mutant) -> dict[str, tuple[Mutant, str]]:
+    where = {"disk": "in SQLite", "file": "in SQLite", "vault": "in memory"}
+    return {f"{name}, {where[kind]}": (mutant, kind) for kind in kinds}
 
 
 MUTANTS: dict[str, tuple[Mutant, str]] = {
-    "NORMAL in place of FULL": (normal_in_place_of_full, "disk"),
-    "release before commit": (release_before_commit, "disk"),
-    "compare-and-swap dropped": (compare_and_swap_dropped, "vault"),
-    "compare-and-swap dropped, in SQLite": (compare_and_swap_dropped, "file"),
-    "key not permanent": (key_not_permanent, "vault"),
-    "key not permanent, in SQLite": (key_not_permanent, "disk"),
-    "refusal not recorded": (refusal_not_recorded, "vault"),
-    "refusal not recorded, in SQLite": (refusal_not_recorded, "disk"),
-    "checkpoint ignored": (checkpoint_ignored, "disk"),
-    "checkpoint ignored, in memory": (checkpoint_ignored, "vault"),
-    "tally updated outside of the transaction": (tally_outside_of_the_transaction, "disk"),
-    "commits left out of the checkpoint": (commits_left_out_of_the_checkpoint, "vault"),
-    "commits left out, in SQLite": (commits_left_out_of_the_checkpoint, "file"),
-    "repeated before its checkpoint": (repeated_before_its_checkpoint, "vault"),
-    "repeated before its checkpoint, in SQLite": (repeated_before_its_checkpoint, "file"),
-    "flipped bits are repeated": (repeated_unchecked, "vault"),
-    "flipped bits are repeated, in SQLite": (repeated_unchecked, "disk"),
-    "flipped bits among answers": (answers_unchecked, "disk"),
+    "NORMAL instead of FULL": (normal_instead_of_full, "disk"),
+    **_in(("disk", "vault"), "release before commit", release_before_commit),
+    **_in(("disk", "vault"), "writes the line before the commit", line_before_commit),
+    **_in(("disk", "vault"), "key not permanent", key_not_permanent),
+    **_in(("disk", "vault"), "refusal not recorded", refusal_not_recorded),
+    **_in(("disk", "vault"), "checkpoint ignored", checkpoint_ignored),
+    **_in(("disk", "vault"), "readers compare numbers and not roots", numbers_compared_only),
+    "subjects outside of the transaction": (subjects_outside_of_the_transaction, "disk"),
+    **_in(("disk", "vault"), "answers unchecked", answers_unchecked),
+    **_in(("file", "vault"), "epoch not compared", epoch_not_compared),
+    "appends without a ticket": (appends_without_a_ticket, "vault"),
+    "forgets tickets of confirmed subjects": (forgets_tickets_of_confirmed_subjects, "vault"),
+    "confirms a subject before its device did": (confirms_too_early, "vault"),
+    "recover confirms everyone": (recovers_without_confirming, "vault"),
+    "recover forgets suspensions": (recover_without("suspended", "extra"), "vault"),
+    "recover forgets registrations": (recover_without("registered"), "vault"),
+    "recover forgets imports": (recover_without("imported"), "vault"),
+    "recover forgets the end": (recover_without("ended"), "vault"),
+    "a repeated message is recorded twice": (repeated_message_recorded_twice, "vault"),
+    "extras not counted": (extras_not_counted, "vault"),
+    "quarantine without suspension": (quarantine_without_suspension, "vault"),
+    "a rollback is not marked": (rollback_not_marked, "vault"),
+    "a device draws although the ledger is ahead": (draws_although_the_ledger_is_ahead, "vault"),
+    "a device accepts stale answers": (accepts_stale_answers, "vault"),
 }
-"""With the kind of world in which each is looked for."""
+"""Every mutant, with the kind of world in which it is looked for."""
 
 
 def caught(name: str, most: int) -> tuple[int, str] | None:
-    """The first seed that notices a mutant, and what it says; None if none does."""
+    """Return the first seed that notices a mutant, and how; None if no seed does."""
     mutant, kind = MUTANTS[name]
     assert kind in KINDS
-    template()  # which is kept for later worlds: it has to come from a ledger without a fault
+    template(), template_records()  # later worlds need those of a ledger without a fault
     with mutant():
         for seed in range(most):
             try:
                 World(seed, kind).run()
             except Violation as violation:
                 return seed, str(violation)
-            except Exception as error:  # a crash of ours is noticed as well
+            except (ExpostError, apsw.Error) as error:
                 return seed, repr(error)
     return None

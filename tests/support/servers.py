@@ -1,7 +1,7 @@
-"""Worlds on a real PostgreSQL whose processes are killed, with two workers.
+"""Worlds on a real PostgreSQL whose processes are killed.
 
-The server is killed before a commit is sent, while it is under way, and when it was confirmed; then
-it is started again, and the ledger has to find out by itself what became of its commit.
+The server is killed before a commit is sent, while it is under way, and after it was confirmed.
+Then it is started again, and the ledger has to find out what became of its commit.
 """
 
 from __future__ import annotations
@@ -15,106 +15,125 @@ from unittest.mock import patch
 
 import psycopg
 
-from expost.ledger import Ledger, Place
-from expost.ledger.backend import Stale
-from expost.ledger.checkpoint import Checkpoint
+from expost.ledger import Backend, CheckpointStore, postgres
+from expost.ledger.backend import Commit
 from expost.ledger.digests import first_root
-from expost.ledger.postgres import Postgres, backend, connection, schema, writing
-from expost.ledger.postgres.writing import commit
-from support.disks import Disk, DiskPlace
+from expost.ledger.postgres import Postgres
+from expost.ledger.tables import TABLES
+from support.disks import Disk, DiskStore
 from support.mutants import MUTANTS
 from support.postgres import fresh, shared_server
-from support.sites import KINDS, POLICY, SUBJECTS
+from support.sites import KINDS, POLICY, Backup, Site, create_on
 
 __all__ = ["MOMENTS", "OnServer"]
 
 MOMENTS = ("before", "during", "during", "after")
-_TABLES = (
-    "commits", "subjects", "queries", "responses", "keys", "requests", "reservations", "heads",
-    "closures", "kept", "ends",
-)  # fmt: skip
+_TABLES = (*(table.name for table in TABLES.values()), "study")
+_RESTARTS = 0.15
+"""How often the server ends with the process."""
 
 
-class OnServer:
-    """A schema of a server of our own."""
+class OnServer(Site):
+    """A schema of a server of our own, with a checkpoint on a disk that can lose power."""
 
-    workers = 2
-
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, copied: Backup | None = None) -> None:
         self._server, self._chance = shared_server(), chance
         self._moment = ""
         self._timer: threading.Timer | None = None
         self._disk = Disk()
         self._open = ExitStack()
-        self._dsn = self._open.enter_context(fresh(self._server.dsn))
-        Postgres.create(self._dsn, POLICY.to_json(), first_root(POLICY.content_id))
-        store = Postgres.open(self._dsn)
-        Checkpoint(self.place(), POLICY.content_id, 1).write(store.tip())
-        with Ledger.on(store, self.place(), every=1) as ledger:
-            ledger.register(SUBJECTS)
-        self._open.enter_context(patch.object(backend, "commit", self._commit))
+        self._url = self._open.enter_context(fresh(self._server.dsn))
+        Postgres.create(self._url, POLICY.to_json(), first_root(POLICY.content_id))
+        create_on(Postgres.open(self._url), self.store())
+        if copied is None:
+            self._open.enter_context(patch.object(Postgres, "commit", self._commit()))
+        else:
+            self.restore(copied, checkpoint=True)
 
-    def _commit(self, statements: Any, change: Any, lines: Any, *after: Any) -> Any:
-        self.reached("before")
-        self.reached("during")
-        tip = commit(statements, change, lines, *after)
-        self.reached("after")
-        return tip
+    def _commit(self) -> Any:
+        """Return a commit during which the server may end."""
+        write, site = Postgres.commit, self
 
-    def reached(self, moment: str) -> None:
-        """Where an attempt is; the server may end here."""
+        def commit(self: Postgres, whole: Commit) -> None:
+            site.reach("before")
+            site.reach("during")
+            write(self, whole)
+            site.reach("after")
+
+        return commit
+
+    def reach(self, moment: str) -> None:
+        """Kill the server if this is the moment."""
         if moment != self._moment:
             return
         self._moment = ""
         if moment != "during":
             self._restart()
             return
-        # At the same time as the commit: it may be recorded or not.
+        # At the same time as the commit, which may be written or not.
         self._timer = threading.Timer(self._chance.random() * 0.002, self._kill_and_start)
         self._timer.start()
 
     def _restart(self) -> None:
-        self._settle()
+        self._wait()
         self._kill_and_start()
 
     def _kill_and_start(self) -> None:
         self._server.kill()
         self._server.start()
 
-    def _settle(self) -> None:
-        """Wait for an end that is under way."""
+    def _wait(self) -> None:
+        """Wait for a restart that is under way."""
         if self._timer is not None:
             self._timer.join()
             self._timer = None
 
-    def place(self) -> Place:
-        return DiskPlace(self._disk, "checkpoint")
+    def store(self) -> CheckpointStore:
+        return DiskStore(self._disk)
 
-    def backend(self, number: int = 0) -> Any:
-        return Postgres.open(self._dsn)
+    def backend(self) -> Backend:
+        self._wait()
+        return Postgres.open(self._url)
 
-    def backup(self) -> dict[str, bytes]:
-        with psycopg.connect(self._dsn) as raw:
-            return {table: _copied(raw, table) for table in _TABLES}
+    def backup(self) -> Backup:
+        with psycopg.connect(self._url) as connection:
+            tables = {table: _read_table(connection, table) for table in _TABLES}
+        return Backup(tables, bytes(self._disk.files["checkpoint"].current))
 
-    def restore(self, backup: dict[str, bytes]) -> None:
-        with psycopg.connect(self._dsn) as raw:
-            # Whoever administers a database can do this, whatever triggers say.
-            raw.execute("SET session_replication_role = replica")
-            raw.execute(f"TRUNCATE {', '.join(_TABLES)}".encode())
-            for table, rows in backup.items():
-                with raw.cursor().copy(f"COPY {table} FROM STDIN (FORMAT binary)".encode()) as copy:
+    def restore(self, backup: Backup, *, checkpoint: bool) -> None:
+        with psycopg.connect(self._url) as connection:
+            # An administrator can do this, whatever triggers say.
+            connection.execute("SET session_replication_role = replica")
+            connection.execute(f"TRUNCATE {', '.join(_TABLES)}".encode())
+            for table, rows in backup.database.items():
+                statement = f"COPY {table} FROM STDIN (FORMAT binary)".encode()
+                with connection.cursor().copy(statement) as copy:
                     copy.write(rows)
+        if checkpoint:
+            content = self._disk.files["checkpoint"]
+            content.current = bytearray(backup.checkpoint)
+            content.sync()
+
+    def clone(self) -> Site:
+        return OnServer(self._chance, self.backup())
 
     def kill(self) -> None:
-        if self._chance.random() < 0.5:
+        self._disk.kill()
+        if self._chance.random() < _RESTARTS:
             self._restart()
 
     def lose_power(self, chance: random.Random) -> None:
+        self._disk.lose_power(chance)
         self._restart()
 
-    def damage(self, chance: random.Random) -> bool:
-        return False
+    def steal_lock(self, holder: CheckpointStore) -> None:
+        """End the connection of the writer, which has the lock on the server also."""
+        self._disk.owner = None
+        self._wait()
+        with psycopg.connect(self._url) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
+            )
 
     def arm(self, chance: random.Random) -> str:
         self._moment = self._chance.choice(MOMENTS)
@@ -122,14 +141,14 @@ class OnServer:
 
     def disarm(self) -> None:
         self._moment = ""
-        self._settle()
+        self._wait()
 
     def end(self) -> None:
         self._open.close()
 
 
-def _copied(raw: psycopg.Connection[Any], table: str) -> bytes:
-    with raw.cursor().copy(f"COPY {table} TO STDOUT (FORMAT binary)".encode()) as copy:
+def _read_table(connection: psycopg.Connection[Any], table: str) -> bytes:
+    with connection.cursor().copy(f"COPY {table} TO STDOUT (FORMAT binary)".encode()) as copy:
         return b"".join(map(bytes, copy))
 
 
@@ -139,46 +158,27 @@ KINDS["server"] = OnServer
 @contextmanager
 def asynchronous() -> Iterator[None]:
     """Commits do not wait for the disk."""
-    weak = connection._SESSION + "; SET synchronous_commit = off"
-    strong = {**connection._STRONG, "synchronous_commit": ("off",)}
     with (
-        patch.object(connection, "_SESSION", weak),
-        patch.object(connection, "_STRONG", strong),
-        patch.object(schema, "MIGRATIONS", (_UNWATCHED,)),
-        patch.object(backend, "MIGRATIONS", (_UNWATCHED,)),
+        patch.object(postgres, "_SESSION", postgres._SESSION + "; SET synchronous_commit = off"),
+        patch.object(postgres, "_check_settings", lambda *settings: None),
     ):
         yield
 
 
-_UNWATCHED = schema.MIGRATIONS[0].replace("current_setting('synchronous_commit')", "'on'")
+def lost_commits_trusted() -> Any:
+    """A commit whose connection was lost is taken for written."""
+    write = Postgres.commit
 
-
-def unlocked_and_not_compared() -> Any:
-    """Heads are moved whoever else has moved them."""
-    anything = writing._MOVE.replace("heads.sequence = was_sequence", "was_sequence IS NOT NULL")
-    anything = anything.replace("heads.closed = was_closed", "was_closed IS NOT NULL")
-    anything = anything.replace("heads.reserved = was_reserved", "was_reserved IS NOT NULL")
-    return patch.object(writing, "_MOVE", anything)
-
-
-def trusted_without_looking() -> Any:
-    """A commit whose connection was lost is taken for recorded."""
-
-    def append(self: Postgres, change: Any, lines: Any, after: Any = None) -> Any:
+    def commit(self: Postgres, whole: Commit) -> None:
         try:
-            return real(self, change, lines, after)
-        except Stale:
-            if self._connection.raw is used.get(id(self)):
-                raise
-            used[id(self)] = self._connection.raw
-            return self.tip()
+            write(self, whole)
+        except postgres.Broken:
+            self._connection = postgres._connect(self._url)
 
-    real, used = Postgres.append, dict[int, Any]()
-    return patch.object(Postgres, "append", append)
+    return patch.object(Postgres, "commit", commit)
 
 
 MUTANTS |= {
     "synchronous_commit off, in PostgreSQL": (asynchronous, "server"),
-    "compare-and-swap dropped, in PostgreSQL": (unlocked_and_not_compared, "server"),
-    "lost commits taken for recorded, in PostgreSQL": (trusted_without_looking, "server"),
+    "lost commits trusted, in PostgreSQL": (lost_commits_trusted, "server"),
 }

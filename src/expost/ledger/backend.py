@@ -1,4 +1,4 @@
-"""Where a ledger is stored: ten methods in three groups, and what each of them promises.
+"""Where a ledger is stored: eleven methods in three groups, and what each of them promises.
 
 The engine decides and chains; a backend writes commits, finds rows by their keys, and scans tables.
 tests/ledger/test_backends.py holds for every backend.
@@ -20,7 +20,7 @@ __all__ = ["SCHEMA_VERSION", "Backend", "Commit", "Tip", "check_schema_version"]
 R = TypeVar("R", bound=tuple[Any, ...])
 
 SCHEMA_VERSION = 2
-"""The version of the tables. Each backend has a list of migrations that lead to it from 2."""
+#: The version of the tables. Each backend has a list of migrations that lead to it from 2.
 
 
 class Tip(NamedTuple):
@@ -61,8 +61,12 @@ class Backend(Protocol):
         """
 
     @abstractmethod
+    def release(self) -> None:
+        """Stop being the writer, and let another process claim the ledger."""
+
+    @abstractmethod
     def close(self) -> None:
-        """Release the database."""
+        """Close the database."""
 
     # -- read
 

@@ -21,6 +21,7 @@ from expost.ledger.tables import (
     SUSPENDED,
     ExchangeRow,
     ExtraRow,
+    LostRow,
     MarkRow,
     QueryRow,
     ResponseRow,
@@ -38,12 +39,12 @@ __all__ = ["Batch", "subject_of"]
 R = TypeVar("R", bound=tuple[Any, ...])
 
 ROLLBACKS = ("recovered", "rollback")
-"""Marks after which every device has to confirm its subject."""
+#: Marks after which every device has to confirm its subject.
 
 BARRED_REASON = "a restored backup lost why it was suspended"
 
 UNCONFIRMED = -1
-"""The generation of a subject whose device has to sync before it is asked anything."""
+#: The generation of a subject whose device has to sync before it is asked anything.
 
 
 def subject_of(name: str) -> Subject:
@@ -68,16 +69,18 @@ class Batch:
         self.catalog = catalog
         self.tickets = tickets
         self.number = tip.number + 1
-        """The number of the commit that this batch becomes."""
+        #: The number of the commit that this batch becomes.
         self.generation = generation
         self.ended = ended
         self.events: list[str] = []
-        """What the checkpoint lists for this commit."""
+        #: What the checkpoint lists for this commit.
         self._backend = backend
         self._tip = tip
         self._read: dict[type[Any], dict[tuple[Any, ...], Any]] = {}
         self._added: dict[type[Any], dict[tuple[Any, ...], Any]] = {}
         self._changed: dict[str, SubjectRow] = {}
+        self._of_subject: dict[tuple[type[Any], str], list[Any]] = {}
+        #: Added extras and states, by subject.
 
     # -- reading
 
@@ -86,12 +89,12 @@ class Batch:
         read = self._read.setdefault(row, {})
         missing = [key for key in dict.fromkeys(keys) if key not in read]
         if missing:
-            read.update(dict.fromkeys(missing))
             found = self._backend.find(row, missing)
             if row is SubjectRow:
                 for subject in found.values():
                     check_seal(subject)
-            read.update(found)
+            # Only now: after a read that failed, a row must not seem to be missing.
+            read.update({key: found.get(key) for key in missing})
 
     def get(self, row: type[R], *key: Any) -> R | None:
         """Return a row by its key, as this batch leaves it; None if there is none."""
@@ -115,13 +118,17 @@ class Batch:
         """Return how the state of a subject changed."""
         return self._rows(StateRow, name)
 
+    def lost(self, what: str) -> list[LostRow]:
+        """Return what a restored backup lost."""
+        rows = [*self._backend.scan(LostRow), *self._added.get(LostRow, {}).values()]
+        return [row for row in rows if row.what == what]
+
     def marks(self) -> list[MarkRow]:
         """Return the events of the study as a whole."""
         return [*self._backend.scan(MarkRow), *self._added.get(MarkRow, {}).values()]
 
     def _rows(self, row: type[Any], name: str) -> list[Any]:
-        added = [each for each in self._added.get(row, {}).values() if each.subject == name]
-        return [*self._backend.scan(row, (name,)), *added]
+        return [*self._backend.scan(row, (name,)), *self._of_subject.get((row, name), ())]
 
     def is_new(self, name: str) -> bool:
         """Return whether this batch registers a subject."""
@@ -137,6 +144,8 @@ class Batch:
         """Add a row; its key is new."""
         rows = self._added.setdefault(type(row), {})
         rows[row[: table_of(type(row)).keys]] = row
+        if isinstance(row, ExtraRow | StateRow):
+            self._of_subject.setdefault((type(row), row.subject), []).append(row)
 
     def change(self, subject: SubjectRow) -> None:
         """Set the row of a registered subject."""
@@ -197,10 +206,10 @@ class Batch:
         subject = subject._replace(state=ACTIVE, generation=UNCONFIRMED)
         return self._set_state(subject, "resolved", "by an operator")
 
-    def confirm(self, subject: SubjectRow) -> SubjectRow:
-        """The device of a subject has the chain that is recorded."""
+    def confirm(self, subject: SubjectRow, reason: str) -> SubjectRow:
+        """End that a subject is unconfirmed: nothing that it answered is missing."""
         subject = subject._replace(generation=self.generation)
-        return self._set_state(subject, "confirmed", "its device has synced")
+        return self._set_state(subject, "confirmed", reason)
 
     def _set_state(self, subject: SubjectRow, state: str, reason: str) -> SubjectRow:
         number = len(self.states(subject.name)) + 1
@@ -248,6 +257,10 @@ class Batch:
     def restore(self, saved: tuple[Any, ...]) -> None:
         """Undo everything since :meth:`save`."""
         self._added, self._changed, self.events, pending, flags = saved
+        self._of_subject = {}
+        for kind in (ExtraRow, StateRow):
+            for row in self._added.get(kind, {}).values():
+                self._of_subject.setdefault((kind, row.subject), []).append(row)
         self.generation, self.ended = flags
         self.catalog.discard(pending)
 

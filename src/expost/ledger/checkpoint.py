@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 from expost.errors import InvalidInput
 from expost.files.durable import sync_directory
 from expost.ledger.backend import Tip
-from expost.ledger.errors import Broken, Damaged, LedgerLocked
+from expost.ledger.errors import Broken, Damaged, LedgerLocked, LedgerReadOnly
 
 __all__ = ["Checkpoint", "CheckpointFile", "CheckpointStore", "Line", "Tail"]
 
@@ -101,7 +101,7 @@ class CheckpointFile(CheckpointStore):
         try:
             file = os.open(self.path, flags, 0o600)
         except OSError as error:
-            raise InvalidInput(f"cannot be written: {error.strerror}", str(self.path)) from None
+            raise LedgerReadOnly(f"cannot be written: {error.strerror}", str(self.path)) from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -200,7 +200,7 @@ class Checkpoint:
         self.store = store
         self._policy_id = policy_id
         self._tail: Tail | None = None
-        """The end, as the claimed file was left by this process."""
+        #: The end, as the claimed file was left by this process.
 
     def claim(self, *, create: bool = False) -> Tail:
         """Lock the file; only then can lines be appended."""
@@ -242,14 +242,18 @@ class Checkpoint:
 
     def lines(self) -> Iterator[Line]:
         """Yield all lines. A damaged one is an error: it may hide what a recovery needs."""
-        tail = self.tail()
+        tail, content = self.tail(), self.store.read(0)
         check = self._policy_id
-        for number, text in enumerate(self.store.read(0)[: tail.end].split(b"\n")[:-1], 1):
+        for number, text in enumerate(content[: tail.end].split(b"\n")[:-1], 1):
             line = _parse(text, check)
             if line is None:
                 raise Damaged(f"line {number} of the checkpoint {self.store} is damaged")
             check = line.check
             yield line
+        # After a crash there is at most part of a line, without its end.
+        rest = content[tail.end :]
+        if b"\n" in rest or _parse(rest, check) or _parse(rest[:-1], check):
+            raise Damaged(f"the last line of the checkpoint {self.store} is damaged")
 
     def covers(self, tip: Tip) -> bool:
         """Return whether a whole line says that this commit had this root."""

@@ -10,19 +10,21 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, TypeVar
 
-from expost.errors import ExpostError, InvalidInput
+from expost.errors import InvalidInput
 from expost.ledger.backend import Backend, Tip
 from expost.ledger.batch import ROLLBACKS, Batch
 from expost.ledger.catalog import Catalog
 from expost.ledger.checkpoint import Checkpoint, CheckpointStore, Tail
 from expost.ledger.digests import Tickets, first_root
-from expost.ledger.errors import Behind, Broken, Damaged, LedgerLocked
+from expost.ledger.errors import Behind, Broken, Damaged, LedgerLocked, LedgerReadOnly
 from expost.ledger.policy import StudyPolicy
 from expost.ledger.tables import CommitRow, MarkRow, SubjectRow, check_seal
 from expost.ledger.tallies import Decider, SaturatingQueries
@@ -39,6 +41,7 @@ Job = Callable[[Batch], T]
 # How long a reader waits for the line of a commit that it has seen, in seconds.
 _PATIENCE = 10.0
 _PAUSE = 0.01
+_INTERRUPTED = "the process was interrupted; open the ledger again"
 
 
 @dataclass(slots=True)
@@ -48,7 +51,8 @@ class _Call:
     job: Job[Any]
     done: bool = False
     result: Any = None
-    error: BaseException | None = None
+    error: Exception | None = field(default_factory=lambda: Broken(_INTERRUPTED))
+    #: None once its commit is durable.
 
 
 class Engine:
@@ -70,14 +74,15 @@ class Engine:
         self.decider = Decider(self.kernel, self.catalog)
         self.saturating = SaturatingQueries(self.kernel, self.catalog)
         self.lock = threading.RLock()
-        """Held by the thread that reads or writes."""
+        #: Held by the thread that reads or writes.
         self.claimed = False
         self.generation = 0
-        """How often the ledger was recovered."""
+        #: How often the ledger was recovered.
         self.ended = False
         self._names: dict[str, int] | None = None
         self._step = step
         self._stopped = False
+        self._closed = False
         self._read_only = False
         self._queue: list[_Call] = []
         self._guard = threading.Lock()
@@ -117,7 +122,7 @@ class Engine:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_PAUSE)
-            except InvalidInput:
+            except LedgerReadOnly:
                 self._read_only = True
 
     def is_covered(self) -> bool:
@@ -127,6 +132,7 @@ class Engine:
         return self.checkpoint.covers(self.backend.tip())
 
     def _release(self) -> None:
+        self.backend.release()
         self.checkpoint.close()
         self.claimed = False
 
@@ -169,7 +175,7 @@ class Engine:
                 self._check_tail(tail)
                 self._write_missing_lines(tail)
         except BaseException:
-            self.checkpoint.close()
+            self._release()
             raise
         self._names = None
         self.refresh()
@@ -183,8 +189,9 @@ class Engine:
 
     def refresh(self) -> None:
         """Load what another writer may have added."""
-        self.catalog.discard()
-        self.catalog.refresh(self.backend)
+        with self._consistent():
+            self.catalog.discard()
+            self.catalog.refresh(self.backend)
         marks = list(self.backend.scan(MarkRow))
         self.generation = sum(mark.what in ROLLBACKS for mark in marks)
         self.ended = any(mark.what == "ended" for mark in marks)
@@ -201,6 +208,8 @@ class Engine:
             raise InvalidInput(
                 "the ledger was opened in another process; open it again in this one"
             )
+        if self._closed:
+            raise InvalidInput("the ledger is closed; open it again")
         if self._stopped:
             raise Broken("an earlier write failed; open the ledger again")
 
@@ -219,8 +228,14 @@ class Engine:
             numbers = sorted((row.number, row.name) for row in rows)
             if [number for number, _ in numbers] != list(range(1, len(rows) + 1)):
                 raise Damaged("the numbers of subjects have gaps")
+            if self.claimed and self._count_registrations() != len(rows):
+                raise Damaged("a subject is missing")
             self._names = {name: number for number, name in numbers}
         return self._names
+
+    def _count_registrations(self) -> int:
+        """Count the registrations of all commits: the last subject could be missing otherwise."""
+        return sum(row.events.count('"registered ') for row in self.backend.scan(CommitRow))
 
     # -- writing
 
@@ -241,35 +256,37 @@ class Engine:
 
     def _serve(self, calls: list[_Call]) -> None:
         """Run the jobs of several threads on one batch."""
+        errors: list[InvalidInput | None] = []
         try:
             self.claim()
             batch = self._new_batch()
             for call in calls:
-                self._run_one(call, batch)
+                errors.append(self._run_one(call, batch))
             self._make_durable(batch)
-        except Exception as error:
-            self._fail(calls, without_frames(error))
-        except BaseException:
+            for call, error in zip(calls, errors, strict=True):
+                call.error = error
+        except Exception as problem:
+            without_frames(problem)
+            for call, error in zip_longest(calls, errors):
+                call.error = error or copy(problem)  # every thread raises an error of its own
+            self.catalog.discard()
+        except BaseException as interrupt:
             self._stopped = True
-            self._fail(calls, Broken("the process was interrupted; open the ledger again"))
-            raise
+            raise without_frames(interrupt) from None  # frames may hold what a job has drawn
         finally:
             for call in calls:
                 call.done = True
 
-    def _run_one(self, call: _Call, batch: Batch) -> None:
+    def _run_one(self, call: _Call, batch: Batch) -> InvalidInput | None:
+        """Run a job; undo it and return its error if its request cannot be used."""
         saved = batch.save()
         try:
             call.result = call.job(batch)
-        except ExpostError as error:
+            return None
+        except InvalidInput as error:
             batch.restore(saved)
-            call.error = without_frames(error)
-
-    def _fail(self, calls: Iterable[_Call], error: BaseException) -> None:
-        self.catalog.discard()
-        for call in calls:
-            if call.error is None:
-                call.error = copy(error)  # every thread raises an error of its own
+            without_frames(error)
+            return error
 
     def _new_batch(self) -> Batch:
         return Batch(
@@ -310,18 +327,31 @@ class Engine:
         """Return what a job would return, and write nothing."""
         with self.lock:
             self.check_usable()
+            self.ensure_covered()
             if not self.claimed:
                 self.refresh()
-            try:
-                return job(self._new_batch())
-            finally:
-                self.catalog.discard()
+            with self._consistent():
+                try:
+                    return job(self._new_batch())
+                finally:
+                    self.catalog.discard()
+
+    @contextmanager
+    def _consistent(self) -> Iterator[None]:
+        """Stop this ledger if an interrupt leaves what is in memory half changed."""
+        stopped, self._stopped = self._stopped, True
+        try:
+            yield
+        except Exception:
+            self._stopped = stopped
+            raise
+        self._stopped = stopped
 
     def close(self) -> None:
         """Release the database and the lock."""
         if os.getpid() == self._process:
             with self.lock:
-                self._stopped = True
+                self._closed = True
                 try:
                     self.backend.close()
                 finally:

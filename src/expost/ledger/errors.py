@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from expost.errors import ExpostError, InvalidInput, printable
 
-__all__ = ["Behind", "Broken", "Damaged", "LedgerLocked", "LedgerStopped"]
+__all__ = ["Behind", "Broken", "Damaged", "LedgerLocked", "LedgerReadOnly", "LedgerStopped"]
 
 
 class LedgerStopped(ExpostError):
@@ -31,3 +31,7 @@ class Behind(LedgerStopped):
 
 class LedgerLocked(InvalidInput):
     """Another process is writing to the ledger."""
+
+
+class LedgerReadOnly(InvalidInput):
+    """This process may not write to the files of the ledger."""

@@ -29,13 +29,12 @@ __all__ = ["TURN", "History", "Round", "read_rounds"]
 Ints = NDArray[np.int64]
 
 TURN = "\n"
-"""Separates a key from the turn of a subject that is recorded more than once in one call.
-
-No key that a caller gives has it.
-"""
+#: Separates a key from the turn of a subject that is recorded more than once in one call.
+#:
+#: No key that a caller gives has it.
 
 _GENERATED = re.compile(r"[0-9a-f]{32}")
-"""A key that was made up, because the caller gave none."""
+#: A key that was made up, because the caller gave none.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +137,7 @@ class _Exchanges:
     def __init__(self) -> None:
         self.responses, self.commits = array("q"), array("q")
         self.by_key: dict[str, tuple[int, int]] = {}
-        """The number and the query of the exchange that each key was used for."""
+        #: The number and the query of the exchange that each key was used for.
         self._last: bytes | None = None
 
     def add(self, row: ExchangeRow) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.answers import Answers, Subject, response_position
-from expost.answers.columns import distinct, listed, read_each
+from expost.answers.columns import listed, read_each
 from expost.domains import Domain
 from expost.errors import ExpostError, InvalidInput, at, expect
 from expost.files.durable import followed
@@ -44,12 +44,12 @@ from expost.ledger.reserve import (
     Reserve,
     end_study,
     read_key,
+    shown_state,
 )
 from expost.ledger.simulate import Simulation, replies_of
 from expost.ledger.sqlite import Sqlite
 from expost.ledger.tables import ACTIVE, BARRED, SUSPENDED, QuarantineRow, SubjectRow
 from expost.ledger.verify import Verification, verify_ledger
-from expost.panel.kernel import groups
 from expost.panel.naming import check_name, subjects_of
 from expost.panel.results import Decisions, Replies
 from expost.panel.saturating import Wanted
@@ -137,7 +137,7 @@ class Ledger:
         random = source or SystemSource()
         policy = StudyPolicy(domain, filter, study, uniform_bytes(random, 16).hex())
         store = _checkpoint_store(place, checkpoint)
-        if store.size() is not None:
+        if store.size() is not None or store.ticket_key() is not None:
             raise InvalidInput("already exists; checkpoints are never overwritten", str(store))
         document, root = policy.to_json(), first_root(policy.content_id)
         with at(_shown(place), ": "):
@@ -582,6 +582,10 @@ def _resolve(batch: Batch, name: str) -> bool:
     if subject.state == BARRED:
         reason = f"{name} cannot be resolved: a restored backup lost what it revealed"
         raise InvalidInput(reason, "subjects")
+    unconfirmed = shown_state(subject, batch.generation) == "unconfirmed"
+    if subject.kind == IMPORTED and unconfirmed:
+        batch.confirm(subject, "by an operator")
+        return True
     if subject.state == SUSPENDED and subject.kind != DEVICE:
         raise InvalidInput(f"{name} has no device that could confirm its chain", "subjects")
     if subject.state == SUSPENDED:
@@ -637,12 +641,14 @@ def _shown(place: Path_) -> str:
 def _written(subject: Subject) -> str:
     if isinstance(subject, str) and not subject.isprintable():
         raise InvalidInput("a name has characters that cannot be printed", "subjects")
-    if isinstance(subject, int) and abs(subject) >= 1 << 63:
-        raise InvalidInput("a number is too large", "subjects")
+    if isinstance(subject, int) and abs(subject) > 1 << 53:
+        raise InvalidInput("a number is above 2^53", "subjects")
     return json.dumps(subject)
 
 
 def _contents(messages: Iterable[bytes | str]) -> list[bytes]:
+    if isinstance(messages, (str, bytes)):
+        raise InvalidInput("must be a list of messages, not a single one")
     contents = [
         each.encode(errors="surrogatepass") if isinstance(each, str) else each for each in messages
     ]
@@ -694,16 +700,11 @@ def _positions(domain: Domain, queries: list[Query], which: Ints, responses: Any
         raise InvalidInput(reason, "responses")
     if (which < 0).any():
         raise InvalidInput("nothing was asked here", f"query: row {int(np.argmin(which)) + 1}")
-    found = [0] * len(which)
-    for number, rows in groups(which):
-        likelihood = queries[number].on(domain)
-        codes, known = distinct([column[row] for row in rows.tolist()], "response")
-        for code, response in enumerate(known):
-            own = rows[codes == code].tolist()
-            with at(f"row {own[0] + 1}: response"):
-                position = response_position(likelihood, response, queries[number].kind)
-            for row in own:
-                found[row] = position
+    likelihoods, found = [query.on(domain) for query in queries], []
+    for row, (number, response) in enumerate(zip(which.tolist(), column, strict=True), 1):
+        with at(f"row {row}: response"):
+            position = response_position(likelihoods[number], response, queries[number].kind)
+        found.append(position)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from expost.answers import Subject
@@ -20,7 +20,7 @@ from expost.ledger.tables import MAX_SIZE
 __all__ = ["Message", "Receipt", "Reservation", "SyncAnswer", "SyncRequest"]
 
 RECORDED, DECLINED, QUARANTINED, INCOMPLETE = "recorded", "declined", "quarantined", "incomplete"
-"""The outcomes of a message."""
+#: The outcomes of a message.
 
 _MESSAGE = ("ledger", "subject", "sequence", "previous", "key", "query", "ticket")
 _OUTCOME = ("response", "head", "declined")
@@ -46,15 +46,8 @@ class Reservation:
 
     def tree(self) -> dict[str, Any]:
         """Return what a sync answer has."""
-        return {
-            "ledger": self.ledger,
-            "subject": self.subject,
-            "sequence": self.sequence,
-            "previous": self.previous,
-            "key": self.key,
-            "query": json.loads(self.document),
-            "ticket": self.ticket,
-        }
+        fields = asdict(self)
+        return fields | {"query": json.loads(fields.pop("document"))}
 
 
 class Message(NamedTuple):
@@ -171,18 +164,9 @@ class SyncAnswer:
     reservation: Reservation | None
 
     def to_json(self) -> str:
-        return json_text(
-            {
-                "ledger": self.ledger,
-                "subject": self.subject,
-                "nonce": self.nonce,
-                "confirmed": self.confirmed,
-                "head": self.head,
-                "state": self.state,
-                "receipts": [receipt.tree() for receipt in self.receipts],
-                "reservation": None if self.reservation is None else self.reservation.tree(),
-            }
-        )
+        receipts = [receipt.tree() for receipt in self.receipts]
+        reservation = None if self.reservation is None else self.reservation.tree()
+        return json_text(asdict(self) | {"receipts": receipts, "reservation": reservation})
 
 
 def _read(

@@ -29,7 +29,7 @@ class StudyPolicy:
     filter: Filter
     study: str
     nonce: str
-    """Random, so that no two ledgers have the same policy."""
+    #: Random, so that no two ledgers have the same policy.
 
     def __post_init__(self) -> None:
         with at("domain"):

@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, quote, unquote
 
 from expost.errors import ExpostError, InvalidInput
 from expost.ledger.backend import SCHEMA_VERSION, Backend, Commit, Tip, check_schema_version
-from expost.ledger.errors import Broken, Damaged, LedgerLocked
+from expost.ledger.errors import Broken, Damaged, LedgerLocked, LedgerReadOnly
 from expost.ledger.tables import TABLES, CommitRow, SubjectRow, Table, table_of
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ _VERSION_2 = "".join(
 )
 
 MIGRATIONS: tuple[str, ...] = ()
-"""Steps from schema version 2 on: version 2 + n is what the first n of these make of it."""
+#: Steps from schema version 2 on: version 2 + n is what the first n of these make of it.
 
 
 @cache
@@ -199,15 +199,13 @@ class Postgres(Backend):
             try:
                 claimed = self._connection.execute(_CLAIM.encode()).fetchall()
             except (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction):
-                self._connection.execute(f"SELECT pg_advisory_unlock({_LOCK_ID})".encode())
+                self.release()
                 claimed = []
             for epoch, *settings in claimed:
                 _check_settings(settings, Broken)
                 self._epoch, self._may_reconnect = epoch, False
         if not claimed:
-            raise InvalidInput(
-                "the ledger cannot be changed: this user may not write to its tables"
-            )
+            raise LedgerReadOnly("this user may not write to the tables of the ledger")
 
     def commit(self, commit: Commit) -> None:
         with self._writing(_WRITE_FAILED):
@@ -252,6 +250,11 @@ class Postgres(Backend):
         except BaseException:
             self.close()
             raise
+
+    def release(self) -> None:
+        with suppress(driver().Error):  # a lost connection has lost the lock too
+            self._connection.execute("SELECT pg_advisory_unlock_all()")
+        self._epoch, self._may_reconnect = -1, True
 
     def close(self) -> None:
         self._may_reconnect = False

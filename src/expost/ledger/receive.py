@@ -49,7 +49,7 @@ from expost.queries import query_from_json
 __all__ = ["Incoming", "Receive", "Sync"]
 
 _STORED_BYTES = 4096
-"""How much of a quarantined message is stored."""
+#: How much of a quarantined message is stored.
 _REASON_LENGTH = 200
 # From so many subjects on, and if more than this share of them do not fit, a call looks like a
 # faulty client release, and an operator decides about suspensions.
@@ -445,7 +445,7 @@ class Sync:
             return batch.subject(subject.name) or subject
         unconfirmed = shown_state(subject, batch.generation) == "unconfirmed"
         if unconfirmed and request.sequence == subject.sequence:
-            return batch.confirm(subject)
+            return batch.confirm(subject, "its device has synced")
         return subject
 
     def _reservation(

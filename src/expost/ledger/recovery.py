@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from expost.errors import InvalidInput
 from expost.ledger.batch import Batch, subject_of
+from expost.ledger.digests import Tickets
 from expost.ledger.engine import Engine
-from expost.ledger.reserve import IMPORTED
-from expost.ledger.tables import BARRED, LostRow, SubjectRow
+from expost.ledger.reserve import IMPORTED, lost_imports
+from expost.ledger.tables import BARRED, LostRow
 
 __all__ = ["Recovery", "recover"]
 
@@ -39,13 +40,12 @@ def recover(engine: Engine, *, lost: bool, ticket_key: bytes) -> Recovery:
     still behind its checkpoint.
     """
     store = engine.checkpoint.store
-    if store.ticket_key() is None:
-        if not lost:
-            raise InvalidInput(
-                f"the ticket key {store}.key is missing; restore it. Only if it is lost, run "
-                "recover --lost: devices then cannot restore what the database has forgotten"
-            )
-        store.create_ticket_key(ticket_key)
+    new_key = store.ticket_key() is None
+    if new_key and not lost:
+        raise InvalidInput(
+            f"the ticket key {store}.key is missing; restore it. Only if it is lost, run "
+            "recover --lost: devices then cannot restore what the database has forgotten"
+        )
     if not store.size() and not lost:
         raise InvalidInput(
             f"{store} is missing; name the file if it is elsewhere. Only if it is lost, run "
@@ -54,7 +54,14 @@ def recover(engine: Engine, *, lost: bool, ticket_key: bytes) -> Recovery:
     with engine.lock:
         engine.claim(recovering=True)
         events = list(_lost_events(engine))
-        return engine.run(_Recover(engine, events))
+        if new_key:
+            # Without the old key, only the end of the study can be told from its event.
+            engine.tickets = Tickets(engine.policy.content_id, ticket_key)
+            events = [(number, some) for number, some in events if some == ["ended"]]
+        recovery = engine.run(_Recover(engine, events, complete=not lost))
+        if new_key:
+            store.create_ticket_key(ticket_key)  # last: without it, the ledger is not usable yet
+        return recovery
 
 
 def _lost_events(engine: Engine) -> Iterator[tuple[int, list[str]]]:
@@ -68,6 +75,8 @@ def _lost_events(engine: Engine) -> Iterator[tuple[int, list[str]]]:
 class _Recover:
     engine: Engine
     events: list[tuple[int, list[str]]]
+    complete: bool
+    #: Whether the events are all that were lost.
 
     def __call__(self, batch: Batch) -> Recovery:
         known = {batch.tickets.subject_digest(name): name for name in self.engine.names()}
@@ -79,7 +88,7 @@ class _Recover:
             elif what == "registered" and details[0] not in known:
                 registrations += self._add(batch, details[0], "registered", details[1])
             elif what == "imported":
-                imports += self._add(batch, details[0], "imported")
+                imports += self._add(batch, details[0], "imported", details[1])
             elif what in ("suspended", "extra") and details[0] in known:
                 barred.append(known[details[0]])
             elif what in ("suspended", "extra"):
@@ -90,10 +99,29 @@ class _Recover:
                 batch.bar(subject)
         lost = len({number for number, _ in self.events})
         batch.mark("recovered", f"{lost} commits were lost")
-        devices = sum(row.kind != IMPORTED for row in self.engine.backend.scan(SubjectRow))
         return Recovery(
-            lost, devices, registrations, tuple(map(subject_of, dict.fromkeys(barred))), imports
+            lost,
+            self._confirm_imported(batch),
+            registrations,
+            tuple(map(subject_of, dict.fromkeys(barred))),
+            imports,
         )
+
+    def _confirm_imported(self, batch: Batch) -> int:
+        """Confirm imported subjects that have lost nothing; count all others.
+
+        No device can confirm them. The checkpoint lists every import.
+        """
+        missing, count = lost_imports(batch), 0
+        for name in self.engine.names():
+            subject = batch.subject(name)
+            assert subject is not None, "it was just read"
+            lost = batch.tickets.subject_digest(name) in missing
+            if subject.kind == IMPORTED and not lost and self.complete:
+                batch.confirm(subject, "none of its imported answers is lost")
+            else:
+                count += 1
+        return count
 
     @staticmethod
     def _add(batch: Batch, digest: str, what: str, detail: str = "") -> int:

@@ -31,17 +31,19 @@ __all__ = [
     "Record",
     "Register",
     "Reserve",
+    "end_study",
+    "lost_imports",
     "read_key",
     "register_subject",
     "shown_state",
 ]
 
 DEVICE, IMPORTED, SIMULATED = KINDS = ("device", "imported", "simulated")
-"""The kinds of subjects: a device answers, answers come from elsewhere, or `ask` draws them."""
+#: The kinds of subjects: a device answers, answers come from elsewhere, or `ask` draws them.
 
 _MAX_KEY = 200
 MAX_NAME = 1000
-"""The longest name of a subject, in bytes of its JSON."""
+#: The longest name of a subject, in bytes of its JSON.
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,7 @@ def shown_state(subject: SubjectRow, generation: int) -> str:
     """Return the state of a subject: active, suspended or unconfirmed."""
     if subject.state != ACTIVE:
         return SUSPENDED
-    unconfirmed = subject.generation < generation and subject.kind != IMPORTED
-    return "unconfirmed" if unconfirmed else ACTIVE
+    return ACTIVE if subject.generation >= generation else "unconfirmed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +239,7 @@ class Record(_Requests):
         verdicts = {place: self._known(batch, place) for place in range(len(self.names))}
         new = [place for place, verdict in verdicts.items() if verdict is None]
         for place, subject, query, fits in self.decide(batch, new) if new else ():
-            verdicts[place] = fits and subject.state == ACTIVE
-            self._append(batch, subject, query, self.positions[place], fits)
+            verdicts[place] = self._append(batch, subject, query, self.positions[place], fits)
         return [bool(verdict) for verdict in verdicts.values()]
 
     def _known(self, batch: Batch, place: int) -> bool | None:
@@ -252,26 +252,37 @@ class Record(_Requests):
         recorded = exchange and batch.catalog.response(exchange.response).position
         if recorded != self.positions[place]:
             raise InvalidInput("was used for another response", self.place(place))
-        suspended = [row for row in batch.states(subject.name) if row.commit <= request.commit]
+        changes = [row for row in batch.states(subject.name) if row.commit <= request.commit]
+        suspended = [row for row in changes if row.state == SUSPENDED]
         return not suspended
 
     def _append(
         self, batch: Batch, subject: SubjectRow, query: int, position: int, fits: bool
-    ) -> None:
+    ) -> bool:
+        """Append an answer; return whether the filter accepts it."""
         response = batch.catalog.add_response(query, position, batch.number)
+        active = shown_state(subject, batch.generation) == ACTIVE
         subject = batch.append(subject, self.key, query, response)
         batch.add(RequestRow(subject.name, self.key, query, subject.sequence, batch.number))
+        entry, owner = batch.catalog.response(response), batch.tickets.subject_digest(subject.name)
         digest = batch.tickets.import_digest(
-            subject.name,
-            self.key,
-            batch.catalog.query_id(query),
-            batch.catalog.response(response).text,
+            subject.name, self.key, batch.catalog.query_id(query), entry.text
         )
-        batch.events.append(f"imported {digest}")
+        batch.events.append(f"imported {digest} {owner}")
         if batch.get(LostRow, digest, "imported") is not None:
             batch.mark("import restored", digest)
+            active = subject.state == ACTIVE
+            if active and owner not in lost_imports(batch):
+                subject = batch.confirm(subject, "its lost answers are recorded again")
         if not fits and subject.state == ACTIVE:
             batch.suspend(subject, "an imported answer is not within the budget")
+        return fits and active
+
+
+def lost_imports(batch: Batch) -> set[str]:
+    """Return the digests of subjects with imports that a restored backup lost."""
+    restored = {mark.detail for mark in batch.marks() if mark.what == "import restored"}
+    return {row.detail for row in batch.lost("imported") if row.digest not in restored}
 
 
 def check_not_ended(batch: Batch) -> None:

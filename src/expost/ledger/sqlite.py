@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from expost.errors import InvalidInput
 from expost.files.durable import sync_directory
 from expost.ledger.backend import SCHEMA_VERSION, Backend, Commit, Tip, check_schema_version
-from expost.ledger.errors import Broken, Damaged
+from expost.ledger.errors import Broken, Damaged, LedgerLocked, LedgerReadOnly
 from expost.ledger.tables import TABLES, CommitRow, SubjectRow, Table, table_of
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ __all__ = ["MIGRATIONS", "REQUIRED", "Setting", "Sqlite"]
 R = TypeVar("R", bound=tuple[Any, ...])
 
 APPLICATION_ID = 0x65787073
-"""Tells a ledger from other databases: "exps"."""
+#: Tells a ledger from other databases: "exps".
 
 OLDEST_SQLITE = (3, 51, 3)
-"""Before this version, two connections could reset a write-ahead log that was still needed."""
+#: Before this version, two connections could reset a write-ahead log that was still needed.
 
 _TYPES = {"integer": "INTEGER", "text": "TEXT", "bytes": "BLOB"}
 # Messages arrive in any order of subjects, and each writes a page: small pages write less.
@@ -56,7 +56,7 @@ REQUIRED = {
     "trusted_schema": Setting("OFF", (0,), "a file from elsewhere could run code of its own"),
     "mmap_size": Setting("0", (0, None), "an error of the disk would end the process"),
 }
-"""Set on every connection, and read back."""
+#: Set on every connection, and read back.
 
 
 def _create_table(table: Table) -> str:
@@ -103,7 +103,7 @@ _VERSION_2 = (
 )
 
 MIGRATIONS: tuple[str, ...] = ()
-"""Steps from schema version 2 on: version 2 + n is what the first n of these make of it."""
+#: Steps from schema version 2 on: version 2 + n is what the first n of these make of it.
 
 
 _INSERT = {
@@ -136,7 +136,7 @@ class Sqlite(Backend):
         self._cursor = connection.cursor()
         self._path = path
         self._copy = copy
-        self._epoch: Any = 0
+        self._epoch: Any = -1  # not claimed: no ledger has this epoch
         self._file = None if path is None else os.stat(path)
 
     @classmethod
@@ -190,7 +190,7 @@ class Sqlite(Backend):
 
     def claim(self) -> None:
         if self._copy is not None:
-            raise InvalidInput(_READ_ONLY)
+            raise LedgerReadOnly(_READ_ONLY)
         self._check_file()
         apsw = library()
         try:
@@ -203,7 +203,7 @@ class Sqlite(Backend):
             self._cursor.execute("COMMIT")
         except apsw.BusyError:
             self._roll_back()
-            raise InvalidInput("is locked by another process; try again") from None
+            raise LedgerLocked("is locked by another process; try again") from None
         except apsw.Error as error:
             self._roll_back()
             raise Broken(f"the ledger could not be written ({error})") from None
@@ -256,6 +256,9 @@ class Sqlite(Backend):
     def _roll_back(self) -> None:
         with suppress(library().Error):
             self._cursor.execute("ROLLBACK")
+
+    def release(self) -> None:
+        self._epoch = -1
 
     def close(self) -> None:
         # Everything is durable already: an error while the log is copied loses nothing.
@@ -378,6 +381,8 @@ def _apply_settings(connection: apsw.Connection) -> None:
             f"its journal mode is {mode!r}, and a power failure could damage it; fix it with "
             "PRAGMA journal_mode=wal in the sqlite3 shell"
         )
+    # Otherwise SQLite reads a column that a damaged schema does not have as a string.
+    connection.config(library().SQLITE_DBCONFIG_DQS_DML, 0)
     for name, (wanted, good, reason) in REQUIRED.items():
         connection.pragma(name, wanted)
         found = connection.pragma(name)
@@ -450,7 +455,7 @@ class _Reading:
         if issubclass(kind, UnicodeDecodeError):
             raise Damaged("the database cannot be read (a text is not UTF-8)") from None
         if issubclass(kind, library().BusyError):
-            raise InvalidInput("is locked by another process; try again") from None
+            raise LedgerLocked("is locked by another process; try again") from None
         if issubclass(kind, library().Error):
             raise Damaged(f"the database cannot be read ({error})") from None
 

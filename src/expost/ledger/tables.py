@@ -41,13 +41,13 @@ __all__ = [
 ]
 
 MAX_SIZE = 1 << 20
-"""The largest message, reservation or query document, in bytes."""
+#: The largest message, reservation or query document, in bytes.
 
 NOBODY = ""
-"""Stands for a subject where a row is about none."""
+#: Stands for a subject where a row is about none.
 
 ACTIVE, SUSPENDED, BARRED = "active", "suspended", "barred"
-"""The stored states of a subject. A barred subject is suspended and cannot be resolved."""
+#: The stored states of a subject. A barred subject is suspended and cannot be resolved.
 
 
 class CommitRow(NamedTuple):
@@ -242,7 +242,7 @@ TABLES = {
         Table("marks", MarkRow, 1),
     )
 }
-"""All tables by the class of their rows."""
+#: All tables by the class of their rows.
 
 # The fields of a subject that never change, which are all that a root covers: its chain is covered
 # by its exchanges.

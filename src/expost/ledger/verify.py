@@ -291,8 +291,10 @@ def _roots(engine: Engine) -> list[str]:
     )
     by_commit = groupby(added, lambda item: item[0])
     waiting = next(by_commit, None)
+    if waiting is not None and waiting[0] < 1:
+        return ["a row belongs to no commit"]
     root = first_root(engine.policy.content_id)
-    for number, commit in enumerate(engine.backend.scan(CommitRow, after=-1)):
+    for number, commit in enumerate(engine.backend.scan(CommitRow)):
         if commit.number != number:
             return [f"commit {number:,} is missing"]
         if number:
@@ -310,5 +312,5 @@ def _roots(engine: Engine) -> list[str]:
 
 def _lines(engine: Engine, row: type[Any]) -> Iterator[tuple[int, bytes]]:
     table = TABLES[row]
-    for each in engine.backend.scan(row, after=-1):
+    for each in engine.backend.scan(row, after=-_NEVER):
         yield (each.commit, root_line(table, each))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 from expost.domains import Attributes, Box, Domain, FiniteSet
@@ -18,8 +19,8 @@ class Questions:
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.grid = Grid()
-        self._all: list[Question] = []
-        self._charges: list[Charge] = []
+        self._all: list[tuple[Question, Charge]] = []
+        self._lock = threading.Lock()
         self._by_identity: dict[int, Question] = {}
         self._by_content: dict[str, Question] = {}
 
@@ -27,7 +28,7 @@ class Questions:
         return len(self._all)
 
     def __getitem__(self, number: int) -> Question:
-        return self._all[number]
+        return self._all[number][0]
 
     def of(self, query: Query) -> Question:
         """The question with this query; equal queries are one."""
@@ -35,20 +36,21 @@ class Questions:
         if found is not None and found.query is query:
             return found
         check_query(query)
-        found = self._by_content.get(query.content_id)
-        if found is None:
-            found = self.domain.asked(_Posed(len(self._all), query))
-            assert found is not None
-            charge = query.ceiling(self.domain)
-            self._all.append(found)
-            self._charges.append(Charge(charge, self.grid.admit(charge)))
-            self._by_content[query.content_id] = found
-            self._by_identity[id(query)] = found
+        with self._lock:  # two threads must not give one number to two queries
+            found = self._by_content.get(query.content_id)
+            if found is None:
+                found = self.domain.asked(_Posed(len(self._all), query))
+                assert found is not None
+                ceiling = query.ceiling(self.domain)
+                charge = Charge(ceiling, self.grid.admit(ceiling))
+                self._all.append((found, charge))  # at once, whatever interrupts this
+                self._by_content[query.content_id] = found
+                self._by_identity[id(query)] = found
         return found
 
     def charge(self, question: Question) -> Charge:
         """What basic composition charges for it."""
-        return self._charges[question.number]
+        return self._all[question.number][1]
 
 
 @dataclass(frozen=True, slots=True)
