@@ -355,7 +355,8 @@ class World:
             text = self._keys[key]
             return key, self.chance.choice(list(QUERIES)) if self.chance.random() < 0.2 else text
         key = f"k{len(self._keys)}"
-        return key, self._keys.setdefault(key, self.chance.choice(list(QUERIES)))
+        (text,) = self.chance.choices(list(QUERIES), [1, 3, 1])
+        return key, self._keys.setdefault(key, text)
 
     def _reserve(self) -> None:
         known = [name for name, row in self._rows().items() if row.kind == "device"]
@@ -1037,8 +1038,13 @@ class World:
             }
         kept = self._recorded_imports()
         self._imports = {each: what for each, what in self._imports.items() if each in kept}
-        recorded = {row.key for row in self._backend.scan(RequestRow, (json.dumps("sim"),))}
-        self._simulated = {key: what for key, what in self._simulated.items() if key in recorded}
+        asked = {row.key for row in self._backend.scan(RequestRow, (json.dumps("sim"),))}
+        answered = {row.key for row in self._chain("sim")}
+        self._simulated = {
+            key: (text, given)
+            for key, (text, given) in self._simulated.items()
+            if key in (asked if given == REFUSED else answered)
+        }
         if noticed:
             self._lost |= {name: kind for name, kind in self.kinds.items() if name not in rows}
             self._unconfirmed = {name for name, row in rows.items() if row.kind != "imported"}
@@ -1212,7 +1218,7 @@ class World:
 
     def _read_answers(self) -> dict[Any, list[tuple[str, Any]]]:
         """Return all answers, as an analyst gets them."""
-        if not any(row.sequence for row in self._rows().values()):
+        if next(iter(self._backend.scan(ExchangeRow)), None) is None:
             return {}
         answers = self._ledger.answers()
         return {

@@ -21,37 +21,37 @@ __all__ = ["QuarantinedMessage", "StudyAudit", "audit_ledger"]
 class QuarantinedMessage:
     """A message that did not fit."""
 
-    subject: Subject | None
     #: None if it is about no subject of this ledger.
+    subject: Subject | None
     reason: str
-    message: bytes
     #: Its first kilobytes.
-    held: bool
+    message: bytes
     #: Whether its subject was not suspended, because an operator has to look first.
+    held: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StudyAudit:
     """Whether every recorded budget was respected, and what is out of the ordinary."""
 
-    audit: Audit | None
     #: As :func:`expost.audit` returns it, for all subjects with an answer; None if there is none.
     #: Extras count as answers after the recorded ones.
+    audit: Audit | None
     suspended: tuple[Subject, ...]
-    unconfirmed: tuple[Subject, ...]
     #: Subjects whose devices have not synced since a backup was restored.
-    reserved: tuple[Subject, ...]
+    unconfirmed: tuple[Subject, ...]
     #: Subjects with an open reservation: an answer may be on its way.
+    reserved: tuple[Subject, ...]
     quarantined: tuple[QuarantinedMessage, ...]
-    extras: tuple[tuple[Subject, str, Any], ...]
     #: Subjects, queries and responses that quarantined messages revealed.
-    two_outcomes: tuple[tuple[Subject, str], ...]
+    extras: tuple[tuple[Subject, str, Any], ...]
     #: Subjects and keys with two outcomes: a restored backup had forgotten the first. Leave such
     #: subjects out of estimates that use refusals.
-    lost_imports: int
+    two_outcomes: tuple[tuple[Subject, str], ...]
     #: Imported answers that a restored backup lost, and that were not recorded again.
-    marks: tuple[str, ...]
+    lost_imports: int
     #: What happened to the study as a whole: recoveries, rollbacks, its end.
+    marks: tuple[str, ...]
 
     @property
     def good(self) -> bool:

@@ -19,8 +19,8 @@ __all__ = ["SCHEMA_VERSION", "Backend", "Commit", "Tip", "check_schema_version"]
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
-SCHEMA_VERSION = 2
 #: The version of the tables. Each backend has a list of migrations that lead to it from 2.
+SCHEMA_VERSION = 2
 
 
 class Tip(NamedTuple):
@@ -35,12 +35,12 @@ class Commit:
     """Everything that one transaction writes."""
 
     tip: Tip
-    events: str
     #: What the checkpoint lists for this commit, as JSON.
-    added: Mapping[type[Any], Sequence[tuple[Any, ...]]]
+    events: str
     #: New rows by their class.
-    changed: Sequence[SubjectRow]
+    added: Mapping[type[Any], Sequence[tuple[Any, ...]]]
     #: Rows of registered subjects, as they are from now on.
+    changed: Sequence[SubjectRow]
 
 
 class Backend(Protocol):

@@ -38,13 +38,13 @@ __all__ = ["Batch", "subject_of"]
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
-ROLLBACKS = ("recovered", "rollback")
 #: Marks after which every device has to confirm its subject.
+ROLLBACKS = ("recovered", "rollback")
 
 BARRED_REASON = "a restored backup lost why it was suspended"
 
-UNCONFIRMED = -1
 #: The generation of a subject whose device has to sync before it is asked anything.
+UNCONFIRMED = -1
 
 
 def subject_of(name: str) -> Subject:
@@ -68,19 +68,19 @@ class Batch:
     ) -> None:
         self.catalog = catalog
         self.tickets = tickets
-        self.number = tip.number + 1
         #: The number of the commit that this batch becomes.
+        self.number = tip.number + 1
         self.generation = generation
         self.ended = ended
-        self.events: list[str] = []
         #: What the checkpoint lists for this commit.
+        self.events: list[str] = []
         self._backend = backend
         self._tip = tip
         self._read: dict[type[Any], dict[tuple[Any, ...], Any]] = {}
         self._added: dict[type[Any], dict[tuple[Any, ...], Any]] = {}
         self._changed: dict[str, SubjectRow] = {}
-        self._of_subject: dict[tuple[type[Any], str], list[Any]] = {}
         #: Added extras and states, by subject.
+        self._of_subject: dict[tuple[type[Any], str], list[Any]] = {}
 
     # -- reading
 

@@ -30,10 +30,10 @@ class Entry(NamedTuple):
 
     query: int
     position: int
-    text: str
     #: As JSON.
-    link: bytes
+    text: str
     #: See :func:`expost.ledger.digests.link`.
+    link: bytes
 
 
 class Catalog:
@@ -44,17 +44,17 @@ class Catalog:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self.queries: dict[str, Query] = {}
         #: Queries by their names, in the order of their numbers.
+        self.queries: dict[str, Query] = {}
         self._query_rows: list[QueryRow] = []
-        self._questions: list[int] = []
         #: The kernel's number of each query.
+        self._questions: list[int] = []
         self._by_id: dict[str, int] = {}
         self._entries: list[Entry] = []
         self._by_position: dict[tuple[int, int], int] = {}
         self._pending: list[QueryRow | ResponseRow] = []
-        self.revision = 0
         #: Counts how often numbers were taken back, so that other rows may get them.
+        self.revision = 0
 
     def refresh(self, backend: Backend) -> None:
         """Load what was added since the last call."""

@@ -47,10 +47,10 @@ class Tail(NamedTuple):
     """The end of the checkpoint."""
 
     last: Line | None
-    end: int
     #: Where the last whole line ends.
-    torn: bool
+    end: int
     #: Whether something else follows, as after a crash while a line was written.
+    torn: bool
 
 
 class CheckpointStore(Protocol):
@@ -199,8 +199,8 @@ class Checkpoint:
     def __init__(self, store: CheckpointStore, policy_id: str) -> None:
         self.store = store
         self._policy_id = policy_id
-        self._tail: Tail | None = None
         #: The end, as the claimed file was left by this process.
+        self._tail: Tail | None = None
 
     def claim(self, *, create: bool = False) -> Tail:
         """Lock the file; only then can lines be appended."""

@@ -16,8 +16,8 @@ from expost.files.canonical import canonical
 
 __all__ = ["Tickets", "first_head", "first_root", "link", "next_head", "next_root"]
 
-_SHORT = 16
 #: Hexadecimal digits of the digests in a checkpoint.
+_SHORT = 16
 
 
 def first_head(policy_id: str, subject: Subject) -> bytes:

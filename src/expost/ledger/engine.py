@@ -51,8 +51,8 @@ class _Call:
     job: Job[Any]
     done: bool = False
     result: Any = None
-    error: Exception | None = field(default_factory=lambda: Broken(_INTERRUPTED))
     #: None once its commit is durable.
+    error: Exception | None = field(default_factory=lambda: Broken(_INTERRUPTED))
 
 
 class Engine:
@@ -73,11 +73,11 @@ class Engine:
         self.catalog = Catalog(self.kernel)
         self.decider = Decider(self.kernel, self.catalog)
         self.saturating = SaturatingQueries(self.kernel, self.catalog)
-        self.lock = threading.RLock()
         #: Held by the thread that reads or writes.
+        self.lock = threading.RLock()
         self.claimed = False
-        self.generation = 0
         #: How often the ledger was recovered.
+        self.generation = 0
         self.ended = False
         self._names: dict[str, int] | None = None
         self._step = step
@@ -234,8 +234,13 @@ class Engine:
         return self._names
 
     def _count_registrations(self) -> int:
-        """Count the registrations of all commits: the last subject could be missing otherwise."""
-        return sum(row.events.count('"registered ') for row in self.backend.scan(CommitRow))
+        """Count the subjects that commits registered: the last one could be missing otherwise."""
+        registered: set[str] = set()
+        for row in self.backend.scan(CommitRow):
+            if '"registered ' in row.events:
+                events = [event.split(" ") for event in json.loads(row.events)]
+                registered.update(event[1] for event in events if event[0] == "registered")
+        return len(registered)
 
     # -- writing
 

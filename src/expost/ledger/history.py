@@ -28,13 +28,13 @@ __all__ = ["TURN", "History", "Round", "read_rounds"]
 
 Ints = NDArray[np.int64]
 
-TURN = "\n"
 #: Separates a key from the turn of a subject that is recorded more than once in one call.
 #:
 #: No key that a caller gives has it.
+TURN = "\n"
 
-_GENERATED = re.compile(r"[0-9a-f]{32}")
 #: A key that was made up, because the caller gave none.
+_GENERATED = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,17 +42,17 @@ class History:
     """The exchanges of all subjects, in the order of their numbers."""
 
     subjects: list[SubjectRow]
-    responses: Ints
     #: Numbers of responses, one subject's after the other's.
+    responses: Ints
     commits: Ints
-    starts: Ints
     #: Where the exchanges of each subject start; the last entry is where they end.
-    extras: Mapping[str, list[ExtraRow]]
+    starts: Ints
     #: The extras of subjects that have some, by name.
-    refused: set[tuple[Subject, str]]
+    extras: Mapping[str, list[ExtraRow]]
     #: Subjects, and the names of queries that were refused or declined.
-    two_outcomes: list[tuple[Subject, str]]
+    refused: set[tuple[Subject, str]]
     #: Subjects and keys whose exchange is not what the key was first used for.
+    two_outcomes: list[tuple[Subject, str]]
 
     @classmethod
     def read(cls, engine: Engine) -> History:
@@ -136,8 +136,8 @@ class _Exchanges:
 
     def __init__(self) -> None:
         self.responses, self.commits = array("q"), array("q")
-        self.by_key: dict[str, tuple[int, int]] = {}
         #: The number and the query of the exchange that each key was used for.
+        self.by_key: dict[str, tuple[int, int]] = {}
         self._last: bytes | None = None
 
     def add(self, row: ExchangeRow) -> None:
@@ -182,17 +182,17 @@ def _extras_by_subject(
 class Round:
     """One query under one key, over all subjects that were asked."""
 
-    key: str | None
     #: None for all requests whose keys the ledger made up.
-    query: str
+    key: str | None
     #: The name of the query.
+    query: str
     answered: int
-    refused: int
     #: By the filter.
-    declined: int
+    refused: int
     #: By a device, before it had sent anything.
-    waiting: int
+    declined: int
     #: Reserved, and not answered so far.
+    waiting: int
 
 
 def read_rounds(engine: Engine) -> tuple[Round, ...]:

@@ -19,8 +19,8 @@ from expost.ledger.tables import MAX_SIZE
 
 __all__ = ["Message", "Receipt", "Reservation", "SyncAnswer", "SyncRequest"]
 
-RECORDED, DECLINED, QUARANTINED, INCOMPLETE = "recorded", "declined", "quarantined", "incomplete"
 #: The outcomes of a message.
+RECORDED, DECLINED, QUARANTINED, INCOMPLETE = "recorded", "declined", "quarantined", "incomplete"
 
 _MESSAGE = ("ledger", "subject", "sequence", "previous", "key", "query", "ticket")
 _OUTCOME = ("response", "head", "declined")
@@ -37,11 +37,11 @@ class Reservation:
     ledger: str
     subject: Subject
     sequence: int
-    previous: str
     #: The head before the exchange.
+    previous: str
     key: str
-    document: str
     #: The query, as JSON.
+    document: str
     ticket: str
 
     def tree(self) -> dict[str, Any]:
@@ -58,8 +58,8 @@ class Message(NamedTuple):
     sequence: int
     previous: str
     key: str
-    query: str
     #: Its content id.
+    query: str
     ticket: str
     response: Any
     head: str
@@ -92,17 +92,17 @@ class Message(NamedTuple):
 class Receipt:
     """What became of a message."""
 
-    outcome: str
     #: "recorded", "declined", "quarantined", or "incomplete": nothing was recorded, and the device
     #: has to sync.
+    outcome: str
     subject: Subject | None = None
     sequence: int = 0
     key: str = ""
     head: str = ""
-    reason: str = ""
     #: Why a message was quarantined or is incomplete.
-    held: bool = False
+    reason: str = ""
     #: Whether its subject was not suspended, because an operator has to look first.
+    held: bool = False
 
     def tree(self) -> dict[str, Any]:
         """Return what is sent back; empty fields are left out."""
@@ -126,8 +126,8 @@ class SyncRequest(NamedTuple):
     head: str
     nonce: str
     messages: Sequence[bytes]
-    queries: Mapping[str, Any]
     #: Query documents by content id.
+    queries: Mapping[str, Any]
 
     @classmethod
     def read(cls, content: bytes) -> SyncRequest:
@@ -154,12 +154,12 @@ class SyncAnswer:
     ledger: str
     subject: Subject
     nonce: str
-    confirmed: int
     #: How many exchanges the ledger has recorded.
-    head: str
+    confirmed: int
     #: The head after them.
-    state: str
+    head: str
     #: "active", "suspended", "unconfirmed", "ended" or "unknown".
+    state: str
     receipts: tuple[Receipt, ...]
     reservation: Reservation | None
 

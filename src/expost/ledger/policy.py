@@ -28,8 +28,8 @@ class StudyPolicy:
     domain: Domain
     filter: Filter
     study: str
-    nonce: str
     #: Random, so that no two ledgers have the same policy.
+    nonce: str
 
     def __post_init__(self) -> None:
         with at("domain"):

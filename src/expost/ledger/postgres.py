@@ -24,7 +24,7 @@ from urllib.parse import parse_qs, quote, unquote
 from expost.errors import ExpostError, InvalidInput
 from expost.ledger.backend import SCHEMA_VERSION, Backend, Commit, Tip, check_schema_version
 from expost.ledger.errors import Broken, Damaged, LedgerLocked, LedgerReadOnly
-from expost.ledger.tables import TABLES, CommitRow, SubjectRow, Table, table_of
+from expost.ledger.tables import TABLES, CommitRow, SubjectRow, table_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -78,17 +78,6 @@ WHERE relnamespace = ({_SCHEMA}) AND tgenabled <> 'D'
 """
 
 
-def _create_table(table: Table) -> str:
-    columns = [
-        f"{name} {_TYPES[kind]} NOT NULL"
-        for name, kind in zip(table.quoted, table.types, strict=True)
-    ]
-    columns.append(f"PRIMARY KEY ({', '.join(table.quoted_key)})")
-    # With room on its page, a row that changes needs no new entry in the index.
-    room = " WITH (fillfactor = 60)" if table.row is SubjectRow else ""
-    return f"CREATE TABLE {table.name}({', '.join(columns)}){room};\n"
-
-
 _STUDY = """
 CREATE TABLE study(
     one bigint PRIMARY KEY CHECK (one = 1),
@@ -118,7 +107,11 @@ _TRIGGERS = {
 
 _VERSION_2 = "".join(
     [
-        *map(_create_table, TABLES.values()),
+        *(
+            # With room on its page, a row that changes needs no new entry in the index.
+            table.definition(_TYPES, " WITH (fillfactor = 60)" if row is SubjectRow else "")
+            for row, table in TABLES.items()
+        ),
         _STUDY,
         *(
             f"CREATE TRIGGER {name} {event.format(table)} EXECUTE FUNCTION refuse();\n"
@@ -127,8 +120,8 @@ _VERSION_2 = "".join(
     ]
 )
 
-MIGRATIONS: tuple[str, ...] = ()
 #: Steps from schema version 2 on: version 2 + n is what the first n of these make of it.
+MIGRATIONS: tuple[str, ...] = ()
 
 
 @cache
@@ -282,14 +275,7 @@ class Postgres(Backend):
     def scan(
         self, row: type[R], prefix: tuple[Any, ...] = (), *, after: int | None = None
     ) -> Iterator[R]:
-        table, values = table_of(row), prefix
-        where = " AND ".join(f"{name} = %s" for name in table.quoted_key[: len(prefix)]) or "true"
-        order = table.quoted_key
-        if after is not None:
-            commit = "number" if row is CommitRow else '"commit"'
-            where, order, values = f"{commit} > %s", (commit, *order), (after,)
-        statement = f"SELECT {', '.join(table.quoted)} FROM {table.name} WHERE {where}"
-        statement += f" ORDER BY {', '.join(order)}"
+        statement, values = table_of(row).scan(prefix, after, "%s")
         yield from map(row._make, self._stream(statement, values))  # type: ignore[attr-defined]
 
     def _stream(self, statement: str, values: Sequence[Any]) -> Iterator[Any]:

@@ -47,22 +47,22 @@ class Status(Table):
     """Where subjects stand. Arrays are in the order of subjects; amounts are in nats."""
 
     subjects: tuple[Subject, ...]
-    kinds: tuple[str, ...]
     #: "device", "imported" or "simulated".
+    kinds: tuple[str, ...]
     exchanges: NDArray[np.int64]
-    loss: Bounds
     #: The realized loss now, with everything that quarantined messages revealed.
-    spent: Bounds
+    loss: Bounds
     #: The sum of the epsilons: basic composition.
-    remaining: NDArray[np.float64]
+    spent: Bounds
     #: Budget minus what counts against it, rounded down; 0 unless the subject is active. An open
     #: reservation counts only when its answer arrives.
-    states: tuple[str, ...]
+    remaining: NDArray[np.float64]
     #: "active", "suspended" or "unconfirmed".
-    reserved: NDArray[np.bool_]
+    states: tuple[str, ...]
     #: Whether a reservation is open.
-    ended: bool
+    reserved: NDArray[np.bool_]
     #: Whether the study has ended.
+    ended: bool
 
     def __len__(self) -> int:
         return len(self.subjects)

@@ -48,8 +48,8 @@ from expost.queries import query_from_json
 
 __all__ = ["Incoming", "Receive", "Sync"]
 
-_STORED_BYTES = 4096
 #: How much of a quarantined message is stored.
+_STORED_BYTES = 4096
 _REASON_LENGTH = 200
 # From so many subjects on, and if more than this share of them do not fit, a call looks like a
 # faulty client release, and an operator decides about suspensions.
@@ -61,10 +61,10 @@ class Incoming(NamedTuple):
 
     content: bytes
     documents: Mapping[str, Any] = {}
-    sender: str | None = None
     #: The only subject that the sender may speak for (JSON).
-    message: Message | None = None
+    sender: str | None = None
     #: The message itself, if it comes from this process and has no bytes.
+    message: Message | None = None
 
 
 class _Misfit(NamedTuple):

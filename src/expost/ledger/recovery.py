@@ -6,15 +6,17 @@ and send again what it has forgotten. What no device can send again comes from t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from expost.errors import InvalidInput
+from expost.ledger.backend import Tip
 from expost.ledger.batch import Batch, subject_of
 from expost.ledger.digests import Tickets
 from expost.ledger.engine import Engine
 from expost.ledger.reserve import IMPORTED, lost_imports
-from expost.ledger.tables import BARRED, LostRow
+from expost.ledger.tables import BARRED, CommitRow, LostRow
 
 __all__ = ["Recovery", "recover"]
 
@@ -23,13 +25,13 @@ __all__ = ["Recovery", "recover"]
 class Recovery:
     """What a recovery found."""
 
-    lost_commits: int
     #: Commits in the checkpoint that the database does not have.
-    unconfirmed: int
+    lost_commits: int
     #: Subjects that have to be confirmed by their devices.
+    unconfirmed: int
     lost_registrations: int
-    suspended: tuple[object, ...]
     #: Subjects that are suspended permanently, because what they revealed is lost.
+    suspended: tuple[object, ...]
     lost_imports: int
 
 
@@ -53,12 +55,13 @@ def recover(engine: Engine, *, lost: bool, ticket_key: bytes) -> Recovery:
         )
     with engine.lock:
         engine.claim(recovering=True)
-        events = list(_lost_events(engine))
+        events, unlisted = list(_lost_events(engine)), _unlisted_events(engine)
         if new_key:
             # Without the old key, only the end of the study can be told from its event.
             engine.tickets = Tickets(engine.policy.content_id, ticket_key)
             events = [(number, some) for number, some in events if some == ["ended"]]
-        recovery = engine.run(_Recover(engine, events, complete=not lost))
+            unlisted = [event for event in unlisted if event == "ended"]
+        recovery = engine.run(_Recover(engine, events, unlisted, complete=not lost))
         if new_key:
             store.create_ticket_key(ticket_key)  # last: without it, the ledger is not usable yet
         return recovery
@@ -71,16 +74,29 @@ def _lost_events(engine: Engine) -> Iterator[tuple[int, list[str]]]:
             yield line.tip.number, [*line.events]
 
 
+def _unlisted_events(engine: Engine) -> list[str]:
+    """Return the events of commits that the checkpoint does not list: it was put back or lost.
+
+    The line of the recovery lists them, so that the next rollback cannot make them unknown.
+    """
+    listed = {line.tip for line in engine.checkpoint.lines()}
+    commits = engine.backend.scan(CommitRow)
+    unlisted = [row.events for row in commits if Tip(row.number, row.root) not in listed]
+    return list(dict.fromkeys(event for events in unlisted for event in json.loads(events)))
+
+
 @dataclass(frozen=True, slots=True)
 class _Recover:
     engine: Engine
     events: list[tuple[int, list[str]]]
-    complete: bool
+    unlisted: list[str]
     #: Whether the events are all that were lost.
+    complete: bool
 
     def __call__(self, batch: Batch) -> Recovery:
         known = {batch.tickets.subject_digest(name): name for name in self.engine.names()}
         registrations, imports, barred = 0, 0, list[str]()
+        batch.events.extend(self.unlisted)
         for event in dict.fromkeys(event for _, events in self.events for event in events):
             what, *details = event.split(" ")
             if what == "ended" and not batch.ended:

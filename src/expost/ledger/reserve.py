@@ -38,12 +38,12 @@ __all__ = [
     "shown_state",
 ]
 
-DEVICE, IMPORTED, SIMULATED = KINDS = ("device", "imported", "simulated")
 #: The kinds of subjects: a device answers, answers come from elsewhere, or `ask` draws them.
+DEVICE, IMPORTED, SIMULATED = KINDS = ("device", "imported", "simulated")
 
 _MAX_KEY = 200
-MAX_NAME = 1000
 #: The longest name of a subject, in bytes of its JSON.
+MAX_NAME = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ class Outcome:
     """What became of a request for one subject."""
 
     subject: Subject
-    outcome: str
     #: "reserved", "refused", "recorded" or "declined", for good; "waiting" (for the answer to
     #: another reservation), "suspended" or "unconfirmed", for now; or "dropped": a reservation that
     #: was forgotten in a restored backup and replaced by what its device had already answered.
-    sequence: int = 0
+    outcome: str
     #: The number of the exchange, if one was reserved.
-    response: int = 0
+    sequence: int = 0
     #: The number of the recorded response.
+    response: int = 0
     reason: str = ""
 
 
@@ -85,8 +85,8 @@ class Register:
     """Add subjects of one kind; the result counts the new ones."""
 
     engine: Engine
-    names: Sequence[str]
     #: JSON.
+    names: Sequence[str]
     kind: str
 
     def __call__(self, batch: Batch) -> int:
@@ -132,12 +132,12 @@ class _Requests:
     engine: Engine
     kind: str
     key: str
-    names: Sequence[str]
     #: JSON; each appears once.
-    queries: Sequence[Query]
+    names: Sequence[str]
     #: One for each name.
-    rows: Sequence[int]
+    queries: Sequence[Query]
     #: The rows of the call, for errors.
+    rows: Sequence[int]
 
     def load(self, batch: Batch) -> None:
         """Read the rows of all subjects and requests."""
@@ -231,8 +231,8 @@ class Record(_Requests):
     The result says which of them the filter accepts.
     """
 
-    positions: Sequence[int]
     #: Of the responses.
+    positions: Sequence[int]
 
     def __call__(self, batch: Batch) -> list[bool]:
         self.load(batch)

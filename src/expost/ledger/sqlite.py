@@ -15,7 +15,7 @@ from expost.errors import InvalidInput
 from expost.files.durable import sync_directory
 from expost.ledger.backend import SCHEMA_VERSION, Backend, Commit, Tip, check_schema_version
 from expost.ledger.errors import Broken, Damaged, LedgerLocked, LedgerReadOnly
-from expost.ledger.tables import TABLES, CommitRow, SubjectRow, Table, table_of
+from expost.ledger.tables import TABLES, CommitRow, SubjectRow, table_of
 
 if TYPE_CHECKING:
     import apsw
@@ -24,11 +24,11 @@ __all__ = ["MIGRATIONS", "REQUIRED", "Setting", "Sqlite"]
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
-APPLICATION_ID = 0x65787073
 #: Tells a ledger from other databases: "exps".
+APPLICATION_ID = 0x65787073
 
-OLDEST_SQLITE = (3, 51, 3)
 #: Before this version, two connections could reset a write-ahead log that was still needed.
+OLDEST_SQLITE = (3, 51, 3)
 
 _TYPES = {"integer": "INTEGER", "text": "TEXT", "bytes": "BLOB"}
 # Messages arrive in any order of subjects, and each writes a page: small pages write less.
@@ -48,6 +48,7 @@ class Setting(NamedTuple):
     reason: str
 
 
+#: Set on every connection, and read back.
 REQUIRED = {
     "synchronous": Setting("FULL", (2, 3), "a power failure would take back released answers"),
     "fullfsync": Setting("ON", (1,), "a power failure would take back released answers"),
@@ -56,16 +57,6 @@ REQUIRED = {
     "trusted_schema": Setting("OFF", (0,), "a file from elsewhere could run code of its own"),
     "mmap_size": Setting("0", (0, None), "an error of the disk would end the process"),
 }
-#: Set on every connection, and read back.
-
-
-def _create_table(table: Table) -> str:
-    columns = [
-        f"{name} {_TYPES[kind]} NOT NULL"
-        for name, kind in zip(table.quoted, table.types, strict=True)
-    ]
-    columns.append(f"PRIMARY KEY ({', '.join(table.quoted_key)})")
-    return f"CREATE TABLE {table.name}({', '.join(columns)}) STRICT, WITHOUT ROWID;\n"
 
 
 def _append_only(name: str) -> str:
@@ -97,24 +88,22 @@ BEGIN SELECT RAISE(ABORT, 'subjects: chains only grow'); END;
 """
 
 _VERSION_2 = (
-    "".join(map(_create_table, TABLES.values()))
+    "".join(table.definition(_TYPES, " STRICT, WITHOUT ROWID") for table in TABLES.values())
     + _STUDY
     + "".join(_append_only(table.name) for row, table in TABLES.items() if row is not SubjectRow)
 )
 
-MIGRATIONS: tuple[str, ...] = ()
 #: Steps from schema version 2 on: version 2 + n is what the first n of these make of it.
+MIGRATIONS: tuple[str, ...] = ()
 
 
 _INSERT = {
     row: f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(table.columns))})"
     for row, table in TABLES.items()
 }
-_SELECT = {
-    row: f"SELECT {', '.join(table.quoted)} FROM {table.name}" for row, table in TABLES.items()
-}
 _FIND = {
-    row: f"{_SELECT[row]} WHERE {' AND '.join(f'{name} = ?' for name in table.quoted_key)}"
+    row: f"SELECT {', '.join(table.quoted)} FROM {table.name} WHERE "
+    + " AND ".join(f"{name} = ?" for name in table.quoted_key)
     for row, table in TABLES.items()
 }
 # The name comes first in a row and last in this statement.
@@ -289,18 +278,10 @@ class Sqlite(Backend):
     def scan(
         self, row: type[R], prefix: tuple[Any, ...] = (), *, after: int | None = None
     ) -> Iterator[R]:
-        table, values = table_of(row), prefix
-        where = " AND ".join(f"{name} = ?" for name in table.quoted_key[: len(prefix)]) or "1"
-        order = table.quoted_key
-        if after is not None:
-            commit = "number" if row is CommitRow else '"commit"'
-            where, order, values = f"{commit} > ?", (commit,), (after,)
-        statement = f"{_SELECT[row]} WHERE {where} ORDER BY {', '.join(order)}"
+        statement, values = table_of(row).scan(prefix, after, "?")
         with _reading:
-            yield from map(
-                row._make,  # type: ignore[attr-defined]
-                self._connection.execute(statement, values),
-            )
+            found = self._connection.execute(statement, values)
+            yield from map(row._make, found)  # type: ignore[attr-defined]
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, get_type_hints
 
@@ -40,14 +40,14 @@ __all__ = [
     "table_of",
 ]
 
-MAX_SIZE = 1 << 20
 #: The largest message, reservation or query document, in bytes.
+MAX_SIZE = 1 << 20
 
-NOBODY = ""
 #: Stands for a subject where a row is about none.
+NOBODY = ""
 
-ACTIVE, SUSPENDED, BARRED = "active", "suspended", "barred"
 #: The stored states of a subject. A barred subject is suspended and cannot be resolved.
+ACTIVE, SUSPENDED, BARRED = "active", "suspended", "barred"
 
 
 class CommitRow(NamedTuple):
@@ -55,37 +55,37 @@ class CommitRow(NamedTuple):
 
     number: int
     root: bytes
-    events: str
     #: A JSON list, see :mod:`expost.ledger.checkpoint`.
+    events: str
 
 
 class SubjectRow(NamedTuple):
     """One subject: who it is, and where its chain stands. The fields after ``kind`` change."""
 
-    name: str
     #: JSON, so that 1 and "1" differ.
-    number: int
+    name: str
     #: Counts registrations from 1.
-    kind: str
+    number: int
     #: "device", "imported" or "simulated".
+    kind: str
     state: str
-    generation: int
     #: How many recoveries of the ledger its device has confirmed; fewer than there were means that
     #: it is unconfirmed.
-    sequence: int
+    generation: int
     #: How many exchanges are recorded.
+    sequence: int
     head: bytes
-    tally: bytes
     #: How often each response was given, as :mod:`expost.ledger.tallies` packs it.
-    extras: bytes
+    tally: bytes
     #: The same for the responses in quarantined messages that no exchange records.
-    reserved: str
+    extras: bytes
     #: The idempotency key of the open reservation; empty if there is none.
-    query: int
+    reserved: str
     #: The query of the open reservation.
+    query: int
     commit: int
-    seal: int = 0
     #: A checksum of everything above.
+    seal: int = 0
 
 
 class QueryRow(NamedTuple):
@@ -141,13 +141,13 @@ class QuarantineRow(NamedTuple):
     """A message that did not fit: its digest, its size, and its first kilobytes."""
 
     digest: str
-    subject: str
     #: JSON; empty if the message is about no subject of this ledger.
+    subject: str
     reason: str
     message: bytes
     size: int
-    held: int
     #: 1 if its subject was not suspended, because an operator has to look first.
+    held: int
     commit: int
 
 
@@ -155,10 +155,10 @@ class ExtraRow(NamedTuple):
     """A response in a quarantined message: it was revealed, so it counts."""
 
     subject: str
-    digest: str
     #: Of the message.
-    sequence: int
+    digest: str
     #: The number that the message claims.
+    sequence: int
     query: int
     response: int
     commit: int
@@ -168,8 +168,8 @@ class StateRow(NamedTuple):
     """A change of a subject's state: suspended, resolved, confirmed."""
 
     subject: str
-    number: int
     #: Counts the changes of this subject from 1.
+    number: int
     state: str
     reason: str
     commit: int
@@ -178,12 +178,12 @@ class StateRow(NamedTuple):
 class LostRow(NamedTuple):
     """What the checkpoint lists and a restored database does not have."""
 
+    #: Of the name of a subject, or of an import.
     digest: str
-    #: Of a subject's name, or of an import.
-    what: str
     #: "registered", "barred" or "imported".
+    what: str
+    #: The kind of a registered subject, or the digest of an imported one.
     detail: str
-    #: For a registration, the kind of the subject.
     commit: int
 
 
@@ -224,7 +224,28 @@ class Table:
     def quoted_key(self) -> tuple[str, ...]:
         return self.quoted[: self.keys]
 
+    def definition(self, types: Mapping[str, str], options: str) -> str:
+        """Return the SQL statement that creates this table."""
+        columns = [
+            f"{name} {types[kind]} NOT NULL"
+            for name, kind in zip(self.quoted, self.types, strict=True)
+        ]
+        key = f"PRIMARY KEY ({', '.join(self.quoted_key)})"
+        return f"CREATE TABLE {self.name}({', '.join(columns)}, {key}){options};\n"
 
+    def scan(self, prefix: Sequence[Any], after: int | None, mark: str) -> tuple[str, list[Any]]:
+        """Return the SQL statement of :meth:`Backend.scan`, and its values."""
+        conditions = [f"{name} = {mark}" for name in self.quoted_key[: len(prefix)]]
+        order, values = self.quoted_key, [*prefix]
+        if after is not None:
+            commit = "number" if self.row is CommitRow else '"commit"'
+            conditions, order, values = [f"{commit} > {mark}"], (commit, *order), [after]
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        columns, keys = ", ".join(self.quoted), ", ".join(order)
+        return f"SELECT {columns} FROM {self.name}{where} ORDER BY {keys}", values
+
+
+#: All tables by the class of their rows.
 TABLES = {
     table.row: table
     for table in (
@@ -242,7 +263,6 @@ TABLES = {
         Table("marks", MarkRow, 1),
     )
 }
-#: All tables by the class of their rows.
 
 # The fields of a subject that never change, which are all that a root covers: its chain is covered
 # by its exchanges.

@@ -58,10 +58,10 @@ class Verification:
     subjects: int
     exchanges: int
     commits: int
-    problems: tuple[str, ...]
     #: What is not as it should be; the first ones.
-    undecided: int
+    problems: tuple[str, ...]
     #: Subjects with an exchange that a search on a box could not decide about.
+    undecided: int
 
     @property
     def good(self) -> bool:
@@ -187,10 +187,10 @@ def _decisions(engine: Engine, history: History) -> tuple[int, list[str]]:
 class _States(NamedTuple):
     """How the states of subjects changed, and the commits of rollbacks."""
 
-    suspensions: dict[str, StateRow]
     #: The last suspension or resolution of each subject.
-    confirmations: dict[str, StateRow]
+    suspensions: dict[str, StateRow]
     #: The last confirmation or resolution of each subject.
+    confirmations: dict[str, StateRow]
     rollbacks: list[int]
 
     @classmethod
