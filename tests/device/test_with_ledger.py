@@ -15,6 +15,7 @@ import pytest
 import expost as xp
 from expost.device import checks
 from expost.device.device import Device, Refused
+from expost.ledger import SyncAnswer
 from expost.queries import Query
 from support.killing_devices import killed
 from support.one_device import synced
@@ -80,6 +81,7 @@ def test_lost_and_repeated_requests_are_recorded_once(tmp_path: Path) -> None:
         assert len(ledger.transcript("ann")) == 1
         # It arrives late, and twice; the device takes no answer to it.
         for late in ledger.sync([lost, lost]):
+            assert isinstance(late, SyncAnswer)
             (receipt,) = late.receipts
             assert (receipt.outcome, receipt.head) == ("recorded", own.heads[1])
             with pytest.raises(Refused, match="stale answer"):
@@ -178,6 +180,7 @@ def test_killed_at_every_step_nothing_is_released_twice_or_lost(tmp_path: Path, 
             was_killed, released = killed(run, at, torn)
             if released:
                 (answer,) = ledger.sync([released.decode()])
+                assert isinstance(answer, SyncAnswer)
                 assert answer.confirmed == at
             own = Device(store)
             synced(own, ledger)

@@ -15,12 +15,12 @@ from unittest.mock import patch
 
 import psycopg
 
-from expost.ledger import Backend, CheckpointStore, postgres
+from expost.ledger import Backend, Broken, CheckpointStore, postgres
 from expost.ledger.backend import Commit
 from expost.ledger.digests import first_root
 from expost.ledger.postgres import Postgres
 from expost.ledger.tables import TABLES
-from support.disks import Disk, DiskStore
+from support.disks import Content, Disk, DiskStore
 from support.mutants import MUTANTS
 from support.postgres import fresh, shared_server
 from support.sites import KINDS, POLICY, Backup, Site, create_on
@@ -110,9 +110,11 @@ class OnServer(Site):
                 with connection.cursor().copy(statement) as copy:
                     copy.write(rows)
         if checkpoint:
-            content = self._disk.files["checkpoint"]
-            content.current = bytearray(backup.checkpoint)
-            content.sync()
+            data = backup.checkpoint
+            self._disk.files["checkpoint"] = Content(bytearray(data), data)
+
+    def lose_checkpoint(self) -> None:
+        del self._disk.files["checkpoint"]
 
     def clone(self) -> Site:
         return OnServer(self._chance, self.backup())
@@ -172,7 +174,7 @@ def lost_commits_trusted() -> Any:
     def commit(self: Postgres, whole: Commit) -> None:
         try:
             write(self, whole)
-        except postgres.Broken:
+        except Broken:
             self._connection = postgres._connect(self._url)
 
     return patch.object(Postgres, "commit", commit)

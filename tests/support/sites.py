@@ -24,7 +24,13 @@ from support.vaults import Records, Vault
 
 __all__ = ["FIRST", "KINDS", "POLICY", "Site", "create_on", "template", "template_records"]
 
-FIRST = {"ann": "device", "bob": "device", 3: "device", "imp": "imported", "sim": "simulated"}
+FIRST: dict[Any, str] = {
+    "ann": "device",
+    "bob": "device",
+    3: "device",
+    "imp": "imported",
+    "sim": "simulated",
+}
 """The subjects that are registered from the start, with their kinds."""
 POLICY = StudyPolicy(
     xp.FiniteSet(list(VALUES)), xp.BayesianFilter(epsilon=1), "simulated", "0f" * 16
@@ -91,6 +97,10 @@ class Site:
 
     def restore(self, backup: Backup, *, checkpoint: bool) -> None:
         """Put a database back, perhaps with its checkpoint. No process has it open."""
+        raise NotImplementedError
+
+    def lose_checkpoint(self) -> None:
+        """Remove the checkpoint, and not its ticket key."""
         raise NotImplementedError
 
     def clone(self) -> Site:
@@ -164,6 +174,9 @@ class OnDisk(Site):
 
     def restore(self, backup: Backup, *, checkpoint: bool) -> None:
         self.disk.restore(backup.database, lambda name: checkpoint or "study" in name)
+
+    def lose_checkpoint(self) -> None:
+        del self.disk.files[_CHECKPOINT]
 
     def clone(self) -> Site:
         return OnDisk(random.Random(0), self.disk.copy())
@@ -255,9 +268,11 @@ class InVault(Site):
         self.kill()
         self.records.restore(backup.database)
         if checkpoint:
-            content = self.disk.files[_CHECKPOINT]
-            content.current = bytearray(backup.checkpoint)
-            content.sync()
+            data = backup.checkpoint
+            self.disk.files[_CHECKPOINT] = Content(bytearray(data), data)
+
+    def lose_checkpoint(self) -> None:
+        del self.disk.files[_CHECKPOINT]
 
     def clone(self) -> Site:
         return type(self)(random.Random(0), self.records.copy(), self.disk.copy())
@@ -360,6 +375,10 @@ class OnFile(Site):
         self._write(backup.database)
         if checkpoint:
             self._write({_CHECKPOINT: backup.checkpoint})
+
+    def lose_checkpoint(self) -> None:
+        assert self.folder is not None
+        (self.folder / _CHECKPOINT).unlink()
 
     def clone(self) -> Site:
         return OnFile(random.Random(0), self._files())

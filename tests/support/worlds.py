@@ -65,7 +65,7 @@ __all__ = ["KINDS", "Violation", "World", "play"]
 
 LATER = {"dora": "device", "eve": "device", "ilse": "imported"}
 """Subjects that are registered later, if at all."""
-EVERYONE = {**FIRST, **LATER}
+EVERYONE: dict[Any, str] = {**FIRST, **LATER}
 DEVICES = [name for name, kind in EVERYONE.items() if kind == "device"]
 STEPS = ("prepared", "committed", "checkpointed")
 REFUSED = "refused"
@@ -214,6 +214,7 @@ class World:
             (6, self._back_up),
             (15 if self._ended else 5, self._restore),
             (5, self._crash),
+            (1, self._lose_checkpoint),
             (1.2, self._end),
         ]
         if self._site.shared:
@@ -912,7 +913,7 @@ class World:
             second.close()
 
     def _replace_writer(self) -> None:
-        """A second process takes over: the first one cannot write any more."""
+        """Let a second process take over: the first one can no longer write."""
         self._nested = True
         try:
             self._take_over()
@@ -960,7 +961,7 @@ class World:
             self._open()
         except Behind:
             noticed = True
-            must(mode != "both", "a checkpoint that was put back too does not fit")
+            must(mode != "both", "a checkpoint that was put back with it does not fit")
             self._recover()
             self._open()
             # An interrupted recovery may have left a line that only the next writer synchronizes.
@@ -994,13 +995,31 @@ class World:
         self._nested = False
         return backup
 
-    def _recover(self) -> None:
+    def _lose_checkpoint(self) -> None:
+        """Lose the checkpoint: every subject is then unconfirmed, and nothing is forgotten."""
+        self._site.kill()
+        self._close()
+        self._site.lose_checkpoint()
+        try:
+            self._open()
+        except Behind:
+            self._recover(lost=True)
+            self._open()
+            self._ledger._engine.claim()
+        else:
+            raise Violation("a lost checkpoint went unnoticed")
+        self._rolled_back = True
+        rows = self._rows().items()
+        self._unconfirmed = {name for name, row in rows if row.kind != "imported"}
+        self._check()
+
+    def _recover(self, *, lost: bool = False) -> None:
         """Recover, perhaps interrupted several times."""
         for attempt in range(5):
             backend = self._site.backend()
             fault = self._site.arm(self.chance) if self.chance.random() < 0.5 - attempt / 8 else ""
             try:
-                Ledger.recover_on(backend, self._site.store())
+                Ledger.recover_on(backend, self._site.store(), lost=lost)
                 self._site.disarm()
                 return
             except (Killed, LedgerStopped) as error:
@@ -1036,8 +1055,8 @@ class World:
             self._extras[name] = {
                 digest: extra for digest, extra in extras.items() if digest in quarantined
             }
-        kept = self._recorded_imports()
-        self._imports = {each: what for each, what in self._imports.items() if each in kept}
+        present = self._recorded_imports()
+        self._imports = {each: what for each, what in self._imports.items() if each in present}
         asked = {row.key for row in self._backend.scan(RequestRow, (json.dumps("sim"),))}
         answered = {row.key for row in self._chain("sim")}
         self._simulated = {
@@ -1048,7 +1067,7 @@ class World:
         if noticed:
             self._lost |= {name: kind for name, kind in self.kinds.items() if name not in rows}
             self._unconfirmed = {name for name, row in rows.items() if row.kind != "imported"}
-            must(self._ledger.audit().lost_imports >= len(imports - kept), "imports were lost")
+            must(self._ledger.audit().lost_imports >= len(imports - present), "imports were lost")
         else:
             self._lost = {}
             self._suspended = {name for name, state in states.items() if state == "suspended"}
@@ -1181,7 +1200,7 @@ class World:
             must(chain.get(key) == expected, f"the simulated answer to {key} is not recorded")
         answered = any(row.sequence for row in self._rows().values())
         if answered and any(what in FINAL for _, what in self._outcomes.values()):
-            refused = self._ledger.answers().refused
+            refused: Any = self._ledger.answers().refused
             for (name, key), (text, what) in self._outcomes.items():
                 listed = (name, f"epsilon {text}") in refused
                 good = what not in ("refused", "declined") or listed

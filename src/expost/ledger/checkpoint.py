@@ -32,6 +32,7 @@ __all__ = ["Checkpoint", "CheckpointFile", "CheckpointStore", "Line", "Tail"]
 
 _DIGITS = 16
 _BLOCK = 1 << 16
+_MOVE = "restore it, or move it away and run recover --lost"
 _KEY = re.compile(rb"[0-9a-f]{64}\n?")
 
 
@@ -247,13 +248,13 @@ class Checkpoint:
         for number, text in enumerate(content[: tail.end].split(b"\n")[:-1], 1):
             line = _parse(text, check)
             if line is None:
-                raise Damaged(f"line {number} of the checkpoint {self.store} is damaged")
+                raise Damaged(f"line {number} of the checkpoint {self.store} is damaged; {_MOVE}")
             check = line.check
             yield line
-        # After a crash there is at most part of a line, without its end.
+        # After a crash there is at most part of a line. If it has its end, a sector is missing.
         rest = content[tail.end :]
-        if b"\n" in rest or _parse(rest, check) or _parse(rest[:-1], check):
-            raise Damaged(f"the last line of the checkpoint {self.store} is damaged")
+        if (b"\n" in rest and b"\0" not in rest) or _parse(rest, check) or _parse(rest[:-1], check):
+            raise Damaged(f"the last line of the checkpoint {self.store} is damaged; {_MOVE}")
 
     def covers(self, tip: Tip) -> bool:
         """Return whether a whole line says that this commit had this root."""

@@ -118,6 +118,8 @@ class Engine:
             try:
                 self.claim()
                 self._release()
+                if not self.is_covered():
+                    raise Behind("the checkpoint is not the one of this database")
             except LedgerLocked:
                 if time.monotonic() > deadline:
                     raise

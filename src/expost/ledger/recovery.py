@@ -55,13 +55,13 @@ def recover(engine: Engine, *, lost: bool, ticket_key: bytes) -> Recovery:
         )
     with engine.lock:
         engine.claim(recovering=True)
-        events, unlisted = list(_lost_events(engine)), _unlisted_events(engine)
+        events, (unlisted, recorded) = list(_lost_events(engine)), _commit_events(engine)
         if new_key:
             # Without the old key, only the end of the study can be told from its event.
             engine.tickets = Tickets(engine.policy.content_id, ticket_key)
             events = [(number, some) for number, some in events if some == ["ended"]]
             unlisted = [event for event in unlisted if event == "ended"]
-        recovery = engine.run(_Recover(engine, events, unlisted, complete=not lost))
+        recovery = engine.run(_Recover(engine, events, unlisted, recorded, complete=not lost))
         if new_key:
             store.create_ticket_key(ticket_key)  # last: without it, the ledger is not usable yet
         return recovery
@@ -74,15 +74,21 @@ def _lost_events(engine: Engine) -> Iterator[tuple[int, list[str]]]:
             yield line.tip.number, [*line.events]
 
 
-def _unlisted_events(engine: Engine) -> list[str]:
-    """Return the events of commits that the checkpoint does not list: it was put back or lost.
+def _commit_events(engine: Engine) -> tuple[list[str], set[str]]:
+    """Return events of commits that the checkpoint does not list, and the events of all commits.
 
-    The line of the recovery lists them, so that the next rollback cannot make them unknown.
+    Commits are not listed if the checkpoint was put back or lost. The line of the recovery lists
+    their events, so that the next rollback cannot make them unknown.
     """
     listed = {line.tip for line in engine.checkpoint.lines()}
-    commits = engine.backend.scan(CommitRow)
-    unlisted = [row.events for row in commits if Tip(row.number, row.root) not in listed]
-    return list(dict.fromkeys(event for events in unlisted for event in json.loads(events)))
+    unlisted: dict[str, None] = {}
+    recorded: set[str] = set()
+    for row in engine.backend.scan(CommitRow):
+        events = json.loads(row.events)
+        recorded.update(events)
+        if Tip(row.number, row.root) not in listed:
+            unlisted.update(dict.fromkeys(events))
+    return list(unlisted), recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,7 @@ class _Recover:
     engine: Engine
     events: list[tuple[int, list[str]]]
     unlisted: list[str]
+    recorded: set[str]
     #: Whether the events are all that were lost.
     complete: bool
 
@@ -103,7 +110,7 @@ class _Recover:
                 batch.mark("ended", "before a backup was restored")
             elif what == "registered" and details[0] not in known:
                 registrations += self._add(batch, details[0], "registered", details[1])
-            elif what == "imported":
+            elif what == "imported" and event not in self.recorded:
                 imports += self._add(batch, details[0], "imported", details[1])
             elif what in ("suspended", "extra") and details[0] in known:
                 barred.append(known[details[0]])

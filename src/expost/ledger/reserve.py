@@ -51,9 +51,9 @@ class Outcome:
     """What became of a request for one subject."""
 
     subject: Subject
-    #: "reserved", "refused", "recorded" or "declined", for good; "waiting" (for the answer to
-    #: another reservation), "suspended" or "unconfirmed", for now; or "dropped": a reservation that
-    #: was forgotten in a restored backup and replaced by what its device had already answered.
+    #: Permanent: "reserved", "refused", "recorded" or "declined". Temporary: "waiting" for the
+    #: answer to another reservation, "suspended" or "unconfirmed". "dropped": the reservation was
+    #: forgotten in a restored backup, and replaced by what its device had already answered.
     outcome: str
     #: The number of the exchange, if one was reserved.
     sequence: int = 0

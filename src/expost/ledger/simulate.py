@@ -1,7 +1,7 @@
 """Simulated subjects: reserve, let devices in this process draw, receive.
 
-This is how :meth:`Ledger.ask` works. Whoever calls it holds the values of all subjects, so it is
-for simulations and tests.
+This is how :meth:`Ledger.ask` works. Its caller holds the values of all subjects, so it is for
+simulations and tests.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ class Decider:
     ) -> list[bool]:
         """Return whether the filter accepts each query after a tally.
 
-        Extras are responses that somebody sent in a quarantined message. Whoever it was, the query
-        is accepted only if it fits whichever of them were really given: each costs its epsilon.
+        Extras are responses in quarantined messages, perhaps forged. A query is accepted only if it
+        fits whichever of them were really given: each costs its epsilon.
         """
         if len(self._verdicts) > _MAX_VERDICTS or self._revision != self._catalog.revision:
             self._verdicts.clear()
