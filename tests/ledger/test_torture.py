@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from expost.errors import InvalidInput
+from expost.ledger import Behind, Ledger
 from support.mutants import MUTANTS, caught
+from support.sites import InVault
 from support.worlds import World, play
 
 
@@ -34,3 +39,50 @@ def test_a_seed_is_always_the_same_world() -> None:
 
 def test_restored_devices_draw_again_in_some_worlds() -> None:
     assert sum(play(seed, "vault").redraws for seed in range(40)) > 0
+
+
+def _open(site: InVault) -> Ledger:
+    return Ledger.on(site.backend(), site.store())
+
+
+def _recover(site: InVault, *, lost: bool = False) -> None:
+    with pytest.raises(Behind):
+        _open(site)
+    Ledger.recover_on(site.backend(), site.store(), lost=lost)
+
+
+def _check_that_dora_is_known(site: InVault) -> None:
+    with _open(site) as ledger:
+        assert "dora" not in ledger.subjects
+        with pytest.raises(InvalidInput, match="was registered as device"):
+            ledger.register(["dora"], kind="imported")
+        ledger.register(["dora"])
+        assert ledger.status(["dora"]).states == ("unconfirmed",)
+
+
+def test_a_registration_is_known_after_two_rollbacks_if_only_a_fork_had_it() -> None:
+    site = InVault(random.Random(0))
+    first = site.backup()
+    with _open(site) as ledger:
+        ledger.register(["dora"])
+    second = site.backup()
+    site.restore(first, checkpoint=True)  # the checkpoint forgets dora also
+    with _open(site) as ledger:
+        ledger.receive([b"junk"])
+    site.restore(second, checkpoint=False)
+    _recover(site)
+    site.restore(first, checkpoint=False)
+    _recover(site)
+    _check_that_dora_is_known(site)
+
+
+def test_a_registration_is_known_after_a_rollback_if_the_checkpoint_was_lost_before() -> None:
+    site = InVault(random.Random(0))
+    first = site.backup()
+    with _open(site) as ledger:
+        ledger.register(["dora"])
+    site.lose_checkpoint()
+    _recover(site, lost=True)
+    site.restore(first, checkpoint=False)
+    _recover(site)
+    _check_that_dora_is_known(site)

@@ -1,27 +1,32 @@
-"""The durable record of a study. Devices draw; the ledger records.
+"""The durable record of a study. Devices draw the random responses; the ledger records them.
 
-**The pieces.** A subject is someone in the study, of one kind from registration on: it has a
-*device*, its answers are *imported*, or it is *simulated*. A *reservation* is the next exchange of
-a subject, for its device to answer. A *message* is what a device released for a reservation. Each
-subject has a *chain* of digests over its exchanges, which its device has too. The database stores
-*commits*; the *checkpoint* is a file outside of it with a line for every commit.
+**The pieces.** A *subject* is a participant. Its kind is fixed at registration: *device* (its
+device answers), *imported* (it was asked elsewhere) or *simulated*. An *exchange* is a query and its
+response; a *reservation* holds the next exchange of a subject for its device. A *message* is what a
+device released for a reservation, and a *receipt* is what became of it. Ledger and device each have
+the *chain* of a subject: digests of its exchanges. The *checkpoint* is a file outside the database
+with a line per commit; it reveals a database that has lost commits.
 
-**One request.** ``reserve`` asks the filter about the recorded answers of each subject and reserves
-what fits (reserve.py). A device syncs: it says where its chain is and gets its reservation. It
-decides on its own record, draws, stores its message, and sends it with the next sync (receive.py).
-A message that fits is appended to the chain. The same message again equals the recorded exchange:
-nothing is written, and its receipt is the same. Any other message is quarantined, and its subject
-suspended.
+**An exchange, end to end.** ``reserve`` asks the filter whether the recorded answers of each
+subject leave room for a query (reserve.py). When a device syncs, it reports its chain and gets its
+reservation. From its own record it decides whether to answer. If so, it draws, stores its message,
+and sends it with the next sync; otherwise it declines (receive.py). A message that matches its
+reservation is recorded. If it arrives again, it matches the recorded exchange: nothing is written,
+and the receipt is the same. Any other message is quarantined and its subject suspended, until an
+operator resolves it. ``record`` takes imported answers, ``ask`` simulates devices.
 
-**Durability.** Requests run as jobs on a *batch* (batch.py), which becomes one commit.
-``Engine._make_durable`` writes it: the database commit, then the checkpoint line, each
-synchronized. Only then does a receipt, a reservation or a refusal leave the process. One process
-writes; threads share commits; other processes read.
+**Durability.** Each request is a job. Jobs of concurrent threads share a *batch* (batch.py), which
+becomes one commit. ``Engine._make_durable`` commits it to the database, then appends the checkpoint
+line, and flushes each to disk. Only then does a receipt, a reservation or a refusal leave the
+process. After a crash in between, the next writer appends the line. One process writes at a time;
+others may read. The database is SQLite or PostgreSQL (backend.py).
 
-**After a restore.** A database that is behind its checkpoint does not open. ``Ledger.recover``
-makes every subject unconfirmed (recovery.py). Devices are the replicas: each syncs, sends again
-what the ledger has forgotten, and is confirmed. A *ticket* in each message proves that the ledger
-once reserved it.
+**After a restore.** A database that is behind its checkpoint does not open (``Behind``). The
+operator calls ``Ledger.recover`` (recovery.py). Every device subject is then *unconfirmed*: it is
+asked nothing until its device syncs. Devices act as replicas: each sends what the database has
+lost. A *ticket* in each message proves that the ledger issued its reservation; the ticket key is
+stored next to the checkpoint. What no device can send again is listed in the checkpoint, so never
+restore that together with the database.
 
 >>> import tempfile
 >>> import expost as xp
@@ -30,11 +35,12 @@ once reserved it.
 ...     smokes, budget = xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1)
 ...     with xp.Ledger.create(f"{folder}/study.db", smokes, filter=budget) as ledger:
 ...         _ = ledger.register(["ann"])
-...         Device.create(f"{folder}/ann", ledger.policy.to_json(), "ann", '"yes"')
+...         value = '"yes"'  # JSON; it never leaves the device
+...         Device.create(f"{folder}/ann", ledger.policy.to_json(), "ann", value)
 ...         device = Device(f"{folder}/ann")
 ...         outcomes = ledger.reserve(xp.randomized_response(epsilon="0.5"), key="week 1")
 ...         request = device.sync()
-...         while request:
+...         while request:  # until the device has nothing more to send
 ...             (answer,) = ledger.sync([request])
 ...             request = device.take(answer.to_json())
 ...         device.close()

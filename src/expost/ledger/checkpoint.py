@@ -278,6 +278,8 @@ class Checkpoint:
         text = json.dumps({"commit": tip.number, "root": tip.root.hex(), "events": list(events)})
         check = _check(tail.last.check if tail.last else self._policy_id, text.encode())
         data = f"{text} {check}\n".encode()
+        if tail.torn:
+            self.store.write(tail.end, b"")  # or a crash could mix the old rest with the new line
         self.store.write(tail.end, data)
         self._tail = Tail(Line(tip, events, check), tail.end + len(data), torn=False)
 

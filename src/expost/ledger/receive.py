@@ -442,7 +442,9 @@ class Sync:
             claim = json.dumps([request.subject, request.sequence, request.head]).encode()
             reason = f"its device has another chain at exchange {request.sequence}"
             _quarantine_one(batch, _Misfit(reason, subject.name), claim, None, held=False)
-            return batch.subject(subject.name) or subject
+            subject = batch.subject(subject.name) or subject
+            # An operator may have resolved it, but its device still has another chain.
+            return batch.suspend(subject, reason) if subject.state == ACTIVE else subject
         unconfirmed = shown_state(subject, batch.generation) == "unconfirmed"
         if unconfirmed and request.sequence == subject.sequence:
             return batch.confirm(subject, "its device has synced")
