@@ -22,5 +22,5 @@ def test_a_server_that_is_killed_loses_nothing(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ON_SERVERS)
-def test_a_fault_in_a_ledger_is_noticed(name: str) -> None:
+def test_a_ledger_with_a_fault_is_noticed(name: str) -> None:
     assert caught(name, 20) is not None

@@ -76,8 +76,8 @@ class Drawn(NamedTuple):
     """An exchange that a device has stored."""
 
     message: str
-    text: str
     #: The epsilon of the query.
+    text: str
     response: str
     head: str
 
@@ -89,8 +89,8 @@ class ModelDevice:
     subject: Any
     ledger: str
     chance: random.Random
-    unknown: frozenset[str] = frozenset()
     #: Queries that it declines, because it does not know their kind.
+    unknown: frozenset[str] = frozenset()
     stored: list[Drawn] = field(default_factory=list)
     old_copy: bool = False
     nonce: str = ""

@@ -135,8 +135,6 @@ class World:
         self.kinds: dict[Any, str] = dict(FIRST)
         self._lost: dict[Any, str] = {}
         """Registrations that a restored backup lost."""
-        self._doubtful: set[Any] = set()
-        """Those of them that a lost checkpoint listed."""
         self._confirmed: dict[Any, tuple[int, str]] = {}
         self._outcomes: dict[tuple[Any, str], tuple[str, str]] = {}
         self._attempts: dict[tuple[Any, str], set[str]] = {}
@@ -1012,8 +1010,6 @@ class World:
         else:
             raise Violation("a lost checkpoint went unnoticed")
         self._rolled_back = True
-        # The next rollback may forget them: only the lost checkpoint and this database list them.
-        self._doubtful |= self._lost.keys()
         rows = self._rows().items()
         self._unconfirmed = {name for name, row in rows if row.kind != "imported"}
         self._check()
@@ -1070,9 +1066,6 @@ class World:
             if key in (asked if given == REFUSED else answered)
         }
         if noticed:
-            for name in self._doubtful:
-                self._lost.pop(name, None)
-                self._suspended.discard(name)
             self._lost |= {name: kind for name, kind in self.kinds.items() if name not in rows}
             self._unconfirmed = {name for name, row in rows.items() if row.kind != "imported"}
             must(self._ledger.audit().lost_imports >= len(imports - present), "imports were lost")

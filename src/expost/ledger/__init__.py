@@ -1,9 +1,9 @@
 """The durable record of a study. Devices draw the random responses; the ledger records them.
 
 **The pieces.** A *subject* is a participant. Its kind is fixed at registration: *device* (its
-device answers), *imported* (it was asked elsewhere) or *simulated*. An *exchange* is a query and its
-response; a *reservation* holds the next exchange of a subject for its device. A *message* is what a
-device released for a reservation, and a *receipt* is what became of it. Ledger and device each have
+device answers), *imported* (it was asked elsewhere) or *simulated*. An *exchange* is a query and
+its response; a *reservation* holds the next exchange for the device. A *message* is what a device
+released for a reservation, and a *receipt* is what became of it. Ledger and device each have
 the *chain* of a subject: digests of its exchanges. The *checkpoint* is a file outside the database
 with a line per commit; it reveals a database that has lost commits.
 

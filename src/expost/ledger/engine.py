@@ -236,13 +236,17 @@ class Engine:
         return self._names
 
     def _count_registrations(self) -> int:
-        """Count the subjects that commits registered: the last one could be missing otherwise."""
-        registered: set[str] = set()
-        for row in self.backend.scan(CommitRow):
-            if '"registered ' in row.events:
-                events = [event.split(" ") for event in json.loads(row.events)]
-                registered.update(event[1] for event in events if event[0] == "registered")
-        return len(registered)
+        """Count the registrations of all commits: the last subject could be missing otherwise."""
+        recoveries = self.recovery_commits()
+        return sum(
+            row.events.count('"registered ')
+            for row in self.backend.scan(CommitRow)
+            if row.number not in recoveries
+        )
+
+    def recovery_commits(self) -> set[int]:
+        """Return the numbers of recoveries: their events say again what other commits did."""
+        return {mark.commit for mark in self.backend.scan(MarkRow) if mark.what == "recovered"}
 
     # -- writing
 

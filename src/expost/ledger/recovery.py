@@ -75,7 +75,7 @@ def _lost_events(engine: Engine) -> Iterator[tuple[int, list[str]]]:
 
 
 def _commit_events(engine: Engine) -> tuple[list[str], set[str]]:
-    """Return events of commits that the checkpoint does not list, and the events of all commits.
+    """Return events of commits that the checkpoint does not list, and what commits recorded.
 
     Commits are not listed if the checkpoint was put back or lost. The line of the recovery lists
     their events, so that the next rollback cannot make them unknown.
@@ -83,9 +83,11 @@ def _commit_events(engine: Engine) -> tuple[list[str], set[str]]:
     listed = {line.tip for line in engine.checkpoint.lines()}
     unlisted: dict[str, None] = {}
     recorded: set[str] = set()
+    recoveries = engine.recovery_commits()
     for row in engine.backend.scan(CommitRow):
         events = json.loads(row.events)
-        recorded.update(events)
+        if row.number not in recoveries:
+            recorded.update(events)
         if Tip(row.number, row.root) not in listed:
             unlisted.update(dict.fromkeys(events))
     return list(unlisted), recorded
@@ -108,14 +110,15 @@ class _Recover:
             what, *details = event.split(" ")
             if what == "ended" and not batch.ended:
                 batch.mark("ended", "before a backup was restored")
+                batch.events.append("ended")
             elif what == "registered" and details[0] not in known:
-                registrations += self._add(batch, details[0], "registered", details[1])
+                registrations += self._add(batch, event, "registered")
             elif what == "imported" and event not in self.recorded:
-                imports += self._add(batch, details[0], "imported", details[1])
+                imports += self._add(batch, event, "imported")
             elif what in ("suspended", "extra") and details[0] in known:
                 barred.append(known[details[0]])
             elif what in ("suspended", "extra"):
-                self._add(batch, details[0], "barred")
+                self._add(batch, event, "barred")
         for name in dict.fromkeys(barred):
             subject = batch.subject(name)
             if subject is not None and subject.state != BARRED:
@@ -147,9 +150,11 @@ class _Recover:
         return count
 
     @staticmethod
-    def _add(batch: Batch, digest: str, what: str, detail: str = "") -> int:
+    def _add(batch: Batch, event: str, what: str) -> int:
         """Record what was lost, once; return whether it is new."""
+        _, digest, *detail = event.split(" ")
         if batch.get(LostRow, digest, what) is not None:
             return 0
-        batch.add(LostRow(digest, what, detail, batch.number))
+        batch.add(LostRow(digest, what, " ".join(detail), batch.number))
+        batch.events.append(event)
         return 1
