@@ -987,7 +987,6 @@ class World:
                 known = [name for name, row in self._rows().items() if row.kind == "device"]
                 other.reserve(QUERIES["1/4"], [self.chance.choice(known)], key="on a copy")
         backup = copy.backup()
-        copy.kill()
         copy.end()
         own = commits if self.chance.random() < 0.7 else self.chance.randint(1, 3)
         self._nested = True
