@@ -2,7 +2,7 @@
 
     python tests/torture.py [--seeds 10000] [--first 0] [--kind disk|vault|file|server] [--mutants]
 
-One seed in a hundred is also played on a PostgreSQL that is killed.
+One seed in 200 is also played on a PostgreSQL that is killed.
 
 What must hold is in tests/support/worlds.py. A violation is printed with its seed. To play it
 again: python tests/torture.py --first SEED --seeds 1
@@ -83,7 +83,7 @@ def main() -> int:
         return int(missed > 0)
     start, kinds, violations, redraws = time.monotonic(), Counter[str](), 0, 0
     print(f"seeds {given.first} to {given.first + given.seeds - 1}", flush=True)
-    servers = given.seeds // 100 if given.kind is None else 0
+    servers = given.seeds // 200 if given.kind is None else 0
     total = given.seeds + servers
     results = chain(
         _results(given.first, given.seeds, given.kind), _results(given.first, servers, "server")

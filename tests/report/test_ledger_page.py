@@ -145,7 +145,7 @@ def test_what_is_out_of_the_ordinary_is_on_the_page() -> None:
     found = page(told)
     for sentence in (
         "3 messages were quarantined.",
-        "1 person is suspended: nothing more is asked unless an operator resolves it.",
+        "1 person is suspended: nothing more is asked unless an operator can resolve it.",
         "2 people wait for an operator.",
         "1 response was revealed by these messages alone. Such extras count as answers",
         "recovered at commit 7: 3 commits were lost",

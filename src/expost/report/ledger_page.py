@@ -222,10 +222,16 @@ def _quarantined(study: StudySummary) -> Iterator[str]:
         yield paragraph("None: every message fit, and no one is suspended.")
         return
     yield paragraph(
-        f"{messages:,} {'message was' if messages == 1 else 'messages were'} quarantined. They did "
-        "not fit, and are stored apart from the answers.",
+        *(
+            [
+                f"{messages:,} {'message was' if messages == 1 else 'messages were'} quarantined. "
+                "They did not fit, and are stored apart from the answers."
+            ]
+            if messages
+            else []
+        ),
         f"{people(suspended)} {'is' if suspended == 1 else 'are'} suspended: nothing more is asked "
-        "unless an operator resolves it. Earlier answers still count.",
+        "unless an operator can resolve it. Earlier answers still count.",
         *(
             [f"{people(study.held)} {'waits' if study.held == 1 else 'wait'} for an operator."]
             if study.held
