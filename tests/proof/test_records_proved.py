@@ -361,10 +361,13 @@ def test_small_files_cannot_keep_the_checker_busy(
     assert len(text) < 10**6
     responses = [exchange["response"] for exchange in tree["exchanges"]]
     proof = json.dumps({"version": 1, "responses": responses, "loss": "-1"})
-    started = time.process_time()
-    with pytest.raises(verify.Failed):
-        verify.verify(text, proof)
-    assert time.process_time() - started < 1
+    times = []
+    for _ in range(3):  # the garbage of other tests may be collected in one of them
+        started = time.process_time()
+        with pytest.raises(verify.Failed):
+            verify.verify(text, proof)
+        times.append(time.process_time() - started)
+    assert min(times) < 1
 
 
 def test_what_ties_too_much_together_says_so() -> None:
