@@ -60,7 +60,7 @@ _SETTINGS = {
 
 
 def binaries() -> Path:
-    """The folder with ``postgres``, ``initdb`` and ``pgbench``, the newest of the system first."""
+    """The folder with ``postgres`` and ``initdb``, the newest of the system first."""
     for pattern in _SYSTEM:
         found = [folder for folder in Path("/").glob(pattern[1:]) if _complete(folder)]
         if found:
@@ -78,7 +78,7 @@ def binaries() -> Path:
 
 
 def _complete(folder: Path) -> bool:
-    return all((folder / name).exists() for name in ("postgres", "initdb", "pgbench"))
+    return all((folder / name).exists() for name in ("postgres", "initdb"))
 
 
 def _version(folder: Path) -> list[int]:
@@ -160,14 +160,6 @@ class Server:
             self._process.send_signal(signal.SIGINT)  # a fast shutdown
             self._process.wait(_PATIENCE)
             self._process = None
-
-    def pgbench(self, *options: str) -> float:
-        """The transactions per second that ``pgbench`` measures; ``-i`` measures none."""
-        said = self._run("pgbench", f"--host={self.folder}", "--username=postgres", *options)
-        for line in said.splitlines():
-            if line.startswith("tps = "):
-                return float(line.split()[2])
-        return 0.0
 
     def log(self) -> str:
         """The end of what the server said."""
