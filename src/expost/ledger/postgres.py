@@ -48,6 +48,9 @@ _SCAN_ROWS = 2000
 _PATIENCE = 2.0
 _PAUSE = 0.02
 
+# A lost connection raises an error of ours; psycopg would also print a line about it.
+_NO_OUTPUT = logging.NullHandler()
+
 _WRITE_FAILED = "the ledger could not be written ({}); open it again when that is fixed"
 _COMMIT_FAILED = "it is not known whether the last commit was written ({}); open the ledger again"
 _TAKEN_OVER = "another process has taken over this ledger; open it again"
@@ -339,8 +342,7 @@ def driver() -> Any:
     except ImportError:
         message = "a ledger on PostgreSQL requires the extra: pip install 'expost[postgres]'"
         raise InvalidInput(message) from None
-    # A lost connection raises an error of ours; psycopg would also print a line about it.
-    logging.getLogger("psycopg").addHandler(logging.NullHandler())
+    logging.getLogger("psycopg").addHandler(_NO_OUTPUT)  # once, however often this is called
     return psycopg
 
 
