@@ -1,6 +1,7 @@
 """Verification: recompute everything in a ledger from its exchanges, and compare.
 
-Chains, tallies, states, every decision, the root of every commit, and the checkpoint.
+Chains, tallies, states, every decision, and the root of every commit. Opening a ledger has compared
+it with the checkpoint before.
 """
 
 from __future__ import annotations
