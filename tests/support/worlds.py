@@ -129,7 +129,7 @@ class World:
         self._honest = set(DEVICES)
         """Subjects whose devices were never restored to less than they had."""
         self._accused: set[Any] = set()
-        """Subjects about whom a message was forged, or who have given too much."""
+        """Subjects with a forged message, or that have revealed too much."""
 
         # What the ledger has returned. A rollback may take back some of it.
         self.kinds: dict[Any, str] = dict(FIRST)
