@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.answers.columns import Codes, columns_of, distinct, read_each
+from expost._types import Indices
+from expost.answers.columns import columns_of, distinct, read_each
 from expost.answers.part import part_of
 from expost.answers.responses import check_spelled, response_position
 from expost.answers.shown import answers_card
@@ -74,9 +75,9 @@ class Answers:
 
     Sorted by query, then by the position of the response.
     """
-    codes: Codes
+    codes: Indices
     """For each row, its index in ``given``. Rows are sorted by subject, else as in the table."""
-    starts: Codes
+    starts: Indices
     """Where the rows of each subject start; the last entry is where the rows end."""
     complete: bool
     """Whether these are all the responses that the subjects gave."""
@@ -132,8 +133,8 @@ class Answers:
         queries: Mapping[str, Query],
         subjects: tuple[Subject, ...],
         given: tuple[tuple[str, int], ...],
-        codes: Codes,
-        starts: Codes,
+        codes: Indices,
+        starts: Indices,
         *,
         complete: bool,
         filters: tuple[Filter | None, ...] = (None,),
@@ -225,8 +226,8 @@ class Answers:
         queries: Mapping[str, Query],
         subjects: tuple[Subject, ...],
         given: Iterable[tuple[str, int]],
-        codes: Codes,
-        starts: Codes,
+        codes: Indices,
+        starts: Indices,
         *,
         filter: Filter | None = None,
         refused: Iterable[tuple[Subject, str]] = (),
@@ -341,7 +342,7 @@ class Answers:
             raise InvalidInput("nobody in the table is called so", "subject")
         return self.transcript_of(self.codes[self.starts[place] : self.starts[place + 1]])
 
-    def patterns(self, kinds: Codes | None = None) -> tuple[Codes, list[Codes]]:
+    def patterns(self, kinds: Indices | None = None) -> tuple[Indices, list[Indices]]:
         """The pattern of each subject, and the distinct patterns.
 
         A pattern is the sorted codes of a subject, so subjects who gave the same responses share
@@ -358,7 +359,7 @@ class Answers:
         subject_of = np.repeat(np.arange(len(self)), counts)
         codes = codes[np.lexsort((codes, subject_of))]
         patterns: dict[bytes, int] = {}
-        found: list[Codes] = []
+        found: list[Indices] = []
         pattern_of = np.empty(len(self), dtype=np.intp)
         for subject, (start, stop) in enumerate(pairwise(self.starts.tolist())):
             key = codes[start:stop].tobytes()
@@ -372,7 +373,7 @@ class Answers:
     def _places(self) -> dict[Subject, int]:
         return {subject: place for place, subject in enumerate(self.subjects)}
 
-    def transcript_of(self, codes: Codes) -> Transcript:
+    def transcript_of(self, codes: Indices) -> Transcript:
         """The transcript of a subject who gave these responses, by their indices in ``given``."""
         transcript = Transcript(self.domain)
         for code in codes.tolist():

@@ -6,18 +6,17 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Indices
 from expost.errors import InvalidInput, at, meant
 from expost.files.frames import as_array, column_names
 from expost.files.reading import NumberText, items
 from expost.files.tables import separated
 
-__all__ = ["COLUMNS", "Codes", "columns_of", "distinct", "listed", "read_each"]
+__all__ = ["COLUMNS", "columns_of", "distinct", "listed", "read_each"]
 
 COLUMNS = ("subject", "query", "response")
 
-Codes = NDArray[np.intp]
 T = TypeVar("T", bound=Hashable)
 
 
@@ -58,7 +57,7 @@ def listed(column: Any) -> list[Any]:
     return values.tolist() if column_like else items(values)
 
 
-def read_each(column: Any, read: Callable[[Any], T], place: str) -> tuple[Codes, list[T]]:
+def read_each(column: Any, read: Callable[[Any], T], place: str) -> tuple[Indices, list[T]]:
     """For each row the index of its entry, and the distinct entries as ``read`` returns them.
 
     Entries come in the order of their first rows. An error names the first row with the entry.
@@ -76,7 +75,7 @@ def read_each(column: Any, read: Callable[[Any], T], place: str) -> tuple[Codes,
     return (np.array(merged)[codes] if len(seen) < len(merged) else codes), list(seen)
 
 
-def distinct(column: Any, place: str) -> tuple[Codes, list[Any]]:
+def distinct(column: Any, place: str) -> tuple[Indices, list[Any]]:
     """For each row the index of its entry, and the distinct entries as they are written."""
     if isinstance(column, np.ndarray):
         values, inverse = np.unique(column, return_inverse=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats, Indices
 from expost.answers import Answers, Subject
 from expost.cards import View, count, nats
 from expost.domains import Attributes, Box, FiniteSet
@@ -29,14 +30,12 @@ from expost.solver import GAP, Effort
 
 __all__ = ["Losses", "losses_within", "realized_losses"]
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 Tell = Callable[[int], None]
 """What is called with the number of subjects done."""
 Given = list[tuple[Query, int]]
 """Responses, by their positions."""
-_Work = Callable[[Given, Codes, Codes, Tell], tuple[Floats, Floats]]
+_Work = Callable[[Given, Indices, Indices, Tell], tuple[Floats, Floats]]
 
 # The table of all terms over all values takes up to 128 MiB.
 _LARGEST_TABLE = 1 << 24
@@ -181,14 +180,18 @@ class _Spreads:
     tell: Tell
 
     def on_set(self, domain: FiniteSet) -> tuple[Floats, Floats]:
-        def spreads(given: Given, codes: Codes, starts: Codes, tell: Tell) -> tuple[Floats, Floats]:
+        def spreads(
+            given: Given, codes: Indices, starts: Indices, tell: Tell
+        ) -> tuple[Floats, Floats]:
             terms = [query.on(domain).term(position) for query, position in given]
             return finite_spreads(terms, codes, starts, tell)
 
         return _in_tables(self.answers, lambda query: len(domain), spreads, self.tell)
 
     def on_attributes(self, domain: Attributes) -> tuple[Floats, Floats]:
-        def spreads(given: Given, codes: Codes, starts: Codes, tell: Tell) -> tuple[Floats, Floats]:
+        def spreads(
+            given: Given, codes: Indices, starts: Indices, tell: Tell
+        ) -> tuple[Floats, Floats]:
             seen = [(query.on(domain), position) for query, position in given]
             return record_spreads(domain, seen, codes, starts, tell)
 
@@ -265,7 +268,7 @@ def _by_pattern(
     return lower, upper
 
 
-def _together(answers: Answers, box: Box, patterns: list[Codes], gap: float) -> Floats | None:
+def _together(answers: Answers, box: Box, patterns: list[Indices], gap: float) -> Floats | None:
     """Lower and upper ends for patterns of the same queries, if they can be done all at once."""
     if len(patterns) < _ENOUGH:
         return None
@@ -306,7 +309,7 @@ def _basic(answers: Answers) -> Floats:
     return np.array(totals)[kind_of]
 
 
-def _alike(columns: list[NDArray[np.int64]]) -> tuple[Codes, Codes]:
+def _alike(columns: list[NDArray[np.int64]]) -> tuple[Indices, Indices]:
     """For each subject the number of its row, equal rows once, and one subject for each row."""
     kind_of = np.zeros(len(columns[0]), dtype=np.intp)
     some = kind_of[:1]

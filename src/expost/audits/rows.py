@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Codes
 from expost.answers import Answers, response_position
 from expost.audits.plan import Plan
 from expost.errors import InvalidInput
@@ -25,7 +26,6 @@ __all__ = ["COLUMNS", "Unusable", "Whole", "arranged", "whole_of"]
 
 COLUMNS = ("subject", "order", "query", "response")
 
-Codes = NDArray[np.integer[Any]]
 
 # Of queries and responses, that may be looked up in a table.
 _LARGEST_TABLE = 1 << 22

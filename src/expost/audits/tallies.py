@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Codes, Indices
 from expost.audits.plan import Plan
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure, up
@@ -22,8 +22,6 @@ from expost.transcript import Transcript
 
 __all__ = ["Course", "Tallies"]
 
-Codes = NDArray[np.integer[Any]]
-Places = NDArray[np.intp]
 
 _ZERO = Enclosure(0.0, 0.0)
 
@@ -32,7 +30,7 @@ _ZERO = Enclosure(0.0, 0.0)
 class Course:
     """What is found on the way of some subjects."""
 
-    tally: Places
+    tally: Indices
     """The number of each subject's tally at the end."""
     peak_lower: NDArray[np.float64]
     peak_upper: NDArray[np.float64]
@@ -56,7 +54,7 @@ class Tallies:
         number = {id(query): place for place, query in enumerate(self._queries)}
         self._asked = np.array([number[id(query)] for query, _ in given], dtype=np.intp)
 
-    def course(self, codes: Codes, first: Places, counts: Places) -> Course:
+    def course(self, codes: Codes, first: Indices, counts: Indices) -> Course:
         """Follow some subjects, those with the most exchanges first, round by round."""
         tally = np.zeros(len(counts), dtype=np.intp)
         lower, upper = np.zeros((2, len(counts)))
@@ -112,7 +110,7 @@ class Tallies:
         return number
 
 
-def _each(first: Places, second: Codes, work: Callable[[int, int], int]) -> Places:
+def _each(first: Indices, second: Codes, work: Callable[[int, int], int]) -> Indices:
     """What is worked out for pairs of numbers, once for every pair that occurs."""
     pairs, place = np.unique(np.stack([first, second.astype(np.intp)]), axis=1, return_inverse=True)
     found = [work(*pair) for pair in pairs.T.tolist()]

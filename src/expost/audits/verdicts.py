@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Codes, Floats, Indices
 from expost.audits.plan import Plan
 from expost.audits.tallies import Tallies
 from expost.domains import Attributes, Box, FiniteSet
@@ -23,9 +24,6 @@ from expost.queries import Query
 
 __all__ = ["Verdicts", "verdicts"]
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.integer[Any]]
-Places = NDArray[np.intp]
 Given = Sequence[tuple[Query, int]]
 Tell = Callable[[int], None]
 
@@ -51,7 +49,7 @@ class Verdicts:
     remaining: Floats
 
 
-def verdicts(given: Given, codes: Codes, starts: Places, plan: Plan, tell: Tell) -> Verdicts:
+def verdicts(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Tell) -> Verdicts:
     """Replay the exchanges of every subject; ``tell`` is called with how many subjects are done."""
     work: Callable[..., Verdicts] = plan.domain.asked(_Work())
     return work(given, codes, starts, plan, tell)
@@ -70,7 +68,7 @@ class _Work:
         return _by_tally
 
 
-def _in_arrays(given: Given, codes: Codes, starts: Places, plan: Plan, tell: Tell) -> Verdicts:
+def _in_arrays(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Tell) -> Verdicts:
     kernel = Kernel(plan.domain, plan.guard)
     # All queries, in the order of the plan: nothing depends on which of them occur here.
     for query in plan.queries.values():
@@ -90,11 +88,11 @@ def _in_arrays(given: Given, codes: Codes, starts: Places, plan: Plan, tell: Tel
 
 def _block(
     kernel: Kernel,
-    number: Places,
+    number: Indices,
     position: NDArray[Any],
     codes: Codes,
-    first: Places,
-    counts: Places,
+    first: Indices,
+    counts: Indices,
 ) -> Floats:
     """What is found for some subjects, the longest ones first; round by round."""
     state = kernel.start(len(counts))
@@ -130,7 +128,7 @@ def _remaining(guard: Filter, held: Floats) -> Floats:
     return np.where(held == 0, whole, np.maximum(0.0, left))
 
 
-def _by_tally(given: Given, codes: Codes, starts: Places, plan: Plan, tell: Tell) -> Verdicts:
+def _by_tally(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Tell) -> Verdicts:
     tallies, guard, counts = Tallies(given, plan), plan.guard, np.diff(starts)
     longest = np.argsort(-counts, kind="stable")
     limit, table = guard.budget.enclosure.upper, np.empty((7, len(counts)))

@@ -19,8 +19,8 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.clients.binomial import largest_share, smallest_share, tail
 from expost.clients.events import Event, events
 from expost.clients.reports import inputs, read_reports
@@ -327,9 +327,6 @@ def _glances(event: Event, quantile: float) -> Iterator[_Glance]:
                 (hits[likely], hits[unlikely]),
                 (event.trials[likely], event.trials[unlikely]),
             )
-
-
-Floats = NDArray[np.float64]
 
 
 def _wilson(hits: Floats, trials: Floats, quantile: float) -> tuple[Floats, Floats]:

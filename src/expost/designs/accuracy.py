@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expost.designs.outcomes import Floats, Outcomes
+from expost._types import Floats
+from expost.designs.outcomes import Outcomes
 from expost.estimation.likeliest import likeliest
 
 __all__ = ["Accuracy", "Target", "accuracy"]

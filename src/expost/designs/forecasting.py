@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.cards import View
-from expost.designs.outcomes import Floats, Places
 from expost.designs.populations import read_population
 from expost.designs.support import Support, support_of
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
@@ -210,7 +210,7 @@ class _Drawing:
 
     def _places(
         self, support: Support, logs: Callable[[Query, int], Floats]
-    ) -> Callable[[np.random.Generator], Places]:
+    ) -> Callable[[np.random.Generator], Indices]:
         """Where the value of each subject is, drawn from what is likely of it."""
         answers = self.answers
         of_subject, patterns = answers.patterns()
@@ -221,7 +221,7 @@ class _Drawing:
         found = likeliest(table, counts, gap=_GAP, steps=_STEPS)
         ends = np.cumsum(table * found.weights, axis=1)
 
-        def drawn(generator: np.random.Generator) -> Places:
+        def drawn(generator: np.random.Generator) -> Indices:
             own = ends[of_subject]
             points = generator.random(len(own)) * own[:, -1]
             return np.asarray(np.minimum((own <= points[:, None]).sum(axis=1), own.shape[1] - 1))

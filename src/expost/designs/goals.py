@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from expost._types import Floats, Indices
 from expost.designs.accuracy import Target
-from expost.designs.outcomes import Floats, Places
 from expost.designs.questions import Group, Question, Score, YesNo, table_on
 from expost.designs.support import Support
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
@@ -166,7 +166,7 @@ class _InNumbers:
             says[place] = 1
         return self._yes_or_no(says)
 
-    def _yes_or_no(self, says: Places) -> tuple[Target, Question]:
+    def _yes_or_no(self, says: Indices) -> tuple[Target, Question]:
         if says.min() == says.max():
             raise InvalidInput("every value has the same answer, so there is nothing to ask")
         return Target(says[None].astype(np.float64), 1.0), YesNo(says)

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Floats", "Group", "Kinds", "Outcomes", "Places", "Seen", "Subsets"]
+from expost._types import Floats, Indices
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+__all__ = ["Group", "Kinds", "Outcomes", "Seen", "Subsets"]
+
 
 Group = tuple[Floats, Floats]
 """A row of likelihoods for each kind of outcome that is there, and how many subjects have it."""
@@ -34,7 +33,7 @@ _FEWEST = 8
 class Outcomes(ABC):
     """What subjects with values from a population show under a policy."""
 
-    cells: Places
+    cells: Indices
     """The cell of each value of the support."""
     weights: Floats
     """The probability of each cell."""
@@ -59,7 +58,7 @@ class Outcomes(ABC):
 class Kinds(Outcomes):
     """Few kinds of outcomes, each with its exact probability: a table of one channel."""
 
-    cells: Places
+    cells: Indices
     weights: Floats
     table: Floats
     """Pr(outcome | cell): a row for each outcome."""
@@ -98,7 +97,7 @@ class Kinds(Outcomes):
 class Subsets(Outcomes):
     """Sets of so many cells, of which there are too many to list: subset selection."""
 
-    cells: Places
+    cells: Indices
     weights: Floats
     size: int
     ratio: float
@@ -137,11 +136,11 @@ class Subsets(Outcomes):
 class Seen(Outcomes):
     """What subjects answered who were simulated one by one, by the kinds of their tallies."""
 
-    cells: Places
+    cells: Indices
     weights: Floats
     table: Floats
     """A row of likelihoods for each kind, whose largest entry is one."""
-    kinds: Places
+    kinds: Indices
     """The kind of each subject."""
     answering: tuple[float, ...]
     answers: float
@@ -150,7 +149,7 @@ class Seen(Outcomes):
     def of(
         cls,
         logs: Floats,
-        kinds: Places,
+        kinds: Indices,
         weights: Floats,
         answering: tuple[float, ...],
         answers: float,
@@ -177,6 +176,6 @@ class Seen(Outcomes):
             yield self.table[seen], counts[seen].astype(np.float64)
 
 
-def _summed(cells: Places, weights: Floats) -> Floats:
+def _summed(cells: Indices, weights: Floats) -> Floats:
     """The weight of each cell."""
     return np.bincount(cells, weights).astype(np.float64)

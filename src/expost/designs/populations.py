@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from expost.designs.outcomes import Floats
+from expost._types import Floats
 from expost.domains import Attributes, Box, Categories, FiniteSet, Integers, Scalar
 from expost.errors import InvalidInput, at
 from expost.files.reading import items, members

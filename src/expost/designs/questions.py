@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from expost.designs.outcomes import Floats, Kinds, Outcomes, Places, Subsets
+from expost._types import Floats, Indices
+from expost.designs.outcomes import Kinds, Outcomes, Subsets
 from expost.designs.support import Support
 from expost.domains import Domain, FiniteSet
 from expost.numbers import exact
@@ -48,7 +49,7 @@ class Question(ABC):
         return "", table_of(support, self.query(epsilon))
 
     @property
-    def answers(self) -> Places | None:
+    def answers(self) -> Indices | None:
         """Of a question of yes or no: 1 or 0 for each value."""
         return None
 
@@ -57,13 +58,13 @@ class Question(ABC):
 class YesNo(Question):
     """A statement, which is true or false of each value."""
 
-    says: Places
+    says: Indices
 
     def query(self, epsilon: Fraction) -> Query:
         return perturbation(self.says.tolist(), range=(0, 1), epsilon=epsilon)
 
     @property
-    def answers(self) -> Places:
+    def answers(self) -> Indices:
         return self.says
 
 
@@ -96,7 +97,7 @@ class Score(Question):
 class Group(Question):
     """To which of several groups the value belongs: its own, or the value of one attribute."""
 
-    of: Places
+    of: Indices
     """The group of each value, from 0."""
 
     def query(self, epsilon: Fraction) -> Query:
@@ -113,7 +114,7 @@ class Group(Question):
         return found[int(np.argmin(costs))]
 
 
-def once(of: Places, weights: Floats, epsilon: Fraction) -> list[tuple[str, Outcomes]]:
+def once(of: Indices, weights: Floats, epsilon: Fraction) -> list[tuple[str, Outcomes]]:
     """Ways of asking for the group of a value once, at this epsilon."""
     count, level = int(of.max()) + 1, float(epsilon)
     groups = FiniteSet(range(count))
@@ -189,7 +190,7 @@ def _variance(query: Query, table: Floats, support: Support) -> float:
     return float((estimates**2 @ table - (estimates @ table) ** 2) @ support.weights)
 
 
-def _cost(table: Floats, of: Places, weights: Floats) -> float:
+def _cost(table: Floats, of: Indices, weights: Floats) -> float:
     """The sum of the variances of the shares of all groups, in the limit, for one subject."""
     outcomes = Kinds.of(table, weights, (1.0,), 1.0)
     if len(outcomes.weights) <= int(of.max()):

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from expost._types import Floats, Indices
 from expost.designs.accuracy import Target
 from expost.designs.goals import Goal, read_goal
-from expost.designs.outcomes import Floats, Places
 from expost.designs.populations import Population, read_population
 from expost.designs.questions import Question, YesNo
 from expost.designs.support import Support, numbered, support_of
@@ -180,7 +180,7 @@ class Model:
         return all(question.answers is not None for question in self.questions)
 
     @cached_property
-    def combinations(self) -> Places:
+    def combinations(self) -> Indices:
         """Of statements: the combination of answers to all of them that each value has."""
         answers = np.array([question.answers for question in self.questions])
         return np.unique(answers.T, axis=0, return_inverse=True)[1].reshape(-1).astype(np.intp)

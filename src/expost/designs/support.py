@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
-from expost.designs.outcomes import Floats, Places
+from expost._types import Floats, Indices
 from expost.designs.populations import Population
 from expost.domains import Attributes, Box, Domain, FiniteSet, Scalar, Variable, some
 from expost.errors import InvalidInput
@@ -43,7 +43,7 @@ class Support:
     def __len__(self) -> int:
         return len(self.weights)
 
-    def taken(self, places: Places) -> Any:
+    def taken(self, places: Indices) -> Any:
         """The values at some places, as a panel takes them: numbers all at once."""
         if isinstance(self.values, range):
             return places

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from expost._types import Floats
 from expost.cards import View
 from expost.domains import FiniteSet
 from expost.estimation.answers import Used, level_text
@@ -16,8 +14,6 @@ from expost.files.canonical import plain
 from expost.files.frames import Table, as_lists
 
 __all__ = ["Intervals"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.domains import FiniteSet
 from expost.estimation.decoding import probabilities
 from expost.queries import FiniteLikelihood, Query
@@ -17,7 +17,6 @@ from expost.queries.values.pairwise import Pairwise
 
 __all__ = ["Atoms", "Seen", "SetAtoms", "seen_through"]
 
-Floats = NDArray[np.float64]
 
 # Below this epsilon, responses hardly tell values apart.
 _TELLING = 1e-4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.domains import FiniteSet
 from expost.estimation.answers import Used
 from expost.estimation.around import Intervals
@@ -14,7 +14,6 @@ from expost.estimation.mixture import Mixture
 
 __all__ = ["FEWEST", "resampled"]
 
-Floats = NDArray[np.float64]
 
 FEWEST = 50
 """Repetitions: the ends of a 95 % interval are then not just the two most extreme of them."""

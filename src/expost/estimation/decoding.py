@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.domains import Part
 from expost.errors import InvalidInput
 from expost.queries import FiniteLikelihood
@@ -25,7 +25,6 @@ __all__ = ["Decoder", "Inverse", "Noise", "SpokenFor", "decoder", "probabilities
 INSTEAD = "estimate_distribution takes any mixture"
 """What to do where responses do not tell values apart."""
 
-Floats = NDArray[np.float64]
 
 # The probabilities of all responses for all values take up to 32 MiB.
 _LARGEST_TABLE = 1 << 22

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.answers import views_of
 from expost.cards import View, count
 from expost.domains import Domain, FiniteSet
@@ -34,7 +35,6 @@ from expost.numbers import ExactLike, read_confidence
 
 __all__ = ["Distribution", "estimate_distribution"]
 
-Floats = NDArray[np.float64]
 
 GAP = 1e-6
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.answers import Answers
 from expost.cards import View, count
 from expost.domains import FiniteSet
@@ -22,7 +23,6 @@ from expost.numbers import ExactLike, read_confidence
 
 __all__ = ["Frequencies", "estimate_frequencies"]
 
-Floats = NDArray[np.float64]
 
 # Without this, a query without noise would get an infinite weight.
 _LEAST_NOISE = 1e-9

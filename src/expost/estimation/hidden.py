@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.answers import Answers, Attempt, View
 from expost.answers.attempts import HIDDEN, REFUSED
 from expost.errors import InvalidInput
@@ -32,7 +32,6 @@ from expost.transcript import Transcript
 
 __all__ = ["observations_of_views"]
 
-Floats = NDArray[np.float64]
 Given = tuple[str, int]
 """A response: the id of a query, and the position."""
 Tally = tuple[Given, ...]

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.estimation.atoms import Seen
 from expost.estimation.likeliest import curvature
 from expost.estimation.observations import Observations
 
 __all__ = ["determined", "outside"]
 
-Floats = NDArray[np.float64]
 
 # A direction in which the likelihood has less relative curvature than this is not identified.
 _FLAT = 1e-10

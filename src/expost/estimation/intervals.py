@@ -9,11 +9,10 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+
+from expost._types import Floats
 
 __all__ = ["normal_reach", "score_interval", "student_reach"]
-
-Floats = NDArray[np.float64]
 
 
 def normal_reach(level: float) -> float:

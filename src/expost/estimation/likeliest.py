@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from expost._types import Floats
 
 __all__ = ["Likeliest", "curvature", "likeliest", "log_up", "positive_solver", "reach", "slopes_of"]
 
-Floats = NDArray[np.float64]
 
 # A step goes at most this share of the way to the edge, and aims at no less than this share of
 # the mean product.

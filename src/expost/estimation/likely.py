@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput
 from expost.estimation.answers import Used
@@ -25,7 +26,6 @@ from expost.estimation.profile import Problem, inside
 
 __all__ = ["by_likelihood"]
 
-Floats = NDArray[np.float64]
 
 # How many standard errors weights may be below zero.
 _BELOW = 4.0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.answers import Answers, no_such_query
 from expost.cards import View, count
 from expost.domains import Domain
@@ -24,7 +25,6 @@ from expost.queries.query import Unbiased
 
 __all__ = ["Mean", "estimate_mean"]
 
-Floats = NDArray[np.float64]
 
 # Squares up to this can be summed without overflow.
 _LARGEST = 1e140

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.estimation.atoms import Seen
 from expost.estimation.identified import determined, outside
 from expost.estimation.likeliest import Likeliest, likeliest
@@ -15,7 +16,6 @@ from expost.estimation.observations import Observations
 
 __all__ = ["STEPS", "Mixture", "likeliest_mixture"]
 
-Floats = NDArray[np.float64]
 
 STEPS = 1000
 

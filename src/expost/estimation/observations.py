@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.errors import InvalidInput
 from expost.estimation.atoms import Atoms
@@ -21,8 +21,6 @@ __all__ = [
     "scaled",
 ]
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 MOST_VALUES = 1_500
 """What is identified is worked out from a square matrix of this size."""
@@ -45,7 +43,7 @@ class Observations:
 
     table: Floats
     counts: Floats
-    alike: Codes
+    alike: Indices
     """The group of each value."""
 
 
@@ -84,7 +82,7 @@ def check_values(size: int) -> None:
         )
 
 
-def alike_columns(logs: Floats, patterns: int) -> tuple[Floats, Codes]:
+def alike_columns(logs: Floats, patterns: int) -> tuple[Floats, Indices]:
     """A column for each group of values that make every response as likely, and the groups.
 
     It refuses what would take too long for so many ``patterns``.
@@ -99,7 +97,7 @@ def alike_columns(logs: Floats, patterns: int) -> tuple[Floats, Codes]:
     return logs[:, np.unique(alike, return_index=True)[1]], alike
 
 
-def _patterns(answers: Answers) -> tuple[Floats, list[Codes]]:
+def _patterns(answers: Answers) -> tuple[Floats, list[Indices]]:
     """How many subjects gave each pattern of responses, and the patterns.
 
     They are in an order of their own, by what was asked and answered, so that a seed draws the same

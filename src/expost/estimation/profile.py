@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.estimation.likeliest import curvature, positive_solver, reach, slopes_of
 
 __all__ = ["End", "Problem", "inside"]
 
-Floats = NDArray[np.float64]
 
 # A step goes at most this share of the way to the edge, and aims at no less than this share of
 # the mean product.

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Indices
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
 from expost.estimation.atoms import Seen, seen_through
@@ -23,15 +23,13 @@ from expost.queries.words import listed
 
 __all__ = ["RecordAtoms", "record_atoms"]
 
-Places = NDArray[np.intp]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordAtoms:
     """All combinations of some attributes; of one that changes, all histories that are allowed."""
 
     domain: Attributes
-    places: Mapping[Variable, Places]
+    places: Mapping[Variable, Indices]
     """Where the value of each is, at every combination."""
 
     def __len__(self) -> int:
@@ -41,7 +39,7 @@ class RecordAtoms:
         likelihood = query.on(self.domain)
         return seen_through(likelihood.on_part, self.where(likelihood.variables))
 
-    def where(self, variables: Sequence[Variable]) -> Places:
+    def where(self, variables: Sequence[Variable]) -> Indices:
         """For every combination, the place of a part of it."""
         sizes = [len(self.domain[name].values) for name, _ in variables]
         return np.ravel_multi_index([self.places[v] for v in variables], sizes).astype(np.intp)
@@ -56,7 +54,7 @@ def record_atoms(domain: Attributes, variables: Iterable[Variable]) -> RecordAto
     by_name: dict[str, list[Variable]] = {}
     for variable in variables:
         by_name.setdefault(variable[0], []).append(variable)
-    places: dict[Variable, Places] = {}
+    places: dict[Variable, Indices] = {}
     size = 1
     for name, own in by_name.items():
         for together, rows in _ways(domain, name, own):
@@ -77,7 +75,7 @@ def record_atoms(domain: Attributes, variables: Iterable[Variable]) -> RecordAto
 
 def _ways(
     domain: Attributes, name: str, own: Sequence[Variable]
-) -> list[tuple[list[Variable], Places]]:
+) -> list[tuple[list[Variable], Indices]]:
     """What an attribute may be, a row for each: its values, or its histories over some steps."""
     attribute = domain[name]
     if attribute.change is None or not attribute.change.limited:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Indices
 from expost.answers import Answers
 from expost.domains import Attributes, Box, FiniteSet, Part, Variable, some
 from expost.errors import InvalidInput, at
@@ -19,8 +19,6 @@ from expost.queries.about import read_about
 
 __all__ = ["Scope", "scope_of"]
 
-Places = NDArray[np.intp]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scope:
@@ -28,12 +26,12 @@ class Scope:
 
     domain: FiniteSet
     atoms: Atoms
-    where: Places
+    where: Indices
     """For each atom, the place of its value."""
     model: str | None = None
     """What the atoms are, where they are not the values themselves."""
 
-    def alike(self, groups: Places) -> Places:
+    def alike(self, groups: Indices) -> Indices:
         """A number per value, the same for those that are made of the same ``groups`` of atoms."""
         made: list[list[int]] = [[] for _ in range(len(self.domain))]
         for value, group in zip(self.where.tolist(), groups.tolist(), strict=True):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.domains import Box, FiniteSet
 from expost.errors import InvalidInput, expect
 from expost.estimation.atoms import Seen
@@ -16,7 +16,6 @@ from expost.queries import BoxLikelihood, Query
 
 __all__ = ["PointAtoms", "Points", "point_scores", "read_support"]
 
-Floats = NDArray[np.float64]
 
 # The probabilities of all responses at all points.
 _LARGEST_TABLE = 1 << 22

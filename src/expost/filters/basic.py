@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from expost._types import Bools, Floats
 from expost.filters.account import Account, WorstCase
 from expost.filters.filter import Filter
-from expost.filters.many import Accounts, Amounts, Bools, Floats
+from expost.filters.many import Accounts, Amounts
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
 

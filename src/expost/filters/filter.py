@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from expost._types import Bools, Floats
 from expost.cards import card
 from expost.errors import InvalidInput
 from expost.files.reading import members
@@ -16,7 +17,7 @@ from expost.filters.account import Account, WorstCase, account_of
 from expost.filters.decision import Decision, remaining, remaining_text
 from expost.filters.large import warn_if_large
 from expost.filters.largest import Trial, largest_epsilon, nearly_largest_epsilon
-from expost.filters.many import Accounts, Amounts, Bools, Floats
+from expost.filters.many import Accounts, Amounts
 from expost.filters.repeats import Repeats, most_repeats
 from expost.numbers import Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query, check_query

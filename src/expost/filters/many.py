@@ -8,18 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Bools, Floats, Indices
 from expost.filters.account import Account, WorstCase
 from expost.numbers import Nats
 from expost.queries import Query
 
-__all__ = ["Accounts", "Amounts", "Bools", "Case", "Floats", "Places", "Settled"]
+__all__ = ["Accounts", "Amounts", "Case", "Settled"]
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Places = NDArray[np.intp]
-"""Where some of the subjects are among all of them."""
 Case = Callable[[Account], WorstCase]
 """What a filter makes of the account of one subject."""
 
@@ -47,7 +43,7 @@ class Amounts:
 
     lower: Floats
     upper: Floats
-    settle: Callable[[Places, Nats], Settled]
+    settle: Callable[[Indices, Nats], Settled]
 
     def against(self, budget: Nats) -> Settled:
         """Whether each amount is within a budget."""
@@ -67,7 +63,7 @@ class Amounts:
         lower, upper = self.lower.copy(), self.upper.copy()
         lower[~chosen], upper[~chosen] = other.lower, other.upper
 
-        def settle(places: Places, budget: Nats) -> Settled:
+        def settle(places: Indices, budget: Nats) -> Settled:
             own = chosen[places]
             first = self.settle(places[own], budget)
             second = other.settle(numbers[places[~own]], budget)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.domains import Box, Categories, Integers, Scalar
 from expost.domains.coordinates import Side
 from expost.errors import InvalidInput, at, expect
@@ -21,8 +22,6 @@ from expost.knowledge.grammar import predicate, rows_of
 from expost.transcript import Transcript
 
 __all__ = ["GainEstimate", "Samples", "estimated_gain"]
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -38,7 +37,7 @@ class Samples:
 
     box: Box
     points: tuple[tuple[Scalar, ...], ...]
-    columns: Doubles
+    columns: Floats
     """The points as queries read them, with a column for each category."""
 
     def __init__(self, box: Box, rows: Any) -> None:
@@ -80,7 +79,7 @@ class Samples:
     def __repr__(self) -> str:
         return f"Samples({len(self):,} points)"
 
-    def likelihoods(self, transcript: Transcript) -> Doubles:
+    def likelihoods(self, transcript: Transcript) -> Floats:
         """Pr(responses | point) for every point, relative to the largest of them."""
         expect(transcript, Transcript, "a transcript")
         if transcript.domain != self.box:
@@ -174,7 +173,7 @@ def _holds(samples: Samples, statement: Any) -> NDArray[np.bool_]:
     return np.array(results, dtype=np.bool_)
 
 
-def _standard_error(holds: NDArray[np.bool_], weights: Doubles) -> float:
+def _standard_error(holds: NDArray[np.bool_], weights: Floats) -> float:
     """Of log mean(fw) - log mean(f) - log mean(w), from each sample's influence on it."""
     inside = np.where(holds, weights, 0.0)
     if not inside.any():

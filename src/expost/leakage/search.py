@@ -23,13 +23,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.errors import InvalidInput
 from expost.files.reading import double, whole
 from expost.numbers import Enclosure, Nats, double_above, down, up
 
 __all__ = ["Game", "Limits", "search"]
 
-Floats = NDArray[np.float64]
 
 # Every sum here has at most a few hundred terms, each with a relative error of a few times 2^-53.
 _SLACK = 2.0**-38

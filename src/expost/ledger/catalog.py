@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Ints
 from expost.answers import no_such_query
 from expost.errors import InvalidInput
 from expost.files.canonical import json_text, readable, value_tree
@@ -21,8 +22,6 @@ from expost.panel.kernel import Kernel
 from expost.queries import Likelihood, Query, query_from_json
 
 __all__ = ["Catalog", "Entry", "query_document"]
-
-Ints = NDArray[np.int64]
 
 
 class Entry(NamedTuple):

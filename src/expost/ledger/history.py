@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Ints
 from expost.answers import Answers, Subject
 from expost.ledger.batch import subject_of
 from expost.ledger.engine import Engine
@@ -26,7 +26,6 @@ from expost.ledger.tallies import pack
 
 __all__ = ["TURN", "History", "Round", "read_rounds"]
 
-Ints = NDArray[np.int64]
 
 #: Separates a key from the turn of a subject that is recorded more than once in one call.
 #:

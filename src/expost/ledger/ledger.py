@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Ints
 from expost.answers import Answers, Subject, response_position
 from expost.answers.columns import listed, read_each
 from expost.domains import Domain
@@ -63,7 +64,6 @@ from expost.transcript import Transcript
 __all__ = ["Ledger"]
 
 Path_ = str | os.PathLike[str]
-Ints = NDArray[np.int64]
 
 # Rows of one commit, for calls that have more.
 _ROWS = 1 << 14

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Ints
 from expost.answers import Answers, Subject
 from expost.cards import View, nats
 from expost.errors import InvalidInput
@@ -33,7 +34,6 @@ from expost.transcript import Transcript
 
 __all__ = ["Progress", "Reader", "Status"]
 
-Ints = NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 # Subjects whose losses are computed together.

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Ints
 from expost.answers import Subject
 from expost.errors import InvalidInput
 from expost.ledger.batch import Batch
@@ -31,7 +31,6 @@ from expost.session.secret import Single, unseen
 
 __all__ = ["Simulation", "replies_of"]
 
-Ints = NDArray[np.int64]
 _FINAL = ("reserved", "refused", "recorded", "declined")
 
 

@@ -11,11 +11,10 @@ import struct
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Indices, Ints
 from expost.ledger.catalog import Catalog
 from expost.panel.kernel import Kernel, Verdicts, groups
-from expost.panel.places import Places
 from expost.panel.questions import Questions
 from expost.panel.saturating import Saturating, Wanted
 from expost.panel.state import State
@@ -24,8 +23,6 @@ from expost.transcript import Summand
 
 __all__ = ["Decider", "SaturatingQueries", "add_response", "pack", "unpack"]
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # The most verdicts that are remembered, and the most tallies with their saturating queries.
 _MAX_VERDICTS = 1 << 14
@@ -151,7 +148,7 @@ class SaturatingQueries:
 
     def queries(
         self, wanted: Wanted, tallies: Sequence[bytes]
-    ) -> tuple[list[Query | None], Places]:
+    ) -> tuple[list[Query | None], Indices]:
         """Return the distinct queries for these tallies, and which of them each subject gets."""
         if len(self._numbers) > _MAX_TALLIES or self._revision != self._catalog.revision:
             self._made, self._numbers = Saturating(self._kernel.questions), {}

@@ -17,13 +17,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from expost._types import Floats, Indices
 from expost.domains import Attributes, Part, Variable
 from expost.errors import InvalidInput
 from expost.loss.component import Component, Marginals, sum_error
 from expost.loss.elimination import eliminate, plan
 from expost.loss.exact_table import rank
-from expost.loss.exponents import Exactly, Found, Kinds, Places
-from expost.loss.sweeps import Around, At, Floats, State, Sweep
+from expost.loss.exponents import Exactly, Found, Kinds
+from expost.loss.sweeps import Around, At, State, Sweep
 from expost.loss.tables import Table
 from expost.queries.words import listed
 from expost.transcript import Exchange
@@ -253,7 +254,7 @@ class _Exactly:
     front: tuple[Variable, ...]
     sizes: tuple[int, ...]
 
-    def powers(self, places: Places, sign: int) -> Kinds:
+    def powers(self, places: Indices, sign: int) -> Kinds:
         return self.marginals.powers(places, sign)
 
     def traced(self, place: int, sign: int) -> Found:

@@ -12,19 +12,17 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats, Indices
 from expost.domains import Attributes, Part, Variable
 from expost.loss.elimination import Sums
 from expost.loss.exact_elimination import ExactElimination
 from expost.loss.exact_table import rank
-from expost.loss.exponents import Exactly, Found, Kinds, Places
+from expost.loss.exponents import Exactly, Found, Kinds
 from expost.loss.tables import Table
 from expost.numbers import UNIT, up
 
 __all__ = ["Component", "Marginals", "link", "sum_error"]
-
-Floats = NDArray[np.float64]
 
 
 def link(domain: Attributes, variable: Variable) -> Variable:
@@ -118,7 +116,7 @@ class Marginals:
     sources: Sequence[Exactly | None]
     """What was summed up, exactly; None for what is zero everywhere."""
     error: float
-    written: Places
+    written: Indices
     """Where each combination is, in the order in which the query sees them."""
 
     @classmethod
@@ -145,7 +143,7 @@ class Marginals:
         return self.sums.lows[self.written]
 
     def best(
-        self, high: Places, low: Places, extra: Exactly | None = None
+        self, high: Indices, low: Indices, extra: Exactly | None = None
     ) -> list[tuple[int, Counter[int]]]:
         """Where ℓ is largest among some combinations, and smallest among others, and how large.
 
@@ -155,7 +153,7 @@ class Marginals:
         found = [exactly.best(side) for side in (0, 1)]
         return [(int(self._read[place]), powers) for place, powers in found]
 
-    def powers(self, places: Places, sign: int) -> Kinds:
+    def powers(self, places: Indices, sign: int) -> Kinds:
         """The extremes at some combinations, which are sorted, exactly."""
         return self._one_side(places, sign).powers(0 if sign > 0 else 1)
 
@@ -165,15 +163,15 @@ class Marginals:
         return self._one_side(np.array([place]), sign).traced(0 if sign > 0 else 1, target)
 
     @cached_property
-    def _read(self) -> Places:
+    def _read(self) -> Indices:
         """Where the query sees each combination."""
         return np.argsort(self.written)
 
-    def _one_side(self, places: Places, sign: int) -> ExactElimination:
+    def _one_side(self, places: Indices, sign: int) -> ExactElimination:
         nothing = places[:0]
         return self._exactly((places, nothing) if sign > 0 else (nothing, places), None)
 
-    def _exactly(self, sides: Sequence[Places], extra: Exactly | None) -> ExactElimination:
+    def _exactly(self, sides: Sequence[Indices], extra: Exactly | None) -> ExactElimination:
         wanted = np.zeros((2, len(self.written)), dtype=np.bool_)
         for marks, places in zip(wanted, sides, strict=True):
             marks[self.written[places]] = True

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.domains import Variable
 from expost.errors import InvalidInput
 from expost.queries.words import listed
@@ -24,8 +24,6 @@ __all__ = ["MOST_TIED", "Plan", "Step", "Sums", "eliminate", "plan"]
 
 MOST_TIED = 1 << 20
 """Combinations of attributes that are looked at together."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Indices
 from expost.loss.elimination import Sums
-from expost.loss.exponents import Exactly, Found, Integers, Kinds, Packing, Places
+from expost.loss.exponents import Exactly, Found, Integers, Kinds, Packing
 
 __all__ = ["ExactElimination"]
 
@@ -154,7 +155,7 @@ class ExactElimination:
             best[:, odd] = self._decided(near, codes, np.nonzero(odd)[0])
         return np.asarray(best)
 
-    def _decided(self, near: Marks, codes: Integers, side: Places) -> Integers:
+    def _decided(self, near: Marks, codes: Integers, side: Indices) -> Integers:
         """The codes of winners, by exact comparison, where not all that can win are alike.
 
         Each line along the last axis has one, and is for one of the sides.
@@ -194,7 +195,7 @@ class _Used:
 
     number: int
     side: int
-    places: Places
+    places: Indices
     kinds: Kinds
     least: Counter[int]
     """The smallest exponents."""

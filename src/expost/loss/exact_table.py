@@ -9,8 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
+from expost._types import Indices
 from expost.domains import Part, Variable
-from expost.loss.exponents import Found, Kinds, Places
+from expost.loss.exponents import Found, Kinds
 from expost.transcript import Summand
 
 __all__ = ["ExactTable", "rank"]
@@ -55,7 +56,7 @@ class ExactTable:
         return [self.part.sizes[k] for k in self.axes]
 
     @cached_property
-    def _written(self) -> Places:
+    def _written(self) -> Indices:
         """For each combination in the order of axes, where it is in the part."""
         places = np.arange(len(self.part)).reshape(self.part.sizes)
         return places.transpose(self.axes).reshape(-1)
@@ -64,7 +65,7 @@ class ExactTable:
     def _known(self) -> _Known:
         return _Known(len(self.part))
 
-    def powers(self, places: Places, sign: int) -> Kinds:
+    def powers(self, places: Indices, sign: int) -> Kinds:
         """The exact likelihoods at some combinations, in the order of axes."""
         which = self._known.where[places]
         if which.min(initial=0) < 0:
@@ -85,7 +86,7 @@ class ExactTable:
         (powers,), _ = self.powers(np.array([place]), 1)
         return powers
 
-    def _look(self, missing: Places) -> None:
+    def _look(self, missing: Indices) -> None:
         """Work out what is not known yet.
 
         There can be many combinations and many responses, but few that these tell apart.
@@ -105,7 +106,7 @@ class ExactTable:
                     counter[base] += power * summand.times
         self._known.add(missing, total, which)
 
-    def _classes(self, places: Places) -> Places:
+    def _classes(self, places: Indices) -> Indices:
         """Numbers that are equal only for combinations that no response tells apart."""
         classes, count = np.zeros(len(places), dtype=np.intp), 1
         for summand in self.summands:
@@ -128,7 +129,7 @@ class _Known:
         self.where = np.full(size, -1, dtype=np.intp)
         self._numbers: dict[frozenset[tuple[int, int]], int] = {}
 
-    def add(self, places: Places, powers: Sequence[Counter[int]], which: Places) -> None:
+    def add(self, places: Indices, powers: Sequence[Counter[int]], which: Indices) -> None:
         numbers = []
         for counter in powers:
             number = self._numbers.setdefault(frozenset(counter.items()), len(self.different))

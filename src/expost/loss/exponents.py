@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Indices
 from expost.domains import Variable
 from expost.numbers.exact_sum import ExactSum
 
@@ -26,14 +27,12 @@ __all__ = [
     "Integers",
     "Kinds",
     "Packing",
-    "Places",
     "Products",
     "Rows",
     "sign_of",
     "winners",
 ]
 
-Places = NDArray[np.intp]
 Integers = NDArray[np.int64]
 Rows = Integers
 """Exponents: a row for each combination, a column for each base."""
@@ -49,13 +48,13 @@ class Kinds(NamedTuple):
     """Exact likelihoods at some places: all that are there, and which of them is where."""
 
     different: Sequence[Counter[int]]
-    which: Places
+    which: Indices
 
 
 class Exactly(Protocol):
     """What is known exactly at every combination of some variables, which are in their order."""
 
-    def powers(self, places: Places, sign: int) -> Kinds:
+    def powers(self, places: Indices, sign: int) -> Kinds:
         """The exact likelihoods at some combinations.
 
         Where they are themselves extremes, the sign says which.
@@ -201,7 +200,7 @@ class Bases:
         return self._signs[key]
 
 
-def winners(rows: Rows, groups: Places, sign: int, bases: Bases) -> Places:
+def winners(rows: Rows, groups: Indices, sign: int, bases: Bases) -> Indices:
     """For each group of rows, numbered from zero, one with the largest (or smallest) product."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.domains import Box
 from expost.numbers import UNIT, up
 from expost.queries import Query
@@ -26,7 +27,6 @@ from expost.terms.on_box import ScoreTerm
 
 __all__ = ["concave_spreads"]
 
-Floats = NDArray[np.float64]
 
 _MOST_COORDINATES = 12
 _BLOCK = 1024

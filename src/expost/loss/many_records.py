@@ -15,11 +15,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from expost._types import Floats, Indices
 from expost.domains import Attributes, Variable
 from expost.loss.component import link
 from expost.loss.elimination import Plan, eliminate, plan
 from expost.loss.exact_table import rank
-from expost.loss.many_sets import Bounds, Codes, Floats, row_sums, table_of
+from expost.loss.many_sets import Bounds, row_sums, table_of
 from expost.loss.sweeps import State
 from expost.queries import PartLikelihood
 
@@ -35,8 +36,8 @@ Scope = tuple[Variable, ...]
 def record_spreads(
     domain: Attributes,
     given: Sequence[tuple[PartLikelihood, int]],
-    codes: Codes,
-    starts: Codes,
+    codes: Indices,
+    starts: Indices,
     progress: Callable[[int], None],
 ) -> tuple[Floats, Floats]:
     """Lower and upper bounds of max ℓ - min ℓ of each subject.
@@ -65,12 +66,12 @@ class _Asked:
     """What was answered about one scope: a row of doubles per response, and who gave which."""
 
     logs: Floats
-    codes: Codes
-    subjects: Codes
+    codes: Indices
+    subjects: Indices
     """In their order."""
-    starts: Codes
+    starts: Indices
 
-    def sums(self, subjects: Codes) -> Floats:
+    def sums(self, subjects: Indices) -> Floats:
         """What some of the subjects answered in all."""
         places = np.searchsorted(self.subjects, subjects)
         first, counts = self.starts[places], (self.starts[places + 1] - self.starts[places])
@@ -83,7 +84,7 @@ class _Asked:
 
 
 def _by_scope(
-    given: Sequence[tuple[PartLikelihood, int]], codes: Codes, starts: Codes
+    given: Sequence[tuple[PartLikelihood, int]], codes: Indices, starts: Indices
 ) -> tuple[dict[Scope, _Asked], Bounds]:
     own: dict[Scope, list[int]] = {}
     for code, (likelihood, _) in enumerate(given):
@@ -116,9 +117,9 @@ def _by_scope(
     return scopes, Bounds(sizes, errors, impossible.astype(np.bool_))
 
 
-def _batches(domain: Attributes, scopes: dict[Scope, _Asked]) -> dict[tuple[Scope, ...], Codes]:
+def _batches(domain: Attributes, scopes: dict[Scope, _Asked]) -> dict[tuple[Scope, ...], Indices]:
     """The subjects for each set of scopes that are a component of what they were asked."""
-    result: dict[tuple[Scope, ...], list[Codes]] = {}
+    result: dict[tuple[Scope, ...], list[Indices]] = {}
     for tied in _components(domain, scopes):
         if len(tied) == 1:
             result[tuple(tied)] = [scopes[tied[0]].subjects]
@@ -144,7 +145,7 @@ def _components(domain: Attributes, scopes: Iterable[Scope]) -> list[list[Scope]
     return [sorted(members, key=lambda scope: [*map(rank, scope)]) for _, members in found]
 
 
-def _by_scopes(subjects: Sequence[Codes]) -> Iterable[tuple[list[int], Codes]]:
+def _by_scopes(subjects: Sequence[Indices]) -> Iterable[tuple[list[int], Indices]]:
     """From the subjects of each scope, the sets of scopes that occur and who has each of them."""
     number = np.repeat(np.arange(len(subjects)), [len(each) for each in subjects])
     whose = np.concatenate(subjects)

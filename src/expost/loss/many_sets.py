@@ -12,20 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats, Indices
 from expost.numbers import UNIT
 from expost.terms.on_set import Term
 
 __all__ = ["Bounds", "finite_spreads", "row_sums", "table_of"]
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 # The sums of a block of subjects stay in the second-level cache.
 _BLOCK = 1 << 15
 
 
 def finite_spreads(
-    terms: Sequence[Term], codes: Codes, starts: Codes, progress: Callable[[int], None]
+    terms: Sequence[Term], codes: Indices, starts: Indices, progress: Callable[[int], None]
 ) -> tuple[Floats, Floats]:
     """Lower and upper bounds of max ℓ - min ℓ of each subject.
 
@@ -46,7 +45,7 @@ def finite_spreads(
     return bounds.around(spreads, codes, starts)
 
 
-def row_sums(logs: Floats, codes: Codes, first: Codes, counts: Codes) -> Floats:
+def row_sums(logs: Floats, codes: Indices, first: Indices, counts: Indices) -> Floats:
     """The sum of the rows of each subject; those with the most rows come first.
 
     The codes of a subject begin at its first one.
@@ -80,7 +79,7 @@ class Bounds:
     errors: Floats
     impossible: NDArray[np.bool_]
 
-    def around(self, spreads: Floats, codes: Codes, starts: Codes) -> tuple[Floats, Floats]:
+    def around(self, spreads: Floats, codes: Indices, starts: Indices) -> tuple[Floats, Floats]:
         """Lower and upper bounds of max ℓ - min ℓ of each subject, from its double.
 
         Each end is a sum of the doubles of all terms of the subject, in any order: it takes one

@@ -15,12 +15,10 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+
+from expost._types import Floats, Indices
 
 __all__ = ["Counted", "Move", "Within"]
-
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 
 class Move(ABC):
@@ -31,7 +29,7 @@ class Move(ABC):
         """The largest sums from which every state can be reached; the first axis is for signs."""
 
     @abstractmethod
-    def sources(self, places: Sequence[Places]) -> tuple[Places, list[Places]]:
+    def sources(self, places: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
         """All states from which some states can be reached: whose source each is, and its places.
 
         States are given by their places on all axes.
@@ -55,7 +53,7 @@ class Counted(Move):
         np.maximum(source[..., 1:], changed, out=moved[..., 1:])
         return np.swapaxes(moved, self.counter + 1, -1)
 
-    def sources(self, places: Sequence[Places]) -> tuple[Places, list[Places]]:
+    def sources(self, places: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
         count = len(places[0])
         may = np.flatnonzero(places[self.counter] > 0)
         whose = np.concatenate([np.arange(count), np.repeat(may, self.size)])
@@ -74,7 +72,7 @@ class Within(Move):
     distance: Fraction
 
     @cached_property
-    def _windows(self) -> tuple[Places, Places, Places]:
+    def _windows(self) -> tuple[Indices, Indices, Indices]:
         """The order of the numbers, and for each of them the first and last in that order."""
         order = np.array(sorted(range(len(self.numbers)), key=self.numbers.__getitem__))
         ordered = [self.numbers[k] for k in order]
@@ -103,7 +101,7 @@ class Within(Move):
             result[..., own] = np.maximum(row[..., first[own]], row[..., last[own] + 1 - (1 << k)])
         return np.moveaxis(result, -1, self.value + 1)
 
-    def sources(self, places: Sequence[Places]) -> tuple[Places, list[Places]]:
+    def sources(self, places: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
         order, first, last = self._windows
         own = places[self.value]
         lengths = (last - first + 1)[own]

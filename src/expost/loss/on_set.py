@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.domains import FiniteSet
 from expost.filters import WorstCase
 from expost.loss.exact import ExactSums
@@ -29,7 +29,6 @@ from expost.transcript import Exchange, Summand, Tally
 
 __all__ = ["SetLogLikelihood", "finite"]
 
-Floats = NDArray[np.float64]
 
 _AT_ONCE = 1 << 14
 """Weights of queries that are worked out together."""

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.filters import WorstCase
 from expost.loss.pairs import ToldFrom, widest_pair
 from expost.loss.shares import capped
@@ -26,7 +26,6 @@ from expost.transcript import Summand
 
 __all__ = ["Seen", "enclose", "repeated", "rounded_sum_error"]
 
-Floats = NDArray[np.float64]
 
 # A block of two operands and a result stays in the second-level cache, so a pass reads each
 # operand from memory once and writes nothing back.

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats, Indices
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
-from expost.loss.exponents import Bases, Exactly, Found, Kinds, Places, Rows, winners
+from expost.loss.exponents import Bases, Exactly, Found, Kinds, Rows, winners
 from expost.loss.moves import Counted, Move, Within
 from expost.queries.words import listed
 
@@ -25,8 +25,6 @@ __all__ = ["MOST_STATES", "Around", "At", "State", "Sweep"]
 
 MOST_STATES = 100_000
 """Combinations of values at one step and of counted changes."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +114,7 @@ class _Stage:
     after: Floats
 
 
-_Leg = tuple[At | None, Places, Places]
+_Leg = tuple[At | None, Indices, Indices]
 """A step, with its states twice; or a move: whose source, and which of the next states that is."""
 
 
@@ -150,7 +148,7 @@ class Sweep:
             sums = stages[-1].after
         return stages
 
-    def rows(self, step: int, states: Places, sign: int, bases: Bases, error: float) -> Rows:
+    def rows(self, step: int, states: Indices, sign: int, bases: Bases, error: float) -> Rows:
         """The exponents of the exact winners for some states at another step."""
         return self._followed(self._way(step, states, sign, error), sign, bases)[0]
 
@@ -168,7 +166,7 @@ class Sweep:
                 found |= at.exactly.traced(value, sign)
         return found
 
-    def _way(self, step: int, states: Places, sign: int, error: float) -> list[_Leg]:
+    def _way(self, step: int, states: Indices, sign: int, error: float) -> list[_Leg]:
         """From this step to the farthest one: what can lead to a winner, by the doubles."""
         way: list[_Leg] = []
         sweep: Sweep | None = self
@@ -180,10 +178,10 @@ class Sweep:
             step, sweep = sweep.at.step, sweep.farther
         return way
 
-    def _followed(self, way: Sequence[_Leg], sign: int, bases: Bases) -> tuple[Rows, list[Places]]:
+    def _followed(self, way: Sequence[_Leg], sign: int, bases: Bases) -> tuple[Rows, list[Indices]]:
         """And back, with exact sums: the rows at this step, and which sources have won."""
         rows = np.zeros((len(way[-1][1]), 0), dtype=np.int64)
-        won: list[Places] = []
+        won: list[Indices] = []
         for at, whose, where in reversed(way):
             if at is None:
                 rows = rows[where]
@@ -201,8 +199,8 @@ class Sweep:
 
 
 def _sources(
-    stage: _Stage, states: Places, sign: int, error: float
-) -> tuple[Places, Places, Places]:
+    stage: _Stage, states: Indices, sign: int, error: float
+) -> tuple[Indices, Indices, Indices]:
     """Which states before a move can lead to winners: for whom, where, and all of them."""
     side, shape = 0 if sign > 0 else 1, stage.before.shape[1:]
     whose, found = stage.move.sources(np.unravel_index(states, shape))
@@ -238,7 +236,7 @@ class Around:
         """The largest sums for every combination of values."""
         return np.asarray(self._both.max(axis=-1))
 
-    def powers(self, places: Places, sign: int) -> Kinds:
+    def powers(self, places: Indices, sign: int) -> Kinds:
         """The exact winners for some combinations of values."""
         bases = Bases()
         total, best, _ = self._split(places, sign, bases)
@@ -254,8 +252,8 @@ class Around:
         return found
 
     def _split(
-        self, values: Places, sign: int, bases: Bases
-    ) -> tuple[Rows, Places, list[tuple[Sweep, Places]]]:
+        self, values: Indices, sign: int, bases: Bases
+    ) -> tuple[Rows, Indices, list[tuple[Sweep, Indices]]]:
         """What can win, which of it does for each of the values, and its states on both sides."""
         splits = math.prod(self.state.counters)
         both = self._both[0 if sign > 0 else 1].reshape(-1, splits)[values]

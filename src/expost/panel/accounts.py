@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from expost._types import Bools, Indices
 from expost.filters.account import WorstCase
-from expost.filters.many import Accounts, Amounts, Bools, Case, Settled
+from expost.filters.many import Accounts, Amounts, Case, Settled
 from expost.loss.log_likelihood import LogLikelihood, log_likelihood
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats
-from expost.panel.places import Chosen, Places
+from expost.panel.places import Chosen
 from expost.panel.question import FiniteQuestion
 from expost.panel.totals import by_queries, spent
 from expost.queries import Query
@@ -94,7 +95,7 @@ class FiniteAccounts(Accounts):
                 found[key] = case(Odometer(transcript))
             cases.append(found[key])
 
-        def settle(numbers: Places, budget: Nats) -> Settled:
+        def settle(numbers: Indices, budget: Nats) -> Settled:
             fits = [cases[number].within(budget) for number in numbers.tolist()]
             unknown = [cases[number].undecided(budget) for number in numbers.tolist()]
             return Settled(np.array(fits, dtype=np.bool_), np.array(unknown, dtype=np.bool_))
@@ -109,10 +110,10 @@ class FiniteAccounts(Accounts):
 
     def _settled(
         self, question: FiniteQuestion | None, simply: bool, exact: Callable[[LogLikelihood], Nats]
-    ) -> Callable[[Places, Nats], Settled]:
+    ) -> Callable[[Indices, Nats], Settled]:
         """Ties in words, and what is left in rationals, once for every tally."""
 
-        def settle(numbers: Places, budget: Nats) -> Settled:
+        def settle(numbers: Indices, budget: Nats) -> Settled:
             state = self.state
             places, each = state.different(self.chosen.of(numbers))
             compared = state.compare(question, simply, places, budget)

@@ -11,12 +11,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Indices
 from expost.domains import Domain
 from expost.filters.account import Account, WorstCase
 from expost.filters.rules import Rule, Total
 from expost.numbers import Added, Enclosure, Nats
 from expost.panel.log import Log
-from expost.panel.places import Chosen, Places
+from expost.panel.places import Chosen
 from expost.panel.question import Question
 from expost.queries import Query
 from expost.solver import Effort
@@ -162,7 +163,7 @@ class Collections:
             self.accounts.append(Asked(self._domain, self.accounts[number], question.query))
         return found
 
-    def numbers(self, places: Places | slice) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def numbers(self, places: Indices | slice) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The collections of some subjects: those that occur, and for each subject which one."""
         own, each = np.unique(self.of_subject[places], return_inverse=True)
         return own.astype(np.intp), each

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Indices
 from expost.answers import Subject
 from expost.panel.kernel import groups
-from expost.panel.places import Places
 
 __all__ = ["Asking"]
 
@@ -24,9 +24,9 @@ class Asking:
 
     names: tuple[Subject, ...]
     """The subjects as the caller gives them."""
-    places: Places | None
+    places: Indices | None
     """Where they are, in ascending order; None if they are all."""
-    order: Places | None
+    order: Indices | None
     """For each entry its row as the caller gives it; None if that is the same order."""
     numbers: int | NDArray[np.intp]
     """The number of the question for all of them, or for each; -1 for who is asked nothing."""
@@ -34,11 +34,11 @@ class Asking:
     def __len__(self) -> int:
         return len(self.names)
 
-    def rows(self, entries: Places) -> Places:
+    def rows(self, entries: Indices) -> Indices:
         """The rows of some entries."""
         return entries if self.order is None else self.order[entries]
 
-    def at(self, entries: Places) -> Places:
+    def at(self, entries: Indices) -> Indices:
         """The places of some entries."""
         return entries if self.places is None else self.places[entries]
 
@@ -58,7 +58,7 @@ class Asking:
         asked: list[int] = np.unique(self.numbers[self.numbers >= 0]).tolist()
         return asked
 
-    def groups(self, entries: Places) -> Iterator[tuple[int, Places]]:
+    def groups(self, entries: Indices) -> Iterator[tuple[int, Indices]]:
         """Some entries by the question that they are asked."""
         if isinstance(self.numbers, int):
             if len(entries):
@@ -68,7 +68,7 @@ class Asking:
             if number >= 0:
                 yield number, entries[own]
 
-    def waves(self) -> Iterator[tuple[Places, Asking]]:
+    def waves(self) -> Iterator[tuple[Indices, Asking]]:
         """Entries such that no subject is there twice, one such collection after the other."""
         if self.places is None or (np.diff(self.places) > 0).all():
             yield np.arange(len(self)), self
@@ -79,7 +79,7 @@ class Asking:
             entries = np.flatnonzero(turn == each)
             yield entries, self._some(entries)
 
-    def _some(self, entries: Places) -> Asking:
+    def _some(self, entries: Indices) -> Asking:
         numbers: Any = self.numbers
         if not isinstance(numbers, int):
             numbers = numbers[entries]

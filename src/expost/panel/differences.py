@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.numbers import Nats
 from expost.numbers.exact_sum import ExactSum
 from expost.panel.fixed import FIXED_BITS, fixed_logs, ratio, wrapped
@@ -23,8 +24,6 @@ from expost.queries.likelihood import BySufficientTerms
 from expost.queries.values.pairwise import Pairwise
 
 __all__ = ["Differences", "differences"]
-
-Floats = NDArray[np.float64]
 
 
 class Differences(Protocol):

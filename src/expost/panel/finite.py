@@ -10,21 +10,20 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats, Indices
 from expost.domains import Domain
 from expost.filters.many import Accounts
 from expost.numbers import UNIT, Nats
 from expost.panel.accounts import FiniteAccounts
-from expost.panel.places import Chosen, Places
-from expost.panel.question import TERM_ERROR, TINY, Codes, FiniteQuestion, Question
+from expost.panel.places import Chosen
+from expost.panel.question import TERM_ERROR, TINY, FiniteQuestion, Question
 from expost.panel.questions import Questions
 from expost.panel.state import State
 from expost.panel.ties import Compared
 
 __all__ = ["FiniteState"]
 
-Floats = NDArray[np.float64]
 
 # A sum, a difference and what is added to it round once each, and so do the bounds.
 _ROUNDINGS = TERM_ERROR + 8
@@ -49,7 +48,7 @@ class FiniteState(State):
     def accounts(self, chosen: Chosen) -> Accounts:
         return FiniteAccounts(self, chosen)
 
-    def _absorb(self, question: Question, codes: Codes, chosen: Chosen) -> None:
+    def _absorb(self, question: Question, codes: Indices, chosen: Chosen) -> None:
         assert isinstance(question, FiniteQuestion)
         own = question
         self._add(own, codes, chosen)
@@ -98,7 +97,7 @@ class FiniteState(State):
         return lower, np.maximum(lower, np.minimum(upper, most))
 
     @abstractmethod
-    def _add(self, question: FiniteQuestion, codes: Codes, chosen: Chosen) -> None:
+    def _add(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
         """Add responses to ℓ, and work ``spread`` out for these subjects."""
 
     @abstractmethod
@@ -107,7 +106,7 @@ class FiniteState(State):
 
     @abstractmethod
     def compare(
-        self, question: FiniteQuestion | None, simply: bool, places: Places, budget: Nats
+        self, question: FiniteQuestion | None, simply: bool, places: Indices, budget: Nats
     ) -> Compared:
         """Compare losses with a budget that doubles cannot tell them from.
 

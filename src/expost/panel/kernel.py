@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Bools, Floats, Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.filters import Filter
 from expost.filters.many import Amounts
 from expost.panel.on_attributes import AttributesState
 from expost.panel.on_box import BoxState
 from expost.panel.on_set import SetState
-from expost.panel.places import Chosen, Places
+from expost.panel.places import Chosen
 from expost.panel.questions import Questions
 from expost.panel.searching import Search
 from expost.panel.state import State
@@ -27,8 +28,6 @@ from expost.queries import Query
 
 __all__ = ["Kernel", "Verdicts", "groups"]
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Numbers = int | NDArray[np.integer[Any]]
 """The number of the query that is asked, or one for each subject: -1 for none."""
 
@@ -73,10 +72,10 @@ class Kernel:
         state: State = self.domain.asked(_Start(self.questions, count, self.search))
         return state
 
-    def decide(self, state: State, numbers: Numbers, places: Places | None = None) -> Verdicts:
+    def decide(self, state: State, numbers: Numbers, places: Indices | None = None) -> Verdicts:
         """Decide about a query for some subjects, by default for all; or about one for each.
 
-        Places are in ascending order, and so are verdicts. Nothing is changed. A filter without a
+        Indices are in ascending order, and so are verdicts. Nothing is changed. A filter without a
         delta refuses every query that needs one.
         """
         chosen = Chosen(state.count, places)
@@ -103,11 +102,11 @@ class Kernel:
         settled = worst.against(self.filter.budget)
         return Verdicts(settled.within, settled.unknown, worst.lower, worst.upper)
 
-    def losses(self, state: State, places: Places | None = None) -> Amounts:
+    def losses(self, state: State, places: Indices | None = None) -> Amounts:
         """What counts against the budget so far, as the filter counts."""
         return self.filter.losses(state.accounts(Chosen(state.count, places)))
 
-    def remaining(self, state: State, closed: Bools, places: Places | None = None) -> Floats:
+    def remaining(self, state: State, closed: Bools, places: Indices | None = None) -> Floats:
         """Budget minus what counts against it, rounded down; 0 for whoever is closed."""
         upper = self.losses(state, places).upper
         budget = self.filter.budget.enclosure.lower
@@ -121,7 +120,7 @@ class Kernel:
         state: State,
         numbers: Numbers,
         positions: NDArray[Any],
-        places: Places | None = None,
+        places: Indices | None = None,
     ) -> None:
         """Add what some subjects answered, by the positions of responses; everybody once.
 
@@ -135,7 +134,7 @@ class Kernel:
             state.fold(self.questions[number], positions[own], chosen.some(own))
 
 
-def groups(numbers: NDArray[np.integer[Any]]) -> Iterator[tuple[int, Places]]:
+def groups(numbers: NDArray[np.integer[Any]]) -> Iterator[tuple[int, Indices]]:
     """The numbers that occur, and where each does, in order."""
     if len(numbers) == 1 or (len(numbers) and (numbers == numbers[0]).all()):
         yield int(numbers[0]), np.arange(len(numbers))

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.panel.places import Chosen, Places
-from expost.panel.question import Codes, Question
+from expost._types import Indices
+from expost.panel.places import Chosen
+from expost.panel.question import Question
 
 __all__ = ["Counted", "Log", "Round"]
 
@@ -39,7 +40,7 @@ class Round:
     places: NDArray[np.unsignedinteger] | None
 
     @classmethod
-    def of(cls, question: Question, codes: Codes, chosen: Chosen) -> Round:
+    def of(cls, question: Question, codes: Indices, chosen: Chosen) -> Round:
         """What some subjects answered."""
         least = np.min_scalar_type(len(question.positions))  # one number is free
         if chosen.places is None:
@@ -55,7 +56,7 @@ class Round:
         """What stands for no answer in place of a code."""
         return int(np.iinfo(self.codes.dtype).max)
 
-    def at(self, places: Places) -> NDArray[np.unsignedinteger]:
+    def at(self, places: Indices) -> NDArray[np.unsignedinteger]:
         """What some subjects answered, in their order."""
         if self.places is None:
             return self.codes.take(places)
@@ -65,7 +66,7 @@ class Round:
         return codes
 
     @property
-    def everybody(self) -> tuple[Places, Codes]:
+    def everybody(self) -> tuple[Indices, Indices]:
         """All who answered, by their places, and what."""
         if self.places is not None:
             return self.places.astype(np.intp), self.codes.astype(np.intp)
@@ -78,12 +79,12 @@ class Counted:
     """How often everybody gave each of some responses to one question, in no order."""
 
     question: Question
-    codes: Codes
+    codes: Indices
     counts: NDArray[np.int64]
     """A row for each code, a column for each subject."""
 
     @property
-    def turns(self) -> Iterator[tuple[Places, Codes]]:
+    def turns(self) -> Iterator[tuple[Indices, Indices]]:
         """One response of everybody after the other: who gave one, and which."""
         rows, whose = np.nonzero(self.counts)
         order = np.argsort(whose, kind="stable")
@@ -106,7 +107,7 @@ class Log:
         self._whose = _Whose(0, np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint32))
 
     @property
-    def turns(self) -> Iterator[tuple[Question, Places, Codes]]:
+    def turns(self) -> Iterator[tuple[Question, Indices, Indices]]:
         """One response of some subjects after the other: to what, who gave one, and which."""
         for loaded in self.counted:
             for places, codes in loaded.turns:
@@ -114,12 +115,12 @@ class Log:
         for each in self.rounds:
             yield each.question, *each.everybody
 
-    def add(self, question: Question, codes: Codes, chosen: Chosen) -> None:
+    def add(self, question: Question, codes: Indices, chosen: Chosen) -> None:
         """One more round."""
         if len(chosen):
             self.rounds.append(Round.of(question, codes, chosen))
 
-    def tallies(self, places: Places) -> dict[Question, NDArray[np.int64]]:
+    def tallies(self, places: Indices) -> dict[Question, NDArray[np.int64]]:
         """How often some subjects gave which response to each question: a row for each code."""
         by_question: dict[tuple[Question, int], list[NDArray[np.unsignedinteger]]] = {}
         for each in self._rounds_of(places):
@@ -149,7 +150,7 @@ class Log:
         ]
         return [(question, question.positions[code]) for question, code in given]
 
-    def _rounds_of(self, places: Places) -> list[Round]:
+    def _rounds_of(self, places: Indices) -> list[Round]:
         """The rounds in which some of these subjects may have answered, in order."""
         if len(self.rounds) <= _MANY_ROUNDS or len(places) > _MANY_SUBJECTS:
             return self.rounds
@@ -177,7 +178,7 @@ class _Whose:
         order = np.argsort(whose, kind="stable")
         return cls(len(rounds), whose[order], which[order])
 
-    def rounds_of(self, places: Places) -> list[int]:
+    def rounds_of(self, places: Indices) -> list[int]:
         """The numbers of the rounds that list one of these, or are about everybody."""
         wanted = np.append(places, _EVERYBODY).astype(np.uint32)
         first = np.searchsorted(self.places, wanted, side="left")
@@ -188,7 +189,7 @@ class _Whose:
         return np.flatnonzero(found).tolist()
 
 
-def _nothing(question: Question, places: Places) -> NDArray[np.int64]:
+def _nothing(question: Question, places: Indices) -> NDArray[np.int64]:
     return np.zeros((len(question.positions), len(places)), dtype=np.int64)
 
 

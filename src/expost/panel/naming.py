@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Indices
 from expost.answers import Answers, Subject, no_such_query, response_position
 from expost.answers.columns import distinct, listed, read_each
 from expost.errors import InvalidInput, at, expect
@@ -16,7 +17,6 @@ from expost.files.reading import text
 from expost.panel.asking import Asking
 from expost.panel.kernel import Kernel
 from expost.panel.log import Log
-from expost.panel.places import Places
 from expost.panel.storing import Events
 from expost.queries import Query
 
@@ -98,7 +98,7 @@ class Naming:
             numbers = numbers[order]
         return Asking(names, places, order, numbers)
 
-    def places(self, subjects: Any) -> Places:
+    def places(self, subjects: Any) -> Indices:
         """Where some subjects are, in their order."""
         names = subjects_of(subjects)
         found = [self._places.get(name, -1) for name in names]
@@ -161,7 +161,7 @@ class Naming:
         return found
 
     def events(
-        self, log: Log, closed: NDArray[np.bool_], refusals: Iterable[tuple[int, Places]]
+        self, log: Log, closed: NDArray[np.bool_], refusals: Iterable[tuple[int, Indices]]
     ) -> Events:
         """The same as a file has it."""
         rounds = [(each.question, *each.everybody) for each in log.rounds]
@@ -186,7 +186,7 @@ class Naming:
             (_joined(whom), _joined(which)),
         )
 
-    def answers(self, log: Log, refusals: Iterable[tuple[int, Places]]) -> Answers:
+    def answers(self, log: Log, refusals: Iterable[tuple[int, Indices]]) -> Answers:
         """What everybody answered, and who was refused what."""
         rounds = [(each.question, *each.everybody) for each in log.rounds]
         asked = list(dict.fromkeys(question for question, _, _ in rounds))
@@ -201,7 +201,7 @@ class Naming:
         codes = [first[question][own] for question, _, own in rounds]
         order = np.argsort(places, kind="stable")
         whose, starts = np.unique(places[order], return_index=True)
-        whom: dict[int, list[Places]] = {}
+        whom: dict[int, list[Indices]] = {}
         for number, own in refusals:
             whom.setdefault(number, []).append(own)
         refused = {

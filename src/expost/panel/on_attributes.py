@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats, Indices
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
 from expost.loss.component import link
@@ -24,14 +24,13 @@ from expost.loss.exact_table import rank
 from expost.loss.sweeps import State as Swept
 from expost.numbers import Nats
 from expost.panel.finite import FiniteState
-from expost.panel.places import Chosen, Places
-from expost.panel.question import Codes, FiniteQuestion
+from expost.panel.places import Chosen
+from expost.panel.question import FiniteQuestion
 from expost.panel.questions import Questions
 from expost.panel.ties import Compared
 
 __all__ = ["AttributesState"]
 
-Floats = NDArray[np.float64]
 Scope = tuple[Variable, ...]
 """What a question depends on, in the order of axes."""
 
@@ -84,7 +83,7 @@ class AttributesState(FiniteState):
                 assert isinstance(asked, FiniteQuestion)
                 self._ask_about(self._scoped(asked).scope, Chosen(self.count, places))
 
-    def _add(self, question: FiniteQuestion, codes: Codes, chosen: Chosen) -> None:
+    def _add(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
         scoped = self._scoped(question)
         self._open(scoped)
         if self._apart:  # before anything is counted
@@ -114,7 +113,7 @@ class AttributesState(FiniteState):
         return result
 
     def compare(
-        self, question: FiniteQuestion | None, simply: bool, places: Places, budget: Nats
+        self, question: FiniteQuestion | None, simply: bool, places: Indices, budget: Nats
     ) -> Compared:
         nobody = np.zeros(len(places), dtype=np.bool_)
         return Compared(nobody, nobody)
@@ -136,14 +135,14 @@ class AttributesState(FiniteState):
                     result[own] += highs.max(axis=0) - lows.min(axis=0)
         return result
 
-    def _seen(self, scoped: _Scoped, chosen: Chosen) -> Iterator[tuple[Places, Floats, Floats]]:
+    def _seen(self, scoped: _Scoped, chosen: Chosen) -> Iterator[tuple[Indices, Floats, Floats]]:
         """ℓ as a question sees it, for some subjects at a time: the largest and the smallest."""
         for scopes, numbers in self._by_scopes(chosen):
             yield from self._blocks(self._tied(scoped, scopes), numbers, chosen)
 
     def _blocks(
-        self, tied: _Tied, numbers: Places, chosen: Chosen
-    ) -> Iterator[tuple[Places, Floats, Floats]]:
+        self, tied: _Tied, numbers: Indices, chosen: Chosen
+    ) -> Iterator[tuple[Indices, Floats, Floats]]:
         size = max(1, _BLOCK // tied.width)
         for start in range(0, len(numbers), size):
             own = numbers[start : start + size]
@@ -168,7 +167,7 @@ class AttributesState(FiniteState):
         ordered = sorted(tied, key=lambda scope: [*map(rank, scope)])
         return _Tied(self.domain, tuple(ordered), scoped)
 
-    def _by_scopes(self, chosen: Chosen) -> Iterator[tuple[frozenset[Scope] | None, Places]]:
+    def _by_scopes(self, chosen: Chosen) -> Iterator[tuple[frozenset[Scope] | None, Indices]]:
         """Some subjects by what they were asked about, if that matters."""
         if not self._apart:
             yield None, np.arange(len(chosen))

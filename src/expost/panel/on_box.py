@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Bools, Floats, Indices
 from expost.domains import Box
 from expost.filters.account import WorstCase
-from expost.filters.many import Accounts, Amounts, Bools, Case, Settled
+from expost.filters.many import Accounts, Amounts, Case, Settled
 from expost.numbers import Enclosure, Nats
-from expost.panel.places import Chosen, Places
-from expost.panel.question import Codes, Question
+from expost.panel.places import Chosen
+from expost.panel.question import Question
 from expost.panel.questions import Questions
 from expost.panel.searching import Given, Search, Task, odometer_of
 from expost.panel.state import State
@@ -26,7 +26,6 @@ from expost.queries import Query
 
 __all__ = ["BoxState"]
 
-Floats = NDArray[np.float64]
 Key = tuple[tuple[int, int], ...]
 """A tally: the numbers of questions and the positions of responses, in their order."""
 
@@ -44,7 +43,7 @@ class BoxState(State):
         self.search = search
         self._found: dict[Any, Enclosure] = {}
 
-    def _absorb(self, question: Question, codes: Codes, chosen: Chosen) -> None:
+    def _absorb(self, question: Question, codes: Indices, chosen: Chosen) -> None:
         pass
 
     def accounts(self, chosen: Chosen) -> Accounts:
@@ -57,7 +56,7 @@ class BoxState(State):
         """As for losses, but here the order matters."""
         return self.bounds("peak", chosen, ordered=True)
 
-    def tallies(self, chosen: Chosen, ordered: bool = False) -> tuple[list[Key], Places]:
+    def tallies(self, chosen: Chosen, ordered: bool = False) -> tuple[list[Key], Indices]:
         """The different tallies of some subjects, and whose is which."""
         found: dict[Key, int] = {}
         which = []
@@ -192,7 +191,7 @@ def _at_most(amounts: Amounts) -> Amounts:
 def _searched(lower: Floats, upper: Floats) -> Amounts:
     """What a search found: where the budget is between, nobody knows."""
 
-    def settle(places: Places, budget: Nats) -> Settled:
+    def settle(places: Indices, budget: Nats) -> Settled:
         cases = [
             WorstCase(Enclosure(float(lower[place]), float(upper[place])))
             for place in places.tolist()
@@ -202,8 +201,8 @@ def _searched(lower: Floats, upper: Floats) -> Amounts:
     return Amounts(lower, upper, settle)
 
 
-def _of_cases(cases: Sequence[WorstCase], which: Places) -> Amounts:
-    def settle(places: Places, budget: Nats) -> Settled:
+def _of_cases(cases: Sequence[WorstCase], which: Indices) -> Amounts:
+    def settle(places: Indices, budget: Nats) -> Settled:
         return _settled([cases[number] for number in which[places].tolist()], budget)
 
     lower = np.array([case.loss.lower for case in cases], dtype=np.float64)

@@ -8,18 +8,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats, Indices
 from expost.domains import FiniteSet
 from expost.numbers import UNIT, Nats
 from expost.panel.finite import FiniteState
 from expost.panel.fixed import FIXED_BITS, wrapped
-from expost.panel.places import Chosen, Places
-from expost.panel.question import Codes, FiniteQuestion, Question
+from expost.panel.places import Chosen
+from expost.panel.question import FiniteQuestion, Question
 from expost.panel.questions import Questions
 from expost.panel.ties import Apart, Compared, compare
 
 __all__ = ["SetState"]
 
-Floats = NDArray[np.float64]
 
 _BLOCK = 1 << 16
 # Of so many subjects one has to answer for a pass over all of them.
@@ -38,7 +38,7 @@ class SetState(FiniteState):
         self.values = np.zeros((len(domain), count))
         self._apart: dict[tuple[int, bool] | None, Apart | None] = {}
 
-    def _add(self, question: FiniteQuestion, codes: Codes, chosen: Chosen) -> None:
+    def _add(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
         logs, size = question.logs, max(1, _BLOCK // len(self.values))
         if chosen.places is not None and len(chosen) * _MOST > self.count:
             # Nothing is added for all others, which takes less than picking these out.
@@ -53,7 +53,7 @@ class SetState(FiniteState):
                 self.values[:, index] = block
             self.spread[index] = block.max(axis=0) - block.min(axis=0)
 
-    def _absorb_counts(self, question: Question, codes: Codes, counts: NDArray[np.int64]) -> None:
+    def _absorb_counts(self, question: Question, codes: Indices, counts: NDArray[np.int64]) -> None:
         # At most as many roundings as responses: a product for each different one, and a sum.
         assert isinstance(question, FiniteQuestion)
         # By one thread: those of linear algebra would spend more than this on waiting.
@@ -76,7 +76,7 @@ class SetState(FiniteState):
         return result
 
     def compare(
-        self, question: FiniteQuestion | None, simply: bool, places: Places, budget: Nats
+        self, question: FiniteQuestion | None, simply: bool, places: Indices, budget: Nats
     ) -> Compared:
         apart = self._tables(question, simply)
         if apart is None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Indices
 from expost.answers import Answers, Subject
 from expost.cards import card
 from expost.domains import Domain
@@ -22,7 +23,7 @@ from expost.filters import Filter
 from expost.panel.asking import Asking
 from expost.panel.kernel import Kernel, Verdicts, groups
 from expost.panel.naming import Naming
-from expost.panel.places import Chosen, Places
+from expost.panel.places import Chosen
 from expost.panel.results import Bounds, Decisions, Replies
 from expost.panel.saturating import Saturating, Wanted
 from expost.panel.searching import Search
@@ -85,7 +86,7 @@ class Panel:
         self._state = self._kernel.start(len(self._naming.subjects))
         self._saturating = Saturating(self._kernel.questions)
         self._closed = np.zeros(len(self._naming.subjects), dtype=np.bool_)
-        self._refusals: list[tuple[int, Places]] = []
+        self._refusals: list[tuple[int, Indices]] = []
         self._source = source or SystemSource()
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -370,7 +371,7 @@ class Panel:
         """Bound losses by the budget too, for every subject who is not closed."""
         return Bounds(lower, self.filter.cap_accepted(lower, upper, ~self._closed))
 
-    def _remaining(self, places: Places | None) -> NDArray[np.float64]:
+    def _remaining(self, places: Indices | None) -> NDArray[np.float64]:
         closed = self._closed if places is None else self._closed[places]
         return self._kernel.remaining(self._state, closed, places)
 
@@ -383,7 +384,7 @@ class Panel:
 
     def _drawn(
         self, asking: Asking, held: dict[int, Values], accepted: NDArray[np.bool_]
-    ) -> list[tuple[int, Places, NDArray[Any]]]:
+    ) -> list[tuple[int, Indices, NDArray[Any]]]:
         """Fresh responses that nobody has seen yet: to which question, whose, and which."""
         try:
             return [
@@ -399,7 +400,7 @@ class Panel:
         except BaseException as error:
             raise without_frames(error) from None
 
-    def _fold(self, number: int, places: Places, positions: NDArray[Any]) -> None:
+    def _fold(self, number: int, places: Indices, positions: NDArray[Any]) -> None:
         everybody = len(places) == len(self)
         self._kernel.fold(self._state, number, positions, None if everybody else places)
 
@@ -407,7 +408,7 @@ class Panel:
         self,
         asking: Asking,
         accepted: NDArray[np.bool_],
-        drawn: list[tuple[int, Places, NDArray[Any]]],
+        drawn: list[tuple[int, Indices, NDArray[Any]]],
     ) -> Replies:
         given = tuple(
             (asking.rows(entries), self._kernel.questions[number].responses, positions)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from expost._types import Indices
 
-__all__ = ["Chosen", "Places"]
-
-Places = NDArray[np.intp]
+__all__ = [
+    "Chosen",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,25 +17,25 @@ class Chosen:
     """Some of so many subjects, in the order of their places; ``places`` is None for all."""
 
     total: int
-    places: Places | None = None
+    places: Indices | None = None
 
     def __len__(self) -> int:
         return self.total if self.places is None else len(self.places)
 
     @property
-    def index(self) -> slice | Places:
+    def index(self) -> slice | Indices:
         """What takes their entries out of an array: a view of it if they are all."""
         return slice(None) if self.places is None else self.places
 
-    def of(self, numbers: Places) -> Places:
+    def of(self, numbers: Indices) -> Indices:
         """The places of some of them by their numbers."""
         return numbers if self.places is None else self.places[numbers]
 
-    def some(self, numbers: Places) -> Chosen:
+    def some(self, numbers: Indices) -> Chosen:
         """Some of them by their numbers, in order."""
         return Chosen(self.total, self.of(numbers))
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, slice | Places]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, slice | Indices]]:
         """So many of them at a time: their numbers, and what takes their entries out."""
         for start in range(0, len(self), size):
             own = slice(start, min(start + size, len(self)))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats, Indices
 from expost.errors import InvalidInput
 from expost.numbers import UNIT
 from expost.panel.differences import Differences, differences
@@ -18,10 +19,8 @@ from expost.panel.fixed import fixed_logs, wrapped
 from expost.queries import FiniteLikelihood, Likelihood, Query
 from expost.sampling import Source
 
-__all__ = ["TERM_ERROR", "TINY", "Codes", "FiniteQuestion", "Question"]
+__all__ = ["TERM_ERROR", "TINY", "FiniteQuestion", "Question"]
 
-Codes = NDArray[np.intp]
-Floats = NDArray[np.float64]
 
 # Up to this many responses, where each is known is a table.
 _LISTED = 1 << 16
@@ -57,7 +56,7 @@ class Question:
         if any(not 0 <= position < size for position in positions.tolist()):
             raise InvalidInput("a response that its query does not have")
 
-    def codes(self, positions: NDArray[Any]) -> Codes:
+    def codes(self, positions: NDArray[Any]) -> Indices:
         """The codes of responses by their positions."""
         if len(self._lookup):
             positions = np.asarray(positions, dtype=np.intp)
@@ -151,7 +150,7 @@ class FiniteQuestion(Question):
         """For each code, whether some value cannot give that response."""
         return self._impossible
 
-    def fixed(self, codes: Codes) -> NDArray[np.int64]:
+    def fixed(self, codes: Indices) -> NDArray[np.int64]:
         """The logarithms of some responses, which all values can give, as words: a column each."""
         for code in codes.tolist():
             if code not in self._fixed:

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Bools, Floats
 from expost.answers import Subject
 from expost.cards import View, nats
 from expost.files.frames import Table
 from expost.numbers import Enclosure
 
 __all__ = ["Bounds", "Decisions", "Replies"]
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

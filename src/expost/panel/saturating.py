@@ -13,10 +13,10 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
+from expost._types import Indices
 from expost.answers.columns import listed, read_each
 from expost.errors import InvalidInput, at
 from expost.panel.kernel import Kernel
-from expost.panel.places import Places
 from expost.panel.questions import Questions
 from expost.queries import Query
 from expost.saturation.known import Known, known_of
@@ -35,10 +35,10 @@ class Wanted:
 
     questions: Sequence[Question]
     """One for everybody, or one for each public order of the answers."""
-    which: Places
+    which: Indices
     """Which of the questions, for each subject."""
     caps: Sequence[Fraction]
-    cap_of: Places
+    cap_of: Indices
     """Which of the caps, for each subject."""
 
     @classmethod
@@ -52,7 +52,7 @@ class Wanted:
 
 def _each(
     given: Any, read: Callable[[Any], T], count: int, name: str
-) -> tuple[Places, Sequence[T]]:
+) -> tuple[Indices, Sequence[T]]:
     """One for all of so many subjects, or a column of them: which it is for each, and all."""
     if isinstance(given, str) or not hasattr(given, "__len__"):
         return np.zeros(count, dtype=np.intp), [read(given)]
@@ -81,8 +81,8 @@ class Saturating:
         self._tables: Tables = {}
 
     def queries(
-        self, wanted: Wanted, numbers: Places, told: Told
-    ) -> tuple[list[Query | None], Places]:
+        self, wanted: Wanted, numbers: Indices, told: Told
+    ) -> tuple[list[Query | None], Indices]:
         """The different queries for subjects who answered this, and which of them is whose.
 
         It is None where none ends at the cap.

@@ -14,13 +14,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.errors import InvalidInput
 from expost.numbers import Nats
 from expost.panel.places import Chosen
 
 __all__ = ["Charge", "Grid", "Spent"]
 
-Floats = NDArray[np.float64]
 
 # Quotients of integers below 2^53 are the nearest doubles.
 _MOST = 1 << 53

@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats, Indices
 from expost.domains import Domain
 from expost.filters.many import Accounts
 from expost.panel.asked import Collections
 from expost.panel.log import Counted, Log
-from expost.panel.places import Chosen, Places
-from expost.panel.question import Codes, Question
+from expost.panel.places import Chosen
+from expost.panel.question import Question
 from expost.panel.questions import Questions
 from expost.panel.spent import Spent
 from expost.panel.tallies import Tallies
 from expost.transcript import Exchange
 
 __all__ = ["State"]
-
-Floats = NDArray[np.float64]
 
 
 class State(ABC):
@@ -54,7 +53,7 @@ class State(ABC):
         """What each subject answered how often; kept from its first use on."""
         return Tallies.of(self.count, self.log)
 
-    def different(self, places: Places) -> tuple[Places, Places]:
+    def different(self, places: Indices) -> tuple[Indices, Indices]:
         """Some of these subjects, with all of their tallies, and for each which of them is like it.
 
         It is known who is alike once tallies are kept; before that everybody counts as different.
@@ -91,7 +90,7 @@ class State(ABC):
         self.log.counted.append(Counted(question, codes, counts))
         self.ordered = False
 
-    def _absorb_counts(self, question: Question, codes: Codes, counts: NDArray[np.int64]) -> None:
+    def _absorb_counts(self, question: Question, codes: Indices, counts: NDArray[np.int64]) -> None:
         """Add them to what is known of ℓ, one response of everybody after the other."""
         for places, given in Counted(question, codes, counts).turns:
             self._absorb(question, given, Chosen(self.count, places))
@@ -114,5 +113,5 @@ class State(ABC):
         """Bounds of the largest realized losses on the way."""
 
     @abstractmethod
-    def _absorb(self, question: Question, codes: Codes, chosen: Chosen) -> None:
+    def _absorb(self, question: Question, codes: Indices, chosen: Chosen) -> None:
         """Add responses to what is known of ℓ."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Ints
 from expost.answers import Subject
 from expost.domains import Domain, domain_from_json
 from expost.errors import InvalidInput, at
@@ -26,7 +27,6 @@ from expost.transcript import VERSION, check_version
 
 __all__ = ["Events", "Policy", "read_panel", "write_panel"]
 
-Ints = NDArray[np.int64]
 
 _KEY = "expost"
 _COLUMNS = ("subject", "closed", "order", "query", "response")

@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Indices
 from expost.panel.log import Log
 from expost.panel.places import Chosen
-from expost.panel.question import Codes, Question
+from expost.panel.question import Question
 from expost.panel.questions import Questions
 from expost.transcript import Summand
 
@@ -36,7 +37,7 @@ class Tallies:
             tallies.add(question, codes, Chosen(count, places))
         return tallies
 
-    def add(self, question: Question, codes: Codes, chosen: Chosen) -> None:
+    def add(self, question: Question, codes: Indices, chosen: Chosen) -> None:
         """Some subjects gave one more response."""
         size = len(question.positions)
         steps, which = np.unique(self.of_subject[chosen.index] * size + codes, return_inverse=True)

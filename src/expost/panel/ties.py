@@ -12,18 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Bools, Floats, Indices
 from expost.numbers import Nats
 from expost.numbers.exact_sum import ExactSum
 from expost.panel.fixed import FIXED_BITS, NEAR, ratio, wrapped
 from expost.panel.log import Log
-from expost.panel.places import Places
 from expost.panel.question import FiniteQuestion
 
 __all__ = ["Apart", "Compared", "compare"]
 
-Floats = NDArray[np.float64]
 Words = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # Pairs of values that are compared at once stay in the second-level cache.
 _BLOCK = 1 << 16
@@ -48,7 +46,7 @@ class Compared:
 
 
 def compare(
-    values: Floats, slack: Floats, places: Places, log: Log, apart: Apart, budget: Nats
+    values: Floats, slack: Floats, places: Indices, log: Log, apart: Apart, budget: Nats
 ) -> Compared:
     """Compare max ℓ(x) - ℓ(x') + D(x, x') with a budget, for subjects who are close to it.
 
@@ -152,7 +150,7 @@ _Tallies = dict[FiniteQuestion, tuple[NDArray[np.intp], NDArray[np.int64]]]
 """For each question the codes that occur, and how often each subject gave each of them."""
 
 
-def _tallies(log: Log, places: Places) -> _Tallies:
+def _tallies(log: Log, places: Indices) -> _Tallies:
     """How often some subjects gave which response."""
     result: _Tallies = {}
     for question, tally in log.tallies(places).items():

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from expost._types import Indices
 from expost.filters.account import Account, WorstCase
 from expost.filters.many import Amounts, Case, Settled
 from expost.numbers import Nats
-from expost.panel.places import Chosen, Places
+from expost.panel.places import Chosen
 from expost.queries import Query
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def spent(state: State, chosen: Chosen, query: Query | None) -> Amounts:
         charge = state.questions.charge(state.questions.of(query))
     lower, upper = state.spent.around(chosen, charge)
 
-    def settle(numbers: Places, budget: Nats) -> Settled:
+    def settle(numbers: Indices, budget: Nats) -> Settled:
         sums = state.spent.exact(chosen.of(numbers), charge)
         if sums is not None:
             fits = {each: Nats(each) <= budget for each in set(sums)}
@@ -41,7 +42,7 @@ def spent(state: State, chosen: Chosen, query: Query | None) -> Amounts:
     return Amounts(lower, upper, settle)
 
 
-def _per_collection(state: State, places: Places, within: Callable[[Account], bool]) -> Settled:
+def _per_collection(state: State, places: Indices, within: Callable[[Account], bool]) -> Settled:
     own, each = state.collections.numbers(places)
     fits = [within(state.collections.accounts[number]) for number in own.tolist()]
     return Settled.surely(np.array(fits, dtype=np.bool_)[each])
@@ -60,7 +61,7 @@ def by_queries(state: State, chosen: Chosen, key: Any, case: Case) -> Amounts:
             found = known[number] = case(collections.accounts[number])
         cases.append(found)
 
-    def settle(numbers: Places, budget: Nats) -> Settled:
+    def settle(numbers: Indices, budget: Nats) -> Settled:
         needed, which = np.unique(each[numbers], return_inverse=True)
         fits = [cases[number].within(budget) for number in needed.tolist()]
         return Settled.surely(np.array(fits, dtype=np.bool_)[which])

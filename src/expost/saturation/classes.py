@@ -9,11 +9,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from expost._types import Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Variable
 from expost.domains.attributes import MOST_COMBINATIONS
 from expost.errors import InvalidInput
 from expost.queries import Query
-from expost.saturation.known import Known, Listed, Places, ordered, steps_of
+from expost.saturation.known import Known, Listed, ordered, steps_of
 from expost.saturation.questions import Question
 
 __all__ = ["MOST_CLASSES", "Classes", "Kinds", "classes_of"]
@@ -31,7 +32,7 @@ class Classes:
 
     seen: tuple[Variable, ...]
     """What a query on them is about, of records; otherwise empty."""
-    of: Places
+    of: Indices
     """The class of each value, or of each combination of what is seen."""
     answers: tuple[int, ...]
     """For each class, what its values answer to the question."""
@@ -140,7 +141,9 @@ class _TooMany(InvalidInput):
         )
 
 
-def _listed(seen: tuple[Variable, ...], answers: Places, before: Places, known: Listed) -> Classes:
+def _listed(
+    seen: tuple[Variable, ...], answers: Indices, before: Indices, known: Listed
+) -> Classes:
     """From the answer of each value that is seen, and the class of what is known of it."""
     code = answers * len(known.likelihoods) + before
     _, first, of = np.unique(code, return_index=True, return_inverse=True)
@@ -166,7 +169,7 @@ def _part(domain: Attributes, variables: Sequence[Variable]) -> Part:
     return domain.part(tuple(name for name, _ in variables))
 
 
-def _lifted(part: Part, variables: Sequence[Variable]) -> Places:
+def _lifted(part: Part, variables: Sequence[Variable]) -> Indices:
     """Where each combination is among those of some attributes."""
     if not variables:
         return np.zeros(len(part), dtype=np.intp)

@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Variable
 from expost.domains.attributes import MOST_COMBINATIONS
 from expost.errors import InvalidInput
@@ -29,7 +30,6 @@ __all__ = [
     "Extremes",
     "Known",
     "Listed",
-    "Places",
     "known_of",
     "known_set",
     "ordered",
@@ -38,14 +38,12 @@ __all__ = [
 
 _MOST_PATTERNS = 1 << 13
 
-Places = NDArray[np.intp]
-
 
 @dataclass(frozen=True, eq=False)
 class Listed:
     """The likelihood of each value, or of each combination of what was asked about."""
 
-    of: Places
+    of: Indices
     """The class of each, numbered by the first of its values."""
     likelihoods: tuple[Fraction, ...]
     """Of each class, in units of the first."""
@@ -195,7 +193,7 @@ def _listed(domain: FiniteSet, summands: Sequence[Summand]) -> Listed | None:
     return Listed(classes, tuple(numbers), exact)
 
 
-def _alike(likelihood: FiniteLikelihood, position: int) -> Places:
+def _alike(likelihood: FiniteLikelihood, position: int) -> Indices:
     """Numbers from 0 that are equal exactly for values with equal weights."""
     if isinstance(likelihood, Lifted):
         return _alike(likelihood.seen, position)[likelihood.where]

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from expost._types import Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at
 from expost.files.canonical import canonical, value_tree
 from expost.files.reading import text
 from expost.knowledge import Statement
 from expost.knowledge.grammar import predicate, rows_of
-from expost.saturation.known import Places
 
 __all__ = ["Question", "read_question", "read_seed"]
 
@@ -29,7 +29,7 @@ class Question:
 
     variables: tuple[Variable, ...]
     """Of records; otherwise empty."""
-    answers: Places
+    answers: Indices
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -61,7 +61,7 @@ class _Reading:
         raise InvalidInput("on a box a saturating query gains nothing; it needs a finite set")
 
 
-def _on_set(domain: FiniteSet, given: Any, seed: str | None) -> Places:
+def _on_set(domain: FiniteSet, given: Any, seed: str | None) -> Indices:
     if isinstance(given, str):
         names = domain.called("value")
         if given in names and len(names) > 1:
@@ -76,7 +76,7 @@ def _on_set(domain: FiniteSet, given: Any, seed: str | None) -> Places:
     return _members(domain, given)
 
 
-def _members(domain: FiniteSet, given: Any) -> Places:
+def _members(domain: FiniteSet, given: Any) -> Indices:
     """Yes for these values, and no for the others."""
     try:
         members = list(given)
@@ -92,7 +92,7 @@ def _members(domain: FiniteSet, given: Any) -> Places:
     return answers
 
 
-def _numbered(values: Sequence[Any], seed: str | None) -> Places:
+def _numbered(values: Sequence[Any], seed: str | None) -> Indices:
     """Each value of its own, in a public order, which a seed draws if there are more than two."""
     different = dict.fromkeys(values)
     ordered = list(different)

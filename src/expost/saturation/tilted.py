@@ -24,13 +24,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._types import Floats, Indices
 from expost.saturation.arcs import Arcs
 from expost.saturation.told import Told
 
 __all__ = ["Tilted", "tilted"]
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
 # What differs by less in doubles is compared in decimals, and there by less is equal.
 _CLOSE = 1e-9
 _EQUAL = Decimal("1e-40")
@@ -214,7 +213,7 @@ class _YesOrNo(Tilted):
         return low, min(high, max(bends(levels >= levels.max() * (1 - _CLOSE))))
 
     @cached_property
-    def _bends(self) -> tuple[Floats, Places, Places]:
+    def _bends(self) -> tuple[Floats, Indices, Indices]:
         """Where arcs of two classes end together, in doubles, and which classes these are.
 
         If all ratios are equal, arcs of one answer never change places.
@@ -236,7 +235,7 @@ class _YesOrNo(Tilted):
         return levels, first, second
 
     @cached_property
-    def _different(self) -> Places:
+    def _different(self) -> Indices:
         """Numbers that are equal for classes with equal ratios."""
         numbers: dict[Fraction, int] = {}
         return np.array([numbers.setdefault(ratio, len(numbers)) for ratio in self.ratios])

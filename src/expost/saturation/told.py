@@ -13,14 +13,13 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expost._types import Floats
 from expost.numbers.exact_sum import decimal_context
 from expost.saturation.arcs import Arcs
 
 __all__ = ["Told"]
 
-Floats = NDArray[np.float64]
 _CONTEXT = decimal_context(60, ROUND_HALF_EVEN)
 
 

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from expost._types import Indices
 from expost.answers import Answers
-from expost.designs.outcomes import Outcomes, Places, Seen
+from expost.designs.outcomes import Outcomes, Seen
 from expost.designs.policies.joint import simulated, tallied
 from expost.designs.policies.policy import Simulation
 from expost.designs.questions import table_of
@@ -98,7 +99,7 @@ class Filtered:
         return _seen(panel.answers(), size, model, tuple(answering))
 
 
-def _names(places: Places, size: int) -> list[int] | None:
+def _names(places: Indices, size: int) -> list[int] | None:
     return None if len(places) == size else places.tolist()
 
 

@@ -8,7 +8,8 @@ from math import comb, prod
 
 import numpy as np
 
-from expost.designs.outcomes import Floats, Kinds, Outcomes, Places, Seen
+from expost._types import Floats, Indices
+from expost.designs.outcomes import Kinds, Outcomes, Seen
 from expost.designs.policies.policy import Simulation
 from expost.designs.study import Model
 
@@ -81,7 +82,7 @@ def simulated(model: Model, questions: int, simulation: Simulation) -> int:
     return max(groups * model.subjects, fewest)
 
 
-def tallied(tally: Places, logs: Floats, model: Model, answering: tuple[float, ...]) -> Seen:
+def tallied(tally: Indices, logs: Floats, model: Model, answering: tuple[float, ...]) -> Seen:
     """Outcomes from how often each subject gave each response, and their log-likelihoods."""
     kept, kinds = np.unique(tally, axis=0, return_inverse=True)
     return Seen.of(

@@ -15,7 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from expost.designs.outcomes import Floats, Kinds, Outcomes
+from expost._types import Floats
+from expost.designs.outcomes import Kinds, Outcomes
 from expost.designs.policies.policy import Simulation, equal_steps
 from expost.designs.study import Arrival, Model
 from expost.queries import Channel

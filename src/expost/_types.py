@@ -1,0 +1,17 @@
+"""Array types that several packages share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Bools", "Codes", "Floats", "Indices", "Ints"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Indices = NDArray[np.intp]
+Codes = NDArray[np.integer[Any]]
+"""Positions in some table, in whatever width they were stored."""
