@@ -300,6 +300,6 @@ def test_reports_of_a_client_that_adds_laplace_noise() -> None:
     query = xp.laplace({"age": 1}, range=(0, 5), grid="0.5", epsilon="0.5")
     reports = {"age": [i % 6 for i in range(40)], "output": [i % 11 for i in range(40)]}
     with quickly():
-        assert xp.clients.check_client(
+        assert xp.client_checks.check_client(
             query, domain, reports
         ).refuted  # noise goes far beyond the range

@@ -2,7 +2,7 @@
 
 from expost import answers as answers
 from expost import audits as audits
-from expost import clients as clients
+from expost import client_checks as client_checks
 from expost import designs as designs
 from expost import domains as domains
 from expost import errors as errors

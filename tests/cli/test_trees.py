@@ -100,7 +100,7 @@ def test_losses_of_many_have_a_tree_with_or_without_each(run: Run, tmp_path: Pat
 def test_a_check_of_a_client_has_a_tree(run: Run, tmp_path: Path) -> None:
     pairs = [("no", "no")] * 300 + [("yes", "yes")] * 300
     columns = {"input": [x for x, _ in pairs], "output": [y for _, y in pairs]}
-    check = xp.clients.check_client(xp.randomized_response(1), VALUES, columns)
+    check = xp.client_checks.check_client(xp.randomized_response(1), VALUES, columns)
     table, claim, domain = (tmp_path / name for name in ("pairs.csv", "claim.json", "domain.json"))
     table.write_text("input,output\n" + "".join(f"{x},{y}\n" for x, y in pairs))
     claim.write_text('{"kind": "randomized_response", "epsilon": "1"}')

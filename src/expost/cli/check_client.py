@@ -10,8 +10,8 @@ from expost.cli.options import as_json, path
 from expost.cli.questions import read_query
 from expost.cli.show import show_json, show_lines
 from expost.cli.typed import read_domain
-from expost.clients import ClientCheck, Contradiction, check_client
-from expost.clients.reports import input_columns
+from expost.client_checks import ClientCheck, Contradiction, check_client
+from expost.client_checks._reports import input_columns
 from expost.domains import Domain
 from expost.errors import at
 from expost.files.tables import read_csv

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from expost.clients.binomial import largest_share, smallest_share, tail
+from expost.client_checks._binomial import largest_share, smallest_share, tail
 
 
 def exact_tail(trials: int, hits: int, probability: float) -> Fraction:

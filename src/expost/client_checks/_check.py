@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from expost._types import Floats
-from expost.clients.binomial import largest_share, smallest_share, tail
-from expost.clients.events import Event, events
-from expost.clients.reports import inputs, read_reports
+from expost.client_checks._binomial import largest_share, smallest_share, tail
+from expost.client_checks._events import Event, events
+from expost.client_checks._reports import inputs, read_reports
 from expost.domains import Domain, Value
 from expost.errors import expect
 from expost.files.canonical import plain
@@ -88,7 +88,7 @@ class ClientCheck:
     Reports can refute a claim, but never confirm it.
 
     >>> import expost as xp
-    >>> from expost.clients import check_client
+    >>> from expost.client_checks import check_client
     >>> table = {"input": ["no", "yes"] * 50, "output": ["no", "no", "yes", "yes"] * 25}
     >>> check = check_client(xp.randomized_response("0.1"), xp.FiniteSet(["no", "yes"]), table)
     >>> check.refuted, check.reports, check.shown
@@ -157,7 +157,7 @@ def check_client(
     changed response refutes the claim, and only the first report of a subject on an input counts.
 
     >>> import expost as xp
-    >>> from expost.clients import check_client
+    >>> from expost.client_checks import check_client
     >>> values = ["no"] * 500 + ["yes"] * 500
     >>> table = {"input": values, "output": values}  # a client without any noise
     >>> check = check_client(xp.randomized_response(2), xp.FiniteSet(["no", "yes"]), table)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from expost.clients.check import ClientCheck, Contradiction, Shown, check_client
+from expost.client_checks._check import ClientCheck, Contradiction, Shown, check_client
 
 __all__ = ["ClientCheck", "Contradiction", "Shown", "check_client"]

@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 import expost as xp
-from expost.clients import check_client
-from expost.clients.events import Event, events
+from expost.client_checks import check_client
+from expost.client_checks._events import Event, events
 from expost.sampling import draw
 from support.strategies import table as probabilities
 

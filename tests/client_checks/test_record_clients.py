@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.clients import check_client
+from expost.client_checks import check_client
 from expost.numbers import Nats
 from expost.queries import Query
 from expost.sampling import draw
