@@ -22,7 +22,7 @@ from benchmarks.timing import best
 from expost.loss.on_box import BoxLogLikelihood
 from expost.reproduce.health import PRINTED
 from expost.solver import Effort
-from expost.solver.spread import BoxSpread
+from expost.solver._spread import BoxSpread
 
 __all__ = ["Comparison", "compare", "run"]
 

@@ -201,7 +201,7 @@ def test_many_responses_over_many_values_are_limited_by_the_size_of_their_files(
 def test_all_patterns_of_a_table_on_a_box_share_one_allowance_of_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("expost.solver.effort.WORK", 2_000)
+    monkeypatch.setattr("expost.solver._effort.WORK", 2_000)
     asked = {f"{i}": {"kind": "logistic", "weights": [i], "epsilon": "1"} for i in range(1, 9)}
     queries, data = tmp_path / "queries.json", tmp_path / "data.csv"
     queries.write_text(json.dumps({"version": 1, "domain": {"box": [[0, 1]]}, "queries": asked}))

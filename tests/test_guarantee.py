@@ -21,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import expost as xp
-from expost.filters.filter import Filter
+from expost.filters._filter import Filter
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats
 from expost.queries import Query

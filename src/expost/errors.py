@@ -8,7 +8,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from expost.filters.decision import Decision
+    from expost.filters._decision import Decision
     from expost.numbers import Enclosure, Nats
 
 __all__ = [

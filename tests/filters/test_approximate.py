@@ -16,8 +16,8 @@ import pytest
 import expost as xp
 from expost.domains import Domain
 from expost.filters import FILTERS
-from expost.filters.approximate import ApproximateFilter
-from expost.filters.by_rule import CompositionFilter
+from expost.filters._approximate import ApproximateFilter
+from expost.filters._composition import CompositionFilter
 from expost.filters.rules import Total
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats

@@ -15,7 +15,7 @@ import pytest
 
 import expost as xp
 from expost.domains import Domain
-from expost.filters.filter import Filter
+from expost.filters._filter import Filter
 from expost.filters.rules import Mixture, Renyi, Rule, Sums, Total, Whitehouse
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query

@@ -15,7 +15,7 @@ import pytest
 
 import expost as xp
 from expost.errors import LargeBudgetWarning
-from expost.filters.large import sure_text
+from expost.filters._large_budgets import sure_text
 from expost.numbers import Nats
 
 Run = Callable[..., tuple[int, str, str]]

@@ -10,7 +10,7 @@ import pytest
 
 import expost as xp
 from expost.filters import WorstCase
-from expost.filters.repeats import MOST_REPEATS, Repeats, most_repeats
+from expost.filters._acceptance_limits import MOST_REPEATS, Repeats, most_repeats
 from expost.numbers import Nats
 
 PURE: list[type[xp.filters.Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter]

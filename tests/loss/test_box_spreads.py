@@ -15,9 +15,16 @@ from expost.loss import box_spreads
 from expost.loss.box_spreads import all_compared
 from expost.loss.on_box import BoxLogLikelihood
 from expost.numbers import Nats
-from expost.solver.effort import DECISION_WORK, REPLAY_WORK, WORK, Allowance
-from expost.solver.spread import BoxSpread
-from expost.solver.work import of_node, of_root, of_set_up
+from expost.solver._effort import (
+    DECISION_WORK,
+    REPLAY_WORK,
+    WORK,
+    Allowance,
+    of_node,
+    of_root,
+    of_set_up,
+)
+from expost.solver._spread import BoxSpread
 from support.boxes import complaints, some_case
 
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 
 import expost as xp
-from expost.filters.filter import Filter
+from expost.filters._filter import Filter
 from expost.knowledge.learned import learned
 from expost.report.explanation import explain
 from support import guards, strategies

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.filters.filter import Filter
+from expost.filters._filter import Filter
 from support.boxes import Case, some_ask, some_case
 
 FILTERS: list[type[Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter]

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expost.numbers import Nats, scaled_exp
-from expost.numbers.exact_sum import _PRIME, ExactSum
-from expost.numbers.integer_exp import near_exp
+from expost.numbers._doubles import near_exp
+from expost.numbers._exact_sum import _PRIME, ExactSum
 from support import oracles
 
 bases = st.integers(1, 60)

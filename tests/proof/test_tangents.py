@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from expost.proof import verify
-from expost.proof.tangents import tangents
+from expost.proof._tangents import tangents
 
 
 def curve(kind: str, epsilon: str) -> verify.Curve:

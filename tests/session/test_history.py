@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.session.history import History
-from expost.session.secret import Secret
+from expost.session._history import History
+from expost.session._secret import Secret
 from support.frames import text_with_locals
 
 SECRET = "the-secret-label"

@@ -12,7 +12,7 @@ import pytest
 
 import expost as xp
 from expost.session import HistoryFile
-from expost.session.history import History
+from expost.session._history import History
 from support.frames import text_with_locals
 from support.killing import moving_on, together
 

@@ -16,10 +16,10 @@ from fractions import Fraction
 import pytest
 
 import expost as xp
-from expost.filters.decision import Decision
+from expost.filters._decision import Decision
 from expost.queries import Query
-from expost.session.interact import Halt
-from expost.session.secret import Secret
+from expost.session._secret import Secret
+from expost.session._session import Halt
 from support.frames import text_with_locals
 
 SECRET = "the-secret-label"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import expost as xp
-from expost.session.store import Memory, Store
+from expost.session._session import Memory, Store
 
 START = xp.Transcript(xp.FiniteSet(["a", "b", "c"]), xp.BayesianFilter(epsilon="3"))
 QUERY = xp.randomized_response(epsilon="0.5")

@@ -27,8 +27,8 @@ import expost as xp
 from expost.domains import Integers
 from expost.loss.on_box import BoxLogLikelihood
 from expost.loss.realized import basic_loss
-from expost.solver import branch_and_bound
-from expost.solver.spread import BoxSpread, blocks
+from expost.solver import _methods
+from expost.solver._spread import BoxSpread, blocks
 from support.boxes import (
     EPSILONS,
     NODES,
@@ -377,7 +377,7 @@ def test_a_search_that_moves_is_not_ended() -> None:
         one, other = BoxSpread(case.terms, case.box), BoxSpread(case.terms, case.box)
         effort = xp.solver.Effort(gap=1e-3, nodes=1500)
         one.narrow(effort)
-        with mock.patch.object(branch_and_bound, "_PATIENCE", 10**9):
+        with mock.patch.object(_methods, "_PATIENCE", 10**9):
             other.narrow(effort)
         assert (one.nodes, one.enclosure) == (other.nodes, other.enclosure)
         hard += one.nodes > 1000

@@ -15,13 +15,11 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.solver.branch_and_bound import Search
-from expost.solver.convex import Convex
-from expost.solver.corners import Corners
+from expost.solver._methods import Convex, Corners, Search
 from expost.solver.kernels.branching import CORNERS
 from expost.solver.kernels.layout import FOOT, TIGHTENED, PackedProblem, Problem, Work
 from expost.solver.kernels.links import FALLING
-from expost.terms.on_box import Link, ScoreTerm
+from expost.terms import Link, ScoreTerm
 from support.parts import (
     curvature_left,
     exact_dual,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.solver.effort import NODES, Allowance
+from expost.solver._effort import NODES, Allowance
 
 GIVEN = xp.solver.Effort(0.5, threads=2, group=7, progress=print, work=Allowance(80.0))
 CHANGED = {

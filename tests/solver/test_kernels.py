@@ -15,6 +15,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from expost.solver._problem import Columns, TermArrays, both_directions
 from expost.solver.kernels.layout import Problem, Work
 from expost.solver.kernels.links import (
     BOWL,
@@ -29,8 +30,7 @@ from expost.solver.kernels.links import (
     VALLEY,
     WINDOW,
 )
-from expost.solver.problem import Columns, TermArrays, both_directions
-from expost.terms.on_box import BLUR, Link, ScoreTerm
+from expost.terms import BLUR, Link, ScoreTerm
 from support import oracles
 from support.boxes import EPSILONS, some_case, some_hills
 from support.parts import (

@@ -9,12 +9,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from expost.solver.branch_and_bound import Search
-from expost.solver.corners import Corners
+from expost.solver._methods import Corners, Search, Summit
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import PackedProblem
-from expost.solver.summit import Summit
-from expost.terms.on_box import Link, ScoreTerm
+from expost.terms import Link, ScoreTerm
 from support.parts import exact_sum, make_packed
 
 EPSILONS = [1e-6, 0.1, 1.0, 8.0]

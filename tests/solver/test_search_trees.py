@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from expost.solver.branch_and_bound import Search, Tree
+from expost.solver._methods import Search, Tree
 from expost.solver.kernels.branching import COORDINATES_ONLY, SCORES_FIRST
 from expost.solver.kernels.layout import (
     ABOVE,
@@ -22,7 +22,7 @@ from expost.solver.kernels.layout import (
     roomier,
 )
 from expost.solver.kernels.trees import pop, push
-from expost.terms.on_box import Link, ScoreTerm
+from expost.terms import Link, ScoreTerm
 from support.parts import make_packed
 
 FOREVER = 10**6

@@ -10,7 +10,7 @@ import pytest
 
 from expost.solver.kernels.layout import Problem, Work
 from expost.solver.kernels.links import LOGISTIC
-from expost.terms.on_box import Link, ScoreTerm
+from expost.terms import Link, ScoreTerm
 from support.parts import (
     exact_dual,
     exact_sum,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from expost.solver.branch_and_bound import Search
+from expost.solver._methods import Search
 from expost.solver.kernels import compiled
 from expost.solver.kernels.compiled import Code, load, machine_code, places
 from support.boxes import some_case

@@ -12,9 +12,9 @@ import pytest
 
 import expost as xp
 from expost.solver import Effort
-from expost.solver.spread import BoxSpread
-from expost.solver.windows import joined
-from expost.terms.on_box import EVERYWHERE, Link, ScoreTerm
+from expost.solver._problem import joined
+from expost.solver._spread import BoxSpread
+from expost.terms import EVERYWHERE, Link, ScoreTerm
 
 
 def window(lo: float, hi: float, epsilon: float = 1.0, weight: float = 1.0) -> ScoreTerm:

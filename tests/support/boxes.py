@@ -17,7 +17,7 @@ import mpmath
 import numpy as np
 
 import expost as xp
-from expost.terms.on_box import ScoreTerm
+from expost.terms import ScoreTerm
 from support import oracles
 
 Point = tuple[float, ...]

@@ -18,10 +18,10 @@ from typing import Any
 
 import expost as xp
 from expost.domains import FiniteSet
-from expost.filters.filter import Filter
+from expost.filters._filter import Filter
 from expost.queries import About, FiniteLikelihood, Query, query_from_json
 from expost.queries.tables.columns import Columns
-from expost.terms.on_set import as_weights
+from expost.terms import as_weights
 from expost.transcript import readable
 
 NAMES = "abc"

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.solver import kernels as package
+from expost.solver._problem import Columns, TermArrays, both_directions
 from expost.solver.kernels import entries
 from expost.solver.kernels.compiled import Kernel
 from expost.solver.kernels.layout import Links, PackedProblem, Problem, Work, new_work
@@ -38,8 +39,7 @@ from expost.solver.kernels.links import (
     VALLEY,
     WINDOW,
 )
-from expost.solver.problem import Columns, TermArrays, both_directions
-from expost.terms.on_box import Link, ScoreTerm
+from expost.terms import Link, ScoreTerm
 from support import oracles
 from support.boxes import Case, Point
 

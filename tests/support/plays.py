@@ -10,9 +10,9 @@ from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 
 import expost as xp
-from expost.filters.approximate import ApproximateFilter
-from expost.filters.by_rule import CompositionFilter
-from expost.filters.filter import Filter
+from expost.filters._approximate import ApproximateFilter
+from expost.filters._composition import CompositionFilter
+from expost.filters._filter import Filter
 from expost.filters.rules import Declared, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.loss.odometer import Odometer
 from expost.queries import Query

@@ -17,7 +17,7 @@ from expost.domains import Domain
 from expost.errors import BudgetExceeded, InvalidInput
 from expost.files.canonical import plain
 from expost.report.words import response_text
-from expost.session.file import FileSession
+from expost.session._file_session import FileSession
 from expost.solver import Effort
 
 __all__ = ["command"]

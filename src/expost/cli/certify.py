@@ -13,9 +13,9 @@ from expost.cli.show import show_json, show_lines
 from expost.cli.verify import proved
 from expost.files.kinds import PROOF
 from expost.loss.replay import Replay, replayed
-from expost.proof.certificates import Certificate, certified
+from expost.proof._certificates import Certificate, certified
 from expost.solver import Effort
-from expost.solver.effort import NODES
+from expost.solver._effort import NODES
 from expost.transcript import load_transcript
 
 __all__ = ["command"]

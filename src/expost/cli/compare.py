@@ -11,7 +11,7 @@ from expost.cli.options import as_json, composition_delta, searching, transcript
 from expost.cli.progress import watched
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
-from expost.filters.repeats import MOST_REPEATS
+from expost.filters._acceptance_limits import MOST_REPEATS
 from expost.loss.odometer import Odometer
 from expost.queries import Query
 from expost.report.comparison import ACCOUNTINGS, Comparison, Standing, compare

@@ -12,7 +12,7 @@ from expost.cli.questions import read_query
 from expost.cli.show import show_json, show_lines
 from expost.errors import at
 from expost.filters import Filter
-from expost.filters.decision import remaining_text
+from expost.filters._decision import remaining_text
 from expost.loss.odometer import Odometer
 from expost.queries import Query
 from expost.report.words import response_text, shown, undecided_text

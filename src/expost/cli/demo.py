@@ -16,9 +16,9 @@ from expost.cli.outputs import check_output
 from expost.cli.show import show_json
 from expost.domains import FiniteSet
 from expost.files.kinds import PICTURE
-from expost.filters.basic import BasicFilter
-from expost.filters.bayesian import BayesianFilter
-from expost.filters.filter import Filter
+from expost.filters._basic import BasicFilter
+from expost.filters._bayesian import BayesianFilter
+from expost.filters._filter import Filter
 from expost.knowledge.belief import Belief
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats
@@ -27,7 +27,7 @@ from expost.report.charges import basic_prefix
 from expost.report.figures import odometer_figure, save
 from expost.reproduce.examples import Step, running_example
 from expost.sampling import InsecureSource
-from expost.session.session import Session
+from expost.session._session import Session
 from expost.transcript import Transcript
 
 __all__ = ["command"]

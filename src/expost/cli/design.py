@@ -20,7 +20,7 @@ from expost.designs.study import LEAST_EPSILON
 from expost.errors import printable
 from expost.files.durable import save
 from expost.files.kinds import PAGE
-from expost.filters.large import large_text
+from expost.filters._large_budgets import large_text
 from expost.numbers import Nats
 from expost.queries.query import LARGEST_EPSILON
 from expost.report.design_page import design_page

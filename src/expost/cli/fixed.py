@@ -22,7 +22,7 @@ from expost.filters import (
     Filter,
     SimplifiedFilter,
 )
-from expost.filters.large import large_text
+from expost.filters._large_budgets import large_text
 from expost.queries.words import listed
 
 __all__ = ["Fix", "fixed"]

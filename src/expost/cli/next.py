@@ -11,7 +11,7 @@ from expost.cli.progress import progress_line
 from expost.cli.secret import check_name, open_history, read_changes, read_record
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput
-from expost.session.file import FileSession
+from expost.session._file_session import FileSession
 from expost.transcript import load_transcript
 
 __all__ = ["command"]

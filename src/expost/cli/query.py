@@ -19,7 +19,7 @@ from expost.errors import InvalidInput, at, meant, printable
 from expost.files.canonical import json_text
 from expost.files.durable import create
 from expost.files.reading import NumberText
-from expost.filters.large import large_text
+from expost.filters._large_budgets import large_text
 from expost.numbers import Nats
 from expost.queries import FAMILIES, About, Query
 from expost.queries.values.unary_encoding import VARIANTS

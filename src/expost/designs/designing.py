@@ -17,7 +17,7 @@ from expost.designs.study import Study
 from expost.domains import Domain
 from expost.errors import at, expect
 from expost.files.reading import whole
-from expost.filters.large import warn_if_large
+from expost.filters._large_budgets import warn_if_large
 from expost.numbers import Nats
 
 __all__ = ["design", "designed"]

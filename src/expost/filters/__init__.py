@@ -19,16 +19,16 @@ from __future__ import annotations
 from typing import Any
 
 from expost.files.reading import of_kind
-from expost.filters.account import OVER_ANY_BUDGET, Account, WorstCase
-from expost.filters.approximate import ApproximateFilter
-from expost.filters.basic import BasicFilter
-from expost.filters.bayesian import BayesianFilter
-from expost.filters.by_rule import CompositionFilter
-from expost.filters.decision import Decision
-from expost.filters.filter import Filter
-from expost.filters.repeats import Repeats
+from expost.filters._acceptance_limits import Repeats
+from expost.filters._account import OVER_ANY_BUDGET, Account, WorstCase
+from expost.filters._approximate import ApproximateFilter
+from expost.filters._basic import BasicFilter
+from expost.filters._bayesian import BayesianFilter
+from expost.filters._composition import CompositionFilter
+from expost.filters._decision import Decision
+from expost.filters._filter import Filter
+from expost.filters._simplified import SimplifiedFilter
 from expost.filters.rules import Declared, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
-from expost.filters.simplified import SimplifiedFilter
 
 __all__ = [
     "FILTERS",

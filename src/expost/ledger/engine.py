@@ -31,7 +31,7 @@ from expost.ledger.tallies import Decider, SaturatingQueries
 from expost.panel.kernel import Kernel
 from expost.panel.searching import Search
 from expost.queries import Query
-from expost.session.secret import without_frames
+from expost.session._secret import without_frames
 
 __all__ = ["Engine"]
 

@@ -58,7 +58,7 @@ from expost.panel.searching import Search
 from expost.panel.values import values_of
 from expost.queries import Query
 from expost.sampling import Source, SystemSource, uniform_bytes
-from expost.session.secret import Secret
+from expost.session._secret import Secret
 from expost.transcript import Transcript
 
 __all__ = ["Ledger"]

@@ -27,7 +27,7 @@ from expost.panel.results import Replies
 from expost.panel.values import Values
 from expost.queries import Query
 from expost.sampling import Source
-from expost.session.secret import Single, unseen
+from expost.session._secret import Single, unseen
 
 __all__ = ["Simulation", "replies_of"]
 

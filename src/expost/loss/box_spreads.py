@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from expost.domains import Box, Point
 from expost.numbers import Enclosure, up
 from expost.solver import Effort
-from expost.terms.on_box import ScoreTerm
+from expost.terms import ScoreTerm
 
 if TYPE_CHECKING:
-    from expost.solver.spread import BoxSpread
+    from expost.solver._spread import BoxSpread
 
 __all__ = ["all_compared", "found_points", "glanced", "spread"]
 
@@ -98,7 +98,7 @@ def _with_groups(
 
 
 def _start(terms: Iterable[ScoreTerm], box: Box, effort: Effort) -> BoxSpread:
-    from expost.solver.spread import BoxSpread
+    from expost.solver._spread import BoxSpread
     from expost.solver.warm_up import ready
 
     ready()

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput
 from expost.numbers import INFINITE, Nats, down
-from expost.numbers.exact_sum import ExactSum
+from expost.numbers._exact_sum import ExactSum
 from expost.queries import FiniteLikelihood
-from expost.terms.on_set import Powers
+from expost.terms import Powers
 from expost.transcript import Summand
 
 __all__ = ["Candidate", "ExactExtremes", "ExactSums", "signed"]

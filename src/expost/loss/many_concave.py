@@ -18,12 +18,12 @@ from expost._types import Floats
 from expost.domains import Box
 from expost.numbers import UNIT, up
 from expost.queries import Query
-from expost.solver.branch_and_bound import ROUNDING_ALONE
+from expost.solver._methods import ROUNDING_ALONE
+from expost.solver._problem import Columns, TermArrays, both_directions
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import FOOT, H, PackedProblem
-from expost.solver.problem import Columns, TermArrays, both_directions
 from expost.solver.warm_up import ready
-from expost.terms.on_box import ScoreTerm
+from expost.terms import ScoreTerm
 
 __all__ = ["concave_spreads"]
 

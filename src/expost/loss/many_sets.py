@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from expost._types import Floats, Indices
 from expost.numbers import UNIT
-from expost.terms.on_set import Term
+from expost.terms import Term
 
 __all__ = ["Bounds", "finite_spreads", "row_sums", "table_of"]
 

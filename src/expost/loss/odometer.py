@@ -10,7 +10,7 @@ from expost.cards import card, count
 from expost.chain import Chain
 from expost.domains import Domain
 from expost.errors import expect
-from expost.filters.account import Account, WorstCase
+from expost.filters._account import Account, WorstCase
 from expost.filters.rules import Rule, Total
 from expost.loss.log_likelihood import LogLikelihood, check_length, flat, log_likelihood
 from expost.loss.peak import largest_on_the_way, peak_shown

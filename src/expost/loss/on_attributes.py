@@ -34,7 +34,7 @@ from expost.loss.tables import Table
 from expost.loss.tied import Tied
 from expost.loss.two_records import TwoRecords, two_records
 from expost.numbers import INFINITE, Enclosure, Nats, down
-from expost.numbers.exact_sum import ExactSum
+from expost.numbers._exact_sum import ExactSum
 from expost.queries import About, FiniteLikelihood, PartLikelihood, Query
 from expost.solver import Effort
 from expost.transcript import Exchange, Summand, Tally

@@ -25,8 +25,8 @@ from expost.loss.tallied import Tallied
 from expost.numbers import Added, Enclosure, Nats, down
 from expost.queries import Query
 from expost.solver import Effort
-from expost.solver.work import of_root
-from expost.terms.on_box import ScoreTerm
+from expost.solver._effort import of_root
+from expost.terms import ScoreTerm
 from expost.transcript import Exchange, Tally
 
 __all__ = ["BoxLogLikelihood"]

@@ -24,7 +24,7 @@ from expost.loss.seen import Seen, enclose, repeated, rounded_sum_error
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import FiniteLikelihood, Query
 from expost.solver import Effort
-from expost.terms.on_set import Term
+from expost.terms import Term
 from expost.transcript import Exchange, Summand, Tally
 
 __all__ = ["SetLogLikelihood", "finite"]

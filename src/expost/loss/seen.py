@@ -21,7 +21,7 @@ from expost.numbers import UNIT, Enclosure, Nats, down, up
 from expost.queries import FiniteLikelihood, Query
 from expost.queries.likelihood import BySufficientTerms
 from expost.queries.values.pairwise import Pairwise
-from expost.terms.on_set import Term
+from expost.terms import Term
 from expost.transcript import Summand
 
 __all__ = ["Seen", "enclose", "repeated", "rounded_sum_error"]

@@ -18,7 +18,7 @@ from expost.domains import Attributes, Record, Variable
 from expost.loss.component import Component
 from expost.loss.exponents import Found
 from expost.loss.tables import Table
-from expost.numbers.exact_sum import ExactSum
+from expost.numbers._exact_sum import ExactSum
 
 __all__ = ["TwoRecords", "two_records"]
 

@@ -10,11 +10,11 @@ number as a person meant it.
 (Nats(ln(9/4)), 0.81093)
 """
 
-from expost.numbers.doubles import double_above, double_below, scaled_exp
-from expost.numbers.enclosure import UNIT, Enclosure, down, up
-from expost.numbers.exact_sum import above, below, over_one
-from expost.numbers.nats import INFINITE, LARGEST_BUDGET, Added, Nats
-from expost.numbers.reading import (
+from expost.numbers._doubles import double_above, double_below, scaled_exp
+from expost.numbers._enclosure import UNIT, Enclosure, down, up
+from expost.numbers._exact_sum import above, below, over_one
+from expost.numbers._nats import INFINITE, LARGEST_BUDGET, Added, Nats
+from expost.numbers._parsing import (
     ExactLike,
     decimal_text,
     exact,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expost._types import Bools, Indices
-from expost.filters.account import WorstCase
-from expost.filters.many import Accounts, Amounts, Case, Settled
+from expost.filters._account import WorstCase
+from expost.filters._account_arrays import Accounts, Amounts, Case, Settled
 from expost.loss.log_likelihood import LogLikelihood, log_likelihood
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from expost._types import Indices
 from expost.domains import Domain
-from expost.filters.account import Account, WorstCase
+from expost.filters._account import Account, WorstCase
 from expost.filters.rules import Rule, Total
 from expost.numbers import Added, Enclosure, Nats
 from expost.panel.log import Log

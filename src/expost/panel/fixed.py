@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.numbers import Nats
-from expost.numbers.exact_sum import ExactSum
+from expost.numbers._exact_sum import ExactSum
 from expost.queries import FiniteLikelihood
-from expost.terms.on_set import Powers
+from expost.terms import Powers
 
 __all__ = ["FIXED_BITS", "NEAR", "fixed_logs", "ratio", "wrapped"]
 

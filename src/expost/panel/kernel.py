@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from expost._types import Bools, Floats, Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.filters import Filter
-from expost.filters.many import Amounts
+from expost.filters._account_arrays import Amounts
 from expost.panel.on_attributes import AttributesState
 from expost.panel.on_box import BoxState
 from expost.panel.on_set import SetState

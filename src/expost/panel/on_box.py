@@ -13,8 +13,8 @@ import numpy as np
 
 from expost._types import Bools, Floats, Indices
 from expost.domains import Box
-from expost.filters.account import WorstCase
-from expost.filters.many import Accounts, Amounts, Case, Settled
+from expost.filters._account import WorstCase
+from expost.filters._account_arrays import Accounts, Amounts, Case, Settled
 from expost.numbers import Enclosure, Nats
 from expost.panel.places import Chosen
 from expost.panel.question import Question

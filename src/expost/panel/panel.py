@@ -31,7 +31,7 @@ from expost.panel.storing import Events, Policy, read_panel, write_panel
 from expost.panel.values import Values, values_of
 from expost.queries import Query
 from expost.sampling import Source, SystemSource
-from expost.session.secret import Secret, without_frames
+from expost.session._secret import Secret, without_frames
 from expost.transcript import Transcript
 
 __all__ = ["Panel"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from expost._types import Floats, Indices
 from expost.domains import Domain
-from expost.filters.many import Accounts
+from expost.filters._account_arrays import Accounts
 from expost.panel.asked import Collections
 from expost.panel.log import Counted, Log
 from expost.panel.places import Chosen

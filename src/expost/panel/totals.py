@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expost._types import Indices
-from expost.filters.account import Account, WorstCase
-from expost.filters.many import Amounts, Case, Settled
+from expost.filters._account import Account, WorstCase
+from expost.filters._account_arrays import Amounts, Case, Settled
 from expost.numbers import Nats
 from expost.panel.places import Chosen
 from expost.queries import Query

@@ -18,8 +18,8 @@ from expost.errors import ExpostError, InvalidInput, OutsideDomain
 from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import items
 from expost.queries import Query
-from expost.session.history import located
-from expost.session.secret import Secret, Single, unseen
+from expost.session._history import located
+from expost.session._secret import Secret, Single, unseen
 
 __all__ = ["Values", "values_of"]
 

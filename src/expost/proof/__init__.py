@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from expost.proof.certificates import Certificate, certificate
+from expost.proof._certificates import Certificate, certificate
 
 __all__ = [
     "Certificate",

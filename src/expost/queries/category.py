@@ -23,8 +23,7 @@ from expost.queries.lazy import Lazy
 from expost.queries.likelihood import BoxLikelihood, BySufficientTerms, FiniteLikelihood
 from expost.queries.values.pairwise import Pairwise
 from expost.sampling import Pmf
-from expost.terms.on_box import Link, ScoreTerm
-from expost.terms.on_set import Weights
+from expost.terms import Link, ScoreTerm, Weights
 
 __all__ = ["CategoryLikelihood"]
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from expost.numbers import Nats, double_above, quotient
-from expost.numbers.exact_sum import decimal_context
+from expost.numbers._exact_sum import decimal_context
 
 __all__ = ["randomized_response_cumulant"]
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from expost.errors import InvalidInput
-from expost.terms.on_set import Weights
+from expost.terms import Weights
 
 __all__ = ["excess", "largest_excess", "least_ratio"]
 

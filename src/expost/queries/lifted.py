@@ -14,7 +14,7 @@ from expost.numbers import Nats
 from expost.queries.likelihood import BySufficientTerms, FiniteLikelihood
 from expost.queries.values.pairwise import Pairwise
 from expost.sampling import Pmf
-from expost.terms.on_set import Powers, Term, Weights
+from expost.terms import Powers, Term, Weights
 
 __all__ = ["Lifted", "lifted", "of_classes"]
 

@@ -17,8 +17,7 @@ from expost.numbers import Enclosure, Nats, double_above, down, up
 from expost.queries.hockey_stick import largest_excess
 from expost.queries.lazy import Lazy
 from expost.sampling import Pmf
-from expost.terms.on_box import ScoreTerm
-from expost.terms.on_set import Powers, Term, Weights, logs_of
+from expost.terms import Powers, ScoreTerm, Term, Weights, logs_of
 
 __all__ = ["BoxLikelihood", "BySufficientTerms", "FiniteLikelihood", "Likelihood", "Place"]
 

@@ -26,8 +26,8 @@ from expost.filters import (
     SimplifiedFilter,
     WorstCase,
 )
-from expost.filters.account import account_of
-from expost.filters.repeats import MOST_REPEATS
+from expost.filters._acceptance_limits import MOST_REPEATS
+from expost.filters._account import account_of
 from expost.filters.rules import RULES, Declared, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.filters.rules.orders import best_exponent_for_small
 from expost.loss.odometer import Odometer

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from expost.cards import card
 from expost.errors import printable
 from expost.files.canonical import plain
-from expost.filters.filter import Filter
+from expost.filters._filter import Filter
 from expost.loss.extremes import Apart
 from expost.loss.odometer import Odometer
 from expost.loss.replay import Replay

@@ -9,7 +9,7 @@ from expost.cards import percent
 from expost.errors import printable
 from expost.knowledge.learned import Learned
 from expost.loss.replay import Replay
-from expost.numbers.enclosure import NEGLIGIBLE
+from expost.numbers._enclosure import NEGLIGIBLE
 from expost.report.meaning import NOISY, breach, factor_text
 from expost.report.page import Header, figure, page, paragraph, table
 from expost.report.scale import scale

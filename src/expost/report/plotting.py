@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from expost.audits.losses import Losses
 from expost.errors import InvalidInput, printable
 from expost.estimation import Distribution, Frequencies, Intervals, Mean
-from expost.filters.account import account_of
+from expost.filters._account import account_of
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure, ExactLike
 from expost.report.comparison import Comparison, costs_within_budget

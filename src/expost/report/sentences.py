@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from expost.cards import count
 from expost.domains import Domain, Record, Value, some
-from expost.filters.large import is_large, sure_text
+from expost.filters._large_budgets import is_large, sure_text
 from expost.loss.extremes import Apart
 from expost.report.explanation import Explanation, Told
 from expost.report.meaning import breach, in_odds

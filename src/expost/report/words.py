@@ -5,7 +5,7 @@ from __future__ import annotations
 from expost.domains import Categories, Domain, Integers, Scalar, Side, Value, by_name
 from expost.errors import printable
 from expost.filters import Filter
-from expost.filters.large import is_large, sure_text
+from expost.filters._large_budgets import is_large, sure_text
 from expost.loss.replay import Replay
 from expost.numbers import Enclosure
 from expost.queries import About, Query, RandomizedResponse

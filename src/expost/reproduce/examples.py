@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from expost.domains import FiniteSet
-from expost.filters.bayesian import BayesianFilter
+from expost.filters._bayesian import BayesianFilter
 from expost.loss.odometer import Odometer
 from expost.queries import Channel, Query, channel, randomized_response
 from expost.transcript import Transcript

@@ -10,8 +10,8 @@ from itertools import accumulate
 from typing import Any
 
 from expost.domains import Box, integers
-from expost.filters.bayesian import BayesianFilter
-from expost.filters.simplified import SimplifiedFilter
+from expost.filters._bayesian import BayesianFilter
+from expost.filters._simplified import SimplifiedFilter
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure
 from expost.queries import Query, linear, logistic

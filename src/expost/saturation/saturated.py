@@ -12,7 +12,7 @@ from typing import Any
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter
-from expost.filters.account import account_of
+from expost.filters._account import account_of
 from expost.loss import Odometer
 from expost.numbers import ExactLike, Nats, decimal_text, positive, scaled_exp
 from expost.queries import Channel, Query

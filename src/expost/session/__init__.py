@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from expost.session.file import FileSession, FileStore
-from expost.session.history_file import HistoryFile
-from expost.session.interact import HALT, Analyst, Halt, interact
-from expost.session.session import Session
-from expost.session.store import Memory, Store
+from expost.session._file_session import FileSession, FileStore
+from expost.session._history import HistoryFile
+from expost.session._session import HALT, Analyst, Halt, Memory, Session, Store, interact
 
 __all__ = [
     "HALT",

@@ -14,7 +14,7 @@ import pytest
 
 import expost as xp
 from expost.queries.noise.integer import NoisyInteger
-from expost.terms.on_set import Term
+from expost.terms import Term
 from support import oracles
 
 BOX = xp.Box(age=(0, 100), share=(-1, 1))

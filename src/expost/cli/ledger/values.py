@@ -14,7 +14,7 @@ from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.permissions import others_may_read
 from expost.files.tables import read_table
-from expost.session.secret import Single
+from expost.session._secret import Single
 
 __all__ = ["SecretRows", "read_values"]
 

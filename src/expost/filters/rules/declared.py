@@ -18,7 +18,7 @@ from expost.files.reading import each, members, whole
 from expost.filters.rules.martingale import read_reserve, reserve_from_json
 from expost.filters.rules.rule import NEVER, Rule, Total
 from expost.numbers import Enclosure, ExactLike, Nats, decimal_text, positive, quotient
-from expost.numbers.decimals import ERROR, enclosed, many_digits
+from expost.numbers._decimals import ERROR, enclosed, many_digits
 from expost.queries import Query
 from expost.queries.query import LARGEST_EPSILON, read_delta
 

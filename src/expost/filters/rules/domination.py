@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from expost.filters.rules.rule import NEVER
 from expost.numbers import Enclosure, quotient
-from expost.numbers.decimals import ERROR, enclosed, many_digits
+from expost.numbers._decimals import ERROR, enclosed, many_digits
 
 __all__ = ["Component", "least_budget"]
 

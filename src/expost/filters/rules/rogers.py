@@ -14,7 +14,7 @@ from expost.errors import InvalidInput
 from expost.files.reading import members
 from expost.filters.rules.rule import NEVER, Rule, Total, rounded_up
 from expost.numbers import Enclosure, Nats, double_above, quotient, scaled_exp
-from expost.numbers.decimals import ERROR, enclosed, many_digits
+from expost.numbers._decimals import ERROR, enclosed, many_digits
 from expost.queries import Query
 
 __all__ = ["Rogers"]

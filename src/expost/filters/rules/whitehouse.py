@@ -12,7 +12,7 @@ from expost.domains import Domain
 from expost.files.reading import members
 from expost.filters.rules.rule import NEVER, Rule, Total, rounded_up
 from expost.numbers import Enclosure, ExactLike, decimal_text, double_above, quotient
-from expost.numbers.decimals import ERROR, enclosed, many_digits
+from expost.numbers._decimals import ERROR, enclosed, many_digits
 from expost.queries import Query
 from expost.queries.query import read_delta
 

@@ -30,7 +30,7 @@ from expost.queries.query import Unbiased, read_delta, read_epsilon
 from expost.queries.scores.aligned import FORGIVEN, UNIT
 from expost.queries.scores.one_bit import read_range
 from expost.queries.scores.score import WeightsLike, read_score
-from expost.terms.on_box import Link, ScoreTerm
+from expost.terms import Link, ScoreTerm
 
 __all__ = ["Gaussian", "gaussian"]
 

@@ -18,7 +18,7 @@ from expost.queries.likelihood import BoxLikelihood, BySufficientTerms, FiniteLi
 from expost.queries.noise.grid import OnGrid, grid_steps, integer_position
 from expost.queries.scores.aligned import SetScore, alike, check_within
 from expost.sampling import Pmf
-from expost.terms.on_set import Powers, Term, Weights, as_weights
+from expost.terms import Powers, Term, Weights, as_weights
 
 __all__ = ["IntegerNoise", "NoisyInteger", "NoisyLikelihood", "NoisyOnBox", "noisy_on_set"]
 

@@ -30,7 +30,7 @@ from expost.queries.scores.aligned import FORGIVEN, UNIT
 from expost.queries.scores.one_bit import Ends, read_range
 from expost.queries.scores.score import WeightsLike, read_score
 from expost.queries.values.pairwise import two_weights
-from expost.terms.on_box import Link, ScoreTerm
+from expost.terms import Link, ScoreTerm
 
 __all__ = ["Laplace", "laplace"]
 

@@ -24,8 +24,7 @@ from expost.queries.scores.one_bit import read_range
 from expost.queries.scores.score import WeightsLike, read_score
 from expost.queries.values.pairwise import Pairwise, two_weights
 from expost.sampling import Pmf
-from expost.terms.on_box import BLUR, EVERYWHERE, Link, ScoreTerm
-from expost.terms.on_set import Weights, as_weights
+from expost.terms import BLUR, EVERYWHERE, Link, ScoreTerm, Weights, as_weights
 
 __all__ = ["Piecewise", "Plateau", "piecewise"]
 

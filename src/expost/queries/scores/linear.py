@@ -21,7 +21,7 @@ from expost.queries.scores.one_bit import Ends, one_bit_meaning, read_range
 from expost.queries.scores.one_bit_on_box import ScoreLikelihood, relative_share
 from expost.queries.scores.one_bit_on_set import OneBitOnSet
 from expost.queries.scores.score import Score, WeightsLike, read_score, weights_from_json
-from expost.terms.on_box import Link
+from expost.terms import Link
 
 __all__ = ["Linear", "linear"]
 

@@ -16,7 +16,7 @@ from expost.files.reading import each, number
 from expost.numbers import double_below
 from expost.queries.query import Unbiased
 from expost.queries.values.pairwise import two_weights
-from expost.terms.on_set import Weights, as_integers
+from expost.terms import Weights, as_integers
 
 __all__ = ["Ends", "Grid", "one_bit_meaning", "one_bit_weights", "read_range"]
 

@@ -20,8 +20,7 @@ from expost.queries.likelihood import BoxLikelihood
 from expost.queries.scores.aligned import BoxScore
 from expost.queries.scores.one_bit import Ends, Grid, one_bit_weights
 from expost.sampling import Categorical, Pmf
-from expost.terms.on_box import Link, ScoreTerm
-from expost.terms.on_set import Weights
+from expost.terms import Link, ScoreTerm, Weights
 
 __all__ = ["ScoreLikelihood", "relative_share"]
 

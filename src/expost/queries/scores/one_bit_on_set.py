@@ -17,7 +17,7 @@ from expost.domains import FiniteSet
 from expost.queries.scores.aligned import SetScore, alike
 from expost.queries.scores.one_bit import Ends, Grid, one_bit_weights
 from expost.queries.tables.columns import Columns
-from expost.terms.on_set import Term, Weights
+from expost.terms import Term, Weights
 
 __all__ = ["Curve", "OneBitOnSet"]
 

@@ -24,7 +24,7 @@ from expost.queries.query import Query, read_delta
 from expost.queries.tables.columns import Columns
 from expost.queries.tables.probabilities import in_lowest_terms, read_table
 from expost.queries.words import listed
-from expost.terms.on_set import Weights, as_weights
+from expost.terms import Weights, as_weights
 
 __all__ = ["Channel", "channel"]
 

@@ -15,7 +15,7 @@ from expost.files.reading import scalar
 from expost.numbers import Nats
 from expost.queries.likelihood import BySufficientTerms
 from expost.sampling import Categorical, Pmf
-from expost.terms.on_set import Term, Weights
+from expost.terms import Term, Weights
 
 __all__ = ["Columns"]
 

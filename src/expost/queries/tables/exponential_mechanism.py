@@ -18,7 +18,7 @@ from expost.queries.memo import Recent
 from expost.queries.query import Query, read_epsilon
 from expost.queries.tables.columns import Columns
 from expost.queries.words import listed
-from expost.terms.on_set import as_weights
+from expost.terms import as_weights
 
 __all__ = ["ExponentialMechanism", "exponential_mechanism"]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from expost.errors import InvalidInput
 from expost.files.reading import NumberText, each, items
 from expost.numbers import exact
-from expost.terms.on_set import Weights, as_weights
+from expost.terms import Weights, as_weights
 
 __all__ = ["in_lowest_terms", "read_table"]
 

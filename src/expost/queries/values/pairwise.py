@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from expost.domains import FiniteSet
 from expost.numbers import Nats, scaled_exp
 from expost.queries.likelihood import FiniteLikelihood
-from expost.terms.on_set import Powers, Term, Weights, as_weights
+from expost.terms import Powers, Term, Weights, as_weights
 
 __all__ = ["Bits", "Pairwise", "two_weights"]
 

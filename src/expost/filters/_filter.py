@@ -13,12 +13,17 @@ from expost._types import Bools, Floats
 from expost.cards import card
 from expost.errors import InvalidInput
 from expost.files.reading import members
-from expost.filters.account import Account, WorstCase, account_of
-from expost.filters.decision import Decision, remaining, remaining_text
-from expost.filters.large import warn_if_large
-from expost.filters.largest import Trial, largest_epsilon, nearly_largest_epsilon
-from expost.filters.many import Accounts, Amounts
-from expost.filters.repeats import Repeats, most_repeats
+from expost.filters._acceptance_limits import (
+    Repeats,
+    Trial,
+    largest_epsilon,
+    most_repeats,
+    nearly_largest_epsilon,
+)
+from expost.filters._account import Account, WorstCase, account_of
+from expost.filters._account_arrays import Accounts, Amounts
+from expost.filters._decision import Decision, remaining, remaining_text
+from expost.filters._large_budgets import warn_if_large
 from expost.numbers import Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query, check_query
 

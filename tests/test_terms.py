@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.numbers import Nats
-from expost.terms.on_set import Term, as_weights
+from expost.terms import Term, as_weights
 from support import oracles
 
 sizes = st.sampled_from([10, 2**20, 2**40, 2**53, 2**62 - 1, 2**80, 2**900])

@@ -17,16 +17,11 @@ import numpy as np
 
 from expost.domains import Box, Integers, Point
 from expost.numbers import Enclosure, double_above, down, up
-from expost.solver.branch_and_bound import Search, Tick
-from expost.solver.convex import Convex
-from expost.solver.corners import Corners
-from expost.solver.effort import Effort, Progress
+from expost.solver._effort import Effort, Progress, of_set_up
+from expost.solver._methods import Convex, Corners, Search, Summit, Tick
+from expost.solver._problem import Columns, TermArrays, both_directions, joined
 from expost.solver.kernels.layout import Floats, PackedProblem
-from expost.solver.problem import Columns, TermArrays, both_directions
-from expost.solver.summit import Summit
-from expost.solver.windows import joined
-from expost.solver.work import of_set_up
-from expost.terms.on_box import ScoreTerm
+from expost.terms import ScoreTerm
 
 __all__ = ["BoxSpread", "blocks"]
 

@@ -22,7 +22,7 @@ from expost.numbers import down, up
 from expost.queries import BoxLikelihood
 from expost.queries.scores.aligned import BoxScore
 from expost.queries.scores.one_bit import Grid
-from expost.terms.on_box import Link, ScoreTerm
+from expost.terms import Link, ScoreTerm
 from support import oracles
 
 Point = tuple[float, ...]

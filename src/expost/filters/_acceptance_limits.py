@@ -1,16 +1,23 @@
-"""The largest epsilon with which a query would still be accepted."""
+"""Limits of what is accepted: the largest epsilon of a query, and how often it can be repeated."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from expost.errors import InvalidInput
+from expost.numbers import Nats
 from expost.queries import Query
 from expost.queries.query import LARGEST_EPSILON
 
-__all__ = ["largest_epsilon", "nearly_largest_epsilon"]
+if TYPE_CHECKING:
+    from expost.filters._account import WorstCase
+
+__all__ = ["MOST_REPEATS", "Repeats", "largest_epsilon", "most_repeats", "nearly_largest_epsilon"]
+
 
 _STEP = Fraction(1, 10**10)
 _ATTEMPTS = 12
@@ -141,3 +148,34 @@ def _four_digits(number: float) -> Fraction:
         return Fraction(0)
     exponent = math.floor(math.log10(number)) - 3
     return math.floor(Fraction(number) / Fraction(10) ** exponent) * Fraction(10) ** exponent
+
+
+MOST_REPEATS = 1_000_000
+"""Where counting stops: a query that reveals nothing could be asked for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """How many times in a row a query is accepted, whatever the responses.
+
+    One more may be refused after some responses, or counting stopped.
+    """
+
+    count: int
+    undecided: bool = False
+    """Whether one more is refused only because a search ended undecided."""
+
+
+def most_repeats(worst_case: Callable[[int], WorstCase], budget: Nats) -> Repeats:
+    """The largest number of times whose worst case, which never falls, is within the budget."""
+    accepted, refused, undecided = 0, MOST_REPEATS + 1, False
+    trial = 1
+    while accepted + 1 < refused:
+        worst = worst_case(trial)
+        if worst.within(budget):
+            accepted = trial
+        else:
+            refused, undecided = trial, worst.undecided(budget)
+        doubled = min(2 * trial, MOST_REPEATS)
+        trial = doubled if refused > MOST_REPEATS else (accepted + refused) // 2
+    return Repeats(accepted, undecided)

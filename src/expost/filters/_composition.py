@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 from expost.errors import InvalidInput, at, expect
-from expost.filters.account import OVER_ANY_BUDGET, Account, WorstCase
-from expost.filters.filter import Filter, budget_from_json, checked_budget
-from expost.filters.many import Accounts, Amounts
+from expost.filters._account import OVER_ANY_BUDGET, Account, WorstCase
+from expost.filters._account_arrays import Accounts, Amounts
+from expost.filters._filter import Filter, budget_from_json, checked_budget
 from expost.filters.rules import Rule, Total, rule_from_json
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from expost._types import Bools, Floats
-from expost.filters.account import Account, WorstCase
-from expost.filters.filter import Filter
-from expost.filters.many import Accounts, Amounts
+from expost.filters._account import Account, WorstCase
+from expost.filters._account_arrays import Accounts, Amounts
+from expost.filters._filter import Filter
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
 

@@ -7,9 +7,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, final
 
-from expost.filters.account import Account, WorstCase
-from expost.filters.filter import Filter, fits_by_its_epsilon
-from expost.filters.many import Accounts, Amounts
+from expost.filters._account import Account, WorstCase
+from expost.filters._account_arrays import Accounts, Amounts
+from expost.filters._filter import Filter, fits_by_its_epsilon
 from expost.numbers import decimal_text
 from expost.queries import Query
 from expost.queries.query import LARGEST_EPSILON

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from enum import Enum
+from typing import Any, Final, Protocol, runtime_checkable
 
 from expost.cards import card, nats
 from expost.domains import Domain, Value
@@ -16,13 +18,53 @@ from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure
 from expost.queries import Query, check_query
 from expost.sampling import Source, SystemSource, draw
-from expost.session.past import Given, first_of, whole_of
-from expost.session.secret import Secret, without_frames
-from expost.session.store import Memory, Store
+from expost.session._secret import Secret, without_frames
+from expost.session._secret_value import Given, first_of, whole_of
 from expost.solver import Effort
-from expost.transcript import Transcript
+from expost.transcript import Exchange, Transcript
 
-__all__ = ["Session"]
+__all__ = ["HALT", "Analyst", "Halt", "Memory", "Session", "Store", "interact"]
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Keeps the exchanges of one subject, one after the other.
+
+    A session takes a turn, decides, draws a response, has it recorded, and only then releases it.
+    What is recorded is spent, whether or not it was released. Hand a store of your own to
+    :meth:`Session.resume`.
+    """
+
+    @abstractmethod
+    def turn(self, known: Odometer) -> AbstractContextManager[Odometer]:
+        """Keep others from recording, and give what is recorded by now.
+
+        That is ``known`` and what others have added to it since. Raise an error if it is anything
+        else.
+        """
+
+    @abstractmethod
+    def record(self, exchange: Exchange) -> None:
+        """Add an exchange durably: once this returns, no crash loses it.
+
+        It is called at most once in a turn. If it fails, nothing is released, and the error loses
+        its traceback, whose variables may show the response.
+        """
+
+    def check(self, transcript: Transcript, query: Query) -> None:
+        """Refuse a query that could not be recorded after this transcript; none by default."""
+        return
+
+
+class Memory(Store):
+    """Keeps nothing beyond the process: the session itself has the transcript."""
+
+    @contextmanager
+    def turn(self, known: Odometer) -> Iterator[Odometer]:
+        yield known
+
+    def record(self, exchange: Exchange) -> None:
+        pass
 
 
 class Session:
@@ -260,3 +302,43 @@ class Session:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a session holds a secret and is not copied; save its transcript")
+
+
+class Halt(Enum):
+    """What an analyst returns to end an interaction."""
+
+    HALT = "halt"
+
+
+HALT: Final = Halt.HALT
+
+Analyst = Callable[[Transcript, Callable[[Query], Decision]], Query | Halt]
+"""Takes the transcript and a dry run of the filter, and returns the next query or HALT."""
+
+
+def interact(analyst: Analyst, session: Session) -> Transcript:
+    """Let an adaptive analyst ask until it halts (paper, Algorithm 1).
+
+    A refused query changes nothing, and the analyst may try another one. Asking it again before
+    anything else was answered ends the interaction, for it would be refused for ever.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> session = xp.Session(xp.FiniteSet(["no", "yes"]), "no", filter=xp.BasicFilter(epsilon=3))
+    >>> len(interact(lambda transcript, decide: query if decide(query) else HALT, session))
+    3
+    """
+    refused: list[Query] = []
+    while True:
+        query = analyst(session.transcript, session.decide)
+        if query is HALT:
+            return session.transcript
+        expect(query, Query, "a query or HALT, from the analyst")
+        assert isinstance(query, Query)
+        if query in refused:
+            return session.transcript
+        try:
+            session.ask(query)
+            refused = []
+        except BudgetExceeded:
+            refused.append(query)

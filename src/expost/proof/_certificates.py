@@ -18,15 +18,15 @@ from expost.domains import Box
 from expost.errors import InvalidInput
 from expost.loss.log_likelihood import check_length, log_likelihood
 from expost.proof import verify
-from expost.proof.tangents import tangents
+from expost.proof._tangents import tangents
 from expost.queries.noise.gaussian import Gaussian
 from expost.solver import GAP, Effort
-from expost.solver.effort import SMALLEST_GAP
-from expost.terms.on_box import ScoreTerm
+from expost.solver._effort import SMALLEST_GAP
+from expost.terms import ScoreTerm
 from expost.transcript import Tally, Transcript, readable, transcript_of
 
 if TYPE_CHECKING:
-    from expost.proof.tree import Block, Leaf, Proof
+    from expost.proof._search_tree import Block, Leaf, Proof
 
 __all__ = ["Certificate", "certificate", "certified"]
 
@@ -235,7 +235,7 @@ class _Blocks:
 
     @classmethod
     def of(cls, draft: _Draft, box: Box, effort: Effort) -> _Blocks:
-        from expost.proof.tree import prove
+        from expost.proof._search_tree import prove
 
         transcript, statement = draft.transcript, draft.statement
         alike: dict[tuple[str, int], list[int]] = {}
@@ -320,7 +320,7 @@ def _unclipped(term: verify.Term, columns: Any) -> bool:
 def _nodes(
     proof: Proof, known: list[_Known], box: Box, sign: int, *, curved: bool
 ) -> list[dict[str, Any]]:
-    from expost.proof.tree import CoordinateSplit, EndsSplit, ScoreSplit
+    from expost.proof._search_tree import CoordinateSplit, EndsSplit, ScoreSplit
 
     places = {column: place for place, column in enumerate(box.order)}
     nodes: list[dict[str, Any]] = []

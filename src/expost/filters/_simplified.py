@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, final
 
-from expost.filters.account import Account, WorstCase
-from expost.filters.filter import Filter, fits_by_its_epsilon
-from expost.filters.many import Accounts, Amounts
+from expost.filters._account import Account, WorstCase
+from expost.filters._account_arrays import Accounts, Amounts
+from expost.filters._filter import Filter, fits_by_its_epsilon
 from expost.queries import Query
 
 __all__ = ["SimplifiedFilter"]

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box, Integers
-from expost.solver.branch_and_bound import Search, Tree, suitable_rules
-from expost.solver.effort import Effort
+from expost.solver._effort import Effort
+from expost.solver._methods import Search, Tree, suitable_rules
+from expost.solver._problem import Columns, TermArrays, both_directions
+from expost.solver._spread import blocks
 from expost.solver.kernels.branching import CORNERS
 from expost.solver.kernels.layout import (
     ABOVE,
@@ -27,10 +29,8 @@ from expost.solver.kernels.layout import (
     Floats,
     PackedProblem,
 )
-from expost.solver.problem import Columns, TermArrays, both_directions
-from expost.solver.spread import blocks
 from expost.solver.warm_up import ready
-from expost.terms.on_box import ScoreTerm
+from expost.terms import ScoreTerm
 
 __all__ = ["Block", "CoordinateSplit", "EndsSplit", "Leaf", "Proof", "ScoreSplit", "prove"]
 

@@ -17,10 +17,9 @@ from expost.files.regular import contents, read_text
 from expost.loss.odometer import Odometer
 from expost.queries import Query
 from expost.sampling import Source
-from expost.session.history_file import HistoryFile
-from expost.session.past import whole_of
-from expost.session.session import Session
-from expost.session.store import Store
+from expost.session._history import HistoryFile
+from expost.session._secret_value import whole_of
+from expost.session._session import Session, Store
 from expost.solver import Effort
 from expost.transcript import Exchange, Transcript, write
 

@@ -9,7 +9,10 @@ MIRRORED likewise. A TENT, -|t|, becomes a VALLEY, a WINDOW a HOLE, and a HILL, 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -32,9 +35,10 @@ from expost.solver.kernels.links import (
     VALLEY,
     WINDOW,
 )
-from expost.terms.on_box import BLUR, EVERYWHERE, Link, ScoreTerm
+from expost.terms import BLUR, EVERYWHERE, Link, ScoreTerm
 
-__all__ = ["Columns", "TermArrays", "both_directions"]
+__all__ = ["Columns", "TermArrays", "both_directions", "joined"]
+
 
 _CELLS = 24
 
@@ -274,3 +278,45 @@ def _spaced(points: Floats, bends: Floats) -> Floats:
     density = np.sqrt(bends)
     amount = np.concatenate([[0.0], np.cumsum(density[1:] + 1e-3 * density.max())])
     return np.interp(np.linspace(0, amount[-1], _CELLS + 1), amount, points)
+
+
+def joined(terms: Counter[ScoreTerm]) -> tuple[Counter[ScoreTerm], Fraction]:
+    """Merge windows that touch and have the same score; return the terms and a constant to add.
+
+    A score where two windows touch is inside exactly one of them. Separate terms do not imply
+    that: within rounding of a jump, a score may be on either side. Merging them is exact:
+
+        WINDOW(a, b) + WINDOW(b, c) = WINDOW(a, c) - ε/2.
+    """
+    # Alike in all but their windows; equal forms are not enough, if they come from other numbers.
+    alike: dict[ScoreTerm, list[ScoreTerm]] = {}
+    for term in terms:
+        if term.link is Link.WINDOW:
+            alike.setdefault(replace(term, window=EVERYWHERE), []).append(term)
+    if not alike:
+        return terms, Fraction(0)
+    result, constant = Counter(terms), Fraction(0)
+    for windows in alike.values():
+        half = Fraction(windows[0].epsilon) / 2
+        starting: dict[float, list[ScoreTerm]] = {}
+        for term in windows:
+            starting.setdefault(term.window[0], []).append(term)
+        while windows:
+            left = windows.pop()
+            touching = starting.get(left.window[1], [])
+            right = next((term for term in touching if result[term]), None)
+            if right is None or not result[left]:
+                continue
+            times = min(result[left], result[right])
+            result[left] -= times
+            result[right] -= times
+            constant -= half * times
+            both = replace(left, window=(left.window[0], right.window[1]))
+            windows.append(left)
+            if both.window == EVERYWHERE:
+                constant += half * times
+                continue
+            result[both] += times
+            windows.append(both)
+            starting[both.window[0]].append(both)
+    return +result, constant

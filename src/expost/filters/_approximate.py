@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import ClassVar
 
-from expost.filters.account import Account, WorstCase
-from expost.filters.bayesian import BayesianFilter
-from expost.filters.by_rule import CompositionFilter
-from expost.filters.many import Accounts, Amounts
+from expost.filters._account import Account, WorstCase
+from expost.filters._account_arrays import Accounts, Amounts
+from expost.filters._bayesian import BayesianFilter
+from expost.filters._composition import CompositionFilter
 from expost.filters.rules import Mixture, Rule
 from expost.numbers import Enclosure, ExactLike, Nats
 from expost.queries import Query

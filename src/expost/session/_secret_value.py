@@ -9,9 +9,8 @@ from typing import Any, Protocol
 from expost.domains import Attributes, Box, Domain, FiniteSet, amiss
 from expost.errors import InvalidInput, OutsideDomain, at
 from expost.files.reading import items
-from expost.session.history import History
-from expost.session.history_file import HistoryFile
-from expost.session.secret import Secret, Single, unseen
+from expost.session._history import History, HistoryFile
+from expost.session._secret import Secret, Single, unseen
 from expost.transcript import Transcript
 
 __all__ = ["Constant", "Given", "Past", "first_of", "whole_of"]

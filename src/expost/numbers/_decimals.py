@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from decimal import Decimal
 from fractions import Fraction
 
-from expost.numbers.doubles import double_above, double_below
-from expost.numbers.enclosure import Enclosure
-from expost.numbers.exact_sum import decimal_context
+from expost.numbers._doubles import double_above, double_below
+from expost.numbers._enclosure import Enclosure
+from expost.numbers._exact_sum import decimal_context
 
 __all__ = ["ERROR", "enclosed", "many_digits"]
 

@@ -12,12 +12,12 @@ from expost.cards import card, nats
 from expost.domains import Value
 from expost.files.canonical import plain
 from expost.numbers import Enclosure, Nats, down
-from expost.numbers.enclosure import NEGLIGIBLE
+from expost.numbers._enclosure import NEGLIGIBLE
 from expost.queries import Query
 
 if TYPE_CHECKING:
-    from expost.filters.account import Account
-    from expost.filters.filter import Filter
+    from expost.filters._account import Account
+    from expost.filters._filter import Filter
 
 __all__ = ["Decision", "remaining", "remaining_text"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from expost._types import Bools, Floats, Indices
-from expost.filters.account import Account, WorstCase
+from expost.filters._account import Account, WorstCase
 from expost.numbers import Nats
 from expost.queries import Query
 

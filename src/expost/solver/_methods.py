@@ -1,6 +1,9 @@
-"""Best-first branch and bound for one problem: certified bounds on the largest value.
+"""Four methods for the largest value of one problem, each a certified enclosure that narrows.
 
-It is limited by nodes, never by a clock, so that the same problem always gives the same bits.
+Corners and tangents need no search where a sum is convex or concave. Unclipped linear queries are
+concave in the score, so both occur: corners for their smallest log-likelihood, tangents for their
+largest. Everything else takes best-first branch and bound. It is limited by nodes, never by a
+clock, so the same problem always gives the same bits. Proof: docs/theory/extrema.md.
 """
 
 from __future__ import annotations
@@ -8,6 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from expost.solver._effort import of_node, of_root
 from expost.solver.kernels import entries
 from expost.solver.kernels.branching import COORDINATES_ONLY, CORNERS, SCORES_FIRST
 from expost.solver.kernels.layout import (
@@ -27,9 +33,19 @@ from expost.solver.kernels.layout import (
     roomier,
 )
 from expost.solver.kernels.trees import DONE, FULL
-from expost.solver.work import of_node, of_root
 
-__all__ = ["ROUNDING_ALONE", "Search", "Tick", "Tree", "suitable_rules"]
+__all__ = [
+    "CORNERS_PER_NODE",
+    "ROUNDING_ALONE",
+    "Convex",
+    "Corners",
+    "Search",
+    "Summit",
+    "Tick",
+    "Tree",
+    "suitable_rules",
+]
+
 
 Tick = Callable[[], None]
 
@@ -258,3 +274,152 @@ def suitable_rules(problem: PackedProblem, *, corners: bool = True) -> list[int]
     if problem.shape[1] <= _FEW_COORDINATES:
         return [COORDINATES_ONLY]
     return [SCORES_FIRST, COORDINATES_ONLY]
+
+
+_MOST_ENUMERATED = 12
+CORNERS_PER_NODE = 1 << 10
+"""How many take as long as a node of a search."""
+
+
+class Corners:
+    """The largest value of a problem that is convex, found at once."""
+
+    nodes = 0
+
+    def __init__(self, problem: PackedProblem, clipped: float) -> None:
+        best, self.point = entries.best_corner(problem)
+        # Products of many factors, and logarithms that are shifted in the end.
+        error = 4 * problem.total_error + clipped
+        self.lower, self.upper = best - error, best + error
+        self.size = of_node(*problem.shape)
+        self.begun = self.size * (1 << problem.free) / CORNERS_PER_NODE
+
+    @classmethod
+    def of(cls, problem: PackedProblem) -> Corners | None:
+        """None if the problem is not convex, or has too many corners."""
+        clipped = problem.clipped_falling
+        if clipped >= ROUNDING_ALONE or problem.free > _MOST_ENUMERATED:
+            return None
+        return cls(problem, clipped)
+
+    def pursue(
+        self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
+    ) -> None:
+        """Nothing is left to do."""
+
+
+_MOST_SEARCHED = 20
+
+
+class Convex:
+    """The largest value of a problem that is convex. A look at all corners counts as a node."""
+
+    def __init__(self, problem: PackedProblem, clipped: float, patience: int) -> None:
+        self._problem = problem
+        self._clipped = clipped
+        self._patience = patience
+        self._search = Search(problem, [CORNERS])
+        self._corners: Corners | None = None
+
+    @classmethod
+    def of(cls, problem: PackedProblem) -> Convex | None:
+        """None if the problem is not convex, or has so many corners that only a search will do."""
+        clipped = problem.clipped_falling
+        if clipped >= ROUNDING_ALONE or problem.free > _MOST_SEARCHED:
+            return None
+        return cls(problem, clipped, (1 << problem.free) // CORNERS_PER_NODE)
+
+    @property
+    def nodes(self) -> int:
+        return self._search.nodes + (self._corners is not None)
+
+    @property
+    def size(self) -> float:
+        return self._search.size
+
+    @property
+    def begun(self) -> float:
+        return self._search.begun
+
+    @property
+    def lower(self) -> float:
+        return self._corners.lower if self._corners else self._search.lower
+
+    @property
+    def point(self) -> Floats | None:
+        return self._corners.point if self._corners else self._search.point
+
+    @property
+    def upper(self) -> float:
+        return self._corners.upper if self._corners else self._search.upper
+
+    def pursue(
+        self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
+    ) -> None:
+        """Search until the gap is closed; if that takes long, look at all corners."""
+        if self._corners or self.upper - self.lower <= tolerance:
+            return
+        self._search.pursue(tolerance, min(nodes, self._patience), enough, tick)
+        closed = self.upper - self.lower <= tolerance or self.lower > enough
+        if not closed and nodes > self._patience:
+            self._corners = Corners(self._problem, self._clipped)
+
+
+class Summit:
+    """The largest value of a problem that is concave. A climb counts as a node."""
+
+    def __init__(self, problem: PackedProblem, clipped: float) -> None:
+        self._problem = problem
+        self.size = of_node(*problem.shape)
+        self.begun = 0.0
+        self._error = 4 * problem.total_error + clipped
+        self._climbs = 0
+        self._found, self._gap = -math.inf, math.inf
+        self._top: Floats | None = None
+        self._search: Search | None = None
+
+    @classmethod
+    def of(cls, problem: PackedProblem) -> Summit | None:
+        """None if the problem is not concave."""
+        clipped = problem.clipped_rising
+        return None if clipped >= ROUNDING_ALONE or problem.whole else cls(problem, clipped)
+
+    @property
+    def nodes(self) -> int:
+        return self._climbs + (self._search.nodes if self._search else 0)
+
+    @property
+    def lower(self) -> float:
+        climbed = self._found - self._error
+        return max(climbed, self._search.lower) if self._search else climbed
+
+    @property
+    def point(self) -> Floats | None:
+        climbed = self._found - self._error
+        if self._search and self._search.lower > climbed:
+            return self._search.point
+        return self._top
+
+    @property
+    def upper(self) -> float:
+        proved = self._found + self._gap + self._error
+        return min(proved, self._search.upper) if self._search else proved
+
+    def pursue(
+        self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
+    ) -> None:
+        """Climb until the gap is closed; if that stalls, search."""
+        if self.upper - self.lower <= tolerance:
+            return
+        if self._search is None:
+            self._climb(tolerance - 2 * self._error)
+            if self.upper - self.lower <= tolerance:
+                return
+            self._search = Search(self._problem)
+        self._search.pursue(tolerance, nodes, enough, tick)
+
+    def _climb(self, tolerance: float) -> None:
+        self._climbs += 1
+        ones = np.ones((1, self._problem.shape[0]))
+        values, gaps, (self._top,) = entries.climb(self._problem, ones, tolerance)
+        self._found, self._gap = float(values[0]), float(gaps[0])

@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import cached_property, total_ordering
 
 from expost.errors import InvalidInput, at
-from expost.numbers.enclosure import Enclosure
-from expost.numbers.exact_sum import ExactSum, above, below
-from expost.numbers.reading import ExactLike, decimal_text, exact, positive
+from expost.numbers._enclosure import Enclosure
+from expost.numbers._exact_sum import ExactSum, above, below
+from expost.numbers._parsing import ExactLike, decimal_text, exact, positive
 
 __all__ = ["INFINITE", "LARGEST_BUDGET", "Added", "Nats"]
 

@@ -1,0 +1,119 @@
+"""Doubles next to an exact number, and scaled exponentials as integers.
+
+Exponentials are computed in integer arithmetic, many times faster than in decimals. Proof of the
+bound: docs/theory/exact_comparison.md.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from expost.numbers._exact_sum import above, below, decimal_context, decimals_around
+
+__all__ = ["double_above", "double_below", "near_exp", "scaled_exp"]
+
+
+_GUARD = 64
+_PER_LN2 = 1 / math.log(2)
+
+
+def near_exp(exponent: Fraction, bits: int) -> int | None:
+    """The integer ⌊2^bits · e^exponent⌋; None if 64 guard bits do not decide it.
+
+    >>> near_exp(Fraction(1), bits=10)  # 1024 e = 2783.5…
+    2783
+    """
+    top, bottom = exponent.as_integer_ratio()
+    # e^x = 2^k e^r with r between about 0 and ln 2.
+    k = math.floor(float(exponent) * _PER_LN2)
+    places = max(0, bits + k) + _GUARD
+    more = 4 + k.bit_length()
+    r = ((top << places + more) // bottom - k * _ln2(places + more)) >> more
+    if r < 0:
+        k, r = k - 1, r + _ln2(places)
+    halvings = math.isqrt(places) // 2 + 1
+    # The series of e^(r / 2^halvings), squared as many times afterwards.
+    r >>= halvings
+    term = total = 1 << places
+    n = 1
+    while term:
+        term = (term * r >> places) // n
+        total += term
+        n += 1
+    for _ in range(halvings):
+        total = total * total >> places
+    error = (2 * n + 8) << (halvings + 2)
+    shift = places - k - bits
+    lower, upper = (total - error) >> shift, (total + error) >> shift
+    return lower if lower == upper else None
+
+
+def _ln2(bits: int) -> int:
+    """2^bits · ln 2, off by at most one."""
+    kept = -(-bits // 256) * 256
+    return _kept_ln2(kept) >> (kept - bits)
+
+
+@lru_cache(maxsize=256)
+def _kept_ln2(bits: int) -> int:
+    """The same, from ln 2 = 18 artanh(1/26) - 2 artanh(1/4801) + 8 artanh(1/8749)."""
+    places = bits + 32
+    parts = [(18, 26), (-2, 4801), (8, 8749)]
+    return sum(factor * _artanh(places, of) for factor, of in parts) >> 32
+
+
+def _artanh(places: int, of: int) -> int:
+    """About 2^places · artanh(1/of), from its series."""
+    power, total, n = (1 << places) // of, 0, 1
+    while power:
+        total += power // n
+        power //= of * of
+        n += 2
+    return total
+
+
+def scaled_exp(exponent: Fraction, bits: int) -> int:
+    """The integer ⌊2^bits · e^exponent⌋, for a rational exponent.
+
+    >>> scaled_exp(Fraction(1), bits=10)  # 1024 e = 2783.5…
+    2783
+    """
+    if not exponent:
+        return 1 << bits  # the only rational exponential, so no number of digits would decide it
+    near = near_exp(exponent, bits)
+    if near is not None:
+        return near
+    # The result has about bits + exponent/ln 2 bits, and a decimal digit is worth at least three.
+    digits = 30 + max(0, bits + int(exponent * Fraction("1.4427"))) // 3
+    while True:
+        context = decimal_context(digits, decimal.ROUND_HALF_EVEN)
+        below, above = decimals_around(*exponent.as_integer_ratio(), digits)
+        lower = _scaled_floor(context.next_minus(context.exp(below)), bits)
+        upper = _scaled_floor(context.next_plus(context.exp(above)), bits)
+        if lower == upper:
+            return lower
+        digits *= 2  # e^exponent is irrational, so enough digits tell it from any integer
+
+
+def _scaled_floor(number: Decimal, bits: int) -> int:
+    """⌊2^bits · number⌋ of a positive number, without reducing a fraction."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    coefficient = int(number.scaleb(-exponent, decimal_context(len(digits), decimal.ROUND_FLOOR)))
+    if exponent >= 0:
+        return coefficient * int(10**exponent) << bits
+    return int((coefficient << bits) // 10**-exponent)
+
+
+def double_below(number: Fraction) -> float:
+    """The largest double that is not above a rational."""
+    return below(number.numerator, number.denominator)
+
+
+def double_above(number: Fraction) -> float:
+    """The smallest double that is not below a rational."""
+    return above(number.numerator, number.denominator)

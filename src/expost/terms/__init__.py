@@ -1,1 +1,0 @@
-"""Terms: what one response adds to the log-likelihood, on a set or on a box."""
