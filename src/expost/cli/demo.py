@@ -27,7 +27,7 @@ from expost.report.charges import basic_prefix
 from expost.report.figures import odometer_figure, save
 from expost.reproduce.examples import Step, running_example
 from expost.sampling import InsecureSource
-from expost.session._session import Session
+from expost.session import Session
 from expost.transcript import Transcript
 
 __all__ = ["command"]
