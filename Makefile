@@ -75,6 +75,7 @@ check: setup
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tests/lint_names.py
 
 format: setup
 	@$(BIN)/ruff check --fix
