@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, Part, some
 from expost.errors import InvalidInput, at
@@ -29,7 +28,15 @@ def part_of(
     """What the answers about some attributes are about, and which queries are."""
     names, step = read_about(about, step)
     part: Part
-    part, touched = domain.asked(_Touched(names, step, queries, list(given)))
+    match domain:
+        case Attributes():
+            part, touched = _touched_on_attributes(domain, names, step, queries, given)
+        case Box():
+            part, touched = _touched_on_box(domain, names, step, queries, given)
+        case FiniteSet():
+            raise InvalidInput("only answers on attributes are about some of them", "about")
+        case _:
+            assert_never(domain)
     for key, more in touched.items():
         if more and not planned:
             raise InvalidInput(
@@ -40,43 +47,48 @@ def part_of(
     return part, {key for key, more in touched.items() if not more}
 
 
-@dataclass(frozen=True, slots=True)
-class _Touched:
-    """The part, and for each query that tells something about it what it tells besides."""
+_Touched = tuple[Part, dict[str, str]]
+"""The part, and for each query that is about some of it what else the query is about."""
 
-    names: tuple[str, ...]
-    step: int | None
-    queries: Mapping[str, Query]
-    given: list[tuple[str, int]]
 
-    def on_attributes(self, domain: Attributes) -> tuple[Part, dict[str, str]]:
-        with at("about"):
-            part = domain.part(self.names)
-        wanted = set(domain.variables(self.names, self.step))
-        touched = {}
-        for key in dict.fromkeys(key for key, _ in self.given):
-            variables = set(self.queries[key].on(domain).variables)
-            if variables & wanted:
-                more = [name for name, _ in sorted(variables - wanted)]
-                touched[key] = f"{some(more)}; name that too, or " if more else ""
-        return part, touched
+def _touched_on_attributes(
+    domain: Attributes,
+    names: tuple[str, ...],
+    step: int | None,
+    queries: Mapping[str, Query],
+    given: Given,
+) -> _Touched:
+    with at("about"):
+        part = domain.part(names)
+    wanted = set(domain.variables(names, step))
+    touched = {}
+    for key in dict.fromkeys(key for key, _ in given):
+        variables = set(queries[key].on(domain).variables)
+        if variables & wanted:
+            more = [name for name, _ in sorted(variables - wanted)]
+            touched[key] = f"{some(more)}; name that too, or " if more else ""
+    return part, touched
 
-    def on_box(self, domain: Box) -> tuple[Part, dict[str, str]]:
-        with at("about"):
-            part = domain.part(self.names)
-        if self.step is not None:
-            raise InvalidInput("the coordinates of a box do not change: there are no steps", "at")
-        assert domain.names is not None, "a part has a name"
-        columns = domain.places[domain.names.index(self.names[0])]
-        touched = {}
-        for key, position in self.given:
-            query = self.queries[key]
-            if isinstance(query, About):
-                if query.names == self.names:
-                    touched[key] = ""
-            elif any(query.on(domain).term(position).weights[j] for j in columns):
-                touched[key] = f"{self.names[0]}, as a part of a score; "
-        return part, touched
 
-    def on_set(self, domain: FiniteSet) -> Any:
-        raise InvalidInput("only answers on attributes are about some of them", "about")
+def _touched_on_box(
+    domain: Box,
+    names: tuple[str, ...],
+    step: int | None,
+    queries: Mapping[str, Query],
+    given: Given,
+) -> _Touched:
+    with at("about"):
+        part = domain.part(names)
+    if step is not None:
+        raise InvalidInput("the coordinates of a box do not change: there are no steps", "at")
+    assert domain.names is not None, "a part has a name"
+    columns = domain.places[domain.names.index(names[0])]
+    touched = {}
+    for key, position in given:
+        query = queries[key]
+        if isinstance(query, About):
+            if query.names == names:
+                touched[key] = ""
+        elif any(query.on(domain).term(position).weights[j] for j in columns):
+            touched[key] = f"{names[0]}, as a part of a score; "
+    return part, touched

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,7 +162,7 @@ def losses_within(
         if progress is not None:
             progress(done, len(answers))
 
-    lower, upper = answers.domain.asked(_Spreads(answers, effort, tell))
+    lower, upper = _spreads(answers, effort, tell)
     basic = _basic(answers)
     upper = np.maximum(lower, np.minimum(upper, basic))
     exchanges = answers.exchanges
@@ -171,36 +171,33 @@ def losses_within(
     return Losses(answers.subjects, lower, upper, exchanges, basic)
 
 
-@dataclass(frozen=True, slots=True)
-class _Spreads:
-    """Lower and upper ends of the losses of all subjects, by the kind of their domain."""
+def _spreads(answers: Answers, effort: Effort, tell: Tell) -> tuple[Floats, Floats]:
+    """Bound the losses of all subjects from below and from above."""
+    match answers.domain:
+        case FiniteSet():
+            return _set_spreads(answers, answers.domain, tell)
+        case Attributes():
+            return _record_spreads(answers, answers.domain, tell)
+        case Box():
+            return _by_pattern(answers, answers.domain, effort, tell)
+        case _:
+            assert_never(answers.domain)
 
-    answers: Answers
-    effort: Effort
-    tell: Tell
 
-    def on_set(self, domain: FiniteSet) -> tuple[Floats, Floats]:
-        def spreads(
-            given: Given, codes: Indices, starts: Indices, tell: Tell
-        ) -> tuple[Floats, Floats]:
-            terms = [query.on(domain).term(position) for query, position in given]
-            return finite_spreads(terms, codes, starts, tell)
+def _set_spreads(answers: Answers, domain: FiniteSet, tell: Tell) -> tuple[Floats, Floats]:
+    def spreads(given: Given, codes: Indices, starts: Indices, tell: Tell) -> tuple[Floats, Floats]:
+        terms = [query.on(domain).term(position) for query, position in given]
+        return finite_spreads(terms, codes, starts, tell)
 
-        return _in_tables(self.answers, lambda query: len(domain), spreads, self.tell)
+    return _in_tables(answers, lambda query: len(domain), spreads, tell)
 
-    def on_attributes(self, domain: Attributes) -> tuple[Floats, Floats]:
-        def spreads(
-            given: Given, codes: Indices, starts: Indices, tell: Tell
-        ) -> tuple[Floats, Floats]:
-            seen = [(query.on(domain), position) for query, position in given]
-            return record_spreads(domain, seen, codes, starts, tell)
 
-        return _in_tables(
-            self.answers, lambda query: len(query.on(domain).part), spreads, self.tell
-        )
+def _record_spreads(answers: Answers, domain: Attributes, tell: Tell) -> tuple[Floats, Floats]:
+    def spreads(given: Given, codes: Indices, starts: Indices, tell: Tell) -> tuple[Floats, Floats]:
+        seen = [(query.on(domain), position) for query, position in given]
+        return record_spreads(domain, seen, codes, starts, tell)
 
-    def on_box(self, domain: Box) -> tuple[Floats, Floats]:
-        return _by_pattern(self.answers, domain, self.effort, self.tell)
+    return _in_tables(answers, lambda query: len(query.on(domain).part), spreads, tell)
 
 
 def _in_tables(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,21 +51,13 @@ class Verdicts:
 
 def verdicts(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Tell) -> Verdicts:
     """Replay the exchanges of every subject; ``tell`` is called with how many subjects are done."""
-    work: Callable[..., Verdicts] = plan.domain.asked(_Work())
-    return work(given, codes, starts, plan, tell)
-
-
-class _Work:
-    """How it is done, by the kind of the domain."""
-
-    def on_set(self, domain: FiniteSet) -> Callable[..., Verdicts]:
-        return _in_arrays
-
-    def on_attributes(self, domain: Attributes) -> Callable[..., Verdicts]:
-        return _in_arrays
-
-    def on_box(self, domain: Box) -> Callable[..., Verdicts]:
-        return _by_tally
+    match plan.domain:
+        case FiniteSet() | Attributes():
+            return _in_arrays(given, codes, starts, plan, tell)
+        case Box():
+            return _by_tally(given, codes, starts, plan, tell)
+        case _:
+            assert_never(plan.domain)
 
 
 def _in_arrays(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Tell) -> Verdicts:

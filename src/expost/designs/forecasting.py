@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -116,7 +116,7 @@ def forecast(
     now = int(start.panel(seed).decide(query).accepted.sum())
     if often == 1:
         return Forecast(len(answers), now, (float(now),), (0.0,))
-    drawn = answers.domain.asked(_Drawing(answers, query, population, seed))
+    drawn = _Drawing(answers, query, population, seed).sampler()
     counts = np.zeros((repeated, often))
     for repetition in range(repeated):
         panel, generator = start.panel(seed + repetition), np.random.default_rng([seed, repetition])
@@ -156,21 +156,34 @@ class _Past:
 
 @dataclass(frozen=True)
 class _Drawing:
-    """Values for all subjects, as a panel takes them, by the kind of the domain."""
+    """Draws values for all subjects, as a panel takes them."""
 
     answers: Answers
     query: Query
     population: Any
     seed: int
 
-    def on_set(self, domain: FiniteSet) -> Callable[[np.random.Generator], Any]:
+    def sampler(self) -> Callable[[np.random.Generator], Any]:
+        """Return what draws a value for every subject."""
+        domain = self.answers.domain
+        match domain:
+            case FiniteSet():
+                return self._on_set(domain)
+            case Attributes():
+                return self._on_attributes(domain)
+            case Box():
+                return self._on_box(domain)
+            case _:
+                assert_never(domain)
+
+    def _on_set(self, domain: FiniteSet) -> Callable[[np.random.Generator], Any]:
         def logs(query: Query, position: int) -> Floats:
             return query.on(domain).term(position).logs
 
         places = self._places(self._support(domain, ()), logs)
         return lambda generator: [domain.values[i] for i in places(generator).tolist()]
 
-    def on_box(self, domain: Box) -> Callable[[np.random.Generator], Any]:
+    def _on_box(self, domain: Box) -> Callable[[np.random.Generator], Any]:
         support = self._support(domain, ())
         points = [domain.locate(value) for value in support.values]
         columns = list(np.array(points, dtype=np.float64).T)
@@ -181,7 +194,7 @@ class _Drawing:
         places = self._places(support, logs)
         return lambda generator: [support.values[i] for i in places(generator).tolist()]
 
-    def on_attributes(self, domain: Attributes) -> Callable[[np.random.Generator], Any]:
+    def _on_attributes(self, domain: Attributes) -> Callable[[np.random.Generator], Any]:
         if domain.changes:
             raise InvalidInput("a forecast of further rounds needs values that do not change")
         queries = [*self.answers.queries.values(), self.query]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -48,13 +48,35 @@ class Goal:
 
     def variables(self, domain: Domain) -> tuple[Variable, ...]:
         """The attributes that it is about, and at which steps."""
-        found: tuple[Variable, ...] = domain.asked(_Variables(self))
-        return found
+        match domain:
+            case FiniteSet() | Box():
+                return ()
+            case Attributes():
+                return self._variables(domain)
+            case _:
+                assert_never(domain)
+
+    def _variables(self, domain: Attributes) -> tuple[Variable, ...]:
+        if isinstance(self.of, tuple):
+            raise InvalidInput("the share of some values is for sets; give a statement")
+        if not isinstance(self.of, str):
+            raise InvalidInput("a mean of a score is for boxes and sets; name an attribute")
+        if self.kind == "share":
+            return Statement(domain, self.of).variables
+        return (_variable(domain, self.of),)
 
     def on(self, domain: Domain, support: Support) -> tuple[Target, Question]:
         """The goal in numbers, and what can be asked about it."""
-        found: tuple[Target, Question] = domain.asked(_InNumbers(self, support))
-        return found
+        in_numbers = _InNumbers(self, support)
+        match domain:
+            case FiniteSet():
+                return in_numbers.on_set(domain)
+            case Attributes():
+                return in_numbers.on_attributes(domain)
+            case Box():
+                return in_numbers.on_box()
+            case _:
+                assert_never(domain)
 
     def tree(self) -> dict[str, Any]:
         """The goal as it is in a study file."""
@@ -90,29 +112,6 @@ def read_goal(given: Any) -> Goal:
 
 
 @dataclass(frozen=True)
-class _Variables:
-    """What a goal is about, by the kind of the domain."""
-
-    goal: Goal
-
-    def on_set(self, domain: FiniteSet) -> tuple[Variable, ...]:
-        return ()
-
-    def on_box(self, domain: Box) -> tuple[Variable, ...]:
-        return ()
-
-    def on_attributes(self, domain: Attributes) -> tuple[Variable, ...]:
-        of = self.goal.of
-        if isinstance(of, tuple):
-            raise InvalidInput("the share of some values is for sets; give a statement")
-        if not isinstance(of, str):
-            raise InvalidInput("a mean of a score is for boxes and sets; name an attribute")
-        if self.goal.kind == "share":
-            return Statement(domain, of).variables
-        return (_variable(domain, of),)
-
-
-@dataclass(frozen=True)
 class _InNumbers:
     """A goal on its support, by the kind of the domain."""
 
@@ -145,7 +144,7 @@ class _InNumbers:
         key = name if step is None else (name, step)
         return self._of_column([row[key] for row in self.support.rows])
 
-    def on_box(self, domain: Box) -> tuple[Target, Question]:
+    def on_box(self) -> tuple[Target, Question]:
         of = self.goal.of
         if self.goal.kind != "mean":
             raise InvalidInput("on a box goals are means, also of coordinates that are 0 or 1")

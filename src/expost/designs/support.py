@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, assert_never
 
 from expost._types import Floats, Indices
 from expost.designs.populations import Population
@@ -54,47 +54,42 @@ def support_of(
     domain: Domain, population: Population, variables: Iterable[Variable], seed: int
 ) -> Support:
     """The support of a study whose goals are about these attributes."""
-    found: Support = domain.asked(_Reading(population, tuple(dict.fromkeys(variables)), seed))
-    return found
+    match domain:
+        case FiniteSet():
+            _check(len(domain), "values")
+            rows = list(rows_of(domain, domain.values))
+            return numbered(rows, population.on_set(domain), whole=True)
+        case Attributes():
+            return _record_support(domain, population, tuple(dict.fromkeys(variables)))
+        case Box():
+            points, weights = population.on_box(domain, seed)
+            return Support(domain, points, list(rows_of(domain, points)), weights, whole=False)
+        case _:
+            assert_never(domain)
 
 
-@dataclass(frozen=True)
-class _Reading:
-    population: Population
-    variables: tuple[Variable, ...]
-    seed: int
-
-    def on_set(self, domain: FiniteSet) -> Support:
-        _check(len(domain), "values")
-        rows = list(rows_of(domain, domain.values))
-        return numbered(rows, self.population.on_set(domain), whole=True)
-
-    def on_attributes(self, domain: Attributes) -> Support:
-        by_name: dict[str, list[int | None]] = {}
-        for name, step in self.variables:
-            by_name.setdefault(name, []).append(step)
-        steps = {
-            name: tuple(sorted(s for s in own if s is not None)) for name, own in by_name.items()
-        }
-        histories = [_histories(domain, name, steps[name]) for name in by_name]
-        size = math.prod(map(len, histories))
-        _check(size, f"combinations of {some(list(by_name))}")
-        rows = []
-        for combination in product(*histories):
-            row: dict[Any, Scalar] = {}
-            for name, history in zip(by_name, combination, strict=True):
-                row |= (
-                    {(name, step): x for step, x in zip(steps[name], history, strict=True)}
-                    if steps[name]
-                    else {name: history[0]}
-                )
-            rows.append(row)
-        whole = len({step for own in steps.values() for step in own}) <= 1
-        return numbered(rows, self.population.on_rows(domain, rows), whole=whole)
-
-    def on_box(self, domain: Box) -> Support:
-        points, weights = self.population.on_box(domain, self.seed)
-        return Support(domain, points, list(rows_of(domain, points)), weights, whole=False)
+def _record_support(
+    domain: Attributes, population: Population, variables: tuple[Variable, ...]
+) -> Support:
+    by_name: dict[str, list[int | None]] = {}
+    for name, step in variables:
+        by_name.setdefault(name, []).append(step)
+    steps = {name: tuple(sorted(s for s in own if s is not None)) for name, own in by_name.items()}
+    histories = [_histories(domain, name, steps[name]) for name in by_name]
+    size = math.prod(map(len, histories))
+    _check(size, f"combinations of {some(list(by_name))}")
+    rows = []
+    for combination in product(*histories):
+        row: dict[Any, Scalar] = {}
+        for name, history in zip(by_name, combination, strict=True):
+            row |= (
+                {(name, step): x for step, x in zip(steps[name], history, strict=True)}
+                if steps[name]
+                else {name: history[0]}
+            )
+        rows.append(row)
+    whole = len({step for own in steps.values() for step in own}) <= 1
+    return numbered(rows, population.on_rows(domain, rows), whole=whole)
 
 
 def numbered(rows: Sequence[Row], weights: Floats, *, whole: bool) -> Support:

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, ClassVar, overload
 
 from expost.cards import card
-from expost.domains.asked import ByKind
 from expost.domains.changing import Change, Changing
 from expost.domains.coordinates import Categories, Integers, Side
 from expost.domains.finite import FiniteSet, Scalar, Value, coordinates_of, names_of, some
@@ -239,10 +238,6 @@ class Attributes:
                 by_step.setdefault(name, {})[step] = value
         found: Record = {**constant, **by_step}
         return {name: found[name] for name in self.names if name in found}
-
-    def asked(self, by: ByKind) -> Any:
-        """What this does on such a domain."""
-        return by.on_attributes(self)
 
     def tree(self) -> dict[str, Any]:
         """The record as it is in a transcript file."""

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.cards import card
-from expost.domains.asked import ByKind
 from expost.domains.attributes import Part
 from expost.domains.coordinates import Categories, Integers, Real, Side
 from expost.domains.finite import (
@@ -253,10 +252,6 @@ class Box:
             else point[place[0]]
             for side, place in zip(self.sides, self.places, strict=True)
         )
-
-    def asked(self, by: ByKind) -> Any:
-        """What this does on such a domain."""
-        return by.on_box(self)
 
     def tree(self) -> dict[str, Any]:
         """The box as it is in a transcript file, with its bounds as doubles."""

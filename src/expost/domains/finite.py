@@ -16,7 +16,6 @@ from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import each, items, number, scalar, text
 
 if TYPE_CHECKING:
-    from expost.domains.asked import ByKind
     from expost.domains.attributes import Attribute
     from expost.domains.coordinates import Side
 
@@ -162,10 +161,6 @@ class FiniteSet:
         except Exception:  # whatever is wrong with a value, an error could show it
             return None
         return self._index.get(canonical)
-
-    def asked(self, by: ByKind) -> Any:
-        """What this does on such a domain."""
-        return by.on_set(self)
 
     def tree(self) -> dict[str, Any]:
         """The set as it is in a transcript file, with its numbers as doubles."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from expost.answers import Answers, View
 from expost.answers.attempts import REFUSED
@@ -134,22 +134,19 @@ def _doubts(answers: Answers, query: str | None, *, likeliest: bool) -> tuple[st
 
 def finite(answers: Answers) -> FiniteSet:
     """The domain of answers, where it has to be finite."""
-    domain: FiniteSet = answers.domain.asked(_Finite())
-    return domain
-
-
-class _Finite:
-    """The domain itself, if its values can be listed."""
-
-    def on_set(self, domain: FiniteSet) -> FiniteSet:
-        return domain
-
-    def on_attributes(self, domain: Attributes) -> FiniteSet:
-        known = some(domain.names)
-        raise InvalidInput(f"of which attributes? Take answers.about(…) some of {known}", "domain")
-
-    def on_box(self, domain: Box) -> FiniteSet:
-        raise InvalidInput("must be a finite set: the values of a box cannot be listed", "domain")
+    domain = answers.domain
+    match domain:
+        case FiniteSet():
+            return domain
+        case Attributes():
+            names = some(domain.names)
+            message = f"of which attributes? Take answers.about(…) some of {names}"
+            raise InvalidInput(message, "domain")
+        case Box():
+            message = "must be a finite set: the values of a box cannot be listed"
+            raise InvalidInput(message, "domain")
+        case _:
+            assert_never(domain)
 
 
 def level_text(confidence: float) -> str:

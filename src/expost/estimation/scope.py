@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -47,72 +47,72 @@ def scope_of(answers: Answers, about: Any, step: Any, support: Any = None) -> Sc
         names, step = read_about([about] if isinstance(about, str) else about, step)
     elif step is not None:
         raise InvalidInput("say about= which attribute, too", "at")
-    scope: Scope = answers.domain.asked(_Scope(answers, names, step, support))
-    return scope
+    domain = answers.domain
+    if support is not None and not isinstance(domain, Box):
+        raise InvalidInput("only a distribution on a box needs one; leave it out", "support")
+    match domain:
+        case FiniteSet():
+            return _set_scope(domain, names, step)
+        case Attributes():
+            return _attributes_scope(answers, domain, names, step)
+        case Box():
+            return _box_scope(domain, names, support)
+        case _:
+            assert_never(domain)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """The same, by the kind of a domain."""
+def _set_scope(domain: FiniteSet, names: tuple[str, ...] | None, step: int | None) -> Scope:
+    atoms = SetAtoms(domain)
+    if names is None:
+        return Scope(domain, atoms, np.arange(len(domain)))
+    if not isinstance(domain, Part):
+        raise InvalidInput("a finite set has no attributes; leave it out", "about")
+    if step is not None:
+        raise InvalidInput("leave it out: these answers are about one step", "at")
+    with at("about"):
+        part = domain.part(names)
+    axes = np.unravel_index(np.arange(len(domain)), domain.sizes)
+    named_axes = [axes[domain.about.index(name)] for name in names]
+    return Scope(part, atoms, np.ravel_multi_index(named_axes, part.sizes).astype(np.intp))
 
-    answers: Answers
-    names: tuple[str, ...] | None
-    step: int | None
-    support: Any
 
-    def on_set(self, domain: FiniteSet) -> Scope:
-        self._without_support()
-        atoms = SetAtoms(domain)
-        if self.names is None:
-            return Scope(domain, atoms, np.arange(len(domain)))
-        if not isinstance(domain, Part):
-            raise InvalidInput("a finite set has no attributes; leave it out", "about")
-        if self.step is not None:
-            raise InvalidInput("leave it out: these answers are about one step", "at")
-        with at("about"):
-            part = domain.part(self.names)
-        axes = np.unravel_index(np.arange(len(domain)), domain.sizes)
-        own = [axes[domain.about.index(name)] for name in self.names]
-        return Scope(part, atoms, np.ravel_multi_index(own, part.sizes).astype(np.intp))
+def _attributes_scope(
+    answers: Answers, domain: Attributes, names: tuple[str, ...] | None, step: int | None
+) -> Scope:
+    if names is None:
+        raise InvalidInput(
+            f"of which attributes? Take answers.about(…) some of {some(domain.names)}, or say "
+            "about=… to estimate them together with all others",
+            "domain",
+        )
+    with at("about"):
+        part = domain.part(names)
+    wanted = domain.variables(names, step)
+    variables = _queried_variables(answers, domain)
+    for name, wanted_step in wanted:
+        if (name, wanted_step) not in variables:
+            when = "" if wanted_step is None else f" at step {wanted_step}"
+            raise InvalidInput(f"nobody answered about {name}{when}", "about")
+    atoms = record_atoms(domain, variables)
+    return Scope(part, atoms, atoms.where(wanted), atoms.in_words())
 
-    def on_attributes(self, domain: Attributes) -> Scope:
-        self._without_support()
-        if self.names is None:
-            raise InvalidInput(
-                f"of which attributes? Take answers.about(…) some of {some(domain.names)}, or say "
-                "about=… to estimate them together with all others",
-                "domain",
-            )
-        with at("about"):
-            part = domain.part(self.names)
-        wanted = domain.variables(self.names, self.step)
-        asked = self._asked(domain)
-        for name, step in wanted:
-            if (name, step) not in asked:
-                when = "" if step is None else f" at step {step}"
-                raise InvalidInput(f"nobody answered about {name}{when}", "about")
-        atoms = record_atoms(domain, asked)
-        return Scope(part, atoms, atoms.where(wanted), atoms.in_words())
 
-    def on_box(self, domain: Box) -> Scope:
-        if self.names is not None:
-            raise InvalidInput("take answers.about(…) of a coordinate with categories", "about")
-        if self.support is None:
-            raise InvalidInput(
-                "must be a finite set: the values of a box cannot be listed; or give a support, "
-                "points of which the distribution is to be a mixture",
-                "domain",
-            )
-        with at("support"):
-            samples = read_support(self.support, domain)
-        where = np.arange(len(samples))
-        return Scope(Points(samples), PointAtoms(samples), where, f"{len(samples):,} points")
+def _box_scope(domain: Box, names: tuple[str, ...] | None, support: Any) -> Scope:
+    if names is not None:
+        raise InvalidInput("take answers.about(…) of a coordinate with categories", "about")
+    if support is None:
+        raise InvalidInput(
+            "must be a finite set: the values of a box cannot be listed; or give a support, "
+            "points of which the distribution is to be a mixture",
+            "domain",
+        )
+    with at("support"):
+        samples = read_support(support, domain)
+    where = np.arange(len(samples))
+    return Scope(Points(samples), PointAtoms(samples), where, f"{len(samples):,} points")
 
-    def _without_support(self) -> None:
-        if self.support is not None:
-            raise InvalidInput("only a distribution on a box needs one; leave it out", "support")
 
-    def _asked(self, domain: Attributes) -> Sequence[Variable]:
-        queries = [self.answers.queries[key] for key, _ in self.answers.given]
-        seen = dict.fromkeys(v for query in queries for v in query.on(domain).variables)
-        return sorted(seen, key=lambda v: (domain.names.index(v[0]), v[1] or 0))
+def _queried_variables(answers: Answers, domain: Attributes) -> Sequence[Variable]:
+    queries = [answers.queries[key] for key, _ in answers.given]
+    variables = dict.fromkeys(v for query in queries for v in query.on(domain).variables)
+    return sorted(variables, key=lambda v: (domain.names.index(v[0]), v[1] or 0))

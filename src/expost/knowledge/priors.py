@@ -6,9 +6,8 @@ import csv
 import io
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Part, some
 from expost.errors import InvalidInput, at, expect
@@ -52,39 +51,35 @@ def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | RecordB
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     with at(os.fspath(path), ": "):
         header, rows = _table(path)
-        found: Belief | RecordBelief | Samples = domain.asked(_Read(header, rows))
-        return found
+        match domain:
+            case FiniteSet():
+                _check_columns(header, names_of(domain))
+                return _belief(domain, header, rows)
+            case Attributes():
+                return _record_belief(domain, header, rows)
+            case Box():
+                _check_columns(header, names_of(domain))
+                return _samples(domain, rows)
+            case _:
+                assert_never(domain)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The prior that a table is, by the kind of its domain."""
+def _record_belief(domain: Attributes, header: list[str], rows: list[Row]) -> RecordBelief:
+    names = tuple(dict.fromkeys(name for name in header if name in domain.names))
+    if not names:
+        raise InvalidInput(f"has no column for any of {some(domain.names)}")
+    _check_columns(header, names)
+    belief = _belief(domain.part(names), header, rows)
+    shares = [Fraction(weight, belief.total) for weight in belief.weights]
+    return RecordBelief(domain, {names: shares})
 
-    header: list[str]
-    rows: list[Row]
 
-    def on_set(self, domain: FiniteSet) -> Belief:
-        self._check(names_of(domain))
-        return _belief(domain, self.header, self.rows)
-
-    def on_attributes(self, domain: Attributes) -> RecordBelief:
-        names = tuple(dict.fromkeys(name for name in self.header if name in domain.names))
-        if not names:
-            raise InvalidInput(f"has no column for any of {some(domain.names)}")
-        self._check(names)
-        belief = _belief(domain.part(names), self.header, self.rows)
-        shares = [Fraction(weight, belief.total) for weight in belief.weights]
-        return RecordBelief(domain, {names: shares})
-
-    def on_box(self, box: Box) -> Samples:
-        self._check(names_of(box))
-        return _samples(box, self.rows)
-
-    def _check(self, names: Sequence[str]) -> None:
-        for name in names:
-            if self.header.count(name) != 1:
-                state = "is missing" if name not in self.header else "is there twice"
-                raise InvalidInput(f"column {name!r} {state}")
+def _check_columns(header: list[str], names: Sequence[str]) -> None:
+    """Refuse a table that lacks one of these columns, or has one twice."""
+    for name in names:
+        if header.count(name) != 1:
+            state = "is missing" if name not in header else "is there twice"
+            raise InvalidInput(f"column {name!r} {state}")
 
 
 def _table(path: str | os.PathLike[str]) -> tuple[list[str], list[Row]]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 from expost.domains import Attributes, Box, FiniteSet, Record, Value
 from expost.errors import InvalidInput, at, expect
@@ -100,43 +100,40 @@ def witness(transcript: Transcript, delta: ExactLike) -> Witness:
     expect(transcript, Transcript, "a transcript")
     with at("delta"):
         allowed = positive(delta, at_most=10**6)
-    found: Witness = transcript.domain.asked(_Between(transcript, allowed))
-    return found
+    domain = transcript.domain
+    match domain:
+        case FiniteSet():
+            return _between(domain, domain.values, exact_likelihoods(transcript), allowed)
+        case Attributes():
+            return _between_records(transcript, domain, allowed)
+        case Box():
+            return _between_points(transcript, domain, allowed)
+        case _:
+            assert_never(domain)
 
 
-@dataclass(frozen=True, slots=True)
-class _Between:
-    """A witness by the kind of its domain."""
+def _between_records(transcript: Transcript, domain: Attributes, allowed: Fraction) -> Witness:
+    """Return a witness on two records, traced back from the exact extremes."""
+    found = AttributesLogLikelihood.of(domain, transcript.exchanges).two_records
+    if found is None:
+        raise InvalidInput(_IMPOSSIBLE)
+    records = [found.likeliest, found.unlikeliest]
+    likelihoods = [found.ratio.denominator, found.ratio.numerator]
+    names = FiniteSet(["likeliest", "unlikeliest"])
+    return _between(names, records, likelihoods, allowed)
 
-    transcript: Transcript
-    allowed: Fraction
 
-    def on_set(self, domain: FiniteSet) -> Witness:
-        likelihoods = exact_likelihoods(self.transcript)
-        return _between(domain, domain.values, likelihoods, self.allowed)
-
-    def on_attributes(self, domain: Attributes) -> Witness:
-        """A witness on two records, traced back from the exact extremes."""
-        total = AttributesLogLikelihood.of(domain, self.transcript.exchanges)
-        found = total.two_records
-        if found is None:
-            raise InvalidInput(_IMPOSSIBLE)
-        records = [found.likeliest, found.unlikeliest]
-        likelihoods = [found.ratio.denominator, found.ratio.numerator]
-        names = FiniteSet(["likeliest", "unlikeliest"])
-        return _between(names, records, likelihoods, self.allowed)
-
-    def on_box(self, box: Box) -> Witness:
-        """A witness on the two points that the search has found, with the exact weights at them."""
-        above, below = BoxLogLikelihood.of(box, self.transcript.exchanges).found(Effort())
-        ratio = exact_ratio(self.transcript.tally, box, above, below)
-        if ratio < 1:
-            above, below, ratio = below, above, 1 / ratio
-        points = list(dict.fromkeys((above, below)))
-        likelihoods = [ratio.numerator, ratio.denominator][: len(points)]
-        domain = FiniteSet(points, names=box.column_names)
-        values = [box.value(point) for point in points]
-        return _between(domain, values, likelihoods, self.allowed)
+def _between_points(transcript: Transcript, box: Box, allowed: Fraction) -> Witness:
+    """Return a witness on the two points that the search found, with their exact weights."""
+    above, below = BoxLogLikelihood.of(box, transcript.exchanges).found(Effort())
+    ratio = exact_ratio(transcript.tally, box, above, below)
+    if ratio < 1:
+        above, below, ratio = below, above, 1 / ratio
+    points = list(dict.fromkeys((above, below)))
+    likelihoods = [ratio.numerator, ratio.denominator][: len(points)]
+    domain = FiniteSet(points, names=box.column_names)
+    values = [box.value(point) for point in points]
+    return _between(domain, values, likelihoods, allowed)
 
 
 def _between(

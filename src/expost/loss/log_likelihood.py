@@ -9,8 +9,7 @@ The realized loss is its spread, max ℓ - min ℓ. Callers ask a :class:`LogLik
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol, Self, assert_never
 
 from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.filters import WorstCase
@@ -114,53 +113,28 @@ def flat(domain: Domain) -> LogLikelihood:
 
 
 def log_likelihood(domain: Domain, exchanges: Iterable[Exchange]) -> LogLikelihood:
-    """ℓ of some exchanges."""
-    total: LogLikelihood = domain.asked(_Of(exchanges))
-    return total
+    """Return ℓ of some exchanges."""
+    # Imported here, because loading the modules of all kinds takes longer than most losses.
+    match domain:
+        case FiniteSet():
+            from expost.loss.on_set import SetLogLikelihood
+
+            return SetLogLikelihood.of(domain, exchanges)
+        case Attributes():
+            from expost.loss.on_attributes import AttributesLogLikelihood
+
+            return AttributesLogLikelihood.of(domain, exchanges)
+        case Box():
+            from expost.loss.on_box import BoxLogLikelihood
+
+            return BoxLogLikelihood.of(domain, exchanges)
+        case _:
+            assert_never(domain)
 
 
 def check_length(domain: Domain, exchanges: Iterable[Exchange]) -> None:
-    """Refuse, before anything is worked out, exchanges whose ℓ would take too much."""
-    domain.asked(_Length(exchanges))
-
-
-@dataclass(frozen=True, slots=True)
-class _Length:
-    """A refusal of too many exchanges; only values that change have a limit of their own."""
-
-    exchanges: Iterable[Exchange]
-
-    def on_set(self, domain: FiniteSet) -> None: ...
-
-    def on_attributes(self, domain: Attributes) -> None:
+    """Refuse exchanges whose ℓ would take too long; only attributes that change have a limit."""
+    if isinstance(domain, Attributes):
         from expost.loss import chained
 
-        chained.check_length(domain, self.exchanges)
-
-    def on_box(self, domain: Box) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Of:
-    """ℓ of some exchanges, by the kind of their domain.
-
-    What one kind needs is loaded with the first domain of that kind: to start costs more than
-    most losses.
-    """
-
-    exchanges: Iterable[Exchange]
-
-    def on_set(self, domain: FiniteSet) -> LogLikelihood:
-        from expost.loss.on_set import SetLogLikelihood
-
-        return SetLogLikelihood.of(domain, self.exchanges)
-
-    def on_attributes(self, domain: Attributes) -> LogLikelihood:
-        from expost.loss.on_attributes import AttributesLogLikelihood
-
-        return AttributesLogLikelihood.of(domain, self.exchanges)
-
-    def on_box(self, domain: Box) -> LogLikelihood:
-        from expost.loss.on_box import BoxLogLikelihood
-
-        return BoxLogLikelihood.of(domain, self.exchanges)
+        chained.check_length(domain, exchanges)

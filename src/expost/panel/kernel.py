@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +69,16 @@ class Kernel:
 
     def start(self, count: int) -> State:
         """So many subjects who answered nothing so far."""
-        state: State = self.domain.asked(_Start(self.questions, count, self.search))
-        return state
+        domain = self.domain
+        match domain:
+            case FiniteSet():
+                return SetState(domain, self.questions, count)
+            case Attributes():
+                return AttributesState(domain, self.questions, count)
+            case Box():
+                return BoxState(domain, self.questions, count, self.search)
+            case _:
+                assert_never(domain)
 
     def decide(self, state: State, numbers: Numbers, places: Indices | None = None) -> Verdicts:
         """Decide about a query for some subjects, by default for all; or about one for each.
@@ -143,21 +151,3 @@ def groups(numbers: NDArray[np.integer[Any]]) -> Iterator[tuple[int, Indices]]:
     own, starts = np.unique(numbers[order], return_index=True)
     for number, start, stop in zip(own.tolist(), starts, [*starts[1:], len(order)], strict=False):
         yield number, order[start:stop]
-
-
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """A state without any answers, by the kind of its domain."""
-
-    questions: Questions
-    count: int
-    search: Search
-
-    def on_set(self, domain: FiniteSet) -> State:
-        return SetState(domain, self.questions, self.count)
-
-    def on_attributes(self, domain: Attributes) -> State:
-        return AttributesState(domain, self.questions, self.count)
-
-    def on_box(self, domain: Box) -> State:
-        return BoxState(domain, self.questions, self.count, self.search)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from typing import assert_never
 
 from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.panel.question import FiniteQuestion, Question
@@ -39,8 +39,7 @@ class Questions:
         with self._lock:  # two threads must not give one number to two queries
             found = self._by_content.get(query.content_id)
             if found is None:
-                found = self.domain.asked(_Posed(len(self._all), query))
-                assert found is not None
+                found = self._posed(len(self._all), query)
                 ceiling = query.ceiling(self.domain)
                 charge = Charge(ceiling, self.grid.admit(ceiling))
                 self._all.append((found, charge))  # at once, whatever interrupts this
@@ -48,23 +47,18 @@ class Questions:
                 self._by_identity[id(query)] = found
         return found
 
+    def _posed(self, number: int, query: Query) -> Question:
+        domain = self.domain
+        match domain:
+            case FiniteSet():
+                return FiniteQuestion(number, query, query.on(domain))
+            case Attributes():
+                return FiniteQuestion(number, query, query.on(domain).on_part)
+            case Box():
+                return Question(number, query, query.on(domain))
+            case _:
+                assert_never(domain)
+
     def charge(self, question: Question) -> Charge:
         """What basic composition charges for it."""
         return self._all[question.number][1]
-
-
-@dataclass(frozen=True, slots=True)
-class _Posed:
-    """A query by its number, on each kind of domain."""
-
-    number: int
-    query: Query
-
-    def on_set(self, domain: FiniteSet) -> Question:
-        return FiniteQuestion(self.number, self.query, self.query.on(domain))
-
-    def on_attributes(self, domain: Attributes) -> Question:
-        return FiniteQuestion(self.number, self.query, self.query.on(domain).on_part)
-
-    def on_box(self, domain: Box) -> Question:
-        return Question(self.number, self.query, self.query.on(domain))

@@ -5,9 +5,9 @@ No error, repr or frame shows a value; errors name a row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ class Values(Single):
 def values_of(domain: Domain, secret: Secret, count: int, queries: Sequence[Query]) -> list[Values]:
     """The values of so many subjects, as each of these queries sees them."""
     try:
-        seen = domain.asked(_Seen(secret, count))
+        seen = _seen(domain, secret, count)
         return [Values(seen(query)) for query in queries]
     except ExpostError:
         raise
@@ -68,40 +68,40 @@ def values_of(domain: Domain, secret: Secret, count: int, queries: Sequence[Quer
         raise InvalidInput("cannot be read (they are not shown here)", "values") from None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _Seen:
-    """Where values are, by the kind of their domain and the query that sees them."""
+def _seen(domain: Domain, secret: Secret, count: int) -> Callable[[Query], Any]:
+    """Return what locates the values as a query sees them."""
+    match domain:
+        case FiniteSet():
+            indices = _located(domain, _rows(secret.taken(), domain.names), count)
+            return lambda query: indices
+        case Attributes():
+            return _seen_records(domain, secret, count)
+        case Box():
+            points = [domain.locate(row) for row in _rows(secret.taken(), domain.names)]
+            _check_count(len(points), count)
+            _check_inside(np.array([point is None for point in points]))
+            return lambda query: points
+        case _:
+            assert_never(domain)
 
-    secret: Secret
-    count: int
 
-    def on_set(self, domain: FiniteSet) -> Any:
-        places = _located(domain, _rows(self.secret.taken(), domain.names), self.count)
-        return lambda query: places
+def _seen_records(
+    domain: Attributes, secret: Secret, count: int
+) -> Callable[[Query], NDArray[np.intp]]:
+    given, known = secret.taken(), dict[tuple[str, int], NDArray[np.intp]]()
+    columns = is_frame(given) or isinstance(given, Mapping)
+    read = _Columns(domain, given, count) if columns else _Records(domain, given, count)
 
-    def on_box(self, domain: Box) -> Any:
-        points = [domain.locate(row) for row in _rows(self.secret.taken(), domain.names)]
-        _check_count(len(points), self.count)
-        _check_inside(np.array([point is None for point in points]))
-        return lambda query: points
+    def seen(query: Query) -> NDArray[np.intp]:
+        likelihood, step = query.on(domain), query.step or 1
+        for name, _ in likelihood.variables:
+            if (name, step) not in known:
+                places = read.steps(name, step if domain[name].change else 1)
+                known[name, step] = freeze_columns(domain[name], places)[-1]
+        own = [known[name, step] for name, _ in likelihood.variables]
+        return np.ravel_multi_index(own, likelihood.part.sizes).astype(np.intp)
 
-    def on_attributes(self, domain: Attributes) -> Any:
-        given, known = self.secret.taken(), dict[tuple[str, int], NDArray[np.intp]]()
-        columns = is_frame(given) or isinstance(given, Mapping)
-        read = (
-            _Columns(domain, given, self.count) if columns else _Records(domain, given, self.count)
-        )
-
-        def seen(query: Query) -> NDArray[np.intp]:
-            likelihood, step = query.on(domain), query.step or 1
-            for name, _ in likelihood.variables:
-                if (name, step) not in known:
-                    places = read.steps(name, step if domain[name].change else 1)
-                    known[name, step] = freeze_columns(domain[name], places)[-1]
-            own = [known[name, step] for name, _ in likelihood.variables]
-            return np.ravel_multi_index(own, likelihood.part.sizes).astype(np.intp)
-
-        return seen
+    return seen
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, assert_never, overload
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, some
 from expost.errors import InvalidInput, at, expect
@@ -141,7 +141,16 @@ class Query(ABC):
 
     def _bound_to(self, domain: Domain) -> Likelihood[Any]:
         expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-        likelihood: Likelihood[Any] = domain.asked(self)
+        likelihood: Likelihood[Any]
+        match domain:
+            case FiniteSet():
+                likelihood = self.on_set(domain)
+            case Attributes():
+                likelihood = self.on_attributes(domain)
+            case Box():
+                likelihood = self.on_box(domain)
+            case _:
+                assert_never(domain)
         if self.epsilon is not None and not self.delta and not _is_ours(type(self)):
             check_promise(self.kind, self.epsilon, likelihood)
         return likelihood

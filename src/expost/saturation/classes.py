@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import assert_never
 
 import numpy as np
 
@@ -83,52 +84,49 @@ class Classes:
 
 def classes_of(domain: Domain, known: Known, question: Question) -> Classes:
     """Values with the same answer and equal likelihoods."""
-    classes: Classes = domain.asked(_Joining(known, question))
-    return classes
+    match domain:
+        case FiniteSet():
+            assert known.listed is not None, "a finite set is listed"
+            return _listed((), question.answers, known.listed.of, known.listed)
+        case Attributes():
+            return _record_classes(domain, known, question)
+        case Box():
+            raise AssertionError("no question on a box is read")
+        case _:
+            assert_never(domain)
 
 
-@dataclass(frozen=True)
-class _Joining:
-    known: Known
-    question: Question
-
-    def on_set(self, domain: FiniteSet) -> Classes:
-        assert self.known.listed is not None, "a finite set is listed"
-        return _listed((), self.question.answers, self.known.listed.of, self.known.listed)
-
-    def on_attributes(self, domain: Attributes) -> Classes:
-        own, before = self.question.variables, self.known.variables
-        if len(steps_of(own)) > 1:
-            raise InvalidInput("is about several steps, and a query is about one", "question")
-        seen, listed = ordered(domain, (*own, *before)), self.known.listed
-        size = math.prod(len(domain[name].values) for name, _ in seen)
-        if listed is not None and len(steps_of(seen)) <= 1 and size <= MOST_COMBINATIONS:
-            part = _part(domain, seen)
-            answers, of = self.question.answers[_lifted(part, own)], _lifted(part, before)
-            try:
-                return _listed(seen, answers, listed.of[of], listed)
-            except _TooMany:
-                if own == before:
-                    raise
-        return self._by_extremes(domain)
-
-    def _by_extremes(self, domain: Attributes) -> Classes:
-        """A query about nothing but what the question is about; the rest is taken at its worst."""
-        seen = ordered(domain, self.question.variables)
+def _record_classes(domain: Attributes, known: Known, question: Question) -> Classes:
+    own, before = question.variables, known.variables
+    if len(steps_of(own)) > 1:
+        raise InvalidInput("is about several steps, and a query is about one", "question")
+    seen, listed = ordered(domain, (*own, *before)), known.listed
+    size = math.prod(len(domain[name].values) for name, _ in seen)
+    if listed is not None and len(steps_of(seen)) <= 1 and size <= MOST_COMBINATIONS:
         part = _part(domain, seen)
-        answers = self.question.answers[_lifted(part, self.question.variables)]
-        found = self.known.extremes(domain, seen, part)
-        kinds: dict[tuple[int, Fraction, Fraction], int] = {}
-        rows = zip(answers.tolist(), found.lows, found.highs, strict=True)
-        of = np.array([kinds.setdefault(row, len(kinds)) for row in rows], dtype=np.intp)
-        if len(kinds) > MOST_CLASSES:
-            raise _TooMany(len(kinds))
-        of.setflags(write=False)
-        own, lows, highs = zip(*kinds, strict=True)
-        return Classes(seen, of, own, tuple(np.bincount(of).tolist()), lows, highs, found.exact)
+        answers, of = question.answers[_lifted(part, own)], _lifted(part, before)
+        try:
+            return _listed(seen, answers, listed.of[of], listed)
+        except _TooMany:
+            if own == before:
+                raise
+    return _by_extremes(domain, known, question)
 
-    def on_box(self, domain: Box) -> Classes:
-        raise AssertionError("no question on a box is read")
+
+def _by_extremes(domain: Attributes, known: Known, question: Question) -> Classes:
+    """Join the classes of what the question is about, with everything else at its worst."""
+    seen = ordered(domain, question.variables)
+    part = _part(domain, seen)
+    answers = question.answers[_lifted(part, question.variables)]
+    found = known.extremes(domain, seen, part)
+    kinds: dict[tuple[int, Fraction, Fraction], int] = {}
+    rows = zip(answers.tolist(), found.lows, found.highs, strict=True)
+    of = np.array([kinds.setdefault(row, len(kinds)) for row in rows], dtype=np.intp)
+    if len(kinds) > MOST_CLASSES:
+        raise _TooMany(len(kinds))
+    of.setflags(write=False)
+    own, lows, highs = zip(*kinds, strict=True)
+    return Classes(seen, of, own, tuple(np.bincount(of).tolist()), lows, highs, found.exact)
 
 
 class _TooMany(InvalidInput):

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,8 +100,15 @@ class Known:
 
 def known_of(domain: Domain, summands: Sequence[Summand]) -> Known | None:
     """What some responses say; None if they rule a value out, so that the loss has no bound."""
-    known: Known | None = domain.asked(_Knowing(summands))
-    return known
+    match domain:
+        case FiniteSet():
+            return _known_of_set(domain, summands)
+        case Attributes():
+            return _known_of_record(domain, summands)
+        case Box():
+            raise InvalidInput("on a box a saturating query gains nothing; it needs a finite set")
+        case _:
+            assert_never(domain)
 
 
 def known_set(inside: NDArray[np.bool_], ratio: Fraction) -> Known:
@@ -115,38 +123,32 @@ def known_set(inside: NDArray[np.bool_], ratio: Fraction) -> Known:
     return Known((), (), Listed(of, likelihoods, True))
 
 
-@dataclass(frozen=True)
-class _Knowing:
-    summands: Sequence[Summand]
+def _known_of_set(domain: FiniteSet, summands: Sequence[Summand]) -> Known | None:
+    if any(_rules_out(summand.query.on(domain), summand.position) for summand in summands):
+        return None
+    listed = _listed(domain, summands)
+    if listed is None:
+        raise InvalidInput(
+            f"the answers so far tell more than {_MOST_PATTERNS:,} classes of values apart, "
+            "which is too many for a saturating query"
+        )
+    return Known((), summands, listed)
 
-    def on_set(self, domain: FiniteSet) -> Known | None:
-        if any(_rules_out(each.query.on(domain), each.position) for each in self.summands):
+
+def _known_of_record(domain: Attributes, summands: Sequence[Summand]) -> Known | None:
+    found = list[Variable]()
+    for summand in summands:
+        likelihood = summand.query.on(domain)
+        if _rules_out(likelihood.on_part, summand.position):
             return None
-        listed = _listed(domain, self.summands)
-        if listed is None:
-            raise InvalidInput(
-                f"the answers so far tell more than {_MOST_PATTERNS:,} classes of values apart, "
-                "which is too many for a saturating query"
-            )
-        return Known((), self.summands, listed)
-
-    def on_attributes(self, domain: Attributes) -> Known | None:
-        found = list[Variable]()
-        for each in self.summands:
-            likelihood = each.query.on(domain)
-            if _rules_out(likelihood.on_part, each.position):
-                return None
-            found += likelihood.variables
-        variables = ordered(domain, found)
-        listed: Listed | None = Listed(np.zeros(1, dtype=np.intp), (Fraction(1),), True)
-        if variables:
-            few = len(steps_of(variables)) <= 1 and _size(domain, variables) <= MOST_COMBINATIONS
-            part = domain.part(tuple(name for name, _ in variables)) if few else None
-            listed = None if part is None else _listed(part, self.summands)
-        return Known(variables, self.summands, listed)
-
-    def on_box(self, domain: Box) -> Known:
-        raise InvalidInput("on a box a saturating query gains nothing; it needs a finite set")
+        found += likelihood.variables
+    variables = ordered(domain, found)
+    listed: Listed | None = Listed(np.zeros(1, dtype=np.intp), (Fraction(1),), True)
+    if variables:
+        few = len(steps_of(variables)) <= 1 and _size(domain, variables) <= MOST_COMBINATIONS
+        part = domain.part(tuple(name for name, _ in variables)) if few else None
+        listed = None if part is None else _listed(part, summands)
+    return Known(variables, summands, listed)
 
 
 def ordered(domain: Attributes, variables: Iterable[Variable]) -> tuple[Variable, ...]:

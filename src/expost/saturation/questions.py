@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -40,25 +40,20 @@ class Question:
 def read_question(domain: Domain, given: Any, seed: str | None) -> Question:
     """A question as a person writes it."""
     with at("question", " " if isinstance(given, str) else "."):
-        question: Question = domain.asked(_Reading(given, seed))
+        match domain:
+            case FiniteSet():
+                question = Question((), _on_set(domain, given, seed))
+            case Attributes():
+                question = _on_attributes(domain, given, seed)
+            case Box():
+                raise InvalidInput(
+                    "on a box a saturating query gains nothing; it needs a finite set"
+                )
+            case _:
+                assert_never(domain)
         if question.answers.min() == question.answers.max():
             raise InvalidInput("every value has the same answer, so there is nothing to ask")
     return question
-
-
-@dataclass(frozen=True)
-class _Reading:
-    given: Any
-    seed: str | None
-
-    def on_set(self, domain: FiniteSet) -> Question:
-        return Question((), _on_set(domain, self.given, self.seed))
-
-    def on_attributes(self, domain: Attributes) -> Question:
-        return _on_attributes(domain, self.given, self.seed)
-
-    def on_box(self, domain: Box) -> Question:
-        raise InvalidInput("on a box a saturating query gains nothing; it needs a finite set")
 
 
 def _on_set(domain: FiniteSet, given: Any, seed: str | None) -> Indices:

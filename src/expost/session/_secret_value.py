@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, amiss
 from expost.errors import InvalidInput, OutsideDomain, at
@@ -61,17 +61,16 @@ class _Kept:
     first: bool
 
     def past(self, domain: Domain) -> Past:
-        past: Past = domain.asked(self)
-        return past
-
-    def on_set(self, domain: FiniteSet) -> Past:
-        return Constant(domain, self.secret)
-
-    def on_box(self, domain: Box) -> Past:
-        return Constant(domain, self.secret)
+        match domain:
+            case FiniteSet() | Box():
+                return Constant(domain, self.secret)
+            case Attributes():
+                return self._history(domain)
+            case _:
+                assert_never(domain)
 
     @unseen
-    def on_attributes(self, domain: Attributes) -> Past:
+    def _history(self, domain: Attributes) -> Past:
         history, value = History(domain), self.secret.taken()
         if self.first or not domain.changes:
             history.add(value)

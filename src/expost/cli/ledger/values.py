@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from expost.answers import Subject
 from expost.cli.secret import check_name
@@ -44,7 +44,7 @@ def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
     check_name(file, "values")
     if others_may_read(file.stat()):
         warn(f"others may read {file}; chmod 600 leaves it to its owner")
-    cells, changing = domain.asked(_Columns())
+    cells, changing = _columns_of(domain)
     with at(os.fspath(file), ": "):
         table = read_table(file, [_SUBJECT, *cells])
         there = list(table.columns if hasattr(table, "columns") else table)
@@ -84,27 +84,27 @@ def _steps(number: int, row: Any, changing: Collection[str]) -> list[dict[str, A
     ]
 
 
-class _Columns:
-    """The columns that the values of a domain have, what reads a cell of each, and which change."""
-
-    def on_set(self, domain: FiniteSet) -> tuple[dict[str, Read], list[str]]:
-        if domain.names is None:
+def _columns_of(domain: Domain) -> tuple[dict[str, Read], list[str]]:
+    """Return a reader of cells for each column of a domain, and the columns that change."""
+    match domain:
+        case FiniteSet(names=None):
             return {_ALONE: _of(domain)}, []
-        return dict.fromkeys(domain.names, _number), []
-
-    def on_attributes(self, domain: Attributes) -> tuple[dict[str, Read], list[str]]:
-        changing = [name for name in domain.names if domain[name].change]
-        return {
-            name: _refused if name in changing else _of(domain[name].values)
-            for name in domain.names
-        }, changing
-
-    def on_box(self, domain: Box) -> tuple[dict[str, Read], list[str]]:
-        names = domain.names or [f"x{place}" for place in range(len(domain.sides))]
-        return {
-            name: str if isinstance(side, Categories) else _number
-            for name, side in zip(names, domain.sides, strict=True)
-        }, []
+        case FiniteSet():
+            return dict.fromkeys(domain.called(_ALONE), _number), []
+        case Attributes():
+            changing = [name for name in domain.names if domain[name].change]
+            return {
+                name: _refused if name in changing else _of(domain[name].values)
+                for name in domain.names
+            }, changing
+        case Box():
+            names = domain.names or [f"x{index}" for index in range(len(domain.sides))]
+            return {
+                name: str if isinstance(side, Categories) else _number
+                for name, side in zip(names, domain.sides, strict=True)
+            }, []
+        case _:
+            assert_never(domain)
 
 
 def _of(domain: FiniteSet) -> Read:

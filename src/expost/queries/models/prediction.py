@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
@@ -54,35 +54,28 @@ class Prediction:
         else:
             family = logistic if self.kind == "logistic" else probit
             query = family(weights, intercept=intercept, epsilon=epsilon)
-        domain.asked(_Fits(query, self.argument))
+        self._check_fits(query, domain)
         return query
+
+    def _check_fits(self, query: Linear | Logistic | Probit, domain: Domain) -> None:
+        """Refuse now a query that does not fit the domain, and not when it is asked."""
+        match domain:
+            case FiniteSet() | Box():
+                query.on(domain)
+            case Attributes():
+                with at(self.argument):
+                    part = domain.part(query.score.names or ())
+                for name in part.about:
+                    if len(domain[name].numbers) < len(domain[name].values):
+                        raise InvalidInput(f"{name} has labels: {_NUMBERS}", "domain")
+                query.on(part)
+            case _:
+                assert_never(domain)
 
 
 _NUMBERS = (
     "of Attributes a model takes those of numbers, such as integers(0, 1); a Box has categories(…)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Fits:
-    """Says now what does not fit the domain, and not when the query is asked."""
-
-    query: Linear | Logistic | Probit
-    argument: str
-
-    def on_set(self, domain: FiniteSet) -> None:
-        self.query.on(domain)
-
-    def on_attributes(self, domain: Attributes) -> None:
-        with at(self.argument):
-            part = domain.part(self.query.score.names or ())
-        for name in part.about:
-            if len(domain[name].numbers) < len(domain[name].values):
-                raise InvalidInput(f"{name} has labels: {_NUMBERS}", "domain")
-        self.query.on(part)
-
-    def on_box(self, domain: Box) -> None:
-        self.query.on(domain)
 
 
 def coordinate_names(

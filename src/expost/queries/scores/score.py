@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 import numpy as np
 
@@ -70,11 +70,15 @@ class Score:
 
     def on(self, domain: Domain) -> BoxScore | SetScore:
         """The score on a domain whose values are points."""
-        score: BoxScore | SetScore = domain.asked(self)
-        return score
-
-    def on_attributes(self, domain: Attributes) -> SetScore:
-        raise InvalidInput("a score of attributes has to say which it is about")
+        match domain:
+            case FiniteSet():
+                return self.on_set(domain)
+            case Attributes():
+                raise InvalidInput("a score of attributes has to say which it is about")
+            case Box():
+                return self.on_box(domain)
+            case _:
+                assert_never(domain)
 
     def on_box(self, box: Box) -> BoxScore:
         columns: list[float] = []
