@@ -10,23 +10,23 @@ import math
 __all__ = ["KNOWN", "UNKNOWN", "apart"]
 
 Errors = dict[tuple[str, int, int], dict[str, float]]
-"""By way of asking, number of values and number of questions; then by the budget."""
+"""By strategy, number of values and number of questions; then by the budget."""
 
 _BUDGETS = ("1", "2", "4")
 # The errors of that study are 3 to 6 % where the number of questions is known, and 5 to 9 % else.
 _OFF = 0.06
 
 
-def _six(way: str, *sizes: tuple[float, ...]) -> Errors:
+def _six(design: str, *sizes: tuple[float, ...]) -> Errors:
     return {
-        (way, size, 6): dict(zip(_BUDGETS, errors, strict=True))
+        (design, size, 6): dict(zip(_BUDGETS, errors, strict=True))
         for size, errors in zip((10, 27, 64), sizes, strict=False)
     }
 
 
-def _after(way: str, size: int, *by_budget: tuple[float, float, float]) -> Errors:
+def _after(design: str, size: int, *by_budget: tuple[float, float, float]) -> Errors:
     return {
-        (way, size, number): {
+        (design, size, number): {
             budget: errors[place] for budget, errors in zip(_BUDGETS, by_budget, strict=True)
         }
         for place, number in enumerate((3, 6, 12))
@@ -35,16 +35,18 @@ def _after(way: str, size: int, *by_budget: tuple[float, float, float]) -> Error
 
 KNOWN = (
     _six("basic composition, all", (11.3, 6.1, 2.9), (12.1, 6.5, 3.2), (12.6, 6.6, 3.4))
-    | _six("one random question each", (5.6, 3.3, 2.5), (5.2, 3.2, 2.6), (5.9, 3.4, 2.7))
+    | _six("one sampled question", (5.6, 3.3, 2.5), (5.2, 3.2, 2.6), (5.9, 3.4, 2.7))
     | _six("filter, 1/20 of the budget each", (6.4, 3.5, 1.9))
     | _six("filter, largest epsilon, in steps", (8.7, 4.5, 2.2), (10.0, 5.4, 2.6), (11.9, 6.1, 3.4))
     | _six("saturating, equal steps", (4.9, 2.4, 1.3), (5.2, 2.7, 1.5), (6.6, 3.7, 1.8))
-    | _six("saturating, 3 random ones", (5.4, 2.5, 1.6), (4.7, 2.5, 1.4), (6.2, 3.1, 1.8))
-    | _six("the value once, subset selection", (5.4, 2.6, 1.2), (7.6, 4.0, 1.7), (10.7, 5.8, 2.4))
+    | _six("saturating, 3 sampled questions", (5.4, 2.5, 1.6), (4.7, 2.5, 1.4), (6.2, 3.1, 1.8))
+    | _six(
+        "full-value report, subset selection", (5.4, 2.6, 1.2), (7.6, 4.0, 1.7), (10.7, 5.8, 2.4)
+    )
 )
 
-_THIRD, _ONCE = "saturating, a third of the rest", "the value once, subset selection"
-_ONE = "one random question each"
+_THIRD, _ONCE = "saturating, a third of the remainder", "full-value report, subset selection"
+_ONE = "one sampled question"
 UNKNOWN = (
     _after(_THIRD, 10, (5.8, 6.3, 7.2), (3.3, 3.1, 3.4), (1.3, 1.4, 1.5))
     | _after(_THIRD, 27, (5.3, 7.2, 8.7), (3.5, 3.9, 4.4), (1.6, 1.7, 2.2))

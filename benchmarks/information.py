@@ -166,7 +166,7 @@ def run(picture: str | None = None) -> bool:
 
 
 def draw(compared: Sequence[Sequence[Measured]], path: str) -> None:
-    """For each budget, the information in four ways of asking, as a multiple of basic's."""
+    """For each budget, the information of four designs, as a multiple of basic's."""
     from matplotlib.figure import Figure
 
     ways = (

@@ -1,4 +1,4 @@
-"""Studies that are really carried out, each way of asking by the means that a user has.
+"""Studies that are really carried out, each strategy by the means that a user has.
 
 Nothing of the room ``designs`` is used: subjects are asked on panels and sessions, and shares are
 estimated by :func:`expost.estimation.estimate_distribution`. So errors that come out can be held
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import expost as xp
 from expost.saturation import equal_caps, third_of_the_rest
 
-__all__ = ["DELTA", "WAYS", "Survey"]
+__all__ = ["DELTA", "SURVEYED", "Survey"]
 
 Floats = NDArray[np.float64]
 _GAP = 1e-3
@@ -98,12 +98,12 @@ class Survey:
     def query(self, number: int, epsilon: Fraction) -> xp.queries.Query:
         return xp.perturbation(self.questions[number].tolist(), range=(0, 1), epsilon=epsilon)
 
-    def mean_square(self, way: str, seed: int) -> float:
+    def mean_square(self, design: str, seed: int) -> float:
         """How far off the shares are, after all of it was done once."""
         sizes = *self.questions.shape, *self.epsilon.as_integer_ratio()
-        generator = np.random.default_rng([seed, *sizes, *way.encode()])
+        generator = np.random.default_rng([seed, *sizes, *design.encode()])
         values = generator.choice(len(self.chances), size=self.subjects, p=self.chances)
-        return WAYS[way](self, values, generator)
+        return SURVEYED[design](self, values, generator)
 
     def panel(self, guard: xp.filters.Filter, seed: int) -> xp.Panel:
         return xp.Panel(
@@ -119,20 +119,20 @@ class Survey:
         return float((off**2).mean())
 
 
-Way = Callable[[Survey, NDArray[np.intp], np.random.Generator], float]
+Surveyed = Callable[[Survey, NDArray[np.intp], np.random.Generator], float]
 
 
-def joined(way: Way) -> Way:
+def joined(design: Surveyed) -> Surveyed:
     """The same on combinations of answers."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
-        return way(survey.joined, survey.combination[values], generator)
+        return design(survey.joined, survey.combination[values], generator)
 
     return done
 
 
-def basic(asked: int | None) -> Way:
-    """So many random questions for each subject, at equal parts of the budget."""
+def basic(asked: int | None) -> Surveyed:
+    """So many sampled questions for each subject, at equal parts of the budget."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
         often = len(survey.questions) if asked is None else asked
@@ -163,7 +163,7 @@ def planned(
     often: int,
     each: Fraction,
 ) -> float:
-    """So many random questions for each subject, each at this epsilon; nobody is refused."""
+    """So many sampled questions for each subject, each at this epsilon; nobody is refused."""
     panel = survey.panel(guard, int(generator.integers(1 << 30)))
     count = len(survey.questions)
     whom = generator.random((survey.subjects, count)).argsort(axis=1) < often
@@ -174,8 +174,8 @@ def planned(
     return survey.off(panel)
 
 
-def once(hadamard: bool) -> Way:
-    """The value once, as basic composition accepts it: there is nothing else."""
+def once(hadamard: bool) -> Surveyed:
+    """A full-value report, as basic composition accepts it: there is nothing else."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
         size, epsilon = len(survey.chances), survey.epsilon
@@ -192,7 +192,7 @@ def once(hadamard: bool) -> Way:
     return done
 
 
-def filtered(part: Fraction, rounds: int) -> Way:
+def filtered(part: Fraction, rounds: int) -> Surveyed:
     """Every question in turn, in several rounds, as long as the Bayesian filter accepts."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
@@ -231,7 +231,7 @@ def staged(survey: Survey, values: NDArray[np.intp], generator: np.random.Genera
     return survey.off(panel)
 
 
-def saturating(asked: int | None, *, known: bool = True) -> Way:
+def saturating(asked: int | None, *, known: bool = True) -> Surveyed:
     """Saturating queries about some random ones of the questions, in their order."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
@@ -258,20 +258,20 @@ def saturating(asked: int | None, *, known: bool = True) -> Way:
     return done
 
 
-WAYS: dict[str, Way] = {
+SURVEYED: dict[str, Surveyed] = {
     "basic composition, all": joined(basic(None)),
-    "basic composition, 2 random ones": joined(basic(2)),
-    "one random question each": joined(basic(1)),
+    "basic composition, 2 sampled questions": joined(basic(2)),
+    "one sampled question": joined(basic(1)),
     "declared plan with a delta, all": joined(declared),
-    "all answers at once": joined(once(hadamard=False)),
-    "the value once, subset selection": once(hadamard=False),
-    "the value once, Hadamard response": once(hadamard=True),
+    "joint report": joined(once(hadamard=False)),
+    "full-value report, subset selection": once(hadamard=False),
+    "full-value report, Hadamard response": once(hadamard=True),
     "filter, 1/20 of the budget each": joined(filtered(Fraction(1, 20), 40)),
     "filter, 1/8 of the budget each": joined(filtered(Fraction(1, 8), 1)),
     "filter, 1/4 of the budget each": joined(filtered(Fraction(1, 4), 1)),
     "filter, twice an equal share": joined(filtered(Fraction(1, 3), 1)),
     "filter, largest epsilon, in steps": joined(staged),
     "saturating, equal steps": saturating(None),
-    "saturating, 3 random ones": saturating(3),
-    "saturating, a third of the rest": saturating(None, known=False),
+    "saturating, 3 sampled questions": saturating(3),
+    "saturating, a third of the remainder": saturating(None, known=False),
 }

@@ -1,4 +1,4 @@
-"""Is the way of asking that a design recommends the best one, or near it? On random studies.
+"""Is the strategy that a design recommends the best one, or near it? On random studies.
 
 Each study is designed twice, from different seeds, the second time with two and a half times as
 many groups. How much more the way that the first recommends errs than the best one is read from
@@ -47,17 +47,17 @@ def random_studies(count: int) -> Iterator[Study]:
             int(generator.choice([300, 1000, 2000])),
             seed,
         )
-        yield study_of(survey, str(generator.choice(["together", "in turn", "open"])))
+        yield study_of(survey, str(generator.choice(["up front", "sequential", "open-ended"])))
 
 
 def regret(study: Study, number: int) -> float:
-    """How much more the recommended policy errs than the best one, by a second simulation."""
+    """How much more the recommended strategy errs than the best one, by a second simulation."""
     first = designed(study, seed=number).recommended
     again = designed(study, repetitions=100, seed=10_000 + number)
     best = again.recommended
     assert first is not None
     assert best is not None
-    same = next(each for each in again.predictions if each.policy == first.policy)
+    same = next(each for each in again.predictions if each.strategy == first.strategy)
     return same.error / best.error - 1
 
 
@@ -78,7 +78,7 @@ def advised(folder: Path, count: int) -> bool:
             keep(file, found)
     found = found[:count]
     print(
-        f"the recommended policy on {count} random studies: at worst {100 * max(found):.1f} % "
+        f"the recommended strategy on {count} random studies: at worst {100 * max(found):.1f} % "
         f"above the best one, which it is itself in {sum(each == 0 for each in found)} of them"
     )
     return max(found) <= REGRET

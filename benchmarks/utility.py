@@ -1,4 +1,4 @@
-"""What each way of asking is worth: standard errors that come out, and those that were predicted.
+"""What each strategy is worth: standard errors that come out, and those that were predicted.
 
 2,000 subjects, yes-or-no questions about random halves of k values, a random population; 27 values
 are three attributes, and each question is about one of them. Every cell of the tables is measured
@@ -10,7 +10,7 @@ there is not done again, and what matters most is done first.
     python -m benchmarks.utility --repetitions 0          # what is there so far
     python -m benchmarks.utility --repetitions 0 --markdown
     python -m benchmarks.utility --sizes 10 27 --budgets 1 2
-    python -m benchmarks.utility --studies 200            # is the recommended way the best one?
+    python -m benchmarks.utility --studies 200         # is the recommended strategy the best?
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.realized import DELTA, WAYS, Survey
+from benchmarks.realized import DELTA, SURVEYED, Survey
 from benchmarks.recommended import advised, keep, study_of
 from benchmarks.worth import Measured, compact, listed
 from expost.designs import Arrival
 from expost.designs.accuracy import accuracy
-from expost.designs.policies import (
-    AnswersOnce,
-    Approximate,
-    Basic,
-    Filtered,
-    Policy,
+from expost.designs.strategies import (
+    BasicComposition,
+    DeclaredPlan,
+    FixedEpsilon,
+    FullValueReport,
+    JointReport,
+    LargestEpsilon,
+    SaturatingCaps,
     Simulation,
-    Staged,
-    Tilted,
-    ValueOnce,
+    Strategy,
 )
 
 SUBJECTS = 2_000
@@ -57,69 +57,77 @@ _VALUES = 256
 _STEPS = (6, 20, 40)
 """Repetitions after which the next cell is measured, so that all have some when time is up."""
 
-POLICIES: dict[str, Callable[[int], Policy]] = {
-    "basic composition, all": lambda count: Basic(count, count),
-    "basic composition, 2 random ones": lambda count: Basic(2, count),
-    "one random question each": lambda count: Basic(1, count),
-    "declared plan with a delta, all": lambda count: Approximate(count, count, DELTA),
-    "all answers at once": lambda count: AnswersOnce(),
-    "the value once, subset selection": lambda count: ValueOnce(0),
-    "the value once, Hadamard response": lambda count: ValueOnce(1),
-    "filter, 1/20 of the budget each": lambda count: Filtered(
-        Fraction(1, 20), 40, Arrival.TOGETHER
+STRATEGIES: dict[str, Callable[[int], Strategy]] = {
+    "basic composition, all": lambda count: BasicComposition(count, count),
+    "basic composition, 2 sampled questions": lambda count: BasicComposition(2, count),
+    "one sampled question": lambda count: BasicComposition(1, count),
+    "declared plan with a delta, all": lambda count: DeclaredPlan(count, count, DELTA),
+    "joint report": lambda count: JointReport(),
+    "full-value report, subset selection": lambda count: FullValueReport(0),
+    "full-value report, Hadamard response": lambda count: FullValueReport(1),
+    "filter, 1/20 of the budget each": lambda count: FixedEpsilon(
+        Fraction(1, 20), 40, Arrival.UP_FRONT
     ),
-    "filter, 1/8 of the budget each": lambda count: Filtered(Fraction(1, 8), 1, Arrival.OPEN),
-    "filter, 1/4 of the budget each": lambda count: Filtered(Fraction(1, 4), 1, Arrival.IN_TURN),
-    "filter, twice an equal share": lambda count: Filtered(Fraction(1, 3), 1, Arrival.IN_TURN),
-    "filter, largest epsilon, in steps": Staged,
-    "saturating, equal steps": lambda count: Tilted(count, count),
-    "saturating, 3 random ones": lambda count: Tilted(3, count),
-    "saturating, a third of the rest": lambda count: Tilted(None, count),
+    "filter, 1/8 of the budget each": lambda count: FixedEpsilon(
+        Fraction(1, 8), 1, Arrival.OPEN_ENDED
+    ),
+    "filter, 1/4 of the budget each": lambda count: FixedEpsilon(
+        Fraction(1, 4), 1, Arrival.SEQUENTIAL
+    ),
+    "filter, twice an equal share": lambda count: FixedEpsilon(
+        Fraction(1, 3), 1, Arrival.SEQUENTIAL
+    ),
+    "filter, largest epsilon, in steps": LargestEpsilon,
+    "saturating, equal steps": lambda count: SaturatingCaps(count, count),
+    "saturating, 3 sampled questions": lambda count: SaturatingCaps(3, count),
+    "saturating, a third of the remainder": lambda count: SaturatingCaps(None, count),
 }
-"""What designs call each way of asking."""
+"""What designs call each strategy."""
 
 UNKNOWN = [
-    "saturating, a third of the rest",
-    "the value once, subset selection",
-    "the value once, Hadamard response",
+    "saturating, a third of the remainder",
+    "full-value report, subset selection",
+    "full-value report, Hadamard response",
     "filter, 1/8 of the budget each",
-    "one random question each",
+    "one sampled question",
 ]
 WITH_DELTA = ["basic composition, all", "declared plan with a delta, all"]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One way of asking so many questions about so many values within a budget."""
+    """One strategy for so many questions about so many values within a budget."""
 
     size: int
     budget: str
     questions: int
-    way: str
+    design: str
 
     @property
     def possible(self) -> bool:
         if self.size == 2:  # there is one question only, which is the value, and nothing to tilt
-            value = self.way == "the value once, subset selection"
-            return value or self.way.startswith(("basic", "one random", "filter"))
-        if self.way == "the value once, subset selection":
+            value = self.design == "full-value report, subset selection"
+            return value or self.design.startswith(("basic", "one sampled", "filter"))
+        if self.design == "full-value report, subset selection":
             return self.size <= _MOST_BY_SETS
-        return self.way != "all answers at once" or self.size > 10  # otherwise it is the value
+        return self.design != "joint report" or self.size > 10  # otherwise it is the value
 
     @property
     def simulated(self) -> bool:
         """Whether a prediction asks subjects one by one, hundreds of thousands of questions."""
-        return "1/20" in self.way or self.questions >= MANY
+        return "1/20" in self.design or self.questions >= MANY
 
     @property
     def groups(self) -> int:
         """Of subjects, from which an error is predicted."""
-        many = self.simulated or self.size > _VALUES or self.way.startswith("filter")
+        many = self.simulated or self.size > _VALUES or self.design.startswith("filter")
         return _FEW_GROUPS if many else _GROUPS
 
     def file(self, folder: Path) -> Path:
-        way = self.way.replace("/", "of")
-        return folder / f"{self.size}_{self.budget.replace('/', 'of')}_{self.questions}_{way}.json"
+        design = self.design.replace("/", "of")
+        return (
+            folder / f"{self.size}_{self.budget.replace('/', 'of')}_{self.questions}_{design}.json"
+        )
 
     def found(self, folder: Path) -> list[list[float]]:
         """Mean squares as they came out and as predicted, as far as they were measured."""
@@ -131,7 +139,7 @@ class Cell:
         pairs = self.found(folder)
         for seed in range(len(pairs), repetitions):
             survey = self.survey(seed)
-            pairs.append([survey.mean_square(self.way, seed), self.predicted(survey, seed)])
+            pairs.append([survey.mean_square(self.design, seed), self.predicted(survey, seed)])
             keep(self.file(folder), pairs)
 
     def survey(self, seed: int) -> Survey:
@@ -142,10 +150,10 @@ class Cell:
 
     def predicted(self, survey: Survey, seed: int) -> float:
         """The mean square that a design of the survey predicts; infinite if not determined."""
-        study = study_of(survey, "in turn")
-        policy = POLICIES[self.way](self.questions)
+        study = study_of(survey, "sequential")
+        strategy = STRATEGIES[self.design](self.questions)
         found = accuracy(
-            policy.outcomes(study.model, study.epsilon, Simulation(self.groups, seed)),
+            strategy.outcomes(study.model, study.epsilon, Simulation(self.groups, seed)),
             study.model.targets,
             study.subjects,
             repetitions=self.groups,
@@ -166,23 +174,25 @@ def cells(sizes: Sequence[int], budgets: Sequence[str]) -> Iterator[Cell]:
 
 
 def known(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
-    every = (Cell(k, budget, 6, way) for k in sizes for budget in budgets for way in WAYS)
-    return (cell for cell in every if cell.possible and cell.way not in WITH_DELTA[1:])
+    every = (Cell(k, budget, 6, design) for k in sizes for budget in budgets for design in SURVEYED)
+    return (cell for cell in every if cell.possible and cell.design not in WITH_DELTA[1:])
 
 
 def unknown(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
     every = (
-        Cell(k, budget, number, way)
+        Cell(k, budget, number, design)
         for k in sizes
         for budget in budgets
-        for way in UNKNOWN
+        for design in UNKNOWN
         for number in NUMBERS
     )
     return (cell for cell in every if cell.possible)
 
 
 def with_delta(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
-    return (Cell(k, budget, MANY, way) for k in sizes for budget in budgets for way in WITH_DELTA)
+    return (
+        Cell(k, budget, MANY, design) for k in sizes for budget in budgets for design in WITH_DELTA
+    )
 
 
 def run() -> bool:
@@ -197,7 +207,7 @@ def run() -> bool:
 
 def _found(folder: Path, some: Iterable[Cell]) -> list[Measured]:
     return [
-        Measured(cell.size, cell.budget, cell.questions, cell.way, pairs)
+        Measured(cell.size, cell.budget, cell.questions, cell.design, pairs)
         for cell in dict.fromkeys(some)
         if (pairs := cell.found(folder))
     ]

@@ -1,4 +1,4 @@
-"""What ways of asking are worth, from surveys that were carried out: lists and tables."""
+"""What strategies are worth, from surveys that were carried out: lists and tables."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Pairs = Sequence[Sequence[float]]
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of one way of asking so many questions about so many values."""
+    """What came of one strategy for so many questions about so many values."""
 
     size: int
     budget: str
     questions: int
-    way: str
+    design: str
     pairs: Pairs
 
     @property
@@ -55,7 +55,7 @@ class Measured:
     @property
     def before(self) -> float | None:
         """What an earlier study had."""
-        key = self.way, self.size, self.questions
+        key = self.design, self.size, self.questions
         return (UNKNOWN | KNOWN).get(key, {}).get(self.budget)
 
 
@@ -79,12 +79,12 @@ def within(pairs: Pairs, errors: int = _ALONE) -> bool:
 
 def listed(found: Iterable[Measured]) -> bool:
     """Print a line for each, and whether predictions are within their limit."""
-    by_way: dict[str, list[Sequence[float]]] = {}
+    by_design: dict[str, list[Sequence[float]]] = {}
     fine = True
     for each in found:
         (rmse, error), times = each.came, ratio(each.pairs)
         line = f"k = {each.size:<5} budget {each.budget:<4} {each.questions:2} questions "
-        line += f"{each.way:<34} {rmse:6.2f} ± {error:.2f} ({len(each.pairs)})"
+        line += f"{each.design:<34} {rmse:6.2f} ± {error:.2f} ({len(each.pairs)})"
         if times:
             line += f"   of what was predicted {times[0]:.2f} ± {times[1]:.2f}"
             line += "" if within(each.pairs, _OF_MANY) else " MISSED"
@@ -92,12 +92,12 @@ def listed(found: Iterable[Measured]) -> bool:
         if each.before is not None:
             line += f"   earlier {each.before:.1f} ({apart(rmse, error, each.before):+.1f} σ)"
         print(line, flush=True)
-        by_way.setdefault(each.way, []).extend(each.pairs)
+        by_design.setdefault(each.design, []).extend(each.pairs)
     print("came out / predicted, over all of them:")
-    for way, pairs in by_way.items():
+    for design, pairs in by_design.items():
         times = ratio(pairs)
         if times:
-            print(f"  {way:<36} {times[0]:.3f} ± {times[1]:.3f} ({len(pairs)} surveys)")
+            print(f"  {design:<36} {times[0]:.3f} ± {times[1]:.3f} ({len(pairs)} surveys)")
             fine &= within(pairs)
     return fine
 
@@ -106,41 +106,41 @@ def compact(found: Sequence[Measured]) -> None:
     """Print tables of Markdown: errors of six questions, of an unknown number, and ratios."""
     six = [each for each in found if each.questions == 6]
     columns = sorted({(each.size, each.budget) for each in six}, key=_place)
-    by_way = _grouped(six, lambda each: each.way)
+    by_design = _grouped(six, lambda each: each.design)
     _head("six questions", [f"{size:,}: {_decimal(budget)}" for size, budget in columns])
-    for way, row in by_way.items():
+    for design, row in by_design.items():
         cells = {(each.size, each.budget): each for each in row}
-        _row(way, [_error(cells.get(column)) for column in columns])
+        _row(design, [_error(cells.get(column)) for column in columns])
 
-    others = [each for each in found if each.questions in _NUMBERS and each.way in _OPEN]
+    others = [each for each in found if each.questions in _NUMBERS and each.design in _OPEN]
     _head("3 / 6 / 12 questions", _OPEN)
     for (size, budget), row in sorted(
         _grouped(others, lambda each: (each.size, each.budget)).items(),
         key=lambda pair: _place(pair[0]),
     ):
-        cells_of = {(each.way, each.questions): each for each in row}
+        cells_of = {(each.design, each.questions): each for each in row}
         shown = [
-            " / ".join(_error(cells_of.get((way, number))) or "–" for number in _NUMBERS)
-            for way in _OPEN
+            " / ".join(_error(cells_of.get((design, number))) or "–" for number in _NUMBERS)
+            for design in _OPEN
         ]
         _row(f"{size:,} values, {_decimal(budget)}", shown)
 
     _head("came out / predicted", ["all surveys", "cells", "lowest cell", "highest cell"])
-    for way, row in _grouped(found, lambda each: each.way).items():
+    for design, row in _grouped(found, lambda each: each.design).items():
         together = ratio([pair for each in row for pair in each.pairs])
         if together:
             cells_ = sorted(times for each in row if (times := ratio(each.pairs)))
             count = sum(math.isfinite(told) for each in row for _, told in each.pairs)
             shown = [f"{_times(together)} ({count})", str(len(cells_))]
-            _row(way, shown + [_times(cells_[place]) for place in (0, -1) if cells_])
+            _row(design, shown + [_times(cells_[place]) for place in (0, -1) if cells_])
 
 
 _NUMBERS = (3, 6, 12)
 _OPEN = (
-    "saturating, a third of the rest",
-    "the value once, subset selection",
-    "the value once, Hadamard response",
-    "one random question each",
+    "saturating, a third of the remainder",
+    "full-value report, subset selection",
+    "full-value report, Hadamard response",
+    "one sampled question",
 )
 
 

@@ -1,6 +1,6 @@
 """The map of docs/explanation/when.md: ``PYTHONPATH=. python docs/figures/utility.py``.
 
-Which way of asking is the most accurate one, for yes-or-no questions to 2,000 subjects, by the
+Which study design is the most accurate one, for yes-or-no questions to 2,000 subjects, by the
 number of values, the budget, and what is known beforehand: from the predictions that
 ``python -m benchmarks.utility`` has kept beside what came out.
 """
@@ -11,7 +11,7 @@ import math
 from pathlib import Path
 
 import numpy as np
-from benchmarks.utility import POLICIES, Cell
+from benchmarks.utility import STRATEGIES, Cell
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
@@ -25,40 +25,40 @@ MEASURED = Path("build/utility")
 SIZES = (2, 10, 27, 64, 1_000)
 BUDGETS = {"1/2": "0.5", "1": "1", "2": "2", "4": "4"}
 PANELS = {
-    "six, all known now": (Arrival.TOGETHER, 6),
-    "six, one after the other,\nnumber known": (Arrival.IN_TURN, 6),
-    "number not known,\nafter 3": (Arrival.OPEN, 3),
-    "number not known,\nafter 6": (Arrival.OPEN, 6),
-    "number not known,\nafter 12": (Arrival.OPEN, 12),
+    "six, all known now": (Arrival.UP_FRONT, 6),
+    "six, one after the other,\nnumber known": (Arrival.SEQUENTIAL, 6),
+    "number not known,\nafter 3": (Arrival.OPEN_ENDED, 3),
+    "number not known,\nafter 6": (Arrival.OPEN_ENDED, 6),
+    "number not known,\nafter 12": (Arrival.OPEN_ENDED, 12),
 }
 COLOURS = {
-    "one random question": (BASIC, "one\nrandom"),
-    "the value once": (OCHRE, "value\nonce"),
-    "all answers at once": (GREEN, "all\nanswers"),
-    "saturating questions": (ALLOWED, "satu-\nrating"),
+    "one sampled question": (BASIC, "one\nsampled"),
+    "full-value report": (OCHRE, "full\nvalue"),
+    "joint report": (GREEN, "joint"),
+    "saturating queries": (ALLOWED, "satu-\nrating"),
     "the Bayesian filter": (PURPLE, "filter"),
     "basic composition": (PAPER, "basic"),
 }
 LEFT_OUT = ("declared plan with a delta, all", "filter, 1/20 of the budget each")
 """A weaker guarantee; and what is far from the best in fewer surveys than the others have."""
 NEAR = 1.03
-"""Within so much the predictions do not tell two ways of asking apart."""
+"""Within so much the predictions do not tell two study designs apart."""
 
 
 def errors(size: int, budget: str, arrival: Arrival, questions: int) -> dict[str, float]:
     """Predicted errors of the best of each family that can be carried out, over some surveys."""
     squares: dict[str, list[float]] = {}
-    for way, policy in POLICIES.items():
-        cell = Cell(size, budget, questions, way)
-        late = policy(questions).latest.late >= arrival.late
-        if cell.possible and late and way not in LEFT_OUT:
-            squares[way] = [told for _, told in cell.found(MEASURED)]
-    # The first so many surveys are the same for all ways of asking.
+    for design, strategy in STRATEGIES.items():
+        cell = Cell(size, budget, questions, design)
+        late = strategy(questions).latest.late >= arrival.late
+        if cell.possible and late and design not in LEFT_OUT:
+            squares[design] = [told for _, told in cell.found(MEASURED)]
+    # The first so many surveys are the same for all study designs.
     same = min(len(told) for told in squares.values() if told)
     found: dict[str, float] = {}
-    for way, told in squares.items():
+    for design, told in squares.items():
         if told:
-            family = POLICIES[way](questions).family
+            family = STRATEGIES[design](questions).family
             error = math.sqrt(float(np.mean(told[:same])))
             found[family] = min(error, found.get(family, math.inf))
     return found

@@ -37,10 +37,10 @@ QUESTIONS = [
 DESIGNS = {
     "basic composition, several questions each": (GREY, ("basic composition",)),
     "filter with randomized response": (BASIC, ("the Bayesian filter",)),
-    "filter with saturating queries": (REALIZED, ("saturating questions",)),
+    "filter with saturating queries": (REALIZED, ("saturating queries",)),
     "one answer at the full budget": (
         ALLOWED,
-        ("one random question", "the value once", "all answers at once"),
+        ("one sampled question", "full-value report", "joint report"),
     ),
 }
 REPEATED = "filter with randomized response, each question asked up to 40 times"
@@ -49,7 +49,7 @@ JOINT = "one joint answer to all six questions at the full budget"
 
 def one_after_the_other(budget: int) -> dict[str, Prediction]:
     """Predict the most accurate design of each kind that needs only the number of questions."""
-    found = xp.design(PERSON, subjects=2000, epsilon=budget, goals=QUESTIONS, arrival="in turn")
+    found = xp.design(PERSON, subjects=2000, epsilon=budget, goals=QUESTIONS, arrival="sequential")
     best = {label: found.best_of(*families) for label, (_, families) in DESIGNS.items()}
     return {label: each for label, each in best.items() if each is not None}
 
@@ -57,11 +57,11 @@ def one_after_the_other(budget: int) -> dict[str, Prediction]:
 def all_known(budget: int) -> dict[str, Prediction]:
     """Predict the two designs that need all questions before the first answer."""
     found = xp.design(
-        PERSON, subjects=2000, epsilon=budget, goals=QUESTIONS, arrival="together", rounds=40
+        PERSON, subjects=2000, epsilon=budget, goals=QUESTIONS, arrival="up front", rounds=40
     )
     best = {
         REPEATED: found.best_of("the Bayesian filter"),
-        JOINT: found.best_of("all answers at once"),
+        JOINT: found.best_of("joint report"),
     }
     return {label: each for label, each in best.items() if each is not None}
 

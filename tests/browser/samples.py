@@ -166,9 +166,11 @@ def _study(
 
 
 def plan(folder: Path) -> str:
-    """Many ways of asking, some of which are not possible."""
+    """Many study designs, some of which are not possible."""
     goals = ["value < 3", "value == 5 or value > 8", {"mean": "value"}]
-    study = Study(xp.FiniteSet(range(12)), subjects=500, epsilon="1", goals=goals, arrival="open")
+    study = Study(
+        xp.FiniteSet(range(12)), subjects=500, epsilon="1", goals=goals, arrival="open-ended"
+    )
     found = designed(study, repetitions=8, budgets=["0.5", "2"])
     return design_page(found, name=f"{'a_long_name_' * 9}.json", date=DATE, content_id="0" * 64)
 

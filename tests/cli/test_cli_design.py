@@ -45,11 +45,11 @@ def test_programs_get_all_numbers(run: Run, study: Path) -> None:
     code, out, _ = run("design", study, "--json", "--repetitions", 8)
     found = json.loads(out)
     assert code == 0
-    names = [each["policy"] for each in found["policies"]]
+    names = [each["strategy"] for each in found["strategies"]]
     assert found["recommended"] in names
-    assert {"one random question each", "basic composition, all 2"} <= set(names)
-    first = found["policies"][0]
-    assert first["error"] <= min(each["error"] or 1 for each in found["policies"])
+    assert {"one sampled question", "basic composition, all 2"} <= set(names)
+    first = found["strategies"][0]
+    assert first["error"] <= min(each["error"] or 1 for each in found["strategies"])
     assert len(first["standard_errors"]) == len(first["asymptotic"]) == 2
     assert found["by_budget"] == []
 
@@ -64,8 +64,8 @@ def test_a_meeting_gets_a_page(run: Run, study: Path, tmp_path: Path) -> None:
     assert len(found.alts) == 2
     titles = [title.text for title in found.all("h2")]
     assert titles[:2] == ["Why", "Accuracy and budget"]
-    # What cannot be carried out is in both tables of all ways, not in the one by budgets.
-    assert [cell.text for cell in found.all("td")].count("all answers at once") == 2
+    # What cannot be carried out is in both tables of all designs, not in the one by budgets.
+    assert [cell.text for cell in found.all("td")].count("joint report") == 2
     # The same study gives the same page.
     before = page.read_bytes()
     run("design", study, "--html", page, "--repetitions", 8, "--date", "2026-11-17")

@@ -6,27 +6,27 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from benchmarks.realized import WAYS, Survey
+from benchmarks.realized import SURVEYED, Survey
 
 import expost as xp
 
 OFTEN = {
     "basic composition, all": 6.0,
-    "basic composition, 2 random ones": 2.0,
-    "one random question each": 1.0,
+    "basic composition, 2 sampled questions": 2.0,
+    "one sampled question": 1.0,
     "declared plan with a delta, all": 6.0,
-    "all answers at once": 1.0,
-    "the value once, subset selection": 1.0,
-    "the value once, Hadamard response": 1.0,
+    "joint report": 1.0,
+    "full-value report, subset selection": 1.0,
+    "full-value report, Hadamard response": 1.0,
     "filter, 1/8 of the budget each": 6.0,
     "saturating, equal steps": 6.0,
-    "saturating, 3 random ones": 3.0,
-    "saturating, a third of the rest": 6.0,
+    "saturating, 3 sampled questions": 3.0,
+    "saturating, a third of the remainder": 6.0,
 }
-"""How many answers everybody gives; of the other ways that depends on what is answered."""
+"""How many answers everybody gives; of the other designs that depends on what is answered."""
 
 
-def asked(way: str, size: int, monkeypatch: pytest.MonkeyPatch) -> xp.Panel:
+def asked(design: str, size: int, monkeypatch: pytest.MonkeyPatch) -> xp.Panel:
     panels: list[xp.Panel] = []
     off = Survey.off
 
@@ -36,21 +36,21 @@ def asked(way: str, size: int, monkeypatch: pytest.MonkeyPatch) -> xp.Panel:
 
     monkeypatch.setattr(Survey, "off", kept)
     survey = Survey.random(size, 6, Fraction(1), 60, seed=1)
-    assert survey.mean_square(way, 2) >= 0
+    assert survey.mean_square(design, 2) >= 0
     (panel,) = panels
     return panel
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_everybody_is_asked_as_often_as_a_way_of_asking_says(
-    way: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("design", SURVEYED)
+def test_everybody_is_asked_as_often_as_a_design_says(
+    design: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    panel = asked(way, 12, monkeypatch)
+    panel = asked(design, 12, monkeypatch)
     assert panel.loss.upper.max() <= 1 + 1e-9
-    if way in OFTEN:
-        assert (panel.exchanges == OFTEN[way]).all()
+    if design in OFTEN:
+        assert (panel.exchanges == OFTEN[design]).all()
     else:
-        assert way.startswith("filter")
+        assert design.startswith("filter")
         assert panel.exchanges.min() >= 1
 
 

@@ -12,7 +12,14 @@ import expost as xp
 from expost.designs import Arrival, Design, Prediction, Study
 from expost.designs.accuracy import accuracy
 from expost.designs.outcomes import Kinds, Seen, Subsets
-from expost.designs.policies import Basic, Filtered, Simulation, Tilted, ValueOnce, joint
+from expost.designs.strategies import (
+    BasicComposition,
+    FixedEpsilon,
+    FullValueReport,
+    SaturatingCaps,
+    Simulation,
+    _fixed_plan,
+)
 
 TEN = xp.FiniteSet(range(10))
 SIX = [
@@ -42,7 +49,7 @@ def test_one_question_has_the_error_of_randomized_response(epsilon: float) -> No
     found = xp.design(
         TEN, subjects=20_000, epsilon=epsilon, goals=["value < 2"], population=[0, 1, *range(2, 10)]
     )
-    asked = of(found, "the question once")
+    asked = of(found, "single question")
     expected = randomized_response_error(0.2, 20_000, epsilon)
     assert asked.accuracy.asymptotic[0] == pytest.approx(expected, rel=1e-9)
     assert asked.error == pytest.approx(expected, rel=0.03)
@@ -51,7 +58,7 @@ def test_one_question_has_the_error_of_randomized_response(epsilon: float) -> No
 @pytest.mark.parametrize("asked", [1, 2, 6])
 def test_random_questions_have_the_error_of_so_many_fewer_subjects(asked: int) -> None:
     study = Study(TEN, subjects=50_000, epsilon=2, goals=SIX, population={"probabilities": SKEWED})
-    outcomes = Basic(asked, 6).outcomes(study.model, study.epsilon, Simulation(8, 0))
+    outcomes = BasicComposition(asked, 6).outcomes(study.model, study.epsilon, Simulation(8, 0))
     found = accuracy(
         outcomes,
         study.model.targets,
@@ -95,7 +102,7 @@ def test_subsets_are_drawn_as_the_query_draws_them() -> None:
 def test_saturating_questions_are_one_exact_channel() -> None:
     """Subjects of a panel that asks them end in its states, as often as it says."""
     study = Study(TEN, subjects=100, epsilon=2, goals=SIX[:3], population={"probabilities": SKEWED})
-    outcomes = Tilted(3, 3).outcomes(study.model, Fraction(2), Simulation(8, 0))
+    outcomes = SaturatingCaps(3, 3).outcomes(study.model, Fraction(2), Simulation(8, 0))
     assert isinstance(outcomes, Kinds)
     table = outcomes.table[:, outcomes.cells]
     assert np.allclose(table.sum(axis=0), 1)
@@ -134,7 +141,7 @@ def test_errors_that_are_predicted_are_those_that_come_out() -> None:
     rows = np.array(statements, dtype=np.float64)
     generator = np.random.default_rng(8)
     queries = [xp.perturbation(row.tolist(), range=(0, 1), epsilon=epsilon / 3) for row in rows]
-    squares: dict[str, list[float]] = {"basic composition, all 3": [], "the value once": []}
+    squares: dict[str, list[float]] = {"basic composition, all 3": [], "full-value report": []}
     for repetition in range(40):
         values = generator.integers(10, size=subjects)
         panel = xp.Panel(
@@ -157,7 +164,7 @@ def test_errors_that_are_predicted_are_those_that_come_out() -> None:
         once.ask(xp.randomized_response(epsilon=epsilon), values)
         estimated = xp.estimation.estimate_distribution(once.answers(), gap=1e-3)
         off = rows @ (estimated.probabilities - 0.1)
-        squares["the value once"].append(float((off**2).mean()))
+        squares["full-value report"].append(float((off**2).mean()))
     for name, each in squares.items():
         realized = math.sqrt(np.mean(each))
         predicted = next(p for p in found.predictions if p.name.startswith(name)).error
@@ -167,7 +174,7 @@ def test_errors_that_are_predicted_are_those_that_come_out() -> None:
 
 def test_the_filter_answers_as_long_as_it_accepts() -> None:
     study = Study(TEN, subjects=500, epsilon=1, goals=SIX[:2])
-    outcomes = Filtered(Fraction(1), 1, Arrival.IN_TURN).outcomes(
+    outcomes = FixedEpsilon(Fraction(1), 1, Arrival.SEQUENTIAL).outcomes(
         study.model, study.epsilon, Simulation(8, 0)
     )
     # The whole budget for the first question leaves room only for what it does not touch.
@@ -181,17 +188,19 @@ def test_what_is_recommended_depends_on_what_is_known_beforehand() -> None:
             TEN, subjects=2000, epsilon=epsilon, goals=SIX, arrival=arrival, repetitions=8
         )
         assert found.recommended is not None
-        return found.recommended.policy.family
+        return found.recommended.strategy.family
 
-    assert name("together", 2) in ("all answers at once", "saturating questions")
-    assert name("in turn", 2) == "saturating questions"
-    assert name("open", 2) == "the value once"
+    assert name("up front", 2) in ("joint report", "saturating queries")
+    assert name("sequential", 2) == "saturating queries"
+    assert name("open-ended", 2) == "full-value report"
 
 
-def test_a_policy_that_needs_the_number_is_not_possible_where_it_is_open() -> None:
-    found = xp.design(TEN, subjects=500, epsilon=1, goals=SIX[:2], arrival="open", repetitions=8)
-    assert not of(found, "one random question each").possible
-    assert of(found, "saturating, a third of the rest").possible
+def test_a_strategy_that_needs_the_number_is_not_possible_where_it_is_open() -> None:
+    found = xp.design(
+        TEN, subjects=500, epsilon=1, goals=SIX[:2], arrival="open-ended", repetitions=8
+    )
+    assert not of(found, "one sampled question").possible
+    assert of(found, "saturating, a third of the remainder").possible
 
 
 def test_the_same_seed_gives_the_same_design_and_other_budgets_do_not_change_it() -> None:
@@ -199,28 +208,28 @@ def test_the_same_seed_gives_the_same_design_and_other_budgets_do_not_change_it(
         found = xp.design(
             TEN, subjects=200, epsilon=1, goals=SIX[:2], repetitions=8, budgets=budgets
         )
-        return found.tree()["policies"]
+        return found.tree()["strategies"]
 
     assert tree([]) == tree([2])
 
 
 def test_a_value_that_is_asked_once_by_hadamard_response_can_have_any_size() -> None:
     study = Study(xp.FiniteSet(range(300)), subjects=1000, epsilon=1, goals=["value < 100"])
-    assert not ValueOnce(0).fits(study.model)
-    assert ValueOnce(1).fits(study.model)
+    assert not FullValueReport(0).fits(study.model)
+    assert FullValueReport(1).fits(study.model)
 
 
 def test_a_few_simulated_groups_are_not_measured_from_their_own_mean(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Far from the edge errors are those of the limit, also if its information was simulated."""
-    monkeypatch.setattr(joint, "_MOST_KINDS", 1)
+    monkeypatch.setattr(_fixed_plan, "_MOST_KINDS", 1)
     study = Study(
         xp.FiniteSet(range(3)), subjects=5_000, epsilon=3, goals=["value < 1", "value < 2"]
     )
     ratios = []
     for seed in range(12):
-        outcomes = Basic(2, 2).outcomes(study.model, study.epsilon, Simulation(4, seed))
+        outcomes = BasicComposition(2, 2).outcomes(study.model, study.epsilon, Simulation(4, seed))
         assert isinstance(outcomes, Seen)
         assert len(outcomes.kinds) == 4 * study.subjects
         found = accuracy(

@@ -12,20 +12,20 @@ from benchmarks.recommended import random_studies
 
 import expost as xp
 from expost.designs import Arrival, Design, Study, designed
-from expost.designs.policies import policies_for
-from expost.designs.policies.approximate import largest_of_plan
+from expost.designs.strategies import strategies_for
+from expost.designs.strategies.declared_plan import largest_of_plan
 from expost.report.design_words import advice, reasons
 
 
 @pytest.mark.parametrize("number", [1, 4, 6])
-def test_the_recommended_policy_is_near_the_best_one(number: int) -> None:
+def test_the_recommended_strategy_is_near_the_best_one(number: int) -> None:
     study = list(random_studies(number + 1))[-1]
     first = designed(study, repetitions=8, seed=1).recommended
     again = designed(study, repetitions=30, seed=2)
     assert first is not None
     best = again.recommended
     assert best is not None
-    same = next(each for each in again.predictions if each.policy == first.policy)
+    same = next(each for each in again.predictions if each.strategy == first.strategy)
     assert same.possible
     assert same.error <= 1.05 * best.error + 2 * same.accuracy.simulation_error
 
@@ -34,7 +34,7 @@ def test_the_recommended_policy_is_near_the_best_one(number: int) -> None:
 def small() -> Design:
     study = Study(
         xp.FiniteSet(range(6)), subjects=300, epsilon=1, goals=["value < 2", "value > 3"],
-        arrival="open", delta="1e-6",
+        arrival="open-ended", delta="1e-6",
     )  # fmt: skip
     return designed(study, repetitions=8)
 
@@ -42,7 +42,7 @@ def small() -> Design:
 def test_only_what_the_study_can_carry_out_is_recommended(small: Design) -> None:
     best = small.recommended
     assert best is not None
-    assert best.policy.latest is Arrival.OPEN
+    assert best.strategy.latest is Arrival.OPEN_ENDED
     errors = [each.error for each in small.predictions if each.possible]
     assert best.error == min(errors)
     assert all(not each.possible or each.error >= best.error for each in small.predictions)
@@ -51,7 +51,7 @@ def test_only_what_the_study_can_carry_out_is_recommended(small: Design) -> None
 def test_what_is_said_is_what_was_found(small: Design) -> None:
     best = small.recommended
     assert best is not None
-    assert best.policy.words in advice(small)
+    assert best.strategy.description in advice(small)
     told = " ".join(reasons(small))
     better = [each for each in small.predictions if each.error < best.error]
     assert all(not each.possible for each in better)
@@ -74,10 +74,10 @@ def test_a_delta_allows_more_in_a_plan(small: Design) -> None:
 def test_a_plan_with_a_delta_may_have_as_many_questions_as_one_without() -> None:
     goals = [f"value == {number}" for number in range(6)]
     given: dict[str, Any] = {"subjects": 300, "epsilon": 8, "goals": goals, "delta": "1e-6"}
-    names = {policy.name for policy in policies_for(Study(xp.FiniteSet(range(9)), **given))}
+    names = {strategy.name for strategy in strategies_for(Study(xp.FiniteSet(range(9)), **given))}
     for few in (3, 4):
-        assert f"basic composition, {few} random ones" in names
-        assert f"declared plan with a delta, {few} random ones" in names
+        assert f"basic composition, {few} sampled questions" in names
+        assert f"declared plan with a delta, {few} sampled questions" in names
 
 
 def study_with(**changed: Any) -> Design:
@@ -100,7 +100,7 @@ def test_a_weaker_guarantee_is_never_compared_without_a_word() -> None:
     told = list(reasons(found))
     assert "weaker guarantee" in told[0]
     assert pure.name in told[0]
-    assert {each["delta"] for each in found.tree()["policies"]} == {0.0, 0.5}
+    assert {each["delta"] for each in found.tree()["strategies"]} == {0.0, 0.5}
 
 
 def test_of_two_that_are_as_good_the_one_with_the_stronger_guarantee_is_recommended() -> None:
@@ -140,11 +140,11 @@ def test_a_saturating_question_at_a_high_budget_comes_near_the_truth() -> None:
 def test_goals_that_nothing_tells_apart_are_not_determined() -> None:
     study = Study(
         xp.FiniteSet(range(4)), subjects=100, epsilon=1,
-        goals=["value < 2", {"distribution": "value"}], arrival="in turn",
+        goals=["value < 2", {"distribution": "value"}], arrival="sequential",
     )  # fmt: skip
     found = designed(study, repetitions=8)
     assert all(np.isfinite(each.error) or each.error == math.inf for each in found.predictions)
-    once = next(each for each in found.predictions if each.name.startswith("the value once"))
+    once = next(each for each in found.predictions if each.name.startswith("full-value report"))
     assert math.isfinite(once.error)
 
 
@@ -153,9 +153,9 @@ def test_of_two_values_the_value_is_asked_for_once_if_nobody_knows_what_will_com
     goals: list[str],
 ) -> None:
     found = xp.design(
-        xp.FiniteSet(["no", "yes"]), subjects=400, epsilon=1, goals=goals, arrival="open"
+        xp.FiniteSet(["no", "yes"]), subjects=400, epsilon=1, goals=goals, arrival="open-ended"
     )
     assert found.recommended is not None
-    assert found.recommended.name == "the value once, subset selection"
+    assert found.recommended.name == "full-value report, subset selection"
     best = min(each.error for each in found.predictions)
     assert found.recommended.error == pytest.approx(best, rel=0.02)

@@ -56,7 +56,7 @@ def test_a_study_file_is_read(tmp_path: Path) -> None:
         ({"epsilon": "0.0099"}, "epsilon: of a study must be at least 0.01"),
         ({"goals": [{"distribution": "x"}]}, "there is no 'x'; known here: value$"),
         ({"population": {"sample": []}}, "population.sample: there are no values in it"),
-        ({"arrival": "later"}, "arrival: must be one of together, in turn, open"),
+        ({"arrival": "later"}, "arrival: must be one of up front, sequential, open-ended"),
         ({"population": {"probabilities": ["0.5", "0.5"]}}, "population.*2 numbers for 4 values"),
         ({"population": {"sample": [0, 7]}}, r"population.*sample\[1\]: is not a value"),
         ({"population": "normal"}, "population: must be"),

@@ -20,7 +20,7 @@ __all__ = ["COMMANDS", "group", "run"]
 
 COMMANDS = {
     "demo": "The idea in a minute: an example of the paper, then what a budget tells.",
-    "design": "How accurate each way of asking will be, before anybody is asked.",
+    "design": "Predict the accuracy of each study design and recommend one.",
     "forecast": "How many will answer a query now, and each time that it is asked again.",
     "new": "Write the first transcript of a subject.",
     "query": "Write a query as JSON, from options.",

@@ -1,4 +1,4 @@
-"""``expost design``: how accurate each way of asking will be, before anybody is asked."""
+"""``expost design``: predict the accuracy of each study design and recommend one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(
     date: str | None,
     as_json: bool,
 ) -> None:
-    """How accurate each way of asking will be, before anybody is asked, and which one to take.
+    """Predict the accuracy of each study design and recommend one.
 
     STUDY says whom it is about, what for, and within which budget (JSON).
     """
@@ -65,7 +65,7 @@ def command(
             repetitions=repetitions,
             seed=seed,
             budgets=budgets,
-            progress=lambda done, total, what: line.count(done, total, f"ways of asking: {what}"),
+            progress=lambda done, total, what: line.count(done, total, f"designs: {what}"),
         )
     # First what was found: a page that cannot be written must not lose it.
     if as_json:

@@ -1,4 +1,4 @@
-"""Before anybody is asked: how accurate each way of asking will be, and which one to take.
+"""Predictions of how accurate each study design will be, before any query, and which to choose.
 
 >>> import expost as xp
 >>> study = dict(subjects=2000, epsilon=2, goals=["value >= 7", "value < 2", "value == 5"])

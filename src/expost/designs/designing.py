@@ -1,4 +1,4 @@
-"""Go through all ways of asking for a study, and say how accurate each of them is."""
+"""Predict the accuracy of all strategies that a study could follow."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from expost.designs.accuracy import Accuracy, accuracy
 from expost.designs.outcomes import Outcomes
-from expost.designs.policies import Policy, Simulation, policies_for
 from expost.designs.result import Design, Point, Prediction
+from expost.designs.strategies import Simulation, Strategy, strategies_for
 from expost.designs.study import Study
 from expost.domains import Domain
 from expost.errors import at, expect
@@ -38,14 +38,14 @@ def design(
     goals: Sequence[Any],
     population: Any = None,
     delta: Any = None,
-    arrival: str = "in turn",
+    arrival: str = "sequential",
     rounds: int = 1,
     repetitions: int = REPETITIONS,
     seed: int = 0,
     budgets: Sequence[Any] = (),
     progress: Progress | None = None,
 ) -> Design:
-    """How accurate each way of asking will be, before anybody is asked, and which one to take.
+    """Predict how accurate each study design will be, and recommend one.
 
     A study has so many ``subjects``, each with a budget of ``epsilon``, and ``goals``: a statement
     is the share for which it is true, ``{"distribution": "region"}`` or ``{"distribution":
@@ -59,11 +59,11 @@ def design(
 
     >>> import expost as xp
     >>> found = xp.design(
-    ...     xp.FiniteSet(range(10)), subjects=2000, epsilon=2, arrival="open",
+    ...     xp.FiniteSet(range(10)), subjects=2000, epsilon=2, arrival="open-ended",
     ...     goals=["value >= 7", "value < 2", "value == 5"],
     ... )
     >>> found.recommended.name
-    'the value once, subset selection'
+    'full-value report, subset selection'
     """
     study = Study(
         domain,
@@ -94,18 +94,18 @@ def designed(
     with at("seed"):
         seed = whole(seed, at_least=0)
     others = [study.at(each) for each in budgets]
-    total, done = sum(len(policies_for(each)) for each in (study, *others)), 0
+    total, done = sum(len(strategies_for(each)) for each in (study, *others)), 0
     designs = []
     for each in (study, *others):
         trials = []
-        for policy in policies_for(each):
+        for strategy in strategies_for(each):
             if progress is not None:
-                progress(done, total, policy.name)
-            # The seed goes by the policy, so that it does not matter which others there are.
-            own = np.random.default_rng([seed, *policy.name.encode()])
+                progress(done, total, strategy.name)
+            # The seed depends on the strategy's name, so that other strategies do not change it.
+            own = np.random.default_rng([seed, *strategy.name.encode()])
             often = repetitions if each is study else max(8, repetitions // 3)
             simulation = Simulation(often, int(own.integers(1 << 32)))
-            trials.append(_Trial.of(each, policy, simulation))
+            trials.append(_Trial.of(each, strategy, simulation))
             done += 1
         designs.append(Design(each, _sorted(_told_apart(trials))))
     return replace(designs[0], curve=tuple(_curve(designs)) if budgets else ())
@@ -113,7 +113,7 @@ def designed(
 
 @dataclass(frozen=True)
 class _Trial:
-    """What a way of asking shows, and what was predicted from that."""
+    """The outcomes of a strategy, and the prediction from them."""
 
     study: Study
     simulation: Simulation
@@ -121,11 +121,11 @@ class _Trial:
     prediction: Prediction
 
     @classmethod
-    def of(cls, study: Study, policy: Policy, simulation: Simulation) -> _Trial:
-        outcomes = policy.outcomes(study.model, study.epsilon, simulation)
-        possible = study.arrival.late <= policy.latest.late
+    def of(cls, study: Study, strategy: Strategy, simulation: Simulation) -> _Trial:
+        outcomes = strategy.outcomes(study.model, study.epsilon, simulation)
+        possible = study.arrival.late <= strategy.latest.late
         found = _accuracy(study, outcomes, simulation, simulation.repetitions)
-        told = Prediction(policy, possible, found, outcomes.answers, outcomes.answering)
+        told = Prediction(strategy, possible, found, outcomes.answers, outcomes.answering)
         return cls(study, simulation, outcomes, told)
 
     def again(self, times: int) -> Prediction:
@@ -168,7 +168,7 @@ def _sorted(predictions: list[Prediction]) -> tuple[Prediction, ...]:
 def _curve(designs: Sequence[Design]) -> list[Point]:
     points = []
     for found in sorted(designs, key=lambda each: each.study.epsilon):
-        families = dict.fromkeys(each.policy.family for each in found.predictions)
+        families = dict.fromkeys(each.strategy.family for each in found.predictions)
         for family in families:
             best = found.best_of(family)
             error = math.inf if best is None else best.error

@@ -31,7 +31,7 @@ _FEWEST = 8
 
 
 class Outcomes(ABC):
-    """What subjects with values from a population show under a policy."""
+    """What subjects with values from a population show under a strategy."""
 
     cells: Indices
     """The cell of each value of the support."""

@@ -115,7 +115,7 @@ class Group(Question):
 
 
 def once(of: Indices, weights: Floats, epsilon: Fraction) -> list[tuple[str, Outcomes]]:
-    """Ways of asking for the group of a value once, at this epsilon."""
+    """List mechanisms that report the group of a value once, at this epsilon."""
     count, level = int(of.max()) + 1, float(epsilon)
     groups = FiniteSet(range(count))
     size = min(count - 1, max(1, round(count / (math.exp(level) + 1))))

@@ -1,4 +1,4 @@
-"""What a design found: for each way of asking how accurate it is, and which one to take."""
+"""The result of a design: how accurate each strategy is, and which one is recommended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from expost.cards import View
 from expost.designs.accuracy import Accuracy
-from expost.designs.policies import Approximate, Policy
+from expost.designs.strategies import DeclaredPlan, Strategy
 from expost.designs.study import Study
 from expost.files.frames import Table
 
@@ -23,9 +23,9 @@ _ALIKE = 0.01
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one way of asking will give."""
+    """The predicted accuracy of one strategy."""
 
-    policy: Policy
+    strategy: Strategy
     possible: bool
     """Whether the study can carry it out, given when its questions are known."""
     accuracy: Accuracy
@@ -37,7 +37,7 @@ class Prediction:
     @property
     def name(self) -> str:
         """What to call it."""
-        return self.policy.name
+        return self.strategy.name
 
     @property
     def error(self) -> float:
@@ -51,7 +51,7 @@ class Prediction:
     @property
     def delta(self) -> Fraction:
         """Of its guarantee: 0 unless it is the weaker one of a budget with a delta."""
-        return self.policy.delta if isinstance(self.policy, Approximate) else Fraction(0)
+        return self.strategy.delta if isinstance(self.strategy, DeclaredPlan) else Fraction(0)
 
     def like(self, other: Prediction) -> bool:
         """Whether the simulation does not tell the two apart."""
@@ -62,9 +62,9 @@ class Prediction:
         """The prediction as JSON; what is not determined is null."""
         found = self.accuracy
         return {
-            "policy": self.name,
-            "family": self.policy.family,
-            "how": self.policy.words,
+            "strategy": self.name,
+            "family": self.strategy.family,
+            "how": self.strategy.description,
             "possible": self.possible,
             "delta": float(self.delta),
             "error": _number(self.error),
@@ -88,7 +88,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Design(Table):
-    """Predictions for all ways of asking, the best first, and which of them to take.
+    """Predictions for all strategies, the best first, and the recommended one.
 
     :func:`expost.design` returns it.
     """
@@ -123,7 +123,7 @@ class Design(Table):
     def best_of(self, *families: str) -> Prediction | None:
         """The most accurate one of some families that the study can carry out."""
         for each in self.predictions:
-            if each.possible and each.policy.family in families and math.isfinite(each.error):
+            if each.possible and each.strategy.family in families and math.isfinite(each.error):
                 return each
         return None
 
@@ -131,7 +131,7 @@ class Design(Table):
         """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
         rows = self.predictions
         columns: dict[str, Any] = {
-            "policy": [each.name for each in rows],
+            "strategy": [each.name for each in rows],
             "possible": [each.possible for each in rows],
             "delta": [float(each.delta) for each in rows],
             "error": [each.error for each in rows],
@@ -154,7 +154,7 @@ class Design(Table):
             "delta": float(self.study.delta),
             "arrival": self.study.arrival.value,
             "goals": [goal.name for goal in self.study.goals],
-            "policies": [each.tree() for each in self.predictions],
+            "strategies": [each.tree() for each in self.predictions],
             "by_budget": [
                 {"epsilon": point.epsilon, "family": point.family, "error": _number(point.error)}
                 for point in self.curve
@@ -172,7 +172,7 @@ class Design(Table):
         return View(
             f"Design({self.study.subjects:,} subjects, {len(self.study.goals)} goals)",
             {"recommended": "none" if best is None else best.name},
-            ("policy", "standard error", "answers per subject", ""),
+            ("strategy", "standard error", "answers per subject", ""),
             len(self.predictions),
             row,
         )

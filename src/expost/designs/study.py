@@ -36,11 +36,11 @@ _MOST_ROUNDS = 1_000
 class Arrival(Enum):
     """When the questions of a study are known; each is harder than the one before."""
 
-    TOGETHER = "together"
+    UP_FRONT = "up front"
     """All of them before the first answer."""
-    IN_TURN = "in turn"
+    SEQUENTIAL = "sequential"
     """One after the other; how many there will be is known."""
-    OPEN = "open"
+    OPEN_ENDED = "open-ended"
     """One after the other, and nobody knows how many there will be."""
 
     @property
@@ -56,13 +56,14 @@ class Study:
     ``{"distribution": "region"}`` and ``{"mean": "age"}``. ``population`` is a prior (as
     :func:`expost.knowledge.load_prior` reads one), a pilot sample of values, ``{"shares": …}`` of
     attributes, or by default uniform. ``epsilon`` is the budget of each subject, with a ``delta``
-    if there is one. ``arrival`` says when the questions are known: ``"together"``, ``"in turn"``,
-    or ``"open"`` if not even their number is. ``rounds`` is how often all of them may be asked.
+    if there is one. ``arrival`` says when the questions are known: all ``"up front"``, one
+    after the other (``"sequential"``) if only their number is known, or ``"open-ended"`` if not
+    even that. ``rounds`` is how often all of them may be asked.
 
     >>> import expost as xp
     >>> from expost.designs import Study
     >>> Study(xp.FiniteSet(range(10)), subjects=2000, epsilon=2, goals=["value >= 7", "value == 3"])
-    Study(2,000 subjects, 2 goals in turn, budget 2)
+    Study(2,000 subjects, 2 goals, sequential, budget 2)
     """
 
     domain: Domain
@@ -83,7 +84,7 @@ class Study:
         goals: Sequence[Any],
         population: Any = None,
         delta: ExactLike | None = None,
-        arrival: str = "in turn",
+        arrival: str = "sequential",
         rounds: int = 1,
     ) -> None:
         with at("domain"):
@@ -118,7 +119,7 @@ class Study:
     def __repr__(self) -> str:
         goals = f"{len(self.goals)} goal{'s' if len(self.goals) > 1 else ''}"
         return (
-            f"Study({self.subjects:,} subjects, {goals} {self.arrival.value}, "
+            f"Study({self.subjects:,} subjects, {goals}, {self.arrival.value}, "
             f"budget {float(self.epsilon):g})"
         )
 
@@ -163,7 +164,7 @@ def _within(value: Any, least: int, most: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A study in arrays, as policies take it; the budget is theirs."""
+    """A study in arrays, as strategies take it; the budget is theirs."""
 
     support: Support
     targets: tuple[Target, ...]

@@ -35,7 +35,7 @@ def study_from_json(document: str, *, population: Any = None) -> Study:
     ...     '{"version": 1, "domain": {"values": [0, 1, 2]}, "subjects": 1000, "epsilon": "1",'
     ...     ' "goals": [{"share": "value >= 1"}, {"mean": "value"}]}'
     ... )
-    Study(1,000 subjects, 2 goals in turn, budget 1)
+    Study(1,000 subjects, 2 goals, sequential, budget 1)
     """
     with needed(STUDY, document):
         fields = members(parse(document), required=_REQUIRED, optional=_OPTIONAL).copy()

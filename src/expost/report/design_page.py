@@ -45,7 +45,7 @@ def design_page(found: Design, *, name: str, date: str, content_id: str) -> str:
     parts = [
         section("Why", bullets(reasons(found))),
         section("How accurate each goal will be", _goals(found)),
-        section("All ways of asking", _compared(found), _table(found)),
+        section("All designs", _compared(found), _table(found)),
     ]
     if found.curve:
         parts.insert(1, section("Accuracy and budget", _curve(found)))
@@ -54,16 +54,16 @@ def design_page(found: Design, *, name: str, date: str, content_id: str) -> str:
 
 def _known(found: Design) -> str:
     return {
-        "together": "all before the first answer",
-        "in turn": "one after the other; their number is known",
-        "open": "one after the other; nobody knows how many there will be",
+        "up front": "all before the first answer",
+        "sequential": "one after the other; their number is known",
+        "open-ended": "one after the other; nobody knows how many there will be",
     }[found.study.arrival.value]
 
 
 def _goals(found: Design) -> str:
     best = found.recommended
     if best is None:
-        return paragraph("No way of asking determines all of them.")
+        return paragraph("No study design determines all of them.")
     rows = []
     for number, goal in enumerate(found.study.goals):
         error = best.accuracy.standard_errors[number]
@@ -71,7 +71,7 @@ def _goals(found: Design) -> str:
     return table(
         ["goal", "standard error", "95 % of the time within"],
         rows,
-        caption=f"With the recommended way of asking: {best.name}.",
+        caption=f"With the recommended design: {best.name}.",
     )
 
 
@@ -99,10 +99,10 @@ def _compared(found: Design) -> str:
     rows = [(each.name, error_text(each.error)) for each in shown[::-1]]
     return figure(
         chart,
-        alt="The standard error of every way of asking, the most accurate one at the top: from "
+        alt="The standard error of every design, the most accurate one at the top: from "
         f"{error_text(shown[-1].error)} to {error_text(most)}.",
-        caption="Standard errors of all ways of asking; shorter is better.",
-        numbers=table(["way of asking", "standard error"], rows),
+        caption="Standard errors of all designs; shorter is better.",
+        numbers=table(["design", "standard error"], rows),
     )
 
 
@@ -124,7 +124,7 @@ def _table(found: Design) -> str:
             )
         )
     return table(
-        ["", "way of asking", "standard error", "answers", "who answers, by round", "possible"],
+        ["", "design", "standard error", "answers", "who answers, by round", "possible"],
         rows,
         caption="Standard errors are of all goals together, with the error of the simulation. "
         "Answers are those of a person, on average.",
@@ -166,10 +166,10 @@ def _curve(found: Design) -> str:
     ]
     return figure(
         chart,
-        alt="The standard error of the best of each family of ways of asking falls as the budget "
+        alt="The standard error of the best of each family of designs falls as the budget "
         f"grows from {budgets[0]:g} to {budgets[-1]:g}.",
         caption="What a smaller or a larger budget would give, with the best of each family.",
-        numbers=table(["way of asking", *(f"ε = {each:g}" for each in budgets)], rows),
+        numbers=table(["design", *(f"ε = {each:g}" for each in budgets)], rows),
     )
 
 
@@ -198,8 +198,8 @@ def _method(found: Design) -> str:
             "population; that of a mean is relative to the range of its score. Together it is the "
             "root of the mean square over goals.",
             "The population is the one that the study assumes. If it is another one, errors are "
-            "somewhat different; which way of asking is best changes less.",
-            "Every way of asking gives each person the same guarantee within the budget, except "
+            "somewhat different; which study design is best changes less.",
+            "Every study design gives each person the same guarantee within the budget, except "
             "those with a delta in their name: theirs is weaker.",
             "Where a person shows one of few kinds of outcomes, probabilities are exact; otherwise "
             "people were simulated from a seed. Repeating it gives the same numbers.",

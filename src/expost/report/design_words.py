@@ -9,7 +9,7 @@ from expost.designs import Arrival, Design, Prediction
 
 __all__ = ["advice", "error_text", "reasons"]
 
-_ONE_SHOT = ("one random question", "the value once", "all answers at once", "the question once")
+_ONE_SHOT = ("one sampled question", "full-value report", "joint report", "single question")
 
 _NEAR = 1.1
 
@@ -23,13 +23,13 @@ def advice(found: Design) -> str:
     """What to do, in one or two sentences."""
     best = found.recommended
     if best is None:
-        return "No way of asking determines all goals within this budget."
+        return "No study design determines all goals within this budget."
     several = len(found.study.goals) > 1
     what = "All goals together then have" if several else "The goal then has"
     means = any(target.scale != 1 for target in found.study.model.targets)
     unit = f", {'means' if several else 'it is'} relative to the range of a score" if means else ""
     return (
-        f"{_capital(best.name)}: {best.policy.words} {what} a standard error of "
+        f"{_capital(best.name)}: {best.strategy.description} {what} a standard error of "
         f"{error_text(best.error)}{unit}."
     )
 
@@ -43,7 +43,7 @@ def reasons(found: Design) -> Iterator[str]:
     if not _as_in_the_limit(found, best):
         yield (
             "So little is learned within this budget that errors are bounded by the range of what "
-            "is estimated, more than by the answers: which way is best says little before there "
+            "is estimated, more than by the answers: which design is best says little before there "
             "are more subjects or a larger budget."
         )
     if best.delta:
@@ -63,7 +63,7 @@ def reasons(found: Design) -> Iterator[str]:
             "the Bayesian filter"
         ),
         "the best single answer at the full budget": found.best_of(*_ONE_SHOT),
-        "saturating questions at their best": found.best_of("saturating questions"),
+        "saturating queries at their best": found.best_of("saturating queries"),
     }
     for name, other in others.items():
         if other is None or other is best or other in alike:
@@ -78,7 +78,7 @@ def reasons(found: Design) -> Iterator[str]:
     if better:
         name, error = _capital(better[0].name), error_text(better[0].error)
         yield f"{name} would have {error}, but {_why_not(found)}."
-    if best.policy.family in _ONE_SHOT and found.study.arrival is Arrival.TOGETHER:
+    if best.strategy.family in _ONE_SHOT and found.study.arrival is Arrival.UP_FRONT:
         yield (
             "Whatever a filter lets through is one channel within the same budget, so for goals "
             "that are known beforehand no sequence of questions beats the best single one."
@@ -119,7 +119,7 @@ def _subjects(found: Design, ratio: float) -> str:
 
 
 def _why_not(found: Design) -> str:
-    if found.study.arrival is Arrival.OPEN:
+    if found.study.arrival is Arrival.OPEN_ENDED:
         return "it needs to know the questions, or their number, beforehand"
     return "it needs to know all questions beforehand"
 

@@ -9,32 +9,32 @@ from typing import ClassVar
 import numpy as np
 
 from expost.designs.outcomes import Outcomes
-from expost.designs.policies.policy import Simulation
 from expost.designs.questions import once
+from expost.designs.strategies._strategy import Simulation
 from expost.designs.study import Arrival, Model
 
-__all__ = ["AnswersOnce", "ValueOnce"]
+__all__ = ["FullValueReport", "JointReport"]
 
 
 @dataclass(frozen=True)
-class ValueOnce:
+class FullValueReport:
     """The value by subset selection (randomized response if sets have one value), or Hadamard."""
 
     way: int
     """Which of the ways, from 0."""
-    latest: ClassVar[Arrival] = Arrival.OPEN
-    family: ClassVar[str] = "the value once"
+    latest: ClassVar[Arrival] = Arrival.OPEN_ENDED
+    family: ClassVar[str] = "full-value report"
 
     @property
     def name(self) -> str:
-        return f"the value once, {('subset selection', 'Hadamard response')[self.way]}"
+        return f"full-value report, {('subset selection', 'Hadamard response')[self.way]}"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return (
             "Ask each subject for the whole value once, at the full budget "
             f"({('subset_selection', 'hadamard_response')[self.way]}), and work everything out "
-            "from that, also what is thought of later."
+            "from that, even what is thought of later."
         )
 
     def fits(self, model: Model) -> bool:
@@ -51,18 +51,18 @@ _MOST_BY_SETS = 256
 
 
 @dataclass(frozen=True)
-class AnswersOnce:
+class JointReport:
     """The answers to all questions as one, where all of them are known beforehand."""
 
-    latest: ClassVar[Arrival] = Arrival.TOGETHER
-    family: ClassVar[str] = "all answers at once"
+    latest: ClassVar[Arrival] = Arrival.UP_FRONT
+    family: ClassVar[str] = "joint report"
 
     @property
     def name(self) -> str:
-        return "all answers at once"
+        return "joint report"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return (
             "Ask each subject once, at the full budget, which combination of answers to all "
             "questions is theirs (subset selection over the combinations)."

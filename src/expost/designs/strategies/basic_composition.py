@@ -1,4 +1,4 @@
-"""Some random questions for each subject, with equal parts of the budget: basic composition."""
+"""Basic composition: sampled questions for each subject, at equal parts of the budget."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from fractions import Fraction
 from typing import ClassVar
 
 from expost.designs.outcomes import Outcomes
-from expost.designs.policies.joint import fixed_plan
-from expost.designs.policies.policy import Simulation
+from expost.designs.strategies._fixed_plan import fixed_plan
+from expost.designs.strategies._strategy import Simulation
 from expost.designs.study import Arrival, Model
 
-__all__ = ["Basic"]
+__all__ = ["BasicComposition"]
 
 
 @dataclass(frozen=True)
-class Basic:
-    """Each subject is asked so many random ones of all questions, each at an equal part.
+class BasicComposition:
+    """Each subject answers ``asked`` sampled questions, each at an equal part of the budget.
 
-    At one of them it is one random question at the full budget. Epsilons add up to the budget, so
-    no filter has to look at answers.
+    With one of them it is random sampling: one question at the full budget. Epsilons add up to the
+    budget, so no filter has to look at answers.
     """
 
     asked: int
     of: int
-    latest: ClassVar[Arrival] = Arrival.IN_TURN
+    latest: ClassVar[Arrival] = Arrival.SEQUENTIAL
 
     @property
     def family(self) -> str:
         if self.asked > 1:
             return "basic composition"
-        return "one random question" if self.of > 1 else "the question once"
+        return "one sampled question" if self.of > 1 else "single question"
 
     @property
     def name(self) -> str:
         if self.of == 1:
-            return "the question once"
+            return "single question"
         if self.asked == 1:
-            return "one random question each"
+            return "one sampled question"
         if self.asked == self.of:
             return f"basic composition, all {self.of}"
-        return f"basic composition, {self.asked} random ones"
+        return f"basic composition, {self.asked} sampled questions"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         if self.of == 1:
             return "Ask the question once, at the full budget."
         if self.asked == 1:
             return (
-                f"Draw one of the {self.of} questions for each subject beforehand, and ask only "
+                f"Draw one of the {self.of} questions for each subject in advance, and ask only "
                 "that one, at the full budget."
             )
-        which = "every question" if self.asked == self.of else f"{self.asked} random questions"
+        which = "every question" if self.asked == self.of else f"{self.asked} sampled questions"
         return f"Ask each subject {which}, each with 1/{self.asked} of the budget."
 
     def fits(self, model: Model) -> bool:

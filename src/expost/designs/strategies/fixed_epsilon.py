@@ -1,4 +1,4 @@
-"""All questions in turn, each at the same epsilon, as long as the Bayesian filter accepts."""
+"""All questions one after the other at one epsilon, as long as the Bayesian filter accepts."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 from expost._types import Indices
 from expost.answers import Answers
 from expost.designs.outcomes import Outcomes, Seen
-from expost.designs.policies.joint import simulated, tallied
-from expost.designs.policies.policy import Simulation
 from expost.designs.questions import table_of
+from expost.designs.strategies._fixed_plan import simulated, tallied
+from expost.designs.strategies._strategy import Simulation
 from expost.designs.study import Arrival, Model
 from expost.filters import BayesianFilter
 from expost.panel import Panel
 from expost.sampling import InsecureSource
 
-__all__ = ["Filtered"]
+__all__ = ["FixedEpsilon"]
 
 _NOBODY = 0.001
 """A round in which fewer subjects answer than this share is the last one."""
 
 
 @dataclass(frozen=True)
-class Filtered:
+class FixedEpsilon:
     """Ask everybody everything in so many rounds, each time at a part of the budget.
 
     Who answers depends on what was answered before, so subjects of a panel are simulated.
@@ -45,7 +45,7 @@ class Filtered:
         return f"filter, {self._part} of the budget each{often}"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         often = "once" if self.rounds == 1 else f"in up to {self.rounds} rounds"
         return (
             f"Ask everybody every question {often}, each time at {self._part} of the budget, and "

@@ -7,42 +7,42 @@ from fractions import Fraction
 from typing import ClassVar
 
 from expost.designs.outcomes import Outcomes
-from expost.designs.policies.joint import fixed_plan
-from expost.designs.policies.policy import Simulation
+from expost.designs.strategies._fixed_plan import fixed_plan
+from expost.designs.strategies._strategy import Simulation
 from expost.designs.study import Arrival, Model
 from expost.errors import InvalidInput
 from expost.filters.rules import Declared
 from expost.numbers import decimal_text
 
-__all__ = ["Approximate", "largest_of_plan"]
+__all__ = ["DeclaredPlan", "largest_of_plan"]
 
 _BITS = 24
 
 
 @dataclass(frozen=True)
-class Approximate:
+class DeclaredPlan:
     """Some random ones of the questions, composed exactly under (epsilon, delta)."""
 
     asked: int
     of: int
     delta: Fraction
-    latest: ClassVar[Arrival] = Arrival.IN_TURN
+    latest: ClassVar[Arrival] = Arrival.SEQUENTIAL
     family: ClassVar[str] = "a budget with a delta"
 
     @property
     def name(self) -> str:
         if self.asked == 1 < self.of:
-            which = "one random question each"
+            which = "one sampled question"
         else:
-            which = "all" if self.asked == self.of else f"{self.asked} random ones"
+            which = "all" if self.asked == self.of else f"{self.asked} sampled questions"
         return f"declared plan with a delta, {which}"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         if self.asked == 1 < self.of:
-            which = "one random question"
+            which = "one sampled question"
         else:
-            which = "every question" if self.asked == self.of else f"{self.asked} random questions"
+            which = "every question" if self.asked == self.of else f"{self.asked} sampled questions"
         return (
             f"Ask each subject {which} under ApproximateFilter with the rule Declared and a delta "
             f"of {decimal_text(self.delta)}, each at the largest epsilon that the plan allows. "

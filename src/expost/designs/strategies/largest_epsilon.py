@@ -11,28 +11,28 @@ import numpy as np
 
 from expost._types import Floats
 from expost.designs.outcomes import Kinds, Outcomes
-from expost.designs.policies.policy import Simulation, equal_steps
 from expost.designs.questions import table_of
+from expost.designs.strategies._strategy import Simulation, equal_steps
 from expost.designs.study import Arrival, Model
 from expost.filters import BayesianFilter
 from expost.loss import Odometer
 from expost.saturation import equal_caps
 from expost.transcript import Transcript
 
-__all__ = ["Staged"]
+__all__ = ["LargestEpsilon"]
 
 _MOST_QUESTIONS = 8
 
 
 @dataclass(frozen=True)
-class Staged:
+class LargestEpsilon:
     """The j-th of K questions at the largest epsilon with which the loss stays within j/K.
 
     What is accepted depends on the answers so far; all of them are gone through.
     """
 
     of: int
-    latest: ClassVar[Arrival] = Arrival.IN_TURN
+    latest: ClassVar[Arrival] = Arrival.SEQUENTIAL
     family: ClassVar[str] = "the Bayesian filter"
 
     @property
@@ -40,7 +40,7 @@ class Staged:
         return "filter, largest epsilon, in steps"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return (
             "Ask everybody every question at the largest epsilon that the Bayesian filter accepts "
             f"while {equal_steps(self.of)} are released."

@@ -1,4 +1,4 @@
-"""Every way of asking is one channel within the budget, and its table is a channel."""
+"""Every study design is one channel within the budget, and its table is a channel."""
 
 from __future__ import annotations
 
@@ -13,36 +13,44 @@ import pytest
 import expost as xp
 from expost.designs import Arrival, Study
 from expost.designs.outcomes import Kinds, Seen, Subsets
-from expost.designs.policies import Filtered, Policy, Simulation, Tilted, policies_for
+from expost.designs.strategies import (
+    FixedEpsilon,
+    SaturatingCaps,
+    Simulation,
+    Strategy,
+    strategies_for,
+)
 from expost.saturation import equal_caps, third_of_the_rest
 from support.strategies import columns
 
 GOALS = ["value < 2", "value == 1 or value > 4", "value == 3 or value == 0"]
 STUDIES = {
-    "in turn": Study(xp.FiniteSet(range(6)), subjects=300, epsilon="1.5", goals=GOALS),
+    "sequential": Study(xp.FiniteSet(range(6)), subjects=300, epsilon="1.5", goals=GOALS),
     "rounds": Study(
-        xp.FiniteSet(range(6)), subjects=300, epsilon="1.5", goals=GOALS, arrival="together",
+        xp.FiniteSet(range(6)), subjects=300, epsilon="1.5", goals=GOALS, arrival="up front",
         rounds=4,
     ),
-    "open": Study(xp.FiniteSet(range(6)), subjects=300, epsilon="1.5", goals=GOALS, arrival="open"),
+    "open-ended": Study(
+        xp.FiniteSet(range(6)), subjects=300, epsilon="1.5", goals=GOALS, arrival="open-ended",
+    ),
     "shares and means": Study(
         xp.FiniteSet(range(6)), subjects=300, epsilon="1.5",
         goals=[{"distribution": "value"}, {"mean": "value"}, "value < 3"],
     ),
 }  # fmt: skip
 CASES = [
-    pytest.param(study, policy, id=f"{name}: {policy.name}")
+    pytest.param(study, strategy, id=f"{name}: {strategy.name}")
     for name, study in STUDIES.items()
-    for policy in policies_for(study)
+    for strategy in strategies_for(study)
 ]
 
 
-@pytest.mark.parametrize(("study", "policy"), CASES)
-def test_whatever_a_subject_shows_is_within_the_budget(study: Study, policy: Policy) -> None:
-    outcomes = policy.outcomes(study.model, study.epsilon, Simulation(8, 1))
+@pytest.mark.parametrize(("study", "strategy"), CASES)
+def test_whatever_a_subject_shows_is_within_the_budget(study: Study, strategy: Strategy) -> None:
+    outcomes = strategy.outcomes(study.model, study.epsilon, Simulation(8, 1))
     assert outcomes.weights.sum() == pytest.approx(1)
     assert all(0 <= share <= 1 for share in outcomes.answering)
-    assert policy.words
+    assert strategy.description
     if isinstance(outcomes, Subsets):
         assert outcomes.ratio == pytest.approx(math.exp(1.5))
         return
@@ -58,17 +66,19 @@ def test_whatever_a_subject_shows_is_within_the_budget(study: Study, policy: Pol
 
 def test_questions_that_come_when_nothing_is_left_are_not_asked() -> None:
     goals = [f"value < {1 + number % 3}" for number in range(100)]
-    study = Study(xp.FiniteSet(range(4)), subjects=100, epsilon=2, goals=goals, arrival="open")
-    found = Tilted(None, 100).outcomes(study.model, study.epsilon, Simulation(8, 0))
+    study = Study(
+        xp.FiniteSet(range(4)), subjects=100, epsilon=2, goals=goals, arrival="open-ended"
+    )
+    found = SaturatingCaps(None, 100).outcomes(study.model, study.epsilon, Simulation(8, 0))
     # 2 · (2/3)^35 is above 2^-20, and 2 · (2/3)^36 is not.
     assert found.answers == 35
     assert found.answering == (1.0,) * 35 + (0.0,) * 65
 
 
 def test_answers_are_counted() -> None:
-    study = STUDIES["in turn"]
-    for policy in policies_for(study):
-        outcomes = policy.outcomes(study.model, Fraction(3, 2), Simulation(8, 1))
+    study = STUDIES["sequential"]
+    for strategy in strategies_for(study):
+        outcomes = strategy.outcomes(study.model, Fraction(3, 2), Simulation(8, 1))
         if len(outcomes.answering) == 3:
             assert outcomes.answers == pytest.approx(sum(outcomes.answering), rel=0.01)
 
@@ -99,7 +109,7 @@ def test_saturating_states_are_those_of_every_transcript(
     for _, chances in paths:
         key = (chances > chances.min() * 1.001).tobytes()
         by_set[key] = by_set.get(key, 0) + chances
-    found = Tilted(asked, 3).outcomes(study.model, study.epsilon, Simulation(8, 0))
+    found = SaturatingCaps(asked, 3).outcomes(study.model, study.epsilon, Simulation(8, 0))
     assert isinstance(found, Kinds)
     expected = np.array(sorted(chances.round(9).tolist() for chances in by_set.values()))
     table = np.array(sorted(found.table[:, found.cells].round(9).tolist()))
@@ -123,9 +133,9 @@ def test_values_that_no_question_tells_apart_are_simulated_as_one() -> None:
     large_model, small_model = large.model, small.model
     assert len(large_model.joined.support) == len(np.unique(large_model.combinations))
     for part, rounds in ((Fraction(1, 6), 5), (Fraction(1, 2), 1)):
-        policy = Filtered(part, rounds, Arrival.TOGETHER)
+        strategy = FixedEpsilon(part, rounds, Arrival.UP_FRONT)
         seen, other = (
-            policy.outcomes(model, Fraction(3, 2), Simulation(8, 3))
+            strategy.outcomes(model, Fraction(3, 2), Simulation(8, 3))
             for model in (large_model, small_model.joined)
         )
         assert isinstance(seen, Seen)
@@ -137,8 +147,8 @@ def test_values_that_no_question_tells_apart_are_simulated_as_one() -> None:
 
 def test_simulated_tallies_are_what_subjects_answered() -> None:
     study = STUDIES["rounds"]
-    policy = Filtered(Fraction(1, 6), 4, Arrival.TOGETHER)
-    found = policy.outcomes(study.model, study.epsilon, Simulation(8, 1))
+    strategy = FixedEpsilon(Fraction(1, 6), 4, Arrival.UP_FRONT)
+    found = strategy.outcomes(study.model, study.epsilon, Simulation(8, 1))
     assert isinstance(found, Seen)
     # Everybody has room for six answers of a sixth of the budget, whatever was answered.
     assert 6 <= found.answers <= 12

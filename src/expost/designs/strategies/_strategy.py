@@ -1,4 +1,4 @@
-"""Ways of asking: what all of them have in common."""
+"""The protocol that all strategies implement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 from expost.designs.outcomes import Outcomes
 from expost.designs.study import Arrival, Model
 
-__all__ = ["Policy", "Simulation", "equal_steps"]
+__all__ = ["Simulation", "Strategy", "equal_steps"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ def equal_steps(count: int) -> str:
     return f"{', '.join(some)}{more} and all of the budget"
 
 
-class Policy(Protocol):
-    """A way of asking within a budget of epsilon per subject."""
+class Strategy(Protocol):
+    """A plan of what to ask each subject within a budget of epsilon."""
 
     @property
     def latest(self) -> Arrival:
@@ -45,7 +45,7 @@ class Policy(Protocol):
         """What tables call it."""
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """How it is carried out, in a sentence."""
 
     def fits(self, model: Model) -> bool:

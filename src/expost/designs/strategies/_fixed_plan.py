@@ -10,7 +10,7 @@ import numpy as np
 
 from expost._types import Floats, Indices
 from expost.designs.outcomes import Kinds, Outcomes, Seen
-from expost.designs.policies.policy import Simulation
+from expost.designs.strategies._strategy import Simulation
 from expost.designs.study import Model
 
 __all__ = ["fixed_plan", "simulated", "tallied"]

@@ -1,4 +1,4 @@
-"""Saturating questions: each response ends at a cap, and the caps rise in steps.
+"""Saturating queries: each response ends at a cap, and the caps rise in steps.
 
 After a response of such a query the likelihood is E on a set of values and 1 elsewhere, whatever
 was answered before. So subjects are in few states, and what is seen of them is one exact channel.
@@ -17,7 +17,7 @@ import numpy as np
 
 from expost._types import Floats
 from expost.designs.outcomes import Kinds, Outcomes
-from expost.designs.policies.policy import Simulation, equal_steps
+from expost.designs.strategies._strategy import Simulation, equal_steps
 from expost.designs.study import Arrival, Model
 from expost.queries import Channel
 from expost.saturation import equal_caps, third_of_the_rest
@@ -25,7 +25,7 @@ from expost.saturation.known import Known, known_set
 from expost.saturation.questions import Question
 from expost.saturation.saturated import Tables, ratio_at, saturated
 
-__all__ = ["Tilted"]
+__all__ = ["SaturatingCaps"]
 
 _MOST_PLANS = 24
 _MOST_VALUES = 1_500
@@ -37,7 +37,7 @@ _Chances = dict[bytes, Floats]
 
 
 @dataclass(frozen=True)
-class Tilted:
+class SaturatingCaps:
     """Saturating queries about some random ones of the questions, in their order.
 
     ``asked`` is None if nobody knows how many there will be: each then spends a third of what is
@@ -46,28 +46,28 @@ class Tilted:
 
     asked: int | None
     of: int
-    family: ClassVar[str] = "saturating questions"
+    family: ClassVar[str] = "saturating queries"
 
     @property
     def latest(self) -> Arrival:
-        return Arrival.OPEN if self.asked is None else Arrival.IN_TURN
+        return Arrival.OPEN_ENDED if self.asked is None else Arrival.SEQUENTIAL
 
     @property
     def name(self) -> str:
         if self.asked is None:
-            return "saturating, a third of the rest"
+            return "saturating, a third of the remainder"
         if self.asked == self.of:
             return "saturating, equal steps"
-        return f"saturating, {self.asked} random ones"
+        return f"saturating, {self.asked} sampled questions"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         if self.asked is None:
             return (
                 "Ask everybody every question as it comes, with a saturating query whose cap "
                 "spends a third of what is left of the budget."
             )
-        which = "every question" if self.asked == self.of else f"{self.asked} random questions"
+        which = "every question" if self.asked == self.of else f"{self.asked} sampled questions"
         return (
             f"Ask each subject {which} with saturating queries, whose caps are "
             f"{equal_steps(self.asked)}."

@@ -1,0 +1,75 @@
+"""The strategies that a design compares, one file for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from expost.designs.strategies._strategy import Simulation, Strategy
+from expost.designs.strategies.basic_composition import BasicComposition
+from expost.designs.strategies.declared_plan import DeclaredPlan
+from expost.designs.strategies.fixed_epsilon import FixedEpsilon
+from expost.designs.strategies.full_value_report import FullValueReport, JointReport
+from expost.designs.strategies.largest_epsilon import LargestEpsilon
+from expost.designs.strategies.saturating_caps import SaturatingCaps
+from expost.designs.study import Arrival, Study
+
+__all__ = [
+    "BasicComposition",
+    "DeclaredPlan",
+    "FixedEpsilon",
+    "FullValueReport",
+    "JointReport",
+    "LargestEpsilon",
+    "SaturatingCaps",
+    "Simulation",
+    "Strategy",
+    "strategies_for",
+]
+
+_MULTIPLES = (Fraction(3, 2), Fraction(2), Fraction(3))
+"""Of an equal share of the budget, at which a filter refuses nothing."""
+_SHARES = (Fraction(1, 20), Fraction(1, 6), Fraction(1, 3))
+"""Of the budget, for many rounds."""
+_WHATEVER_COMES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4))
+"""Of the budget, where nobody knows how many questions there will be."""
+
+
+def strategies_for(study: Study) -> list[Strategy]:
+    """Return all strategies that make sense for a study, whether or not it can use them."""
+    model = study.model
+    return [strategy for strategy in _all(study, len(model.questions)) if strategy.fits(model)]
+
+
+def _all(study: Study, count: int) -> Iterator[Strategy]:
+    numbers = {1, count, *_between(float(study.epsilon), count)}
+    yield from (BasicComposition(asked, count) for asked in sorted(numbers, reverse=True))
+    yield JointReport()
+    yield FullValueReport(0)
+    yield FullValueReport(1)
+    yield from _filtered(study, count)
+    yield LargestEpsilon(count)
+    if count > 1:
+        yield SaturatingCaps(count, count)
+    if count > 3:
+        yield SaturatingCaps(3, count)
+    yield SaturatingCaps(None, count)
+    if study.delta:
+        yield from (DeclaredPlan(asked, count, study.delta) for asked in sorted(numbers))
+
+
+def _between(epsilon: float, count: int) -> set[int]:
+    """About epsilon / 2.18 unrelated questions are best; the numbers next to it."""
+    best = epsilon / 2.18
+    return {number for number in (int(best), int(best) + 1) if 1 < number < count}
+
+
+def _filtered(study: Study, count: int) -> Iterator[FixedEpsilon]:
+    """Parts of the budget for each question: with one round above an equal share."""
+    if study.rounds > 1:
+        yield from (FixedEpsilon(part, study.rounds, Arrival.UP_FRONT) for part in _SHARES)
+    elif study.arrival is Arrival.OPEN_ENDED:
+        yield from (FixedEpsilon(part, 1, Arrival.OPEN_ENDED) for part in _WHATEVER_COMES)
+    else:
+        parts = sorted({each / count for each in _MULTIPLES if each <= count})
+        yield from (FixedEpsilon(part, 1, Arrival.SEQUENTIAL) for part in parts)
