@@ -208,7 +208,7 @@ def test_nobody_sees_a_value() -> None:
         (lambda panel: panel.record("w", np.array(3)), "must be a list"),
         (lambda panel: panel.saturating(["no"], cap=np.array(1)), "cap: must be a list"),
         (lambda panel: panel.answers(), "nobody has answered anything"),
-        (lambda panel: copy.copy(panel), "save and load it"),
+        (lambda panel: copy.copy(panel), "spend every budget again"),
     ],
 )
 def test_errors_say_what_is_wrong(call: Any, message: str) -> None:

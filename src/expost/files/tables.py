@@ -9,7 +9,7 @@ import csv
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import BytesIO, TextIOWrapper
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = [
-    "parquet_bytes",
     "parquet_columns",
     "read_csv",
-    "read_parquet",
     "read_table",
     "separated",
     "table_format",
@@ -155,17 +153,6 @@ def _read_parquet(path: Path, names: Sequence[str]) -> Any:
         raise InvalidInput("is not a Parquet file") from None
 
 
-def read_parquet(path: Path, key: str) -> tuple[Any, str]:
-    """A frame of polars, and what its file says under a key of its own."""
-    polars = _polars()
-    frame = _read_parquet(path, ())
-    with opened(path, LARGEST_TABLE) as file:
-        found = polars.read_parquet_metadata(file).get(key)
-    if found is None:
-        raise InvalidInput(f"says nothing of {key!r}: another program wrote it")
-    return frame, found
-
-
 def parquet_columns(path: str | os.PathLike[str]) -> set[str]:
     """The names of the columns of a Parquet file."""
     polars = _polars()
@@ -174,13 +161,6 @@ def parquet_columns(path: str | os.PathLike[str]) -> set[str]:
             return set(polars.read_parquet_schema(file))
     except (OSError, polars.exceptions.PolarsError):
         raise InvalidInput("is not a Parquet file") from None
-
-
-def parquet_bytes(columns: Mapping[str, Any], key: str, text: str) -> bytes:
-    """The bytes of such a file; columns are arrays or lists, each of one type."""
-    file = BytesIO()
-    _polars().DataFrame(columns).write_parquet(file, metadata={key: text})
-    return file.getvalue()
 
 
 def _write_csv(columns: Mapping[str, Sequence[Any]], path: Path) -> None:

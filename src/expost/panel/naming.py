@@ -17,7 +17,6 @@ from expost.files.reading import text
 from expost.panel.asking import Asking
 from expost.panel.kernel import Kernel
 from expost.panel.log import Log
-from expost.panel.storing import Events
 from expost.queries import Query
 
 __all__ = ["Naming", "check_name", "listed", "subjects_of"]
@@ -160,32 +159,6 @@ class Naming:
             found[entries] = np.array(positions, dtype=object)[codes]
         return found
 
-    def events(
-        self, log: Log, closed: NDArray[np.bool_], refusals: Iterable[tuple[int, Indices]]
-    ) -> Events:
-        """The same as a file has it."""
-        rounds = [(each.question, *each.everybody) for each in log.rounds]
-        number = {key: place for place, key in enumerate(self.queries)}
-        turns = np.zeros(len(self.subjects), dtype=np.int64)
-        orders, queries, responses = [], [], []
-        for question, places, codes in rounds:
-            turns[places] += 1
-            orders.append(turns[places])
-            queries.append(np.full(len(places), number[self._ids[question.number]]))
-            responses.append(np.array(question.positions, dtype=object)[codes])
-        refused = list(refusals)
-        whom = [own for _, own in refused]
-        which = [np.full(len(own), number[self._ids[asked]]) for asked, own in refused]
-        return Events(
-            self.subjects,
-            closed,
-            _joined([places for _, places, _ in rounds]),
-            _joined(orders),
-            _joined(queries),
-            np.concatenate([np.zeros(0, dtype=object), *responses]),
-            (_joined(whom), _joined(which)),
-        )
-
     def answers(self, log: Log, refusals: Iterable[tuple[int, Indices]]) -> Answers:
         """What everybody answered, and who was refused what."""
         rounds = [(each.question, *each.everybody) for each in log.rounds]
@@ -219,10 +192,6 @@ class Naming:
             filter=self._kernel.filter,
             refused=refused,
         )
-
-
-def _joined(columns: list[NDArray[Any]]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *columns])
 
 
 def subjects_of(given: Any) -> tuple[Subject, ...]:

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,14 @@ from expost.answers import Answers, Subject
 from expost.cards import card
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
-from expost.files.durable import save
-from expost.files.regular import LARGEST_TABLE
 from expost.filters import Filter
 from expost.panel.asking import Asking
-from expost.panel.kernel import Kernel, Verdicts, groups
+from expost.panel.kernel import Kernel, Verdicts
 from expost.panel.naming import Naming
 from expost.panel.places import Chosen
 from expost.panel.results import Bounds, Decisions, Replies
 from expost.panel.saturating import Saturating, Wanted
 from expost.panel.searching import Search
-from expost.panel.storing import Events, Policy, read_panel, write_panel
 from expost.panel.values import Values, values_of
 from expost.queries import Query
 from expost.sampling import Source, SystemSource
@@ -255,63 +251,6 @@ class Panel:
         """What everybody answered, and who was refused what, for estimates and losses."""
         return self._naming.answers(self._state.log, self._refusals)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a Parquet file with the policy and all that was answered and refused, durably.
-
-        A crash leaves the old file or the new one. It needs polars: ``expost[frames]``.
-        """
-        with at(os.fspath(path), ": "), self._turn():
-            policy = Policy(self.domain, self.filter, self.queries)
-            events = self._naming.events(self._state.log, self._closed, self._refusals)
-            save(path, lambda: write_panel(policy, events), most=LARGEST_TABLE)
-
-    @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        source: Source | None = None,
-        search: Search | None = None,
-    ) -> Panel:
-        """Read such a file, strictly, and continue it. A damaged file is refused.
-
-        All that was answered is counted anew, so no loss is lower than it was, and who was closed
-        is closed.
-        """
-        with at(os.fspath(path), ": "):
-            policy, events = read_panel(Path(path))
-            panel = cls(
-                policy.domain,
-                filter=policy.filter,
-                subjects=events.subjects,
-                queries=policy.queries,
-                source=source,
-                search=search,
-            )
-            panel._take(events)
-        return panel
-
-    def _take(self, events: Events) -> None:
-        """Go through what happened, one response of everybody after the other."""
-        numbers = [self._kernel.number(query) for query in self.queries.values()]
-        for name, given in (("query", events.queries), ("query", events.refused[1])):
-            if len(given) and not 0 <= given.min() <= given.max() < len(numbers):
-                raise InvalidInput("a number that no query has", name)
-        for order in range(1, int(events.orders.max(initial=0)) + 1):
-            rows = np.flatnonzero(events.orders == order)
-            for number, own in groups(np.array(numbers)[events.queries[rows]]):
-                positions = events.responses[rows[own]]
-                self._kernel.questions[number].check(positions)
-                self._fold(number, events.places[rows[own]], positions)
-        if not np.array_equal(
-            self._state.exchanges, np.bincount(events.places, minlength=len(self))
-        ):
-            raise InvalidInput("the responses of a subject are not numbered from 1")
-        self._closed = events.closed.copy()
-        whom, which = events.refused
-        for number, own in groups(np.array(numbers, dtype=np.intp)[which]):
-            self._refusals.append((number, whom[own]))
-
     def __len__(self) -> int:
         return len(self.subjects)
 
@@ -331,13 +270,13 @@ class Panel:
         return card("Panel", facts)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        raise TypeError("a copy of a panel would spend every budget again; save and load it")
+        raise TypeError("a copy of a panel would spend every budget again")
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Decide and record one question while all others wait."""
         if os.getpid() != self._process:
-            raise InvalidInput("this panel was started in another process; load it in this one")
+            raise InvalidInput("this panel was started in another process, and only works there")
         with self._lock:
             if self._broken:
                 raise InvalidInput("recording failed earlier, so what is here is not complete")

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._types import Floats, Indices
-from expost.errors import InvalidInput
 from expost.numbers import UNIT
 from expost.panel.differences import Differences, differences
 from expost.panel.drawing import Drawing, one_by_one
@@ -49,12 +48,6 @@ class Question:
         count = _size(likelihood.responses)
         listed = count if count <= _LISTED else 0
         self._lookup = np.full(listed, -1, dtype=np.intp)
-
-    def check(self, positions: NDArray[Any]) -> None:
-        """Refuse positions that the query does not have."""
-        size = _size(self.responses)
-        if any(not 0 <= position < size for position in positions.tolist()):
-            raise InvalidInput("a response that its query does not have")
 
     def codes(self, positions: NDArray[Any]) -> Indices:
         """The codes of responses by their positions."""
