@@ -39,7 +39,7 @@ def go_through(document: str) -> xp.Transcript:
     transcript = xp.Transcript.from_json(document)
     xp.realized_loss(transcript)
     odometer = xp.Odometer(transcript)
-    decision = transcript.guard.decide(odometer, transcript.exchanges[-1].query)
+    decision = transcript.required_filter.decide(odometer, transcript.exchanges[-1].query)
     decision.tree()
     return transcript
 
@@ -123,7 +123,9 @@ def test_thousands_of_queries_on_a_box_that_all_differ_are_replayed_by_few_searc
     assert found.loss.upper <= found.peak.upper <= 180
     assert told.loss == found.loss
     with quickly():
-        decision = transcript.guard.decide(xp.Odometer(transcript), transcript.exchanges[0].query)
+        decision = transcript.required_filter.decide(
+            xp.Odometer(transcript), transcript.exchanges[0].query
+        )
         assert decision.accepted
 
 

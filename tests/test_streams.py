@@ -37,9 +37,9 @@ def test_a_session_and_a_fresh_odometer_decide_alike(outcomes: list[Outcome]) ->
     transcript = outcomes[1].transcript
     *before, last = transcript.exchanges
     odometer = xp.Odometer(transcript.first(len(before)))
-    decision = transcript.guard.decide(odometer, last.query)
+    decision = transcript.required_filter.decide(odometer, last.query)
     assert decision.accepted
-    assert decision == transcript.guard.decide(transcript.first(len(before)), last.query)
+    assert decision == transcript.required_filter.decide(transcript.first(len(before)), last.query)
 
 
 # make hunt MODE=streams continues.

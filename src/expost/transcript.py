@@ -162,7 +162,7 @@ class Transcript:
             expect(self.filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
 
     @property
-    def guard(self) -> Filter:
+    def required_filter(self) -> Filter:
         """The filter that it names, or an error if it names none."""
         if self.filter is None:
             raise InvalidInput("the transcript names no filter, so there is no budget")
@@ -230,8 +230,8 @@ class Transcript:
         return f"Transcript({self.domain}, {count(len(self), 'exchange')})"
 
     def _repr_html_(self) -> str:
-        guard = self.filter
-        named = "none" if guard is None else f"{guard.kind}, budget {guard.limit}"
+        filter_ = self.filter
+        named = "none" if filter_ is None else f"{filter_.kind}, budget {filter_.limit}"
         return card(
             "Transcript",
             {"domain": self.domain, "filter": named, "exchanges": len(self)},
@@ -319,11 +319,11 @@ class Transcript:
         check_version(fields["version"])
         with at("domain"):
             domain = domain_from_json(fields["domain"])
-        guard = None
+        filter_ = None
         if "filter" in fields:
             with at("filter"):
-                guard = filter_from_json(fields["filter"])
-        empty, asked = cls(domain, guard), Asked(fields.get("queries", {}))
+                filter_ = filter_from_json(fields["filter"])
+        empty, asked = cls(domain, filter_), Asked(fields.get("queries", {}))
         with at("exchanges"):
             exchanges = empty._read(array(fields["exchanges"]), asked, len(document))
         asked.check_all_used()

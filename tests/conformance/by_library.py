@@ -84,8 +84,8 @@ def drawn(given: Tree) -> Tree:
 def decision(given: Tree) -> Tree:
     transcript, asked = transcript_of(given), query_from_json(read(given["query"]))
     odometer = xp.Odometer(transcript)
-    decided = transcript.guard.decide(odometer, asked)
-    worst = transcript.guard.worst_case(odometer, asked)
+    decided = transcript.required_filter.decide(odometer, asked)
+    worst = transcript.required_filter.worst_case(odometer, asked)
     assert worst.exact is not None
     found = worst.exact()
     told: Tree = {"accepted": decided.accepted, "rational": None, "ratio": None}

@@ -144,7 +144,7 @@ def _budget(rng: Random, given: Tree) -> Tree:
     kind = given["filter"]["kind"]
     transcript = transcript_of(given)
     query = query_from_json(read(given["query"]))
-    worst = transcript.guard.worst_case(xp.Odometer(transcript), query)
+    worst = transcript.required_filter.worst_case(xp.Odometer(transcript), query)
     assert worst.exact is not None
     exact = worst.exact()
     choice = rng.randrange(5)

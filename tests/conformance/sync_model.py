@@ -117,7 +117,9 @@ class Model:
         message = {**reserved, "query": query.content_id}
         try:
             likelihood = query.on(self.domain)
-            accepted = self.transcript.guard.decide(xp.Odometer(self.transcript), query).accepted
+            accepted = self.transcript.required_filter.decide(
+                xp.Odometer(self.transcript), query
+            ).accepted
         except ExpostError:
             accepted = False
         if not accepted:

@@ -27,9 +27,9 @@ def test_a_transcript_holds_its_filter() -> None:
         delta = () if kind.pure else ("1e-6", xp.filters.Renyi(8))
         guard = kind(1, *delta)
         assert xp.Transcript(BOX, guard).filter is guard
-        assert xp.Transcript(BOX, guard).guard is guard
+        assert xp.Transcript(BOX, guard).required_filter is guard
     with pytest.raises(xp.InvalidInput, match="the transcript names no filter"):
-        _ = xp.Transcript(BOX).guard
+        _ = xp.Transcript(BOX).required_filter
 
 
 def test_groups_are_an_account_that_is_never_below_the_whole() -> None:

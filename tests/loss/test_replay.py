@@ -47,7 +47,7 @@ def test_a_lucky_end_does_not_make_up_for_what_the_filter_refuses(kind: type[Fil
 
 def test_without_a_filter_there_is_a_peak_and_no_verdict() -> None:
     found = xp.replay(answered("yyn", None))
-    assert (found.kept, found.first_refused, found.guard) == (None, None, None)
+    assert (found.kept, found.first_refused, found.filter) == (None, None, None)
     assert found.peak.upper == pytest.approx(2)
     assert found.loss.upper == pytest.approx(1)
 
@@ -285,7 +285,7 @@ def test_another_filter_decides_on_the_same_exchanges(
     found = xp.replay(transcript, filter=guard)
     assert found.first_refused == first_refused
     assert found.kept is (first_refused is None)
-    assert found.guard == (guard or transcript.filter)
+    assert found.filter == (guard or transcript.filter)
     assert found.odometer.transcript == transcript  # which still names its own
     with pytest.raises(xp.InvalidInput, match="filter: must be a filter"):
         xp.replay(transcript, filter="basic")  # type: ignore[arg-type]

@@ -60,9 +60,9 @@ def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
 def _what_may_show_it(proof: Certificate, way: Replay, effort: Effort) -> str:
     """What to try if the proof does not show that the loss is within the budget, and may do so."""
     within = proof.verdict.shows_end_within_budget
-    if within is not False or way.guard is None or not way.odometer.searched:
+    if within is not False or way.filter is None or not way.odometer.searched:
         return ""
-    if way.loss.lower > way.guard.budget.enclosure.upper:
+    if way.loss.lower > way.filter.budget.enclosure.upper:
         return ""
     more = NODES if effort.nodes is None else _MORE * effort.nodes
     return f"; --nodes {more} may"

@@ -26,7 +26,7 @@ def read_question(file: Path, query_file: Path) -> tuple[Transcript, Filter, Que
     """A transcript, the filter that it names, and a query that its domain allows."""
     transcript = load_transcript(file)
     with at(str(file)):
-        guard = transcript.guard
+        guard = transcript.required_filter
     return transcript, guard, read_query(query_file, transcript.domain)
 
 

@@ -88,7 +88,7 @@ def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
     if as_json:
         show_json(found.tree())
         return
-    loss, guard, share = found.loss, found.guard, found.utilization
+    loss, guard, share = found.loss, found.filter, found.utilization
     basic = basic_text(found.basic.nearest, transcript)
     lines = [
         ("exchanges", str(len(transcript))),

@@ -68,7 +68,7 @@ def proved(verdict: Verdict, way: Replay, hint: str = "") -> list[tuple[str, str
     lines = [("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")]
     if verdict.about_budget:
         lines.append(("budget", verdict.about_budget + hint))
-    if way.guard is not None:
+    if way.filter is not None:
         # No proof about the end shows it, so it is decided again here.
         lines.append(("kept", kept_text(way)))
     return [*lines, ("at its peak", peak_shown(way.peak, way.loss))]

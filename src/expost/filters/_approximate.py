@@ -26,9 +26,9 @@ class ApproximateFilter(CompositionFilter):
     default :meth:`Mixture.for_budget`. Proof: docs/theory/approximate.md.
 
     >>> import expost as xp
-    >>> guard = xp.ApproximateFilter(epsilon=1, delta="1e-6")
+    >>> filter_ = xp.ApproximateFilter(epsilon=1, delta="1e-6")
     >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
-    >>> guard.inner, bool(guard.decide(start, xp.randomized_response(epsilon="0.1")))
+    >>> filter_.inner, bool(filter_.decide(start, xp.randomized_response(epsilon="0.1")))
     (Mixture(4 lambdas from 21.1), True)
     """
 

@@ -30,9 +30,9 @@ class CompositionFilter(Filter):
 
     >>> import expost as xp
     >>> rule = xp.filters.rules.Renyi(order=8)
-    >>> guard = xp.filters.CompositionFilter(epsilon=1, delta="1e-6", rule=rule)
+    >>> filter_ = xp.filters.CompositionFilter(epsilon=1, delta="1e-6", rule=rule)
     >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
-    >>> bool(guard.decide(start, xp.randomized_response(epsilon="0.1")))
+    >>> bool(filter_.decide(start, xp.randomized_response(epsilon="0.1")))
     True
     """
 

@@ -65,20 +65,20 @@ class Decision:
     @cached_property
     def loss(self) -> Enclosure:
         """What counts against the budget before the query. Worked out when first needed."""
-        guard, account, _ = self._asked
-        return guard.loss(account)
+        filter_, account, _ = self._asked
+        return filter_.loss(account)
 
     @property
     def held(self) -> str:
         """What to call that: a loss, a sum or a cost."""
-        guard, _, _ = self._asked
-        return "loss" if guard.by_loss else "held"
+        filter_, _, _ = self._asked
+        return "loss" if filter_.by_loss else "held"
 
     @property
     def limit(self) -> str:
         """The budget for people, with its delta if it has one."""
-        guard, _, _ = self._asked
-        return guard.limit
+        filter_, _, _ = self._asked
+        return filter_.limit
 
     @property
     def searched(self) -> bool:
@@ -101,8 +101,8 @@ class Decision:
         at 0. None if no epsilon fits, or if the query is a fixed channel. Worked out when first
         needed.
         """
-        guard, account, query = self._asked
-        return guard.largest_epsilon(account, query)
+        filter_, account, query = self._asked
+        return filter_.largest_epsilon(account, query)
 
     @cached_property
     def largest_cap(self) -> Decimal | None:
@@ -110,8 +110,8 @@ class Decision:
 
         None if no cap is, or if the filter does not compare losses after responses.
         """
-        guard, account, _ = self._asked
-        return guard.largest_cap(account)
+        filter_, account, _ = self._asked
+        return filter_.largest_cap(account)
 
     @property
     def cap(self) -> Fraction | None:

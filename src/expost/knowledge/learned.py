@@ -95,7 +95,7 @@ def learned(replay: Replay, prior: Belief | RecordBelief | Samples, statement: s
         after, gain, error = float(exact_after), None, None
         if before:
             gain = _away_from_zero(nats_of(exact_after / before))
-    guard, state = replay.guard, _state(replay)
+    guard, state = replay.filter, _state(replay)
     limit: Nats | Enclosure = replay.loss
     if guard is not None and state == "kept":
         limit = guard.budget
@@ -132,13 +132,13 @@ def _names(transcript: Transcript, claim: Statement) -> set[str]:
 
 
 def _state(replay: Replay) -> State:
-    if replay.guard is None:
+    if replay.filter is None:
         return "none"
     if replay.kept is None:
         return "undecided"
     if not replay.kept:
         return "not kept"
-    return "kept" if replay.guard.pure else "kept with a delta"
+    return "kept" if replay.filter.pure else "kept with a delta"
 
 
 def _away_from_zero(gain: Enclosure) -> float:

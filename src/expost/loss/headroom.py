@@ -26,8 +26,8 @@ class Headroom:
     Proof: docs/theory/filters.md.
     """
 
-    def __init__(self, guard: Filter) -> None:
-        self._budget = guard.budget.enclosure
+    def __init__(self, filter_: Filter) -> None:
+        self._budget = filter_.budget.enclosure
         self._most = 0.0
         self._wait = 0
         self._patience = 1

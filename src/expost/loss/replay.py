@@ -44,7 +44,7 @@ class Replay:
     """The realized loss at the end."""
     peak: Enclosure
     """The largest realized loss on the way."""
-    guard: Filter | None
+    filter: Filter | None
     """The filter that decided again: the one that the transcript names, unless another is given."""
     odometer: Odometer = field(repr=False, compare=False)
     """The odometer at the end."""
@@ -73,7 +73,7 @@ class Replay:
                 "basic": self.basic.nearest,
                 "exchanges": len(transcript),
                 "utilization": self.utilization,
-                "budget": None if self.guard is None else self.guard.budget.nearest,
+                "budget": None if self.filter is None else self.filter.budget.nearest,
                 **self.course(),
                 "content_id": transcript.content_id,
             }
@@ -90,8 +90,8 @@ class Replay:
         )
 
     def _repr_html_(self) -> str:
-        facts: dict[str, object] = {"budget": "none" if self.guard is None else self.guard.limit}
-        if self.guard is not None:
+        facts: dict[str, object] = {"budget": "none" if self.filter is None else self.filter.limit}
+        if self.filter is not None:
             words = {True: "yes, at every exchange", False: "no", None: "undecided"}
             facts["kept"] = words[self.kept]
         if self.first_refused is not None:
@@ -141,14 +141,14 @@ def replayed(
     other: Filter | None = None,
 ) -> Replay:
     """The same, with an :class:`Effort`."""
-    guard, bounded = other or transcript.filter, effort.bounded()
+    filter_, bounded = other or transcript.filter, effort.bounded()
     check_length(transcript.domain, transcript.exchanges)
     odometer = Odometer(transcript.first(0))
     deciding = effort.replaying() if odometer.searched else bounded.within(bounded.most)
     odometer = odometer.with_effort(deciding)
     bounded.set_up(EXCHANGE * len(transcript))
     kept, first_refused = True, None
-    decide = None if guard is None else _decider(guard, searched=odometer.searched)
+    decide = None if filter_ is None else _decider(filter_, searched=odometer.searched)
     for number, exchange in enumerate(transcript.exchanges, start=1):
         if progress is not None:
             progress(number, len(transcript))
@@ -160,31 +160,31 @@ def replayed(
     # The loss shares its nodes with nobody, and leaves some of the work.
     odometer = odometer.with_effort(bounded.part(_LOSS))
     loss = odometer.closest
-    if guard is not None and odometer.searched:
-        loss = guard.realized(odometer)
+    if filter_ is not None and odometer.searched:
+        loss = filter_.realized(odometer)
     highest = odometer.with_effort(bounded.part(_PEAK)).knowing(odometer)
     peak, peak_exchange = highest.peak, highest.peak_exchange
     odometer = odometer.with_effort(effort).knowing(odometer)
-    if guard is None:
+    if filter_ is None:
         return Replay(None, None, loss, peak, None, odometer, peak_exchange)
-    if kept and guard.pure:
+    if kept and filter_.pure:
         # What was accepted ended within the budget, wherever the searches for a report stop.
-        loss, peak = guard.capped(loss), guard.capped(peak)
+        loss, peak = filter_.capped(loss), filter_.capped(peak)
     peak = Enclosure(max(peak.lower, loss.lower), peak.upper)
     # What was above the budget on the way was not kept, also where no single decision is known.
-    above = guard.pure and peak.lower > guard.budget.enclosure.upper
+    above = filter_.pure and peak.lower > filter_.budget.enclosure.upper
     verdict = False if first_refused is not None or above else kept or None
-    return Replay(verdict, first_refused, loss, peak, guard, odometer, peak_exchange)
+    return Replay(verdict, first_refused, loss, peak, filter_, odometer, peak_exchange)
 
 
-def _decider(guard: Filter, *, searched: bool) -> Callable[[Odometer, Query], bool | None]:
+def _decider(filter_: Filter, *, searched: bool) -> Callable[[Odometer, Query], bool | None]:
     """Whether a filter accepts the exchanges of a replay, one after the other."""
-    room = Headroom(guard) if guard.pure and guard.by_loss and searched else None
+    room = Headroom(filter_) if filter_.pure and filter_.by_loss and searched else None
 
     def verdict(odometer: Odometer, query: Query) -> bool | None:
         if odometer.effort.used_up:
             return None
-        return guard.verdict(odometer.with_effort(odometer.effort.one_of_several()), query)
+        return filter_.verdict(odometer.with_effort(odometer.effort.one_of_several()), query)
 
     def decide(odometer: Odometer, query: Query) -> bool | None:
         if room is None or query.approximate:

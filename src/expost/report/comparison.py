@@ -231,7 +231,7 @@ def limits(
     transcript: Transcript, epsilon: ExactLike | None, delta: ExactLike | None
 ) -> tuple[Nats, Fraction]:
     """A budget and a delta as they are given, or else as the transcript's filter has them."""
-    budget = transcript.guard.budget if epsilon is None else Nats.budget(epsilon)
+    budget = transcript.required_filter.budget if epsilon is None else Nats.budget(epsilon)
     if delta is not None:
         return budget, read_delta(delta)
     own = transcript.filter

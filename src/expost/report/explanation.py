@@ -111,7 +111,7 @@ class Explanation:
 
     @property
     def guard(self) -> Filter | None:
-        return self.replay.guard
+        return self.replay.filter
 
     @property
     def left_out(self) -> int:
@@ -150,7 +150,7 @@ def explain(asked: object) -> Explanation:
     [('the value itself, at epsilon 0.5', 'up'), ('the value itself, at epsilon 0.5', 'down')]
     """
     replay = asked if isinstance(asked, Replay) else replay_of(asked)
-    guard, known = replay.guard, replay.odometer
+    guard, known = replay.filter, replay.odometer
     odometer = known.with_effort(known.effort.bounded()).knowing(known)
     transcript, exchanges = odometer.transcript, len(odometer)
     # Where the budget was kept no loss on the way exceeded it, wherever the searches stop.

@@ -91,7 +91,7 @@ def learned_page(found: Learned, replay: Replay, *, name: str, prior: str, date:
 
     ``name`` is that of the transcript's file, and ``prior`` says where the prior comes from.
     """
-    transcript, guard = replay.odometer.transcript, replay.guard
+    transcript, guard = replay.odometer.transcript, replay.filter
     header = Header(
         about=f"How sure is somebody of this: {printable(found.statement)}",
         summary=_sentence(found),

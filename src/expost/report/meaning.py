@@ -32,7 +32,7 @@ def factor_text(nats: float) -> str:
 
 def in_odds(replay: Replay) -> Iterator[str]:
     """What the loss means, beside what the budget allows; if that was not kept, the peak's."""
-    broken, guard = replay.kept is False, replay.guard
+    broken, guard = replay.kept is False, replay.filter
     loss = replay.peak if broken else replay.loss
     if loss.upper == math.inf:
         return
@@ -52,7 +52,7 @@ def in_odds(replay: Replay) -> Iterator[str]:
 
 def breach(replay: Replay) -> Iterator[str]:
     """What comes first if a budget was not kept; nothing otherwise."""
-    guard = replay.guard
+    guard = replay.filter
     if guard is None or replay.kept is not False:
         return
     reason = "on the way the loss was above it"
@@ -68,7 +68,7 @@ def breach(replay: Replay) -> Iterator[str]:
 
 def viewers(replay: Replay) -> Iterator[tuple[str, str]]:
     """Who has learned at most how much, as docs/explanation/who_sees_what.md says it."""
-    guard = replay.guard
+    guard = replay.filter
     yield "all of these responses", shown(replay.loss)
     yield "only the first ones, however many", _most(replay.peak)
     part = _sum(replay)

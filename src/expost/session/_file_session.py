@@ -70,7 +70,7 @@ class FileSession(Session):
         with at(os.fspath(path), ": "):
             store = FileStore(path, waiting)
             transcript = store.load()
-            guard = transcript.guard
+            guard = transcript.required_filter
         if transcript.domain.changes and not isinstance(given, HistoryFile):
             raise InvalidInput("where attributes change, the value is kept in a HistoryFile")
         self._start(transcript, guard, given, store, source, effort)

@@ -124,7 +124,7 @@ class Session:
         expect(transcript, Transcript, "a transcript")
         with at("store"):
             expect(store, Store | None, "a store with methods turn, record and check")
-        session, guard = object.__new__(Session), transcript.guard
+        session, guard = object.__new__(Session), transcript.required_filter
         session._start(transcript, guard, given, store or Memory(), source, effort)
         return session
 
