@@ -191,10 +191,13 @@ def test_too_much_that_questions_tie_together_is_one_line(run: Run, tmp_path: Pa
         (lambda: xp.Attributes(a=xp.integers(0, 10**6)), "a: 1,000,001 values are too many for an"),
         (lambda: xp.Attributes(a=xp.changing(xp.changing([1, 2]))), "a: changes already"),
         (
-            lambda: xp.Attributes(a=xp.changing(["n"], step=1)),
-            "a.step: a largest step needs numbers",
+            lambda: xp.Attributes(a=xp.changing(["n"], max_step=1)),
+            "a.max_step: a largest step needs numbers",
         ),
-        (lambda: xp.changing([1, 2], step=1, times=1), "give either times or step, not both"),
+        (
+            lambda: xp.changing([1, 2], max_step=1, times=1),
+            "give either times or max_step, not both",
+        ),
         (lambda: xp.changing([1, 2], times=-1), "times: must be at least 0"),
         (lambda: xp.randomized_response(1).about("a").about("b"), "about: is already about a"),
         (

@@ -66,7 +66,7 @@ def test_the_losses_of_many_records_are_those_of_all_records_listed(start: int) 
 
 @pytest.mark.parametrize("step", [0, 1, 2])
 def test_how_far_steps_are_apart_counts_where_a_change_has_a_largest_step(step: int) -> None:
-    person = xp.Attributes(a=xp.changing(xp.integers(0, 3), step=step), b=[0, 1])
+    person = xp.Attributes(a=xp.changing(xp.integers(0, 3), max_step=step), b=[0, 1])
     query = xp.randomized_response(epsilon=1)
     queries = {f"q{at}": query.about("a", at=at) for at in (1, 3, 4)}
     queries["both"] = query.about("b", "a", at=3)

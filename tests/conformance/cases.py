@@ -79,7 +79,7 @@ def decisions_about_changes(rng: Random) -> Tree:
 def decisions_about_distances(rng: Random) -> Tree:
     """The same where a number may change by so much from step to step, about steps far apart."""
     values = rng.sample([0, 1, 2, 3, 0.5], rng.randint(3, 4))
-    changing = {"changing": values, "step": rng.choice(["1", "0.5"])}
+    changing = {"changing": values, "max_step": rng.choice(["1", "0.5"])}
     domain: Tree = {"attributes": {"x": changing, "region": ["n", "s"]}}
     menu = [{**of_pairs(rng, len(values)), "about": ["x"], "at": step} for step in (1, 4, 4)]
     given: Tree = {

@@ -60,7 +60,7 @@ def _an_attribute(rng: Random) -> Any:
     if kind == 1:
         return {"changing": constant}
     if kind == 2 and not any(isinstance(x, str) for x in _listed(constant)):
-        return {"changing": constant, "step": rng.choice(["1", "0.5", "2", "0"])}
+        return {"changing": constant, "max_step": rng.choice(["1", "0.5", "2", "0"])}
     return constant
 
 

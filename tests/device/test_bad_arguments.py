@@ -88,7 +88,7 @@ DOMAINS: list[Any] = [
             "region": ["n", "s"],
             "age": {"integers": [0, 3]},
             "smokes": {"changing": ["no", "yes"], "times": 2},
-            "weight": {"changing": [1, 2, 3], "step": "1"},
+            "weight": {"changing": [1, 2, 3], "max_step": "1"},
         }
     },
 ]

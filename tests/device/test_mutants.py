@@ -56,7 +56,7 @@ BY_VECTORS = [
      "zeros = max(((x & -x).bit_length() for x in after if x), default=1) - 1"),
     ("for choose in (max, min)]", "for choose in (max, max)]"),
     ("used = range(min(times, len(steps)) + 1)", "used = range(min(times, len(steps)) + 2)"),
-    ("attribute.step or 0) * (two - one)", "attribute.step or 0)"),
+    ("attribute.max_step or 0) * (two - one)", "attribute.max_step or 0)"),
     ("n + (a != b)) for (a, b), n", "n + 1) for (a, b), n"),
     ("if not attribute.limited or len(steps) < 2:", "if True:"),
     ("if kind != \"bayesian\" or not min(lows):", "if kind == \"basic\" or not min(lows):"),

@@ -36,7 +36,7 @@ def inside(
 def test_frozen_sequences_are_allowed_and_allowed_ones_stay_as_they_are(
     values: list[float], times: int | None, step: str | None
 ) -> None:
-    domain = xp.Attributes(x=xp.changing(values, times=times, step=step))
+    domain = xp.Attributes(x=xp.changing(values, times=times, max_step=step))
 
     def frozen(sequence: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(place for (place,) in freeze(domain, [(place,) for place in sequence]))
@@ -56,7 +56,7 @@ def test_with_a_largest_step_no_allowed_value_is_nearer_to_the_true_one(
 ) -> None:
     numbers = [Fraction(str(value)) for value in values]
     for step in (Fraction(0), Fraction(1, 10), Fraction(1), Fraction(3)):
-        domain = xp.Attributes(x=xp.changing(values, step=step))
+        domain = xp.Attributes(x=xp.changing(values, max_step=step))
         for place, wanted in product(range(len(values)), repeat=2):
             _, (reached,) = freeze(domain, [(place,), (wanted,)])
             distance = abs(numbers[reached] - numbers[wanted])
@@ -65,7 +65,7 @@ def test_with_a_largest_step_no_allowed_value_is_nearer_to_the_true_one(
 
 
 def test_a_value_catches_up_with_the_true_one_step_by_step() -> None:
-    domain = xp.Attributes(x=xp.changing(xp.integers(0, 9), step=2))
+    domain = xp.Attributes(x=xp.changing(xp.integers(0, 9), max_step=2))
     assert freeze(domain, [(0,), (9,), (9,), (5,), (0,)]) == [(0,), (2,), (4,), (5,), (3,)]
 
 

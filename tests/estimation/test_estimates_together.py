@@ -123,7 +123,7 @@ def test_histories_are_those_with_so_many_changes(times: int) -> None:
 
 
 def test_histories_with_a_largest_step_depend_on_how_far_apart_steps_are() -> None:
-    domain = xp.Attributes(age=xp.changing(xp.integers(0, 5), step=1))
+    domain = xp.Attributes(age=xp.changing(xp.integers(0, 5), max_step=1))
     atoms = record_atoms(domain, [("age", 1), ("age", 3)])
     pairs = set(zip(atoms.places[("age", 1)], atoms.places[("age", 3)], strict=True))
     assert pairs == {(a, b) for a in range(6) for b in range(6) if abs(a - b) <= 2}

@@ -109,7 +109,7 @@ def test_confidences_are_those_of_all_records_listed(block: int) -> None:
 
 
 def test_histories_are_over_the_steps_that_are_named_with_their_gaps() -> None:
-    limited = xp.changing(xp.integers(0, 3), step=1)
+    limited = xp.changing(xp.integers(0, 3), max_step=1)
     domain = xp.Attributes(dose=limited, smokes=xp.changing(["no", "yes"], times=1))
     steps = (1, 2, 5)
     belief = RecordBelief(domain, steps=steps)

@@ -45,7 +45,9 @@ def test_two_records_are_extreme_ones_among_all_listed(block: int) -> None:
 
 def test_two_records_are_right_where_responses_rule_combinations_out() -> None:
     domain = xp.Attributes(
-        a=["x", "y"], b=xp.changing([0, 1, 2], times=1), c=xp.changing(xp.integers(0, 2), step=1)
+        a=["x", "y"],
+        b=xp.changing([0, 1, 2], times=1),
+        c=xp.changing(xp.integers(0, 2), max_step=1),
     )
     generator, steps = random.Random(7), (1, 2, 3)
     for _ in range(40):

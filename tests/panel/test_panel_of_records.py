@@ -36,7 +36,7 @@ def test_every_decision_about_records_is_that_of_the_subject_alone(seed: int) ->
 
 def test_changes_that_are_limited_by_distance_count_gaps() -> None:
     # With a hole between its values the steps at which somebody was asked make a difference.
-    domain = xp.Attributes(level=xp.changing([0, 1, 4], step=2), other=["a", "b"])
+    domain = xp.Attributes(level=xp.changing([0, 1, 4], max_step=2), other=["a", "b"])
     query = xp.randomized_response(epsilon="0.5")
     asked = [query.about("level", at=step) for step in (1, 2, 3, 5)]
     joint = [query.about("level", "other", at=4)]
@@ -50,7 +50,7 @@ def test_columns_are_frozen_as_sequences_are(seed: int) -> None:
         xp.changing(range(4)),
         xp.changing(range(4), times=2),
         xp.changing(range(4), times=0),
-        xp.changing([0, 3, 4, 9], step=3),
+        xp.changing([0, 3, 4, 9], max_step=3),
         range(4),
     ][seed % 5]
     domain = xp.Attributes(it=change)

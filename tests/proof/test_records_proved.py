@@ -85,7 +85,7 @@ def person(**changed: Any) -> xp.Attributes:
         "region": ["north", "south", "west"],
         "smokes": xp.changing(["no", "yes"], times=1),
         "drinks": xp.changing(["no", "yes"], times=1),
-        "weight": xp.changing(xp.integers(0, 9), step=1),
+        "weight": xp.changing(xp.integers(0, 9), max_step=1),
     }
     return xp.Attributes(kinds | changed)
 
@@ -117,7 +117,7 @@ def test_numbers_that_can_be_worked_out_by_hand() -> None:
         assert 0 <= found - expected < 1e-15
     # From 0 to 9 takes nine steps of 1: with eight of them one of two answers is contradicted.
     for step, expected in ((10, 2 * one), (9, one)):
-        domain = xp.Attributes(x=xp.changing(xp.integers(0, 9), step=1))
+        domain = xp.Attributes(x=xp.changing(xp.integers(0, 9), max_step=1))
         found = mpmath.mpf(str(checked(asked(domain, (["x"], 0, 1), (["x"], 9, step))).loss))
         assert 0 <= found - expected < 1e-15
 
@@ -211,7 +211,7 @@ def no_limit(tree: Any) -> None:
 
 
 def larger_steps(tree: Any) -> None:
-    tree["domain"]["attributes"]["weight"]["step"] = 5
+    tree["domain"]["attributes"]["weight"]["max_step"] = 5
 
 
 def both_limits(tree: Any) -> None:
@@ -219,7 +219,7 @@ def both_limits(tree: Any) -> None:
 
 
 def steps_of_labels(tree: Any) -> None:
-    tree["domain"]["attributes"]["smokes"] = {"changing": ["no", "yes"], "step": 1}
+    tree["domain"]["attributes"]["smokes"] = {"changing": ["no", "yes"], "max_step": 1}
 
 
 def constant(tree: Any) -> None:
@@ -334,7 +334,7 @@ def star(size: int) -> dict[str, Any]:
 
 
 def far_apart(values: int) -> dict[str, Any]:
-    changing = {"changing": {"integers": [0, values - 1]}, "step": 1}
+    changing = {"changing": {"integers": [0, values - 1]}, "max_step": 1}
     return tree_of({"x": changing}, [({"about": ["x"], "at": k * k}, 0) for k in range(9)])
 
 

@@ -26,7 +26,7 @@ def test_a_record_is_told_by_its_attributes_and_how_they_change() -> None:
         region=["n", "s"],
         smokes=xp.changing(["no", "yes"], times=1),
         age=xp.integers(18, 99),
-        dose=xp.changing([1, 2, 3.5], step="1.5"),
+        dose=xp.changing([1, 2, 3.5], max_step="1.5"),
         minutes=xp.changing(xp.integers(0, 9)),
     )
     assert domain_in_words(person) == (

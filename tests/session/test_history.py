@@ -20,7 +20,7 @@ SECRET = "the-secret-label"
 PERSON = xp.Attributes(
     region=["north", "south", SECRET],
     smokes=xp.changing(["no", "yes", SECRET], times=1),
-    drinks=xp.changing(xp.integers(0, 9), step=2),
+    drinks=xp.changing(xp.integers(0, 9), max_step=2),
 )
 CONSTANT = xp.Attributes(region=["north", SECRET], age=[1, 2])
 FIRST = {"region": "north", "smokes": "no", "drinks": 0}

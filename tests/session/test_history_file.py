@@ -20,7 +20,7 @@ SECRET = "the-secret-läbel"
 PERSON = xp.Attributes(
     region=["north", SECRET],
     smokes=xp.changing(["no", "yes", SECRET], times=2),
-    drinks=xp.changing([0, 0.5, 1], step="0.5"),
+    drinks=xp.changing([0, 0.5, 1], max_step="0.5"),
 )
 FIRST = {"region": SECRET, "smokes": "no", "drinks": 0}
 LOUD = xp.randomized_response(epsilon=40)  # a lie has a probability of 1e-17

@@ -42,7 +42,7 @@ def sequences(values: Sequence[Any], change: Any, steps: Sequence[int]) -> Itera
         pairs = list(pairwise(sequence))
         if change.times is not None and sum(a != b for a, b in pairs) > change.times:
             continue
-        if change.step is not None and any(abs(a - b) > change.step for a, b in pairs):
+        if change.max_step is not None and any(abs(a - b) > change.max_step for a, b in pairs):
             continue
         yield dict(zip(steps, sequence, strict=True))
 
@@ -150,7 +150,7 @@ def some_attribute(generator: random.Random) -> Any:
     if kind < 0.9:
         values = generator.choice([numbers, labels])
         return xp.changing(values, times=generator.randint(0, 3))
-    return xp.changing(xp.integers(0, size - 1), step=generator.choice([0, 1, 2]))
+    return xp.changing(xp.integers(0, size - 1), max_step=generator.choice([0, 1, 2]))
 
 
 def some_about(generator: random.Random, domain: xp.Attributes, steps: Sequence[int]) -> About:

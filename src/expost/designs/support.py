@@ -119,8 +119,8 @@ def _histories(domain: Attributes, name: str, steps: Sequence[int]) -> list[tupl
         if change.times is not None:
             times = change.times
             found = [h for h in found if sum(a != b for a, b in pairwise(h)) <= times]
-        if change.step is not None and number:
-            far = change.step * (step - steps[number - 1])
+        if change.max_step is not None and number:
+            far = change.max_step * (step - steps[number - 1])
             found = [h for h in found if abs(Fraction(h[-1]) - Fraction(h[-2])) <= far]
         _check(len(found), f"histories of {name}")
     return found

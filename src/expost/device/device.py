@@ -350,7 +350,7 @@ class Attribute(NamedTuple):
     tree: Any
     changes: bool = False
     times: int | None = None
-    step: Fraction | None = None
+    max_step: Fraction | None = None
 
     @classmethod
     def read(cls, given: Any) -> Attribute:
@@ -365,21 +365,22 @@ class Attribute(NamedTuple):
             good = len(ends) == 2 and 0 <= ends[1] - ends[0] < COMBINATIONS
             need(good, "integers must be two ends, not too far apart")
             return cls(range(ends[0], ends[1] + 1), {"integers": [float(end) for end in ends]})
-        fields = members(given, ["changing"], ["times", "step"])
+        fields = members(given, ["changing"], ["times", "max_step"])
         constant = cls.read(fields["changing"])
         times = integer(fields["times"], 0) if "times" in fields else None
-        step = exact(fields["step"]) if "step" in fields else None
+        max_step = exact(fields["max_step"]) if "max_step" in fields else None
         numbers = not any(isinstance(x, str) for x in constant.values)
         need(not constant.changes and (times or 0) <= 10_000, "changes too often")
-        need(step is None or (step >= 0 and numbers and times is None), "step does not fit")
-        limits = {"times": None if times is None else float(times), "step": step}
+        fits = max_step is None or (max_step >= 0 and numbers and times is None)
+        need(fits, "max_step does not fit")
+        limits = {"times": None if times is None else float(times), "max_step": max_step}
         tree = {"changing": constant.tree} | {k: x for k, x in limits.items() if x is not None}
-        return cls(constant.values, tree, True, times, step)
+        return cls(constant.values, tree, True, times, max_step)
 
     @property
     def limited(self) -> bool:
         """Whether its value at one step says something about that at another."""
-        return self.times is not None or self.step is not None
+        return self.times is not None or self.max_step is not None
 
     def distance(self, one: int, other: int) -> Fraction:
         """How far apart two values are, as the decimals that were written."""
@@ -392,9 +393,9 @@ class Attribute(NamedTuple):
         """
         if not self.changes or (self.times is not None and used >= self.times):
             return place
-        if self.step is None:
+        if self.max_step is None:
             return wanted
-        near = [k for k in range(len(self.values)) if self.distance(k, place) <= self.step]
+        near = [k for k in range(len(self.values)) if self.distance(k, place) <= self.max_step]
         return min(near, key=lambda k: (self.distance(k, wanted), self.values[k]))
 
 
@@ -1005,7 +1006,7 @@ class Account:
             for one, two in pairwise(steps):
                 pairs = product(places, places)
                 if times is None:
-                    most = (attribute.step or 0) * (two - one)
+                    most = (attribute.max_step or 0) * (two - one)
                     near = [(a, b) for a, b in pairs if attribute.distance(a, b) <= most]
                     yield ((name, one), (name, two)), dict.fromkeys(near, 1)
                     continue

@@ -83,8 +83,8 @@ def _allowed(kind: Attribute, place: int, used: int, wanted: int) -> int:
         return place
     if change.times is not None:
         return wanted if used < change.times else place
-    if change.step is None:
+    if change.max_step is None:
         return wanted
     numbers = kind.numbers
-    near = [k for k, x in enumerate(numbers) if abs(x - numbers[place]) <= change.step]
+    near = [k for k, x in enumerate(numbers) if abs(x - numbers[place]) <= change.max_step]
     return min(near, key=lambda k: (abs(numbers[k] - numbers[wanted]), numbers[k]))

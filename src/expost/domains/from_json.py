@@ -84,7 +84,7 @@ def _attribute_from_json(value: Any, place: str) -> Any:
         if not isinstance(value, dict):
             return array(value)
         if "changing" in value:
-            fields = members(value, required=("changing",), optional=("times", "step"))
+            fields = members(value, required=("changing",), optional=("times", "max_step"))
             values = _attribute_from_json(fields.pop("changing"), "changing")
             if isinstance(values, Changing):
                 raise InvalidInput("must be a list or integers", "changing")

@@ -62,8 +62,8 @@ def _moves(attribute: Attribute, gap: int, count: int) -> NDArray[np.int64]:
     if change.times is not None:
         stay, go = np.eye(count, dtype=np.int64), np.eye(count, k=1, dtype=np.int64)
         return np.kron(same, stay) + np.kron(1 - same, go)
-    assert change.step is not None, "without a limit there is nothing between steps"
-    numbers, most = attribute.numbers, change.step * gap
+    assert change.max_step is not None, "without a limit there is nothing between steps"
+    numbers, most = attribute.numbers, change.max_step * gap
     near = [[int(abs(a - b) <= most) for b in numbers] for a in numbers]
     return np.array(near, dtype=np.int64)
 

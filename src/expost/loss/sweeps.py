@@ -91,8 +91,8 @@ class State:
             if attribute.change.times is not None:
                 result.append(Counted(axis, counter, len(attribute.values)))
                 counter += 1
-            elif attribute.change.step is not None:
-                result.append(Within(axis, attribute.numbers, attribute.change.step * gap))
+            elif attribute.change.max_step is not None:
+                result.append(Within(axis, attribute.numbers, attribute.change.max_step * gap))
         return result
 
 

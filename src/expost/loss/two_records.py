@@ -119,8 +119,8 @@ def _allowed(domain: Attributes, found: Found) -> bool:
         assert change is not None, "only what changes has steps"
         if change.times is not None and sum(a != b for (_, a), (_, b) in moves) > change.times:
             return False
-        if change.step is not None and any(
-            abs(attribute.numbers[b] - attribute.numbers[a]) > change.step * (later - earlier)
+        if change.max_step is not None and any(
+            abs(attribute.numbers[b] - attribute.numbers[a]) > change.max_step * (later - earlier)
             for (earlier, a), (later, b) in moves
         ):
             return False

@@ -49,7 +49,7 @@ class AttributesState(FiniteState):
         self._scopes: dict[int, _Scoped] = {}
         changes = [kind.change for kind in domain.kinds]
         # Where changes are limited by distance it matters which steps somebody was asked about.
-        self._apart = any(change is not None and change.step is not None for change in changes)
+        self._apart = any(change is not None and change.max_step is not None for change in changes)
         self._asked = np.zeros(count, dtype=np.int32)
         self._collections: list[frozenset[Scope]] = [frozenset()]
         self._numbers: dict[frozenset[Scope], int] = {frozenset(): 0}

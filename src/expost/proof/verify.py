@@ -431,7 +431,7 @@ class Attribute(NamedTuple):
     values: Sequence[Any]
     changes: bool = False
     times: int | None = None
-    step: Fraction | None = None
+    max_step: Fraction | None = None
 
 
 class Records(NamedTuple):
@@ -489,11 +489,11 @@ def read_attribute(given: Any) -> Attribute:
         return Attribute(range(low, high + 1))
     values = read_attribute(given["changing"]).values
     times = integer(given["times"]) if "times" in given else None
-    step = exact(given["step"]) if "step" in given else None
-    need(times is None or step is None)
-    need((times or 0) >= 0 and (step or 0) >= 0)
-    need(step is None or not any(isinstance(value, str) for value in values))
-    return Attribute(values, True, times, step)
+    max_step = exact(given["max_step"]) if "max_step" in given else None
+    need(times is None or max_step is None)
+    need((times or 0) >= 0 and (max_step or 0) >= 0)
+    need(max_step is None or not any(isinstance(value, str) for value in values))
+    return Attribute(values, True, times, max_step)
 
 
 def scope_of(query: Any, domain: Records) -> Scope:
@@ -885,7 +885,7 @@ class Elimination:
         for name, group in groupby(steps, lambda variable: variable[0]):
             asked, limits = list(group), self.attributes[name]
             most = math.inf if limits.times is None else limits.times
-            if limits.step is not None or most < len(asked) - 1:
+            if limits.max_step is not None or most < len(asked) - 1:
                 self.following |= {a: (b, b[1] - a[1]) for a, b in pairwise(asked)}
         self.within: dict[tuple[str, int], list[list[int]]] = {}
 
@@ -966,8 +966,8 @@ class Elimination:
         """
         limits, (k, n) = self.attributes[name], (len(rows), len(rows[0]))
         each = n * len(rows[0][0]) * (1 + self.bits / 1000) / 100
-        self.work.begin(n * k / 8 + each * (k if limits.step is None else n))
-        if limits.step is not None:
+        self.work.begin(n * k / 8 + each * (k if limits.max_step is None else n))
+        if limits.max_step is not None:
             return [[self.best([rows[0][b] for b in near]) for near in self.near(name, gap)]]
         assert limits.times is not None
         changed = [self.best(row) for row in rows]
@@ -986,9 +986,9 @@ class Elimination:
         """Which values are near enough to each value of an attribute of limited steps."""
         if (name, gap) not in self.within:
             limits = self.attributes[name]
-            assert limits.step is not None
+            assert limits.max_step is not None
             self.work.begin(len(limits.values) ** 2 / 10)
-            numbers, most = [exact(repr(float(x))) for x in limits.values], gap * limits.step
+            numbers, most = [exact(repr(float(x))) for x in limits.values], gap * limits.max_step
             self.within[name, gap] = [
                 [b for b, y in enumerate(numbers) if abs(x - y) <= most] for x in numbers
             ]

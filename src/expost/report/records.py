@@ -42,8 +42,8 @@ def _change(change: Change) -> str:
     if change.times is not None:
         often = {0: "never", 1: "at most once", 2: "at most twice"}
         return often.get(change.times, f"at most {change.times:,} times")
-    if change.step is not None:
-        return f"by at most {decimal_text(change.step)} a step"
+    if change.max_step is not None:
+        return f"by at most {decimal_text(change.max_step)} a step"
     return "freely from step to step"
 
 
