@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
-from expost.report.palette import GREEN, INK, OCHRE, PURPLE, REALIZED
+from expost.report._palette import GREEN, INK, OCHRE, PURPLE, REALIZED
 
 SCORES = np.array([0.0, 0.5, 1.0])
 DOMAIN = xp.FiniteSet(range(3))

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
-from expost.report.palette import BASIC, GREY, PALE, REALIZED
+from expost.report._palette import BASIC, GREY, PALE, REALIZED
 
 BUDGETS = (1, 2, 4)
 SHARES = (10, 5, 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from benchmarks.ratios import Ratio, median
-from expost.report.palette import GREEN, PURPLE
+from expost.report._palette import GREEN, PURPLE
 
 __all__ = ["save"]
 

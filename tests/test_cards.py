@@ -14,7 +14,7 @@ import pytest
 import expost as xp
 from expost.cards import card
 from expost.loss.peak import peak_shown
-from expost.report.sentences import sentences
+from expost.report._explanation import sentences
 
 SECRET = "<script>secret</script>"
 DOMAIN = xp.FiniteSet(["a & b", "<i>", SECRET])

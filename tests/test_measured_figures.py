@@ -16,7 +16,7 @@ import pytest
 from benchmarks.filtered_means import CASES, SCORES, expected
 
 import expost as xp
-from expost.report.svg_file import svg_file
+from expost.report._chart import svg_file
 from expost.reproduce.figures import accepted_figure
 from expost.reproduce.runs import run
 from expost.reproduce.streams import LINEAR, STEEP, Stream

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.beyond.asking import Accepted
 from benchmarks.beyond.population import Population
-from expost.report.palette import BASIC, OCHRE, PURPLE, REALIZED
+from expost.report._palette import BASIC, OCHRE, PURPLE, REALIZED
 
 __all__ = ["analysts_figure", "dimensions_figure", "epsilons_figure", "population_figure"]
 

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 import expost as xp
-from expost.report.palette import BASIC, FAINT, GREEN, GREY, OCHRE, PURPLE
+from expost.report._palette import BASIC, FAINT, GREEN, GREY, OCHRE, PURPLE
 
 STATIC = Path(__file__).parent.parent / "_static"
 

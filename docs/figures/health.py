@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import expost as xp
-from expost.report.palette import BASIC, INK, REALIZED
+from expost.report._palette import BASIC, INK, REALIZED
 
 DOCS = Path(__file__).parent.parent
 NUMBERS = Path(__file__).with_suffix(".json")

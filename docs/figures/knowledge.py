@@ -11,10 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 import expost as xp
-from expost.report.chart import Chart
-from expost.report.palette import ALLOWED, BASIC, REALIZED
-from expost.report.scale import percent, scale
-from expost.report.svg_file import svg_file
+from expost.report._chart import Chart, svg_file
+from expost.report._figures import percent, scale
+from expost.report._palette import ALLOWED, BASIC, REALIZED
 
 STATIC = Path(__file__).parent.parent / "_static"
 

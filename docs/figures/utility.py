@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from expost.designs import Arrival
-from expost.report.palette import ALLOWED, BASIC, GREEN, GREY, INK, OCHRE, PAPER, PURPLE
+from expost.report._palette import ALLOWED, BASIC, GREEN, GREY, INK, OCHRE, PAPER, PURPLE
 
 STATIC = Path(__file__).parent.parent / "_static"
 MEASURED = Path("build/utility")

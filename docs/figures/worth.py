@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import expost as xp
 from expost.designs import Prediction
-from expost.report.palette import ALLOWED, BASIC, GREY, REALIZED
+from expost.report._palette import ALLOWED, BASIC, GREY, REALIZED
 
 NUMBERS = Path(__file__).with_suffix(".json")
 STATIC = Path(__file__).parent.parent / "_static"

@@ -61,7 +61,7 @@ from expost.queries import randomized_response as randomized_response
 from expost.queries import subset_selection as subset_selection
 from expost.queries import unary_encoding as unary_encoding
 from expost.queries.models.from_sklearn import from_sklearn as from_sklearn
-from expost.report.plotting import plot as plot
+from expost.report._plot import plot as plot
 from expost.saturation import saturating as saturating
 from expost.session import FileSession as FileSession
 from expost.session import Session as Session

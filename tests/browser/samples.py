@@ -11,14 +11,14 @@ from expost.designs import Study, designed
 from expost.knowledge.learned import learned
 from expost.knowledge.priors import load_prior
 from expost.ledger import Round
-from expost.report.audit_page import audit_page
-from expost.report.design_page import design_page
-from expost.report.explanation import explain
-from expost.report.learned_page import learned_page
-from expost.report.ledger_page import OneSubject, ledger_page
-from expost.report.study_summary import Quarantined, StudySummary
-from expost.report.transcript_page import transcript_page
-from expost.report.words import query_in_words
+from expost.report._audit_page import audit_page
+from expost.report._design_page import design_page
+from expost.report._explanation import explain
+from expost.report._formatting import query_in_words
+from expost.report._learned_page import learned_page
+from expost.report._ledger_page import OneSubject, ledger_page
+from expost.report._study import Quarantined, StudySummary
+from expost.report._transcript_page import transcript_page
 from expost.reproduce import reproduce
 from expost.reproduce.runner import Plan
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.report import figures as plots
+from expost.report import _plot as plots
 
 Run = Callable[..., tuple[int, str, str]]
 

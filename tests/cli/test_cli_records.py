@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import expost as xp
-from expost.report.comparison import compare
+from expost.report._comparison import compare
 
 Run = Callable[..., tuple[int, str, str]]
 

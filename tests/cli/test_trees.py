@@ -11,7 +11,7 @@ import pytest
 
 import expost as xp
 from expost.knowledge.learned import learned
-from expost.report.explanation import explain
+from expost.report._explanation import explain
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -14,7 +14,7 @@ import expost as xp
 from expost.designs import Arrival, Design, Study, designed
 from expost.designs.strategies import strategies_for
 from expost.designs.strategies.declared_plan import largest_of_plan
-from expost.report.design_words import advice, reasons
+from expost.report._design_page import advice, reasons
 
 
 @pytest.mark.parametrize("number", [1, 4, 6])

@@ -11,7 +11,7 @@ import expost as xp
 from expost.errors import InvalidInput
 from expost.knowledge import RecordBelief, load_prior
 from expost.knowledge.learned import learned
-from expost.report.learned_page import learned_page, learned_sentences
+from expost.report._learned_page import learned_page, learned_sentences
 
 PERSON = xp.Attributes(
     region=["north", "south"],

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 import expost as xp
 from expost.filters._filter import Filter
 from expost.knowledge.learned import learned
-from expost.report.explanation import explain
+from expost.report._explanation import explain
 from support import guards, strategies
 
 Run = Callable[..., tuple[int, str, str]]

@@ -23,7 +23,7 @@ from expost.queries import (
     register,
 )
 from expost.queries.tables.columns import Columns
-from expost.report.words import query_in_words
+from expost.report._formatting import query_in_words
 
 DOMAIN = xp.FiniteSet(["a", "b", "c"])
 

@@ -9,7 +9,7 @@ import expost as xp
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats
 from expost.queries import Query
-from expost.report.charges import basic_charges, basic_prefix
+from expost.report._comparison import basic_charges, basic_prefix
 
 VALUES = xp.FiniteSet([0, 1])
 NORMAL = xp.gaussian({"value": 1}, range=(0, 1), grid=1, sigma=3)

@@ -9,8 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expost.report.chart import Across, Axis, Bars, Chart, Dots, Line, Mark, Range, Rows, Upright
-from expost.report.style import EDGES, MARKS, STYLE
+from expost.report._chart import (
+    EDGES,
+    MARKS,
+    Across,
+    Axis,
+    Bars,
+    Chart,
+    Dots,
+    Line,
+    Mark,
+    Range,
+    Rows,
+    Upright,
+)
+from expost.report._page import STYLE
 
 X, Y = Axis("across", 0, 10), Axis("up", 0, 4)
 

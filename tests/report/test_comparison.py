@@ -12,7 +12,7 @@ import pytest
 
 import expost as xp
 from expost.numbers import Nats
-from expost.report.comparison import composition_filters, costs, limits
+from expost.report._comparison import composition_filters, costs, limits
 from support import oracles
 
 PAIR = xp.FiniteSet(["no", "yes"])

@@ -11,9 +11,8 @@ from hypothesis import given
 
 import expost as xp
 from expost.queries.words import listed
-from expost.report.explanation import explain
-from expost.report.sentences import sentences
-from expost.report.words import query_in_words
+from expost.report._explanation import explain, sentences
+from expost.report._formatting import query_in_words
 from support.strategies import transcripts
 
 YES = xp.randomized_response(epsilon="0.5")

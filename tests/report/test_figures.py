@@ -9,7 +9,7 @@ import pytest
 
 import expost as xp
 from expost.numbers import Nats
-from expost.report.figures import odometer_figure
+from expost.report._plot import odometer_figure
 
 YES = xp.randomized_response(epsilon="0.5")
 DOMAIN = xp.FiniteSet(["no", "yes"])

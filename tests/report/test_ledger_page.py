@@ -9,9 +9,9 @@ import pytest
 
 import expost as xp
 from expost.ledger import Round
-from expost.report.explanation import explain
-from expost.report.ledger_page import OneSubject, ledger_page
-from expost.report.study_summary import Quarantined, StudySummary, budget_shares, totals
+from expost.report._explanation import explain
+from expost.report._ledger_page import OneSubject, ledger_page
+from expost.report._study import Quarantined, StudySummary, budget_shares, totals
 from support.pages import Element, checked
 
 WORDS = xp.FiniteSet(["no", "yes"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.report.figures import losses_figure
+from expost.report._plot import losses_figure
 
 HARD = xp.channel([[1, 0], [0, 1]])
 SOFT = xp.randomized_response(epsilon=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import expost as xp
-from expost.report.odometer_chart import odometer_chart
+from expost.report._figures import odometer_chart
 
 VALUES = xp.FiniteSet(["never", "sometimes", "often"])
 HALF = xp.randomized_response("0.5")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from browser.samples import SAMPLES
-from expost.report.chart import Axis, Chart, Dots
-from expost.report.page import (
+from expost.report._chart import Axis, Chart, Dots
+from expost.report._page import (
     Header,
     beside,
     bullets,

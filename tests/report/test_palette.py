@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from expost.report.palette import DARK, LIGHT
+from expost.report._palette import DARK, LIGHT
 
 THEMES = pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
 
@@ -80,7 +80,7 @@ def test_no_other_module_names_a_colour() -> None:
         path
         for folder in ("src", "benchmarks", "docs/figures")
         for path in (root / folder).rglob("*.py")
-        if path.name != "palette.py"
+        if path.name != "_palette.py"
     ]
     assert len(files) > 100
     named = [path for path in files if re.search(r'"#[0-9a-f]{3,8}"', path.read_text("utf-8"))]

@@ -13,7 +13,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 
 import expost as xp
-from expost.report.palette import BASIC, REALIZED
+from expost.report._palette import BASIC, REALIZED
 from support.hiding import run_without
 
 # So few subjects are fine for a picture.
@@ -225,8 +225,8 @@ def test_values_of_several_attributes_are_labelled_without_their_names() -> None
 
 
 def test_a_command_draws_what_plot_draws() -> None:
-    from expost.report.estimate_figure import estimate_figure
-    from expost.report.estimates import distribution
+    from expost.report._estimates import distribution
+    from expost.report._plot import estimate_figure
 
     found = _together()
     table = {"subject": [1, 2], "query": ["q"] * 2, "response": ["no", "yes"]}

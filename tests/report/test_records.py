@@ -8,10 +8,8 @@ from fractions import Fraction
 import expost as xp
 from expost.domains import Record
 from expost.numbers import Nats
-from expost.report.explanation import explain
-from expost.report.records import records_text
-from expost.report.sentences import sentences
-from expost.report.words import domain_in_words
+from expost.report._explanation import explain, sentences
+from expost.report._formatting import domain_in_words, records_text
 from support.records import likelihoods, listed, some_records
 
 TRUTH = xp.randomized_response(epsilon="0.5")

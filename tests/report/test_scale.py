@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expost.cards import percent
-from expost.report.scale import scale
+from expost.report._figures import scale
 
 SHARES = st.floats(0, 1)
 

@@ -16,7 +16,7 @@ from expost.cli.show import show_json, show_lines
 from expost.domains import Domain
 from expost.errors import BudgetExceeded, InvalidInput
 from expost.files.canonical import plain
-from expost.report.words import response_text
+from expost.report._formatting import response_text
 from expost.session._file_session import FileSession
 from expost.solver import Effort
 

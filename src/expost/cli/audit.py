@@ -29,8 +29,8 @@ from expost.files.durable import save
 from expost.files.kinds import AUDIT_SUMMARY, LOSSES, PAGE
 from expost.filters import Filter
 from expost.numbers import Enclosure
-from expost.report.audit_page import audit_page, other_filter
-from expost.report.words import budget_text, shown
+from expost.report._audit_page import audit_page, other_filter
+from expost.report._formatting import budget_text, shown
 from expost.solver import Effort
 
 __all__ = ["audit_lines", "command"]

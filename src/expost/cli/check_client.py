@@ -16,7 +16,7 @@ from expost.domains import Domain
 from expost.errors import at
 from expost.files.tables import read_csv
 from expost.numbers import read_confidence
-from expost.report.words import shown, value_text
+from expost.report._formatting import shown, value_text
 
 __all__ = ["command"]
 

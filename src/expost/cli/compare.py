@@ -14,8 +14,8 @@ from expost.errors import InvalidInput
 from expost.filters._acceptance_limits import MOST_REPEATS
 from expost.loss.odometer import Odometer
 from expost.queries import Query
-from expost.report.comparison import ACCOUNTINGS, Comparison, Standing, compare
-from expost.report.words import query_in_words, shown, undecided_text
+from expost.report._comparison import ACCOUNTINGS, Comparison, Standing, compare
+from expost.report._formatting import query_in_words, shown, undecided_text
 from expost.solver import Effort
 from expost.transcript import load_transcript
 

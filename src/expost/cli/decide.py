@@ -15,7 +15,7 @@ from expost.filters import Filter
 from expost.filters._decision import remaining_text
 from expost.loss.odometer import Odometer
 from expost.queries import Query
-from expost.report.words import response_text, shown, undecided_text
+from expost.report._formatting import response_text, shown, undecided_text
 from expost.solver import Effort
 from expost.transcript import Transcript, load_transcript
 

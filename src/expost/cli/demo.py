@@ -23,8 +23,8 @@ from expost.knowledge.belief import Belief
 from expost.loss.odometer import Odometer
 from expost.numbers import Nats
 from expost.queries import Query, perturbation, randomized_response
-from expost.report.charges import basic_prefix
-from expost.report.figures import odometer_figure, save
+from expost.report._comparison import basic_prefix
+from expost.report._plot import odometer_figure, save
 from expost.reproduce.examples import Step, running_example
 from expost.sampling import InsecureSource
 from expost.session import Session

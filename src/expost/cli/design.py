@@ -23,8 +23,7 @@ from expost.files.kinds import PAGE
 from expost.filters._large_budgets import large_text
 from expost.numbers import Nats
 from expost.queries.query import LARGEST_EPSILON
-from expost.report.design_page import design_page
-from expost.report.design_words import advice, error_text, reasons
+from expost.report._design_page import advice, design_page, error_text, reasons
 
 __all__ = ["command"]
 

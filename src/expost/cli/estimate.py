@@ -18,7 +18,7 @@ from expost.cli.progress import Line, progress_line
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, printable
 from expost.knowledge import Samples, load_prior
-from expost.report.estimates import (
+from expost.report._estimates import (
     Estimated,
     check_mean,
     distribution,
@@ -26,9 +26,9 @@ from expost.report.estimates import (
     frequencies,
     mean,
     mean_by_likelihood,
+    mean_on_support,
     of_a_part,
 )
-from expost.report.estimates_on_box import mean_on_support
 
 __all__ = ["command"]
 
@@ -226,8 +226,7 @@ def _lines(found: Estimated) -> Iterator[tuple[str, str]]:
 
 def _draw(found: Estimated, out: Path) -> None:
     try:
-        from expost.report.estimate_figure import estimate_figure
-        from expost.report.figures import save
+        from expost.report._plot import estimate_figure, save
 
         save(estimate_figure(found), out)
     except ModuleNotFoundError:

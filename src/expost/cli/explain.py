@@ -16,10 +16,9 @@ from expost.files.kinds import PAGE
 from expost.knowledge.learned import learned
 from expost.knowledge.priors import load_prior
 from expost.loss.replay import replayed
-from expost.report.explanation import Explanation, explain
-from expost.report.learned_page import learned_page, learned_sentences
-from expost.report.sentences import sentences
-from expost.report.transcript_page import transcript_page
+from expost.report._explanation import Explanation, explain, sentences
+from expost.report._learned_page import learned_page, learned_sentences
+from expost.report._transcript_page import transcript_page
 from expost.solver import Effort
 from expost.transcript import load_transcript
 

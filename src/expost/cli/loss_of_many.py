@@ -22,7 +22,7 @@ from expost.errors import InvalidInput, at
 from expost.files.kinds import LOSSES
 from expost.files.tables import table_format
 from expost.filters import BayesianFilter, Filter
-from expost.report.words import budget_text, shown
+from expost.report._formatting import budget_text, shown
 from expost.solver import Effort
 
 __all__ = ["show_losses"]
@@ -140,7 +140,7 @@ def _range(numbers: Any) -> str:
 
 def _draw(losses: Losses, picture: Path) -> None:
     try:
-        from expost.report.figures import losses_figure, save
+        from expost.report._plot import losses_figure, save
 
         save(losses_figure(losses), picture)
     except ModuleNotFoundError:

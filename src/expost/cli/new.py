@@ -11,7 +11,7 @@ from expost.cli.options import as_json, path
 from expost.cli.show import show_json
 from expost.errors import InvalidInput, at, printable
 from expost.files.durable import create
-from expost.report.words import domain_in_words
+from expost.report._formatting import domain_in_words
 from expost.transcript import Transcript
 
 __all__ = ["command"]

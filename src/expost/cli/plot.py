@@ -13,8 +13,8 @@ from expost.cli.show import show_json
 from expost.errors import InvalidInput
 from expost.files.canonical import plain
 from expost.loss.odometer import Odometer
-from expost.report.comparison import costs_within_budget
-from expost.report.figures import odometer_figure, save
+from expost.report._comparison import costs_within_budget
+from expost.report._plot import odometer_figure, save
 from expost.solver import Effort
 from expost.transcript import load_transcript
 

@@ -23,7 +23,7 @@ from expost.filters._large_budgets import large_text
 from expost.numbers import Nats
 from expost.queries import FAMILIES, About, Query
 from expost.queries.values.unary_encoding import VARIANTS
-from expost.report.words import query_in_words
+from expost.report._formatting import query_in_words
 from expost.transcript import readable
 
 __all__ = ["command"]

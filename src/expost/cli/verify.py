@@ -15,7 +15,7 @@ from expost.files.regular import read_text
 from expost.loss.peak import peak_shown
 from expost.loss.replay import Replay, replayed
 from expost.proof.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
-from expost.report.words import kept_text
+from expost.report._formatting import kept_text
 from expost.solver import Effort
 from expost.transcript import Transcript
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from expost.report.comparison import Comparison, Standing, compare
-from expost.report.explanation import Explanation, Told, explain
+from expost.report._comparison import Comparison, Standing, compare
+from expost.report._explanation import Explanation, Told, explain
 
 __all__ = [
     "Comparison",

@@ -12,7 +12,7 @@ from typing import Any
 from expost.errors import at
 from expost.files.kinds import PAGE, PICTURE, RESULTS, RUNS, check_replaceable
 from expost.files.regular import read_text
-from expost.report.svg_file import svg_file
+from expost.report._chart import svg_file
 from expost.reproduce import figures, results
 from expost.reproduce.figures import Drawn
 from expost.reproduce.report import report

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from expost.report.chart import Across, Axis, Chart, Dots, Line, Mark, Range, Rows, Upright
+from expost.report._chart import Across, Axis, Chart, Dots, Line, Mark, Range, Rows, Upright
 from expost.reproduce.runs import Run
 
 __all__ = ["Drawn", "above", "accepted_figure", "health_figure", "loss_figure", "median"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from expost.cards import percent
-from expost.report.page import (
+from expost.report._page import (
     Header,
     beside,
     bullets,

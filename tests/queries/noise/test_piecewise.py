@@ -22,7 +22,7 @@ import expost as xp
 from expost.domains import Integers
 from expost.numbers import Nats
 from expost.queries.noise.piecewise import Piecewise
-from expost.report.explanation import explain
+from expost.report._explanation import explain
 from expost.terms import BLUR, EVERYWHERE, Link, ScoreTerm
 from support import oracles
 from support.strategies import read_back, table

@@ -17,7 +17,7 @@ from expost.files.regular import read_text
 from expost.ledger import Ledger
 from expost.queries import Query
 from expost.queries.words import listed
-from expost.report.words import domain_in_words
+from expost.report._formatting import domain_in_words
 
 __all__ = ["command"]
 

@@ -17,9 +17,9 @@ from expost.files.durable import save
 from expost.files.kinds import PAGE
 from expost.ledger import Ledger
 from expost.ledger.postgres import on_server, shown_url
-from expost.report.explanation import explain
-from expost.report.ledger_page import OneSubject, ledger_page
-from expost.report.study_summary import summary_of
+from expost.report._explanation import explain
+from expost.report._ledger_page import OneSubject, ledger_page
+from expost.report._study import summary_of
 
 __all__ = ["command"]
 

@@ -14,7 +14,7 @@ from expost.cli.options import as_json
 from expost.cli.show import show_json, show_lines
 from expost.files.canonical import plain
 from expost.ledger import Ledger, Status
-from expost.report.words import budget_text, shown
+from expost.report._formatting import budget_text, shown
 
 __all__ = ["command"]
 

@@ -1,16 +1,17 @@
-"""The odometer of a transcript as a chart of a page."""
+"""Charts of an odometer and of a change of confidence."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from expost.cards import percent
 from expost.loss.odometer import Odometer
 from expost.numbers import Enclosure
-from expost.report.charges import basic_charges
-from expost.report.chart import Across, Axis, Chart, Dots, Line, Mark, Range, Upright
+from expost.report._chart import Across, Axis, Chart, Dots, Line, Mark, Range, Rows, Upright
+from expost.report._comparison import basic_charges
 
-__all__ = ["odometer_chart"]
+__all__ = ["odometer_chart", "scale"]
 
 # Up to here every response gets a mark of its own.
 _FEW = 40
@@ -59,3 +60,22 @@ def odometer_chart(odometer: Odometer, losses: Sequence[Enclosure], *, peak: int
 
 def _short(text: str, nearest: float) -> str:
     return text if len(text) < 20 else f"{nearest:.6g}"
+
+
+def scale(
+    before: float, after: float | None, lower: float, upper: float, *, between: str = "allowed"
+) -> Chart:
+    """A scale of confidence; ``after`` is left out if None.
+
+    ``between`` says what it is that can be between ``lower`` and ``upper``.
+    """
+    marks: list[Mark] = [
+        Rows([(lower, upper)], "allowed", f"{between}: {percent(lower)} to {percent(upper)}", 1),
+        Across(0, "ink"),
+        Dots([(before, 0)], "basic", f"before: {percent(before)}", "hollow", 7),
+    ]
+    if after is not None:
+        marks.insert(2, Line([(before, 0), (after, 0)], "realized", width=4))
+        marks.append(Dots([(after, 0)], "realized", f"after: {percent(after)}", "full", 7))
+    tenths = [(tenth / 10, f"{10 * tenth} %" if tenth % 5 == 0 else "") for tenth in range(11)]
+    return Chart(Axis("", 0, 1, tenths), Axis("", -1, 1, ()), marks, height=64)

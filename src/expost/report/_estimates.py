@@ -1,4 +1,4 @@
-"""An estimate with what it is made from, what it assumes, and where it may be wrong."""
+"""Estimates with their sources, their assumptions, and where they may be wrong."""
 
 from __future__ import annotations
 
@@ -20,20 +20,24 @@ from expost.estimation import (
     Frequencies,
     Intervals,
     Mean,
+    beyond_support,
     estimate_distribution,
     estimate_frequencies,
     estimate_mean,
+    point_scores,
 )
 from expost.estimation.decoding import INSTEAD
 from expost.estimation.scope import scope_of
 from expost.estimation.scores import scores_of
+from expost.estimation.support import Points
 from expost.files.canonical import plain
 from expost.filters import Filter
+from expost.knowledge import Samples
 from expost.loss.odometer import Odometer
 from expost.numbers import ExactLike
 from expost.queries import About
 from expost.queries.words import listed
-from expost.report.words import query_in_words, value_label, value_text
+from expost.report._formatting import query_in_words, value_label, value_text
 
 __all__ = [
     "Estimate",
@@ -46,6 +50,7 @@ __all__ = [
     "how_found",
     "mean",
     "mean_by_likelihood",
+    "mean_on_support",
     "of_a_part",
     "quietly",
     "rows_of",
@@ -436,3 +441,53 @@ def _warning(
         f"Not all subjects {alike}. {depends} this estimate is biased; "
         f"{instead} is not, if all responses are here."
     )
+
+
+_MOST_FRESH = 500
+
+
+def mean_on_support(
+    answers: Answers,
+    key: str,
+    support: Samples,
+    *,
+    confidence: ExactLike = "0.95",
+    repetitions: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Estimated:
+    """The mean on a box, from the likeliest mixture of some points, and what others would add."""
+    with at("query"):
+        query = answers.queries[key]
+        scores = point_scores(query, support)
+    found = quietly(partial(estimate_distribution, answers, support=support))
+    fresh = Samples.uniform(support.box, max(2, min(len(support), _MOST_FRESH)), seed=seed)
+    beyond = quietly(partial(beyond_support, answers, found, fresh))
+    around = quietly(
+        partial(
+            found.intervals,
+            scores,
+            confidence=confidence,
+            repetitions=repetitions,
+            seed=seed,
+            progress=progress,
+        )
+    )
+    (one,) = rows_of(around)
+    one = replace(one, of=f"{key}: {query_in_words(query, answers.domain)}")
+    other = beyond.wider.mean(point_scores(query, _points(beyond.wider)))
+    ends = (float(scores.min()), float(scores.max()))
+    result = estimated_by_likelihood(
+        answers, f"the mean of {key}, {how_found(found)}", (one,), around, ends
+    )
+    assumed = (
+        f"values are distributed over these points; with {len(fresh):,} more, drawn from all of "
+        f"the box, the mean is {other:.4g} and the log-likelihood higher by at most "
+        f"{beyond.gain:.2g} nats"
+    )
+    return replace(result, assumes=(*result.assumes, assumed))
+
+
+def _points(found: Distribution) -> Samples:
+    assert isinstance(found.domain, Points)
+    return found.domain.samples

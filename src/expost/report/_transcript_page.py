@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from expost.errors import printable
 from expost.numbers import Enclosure
-from expost.report.explanation import Explanation
-from expost.report.meaning import NOISY, breach, viewers
-from expost.report.odometer_chart import odometer_chart
-from expost.report.page import Header, bullets, figure, page, paragraph, section, table
-from expost.report.sentences import change_text, closing
-from expost.report.words import basic_text, budget_text, kept_text, response_text, shown
+from expost.report._explanation import Explanation, change_text, closing
+from expost.report._figures import odometer_chart
+from expost.report._formatting import basic_text, budget_text, kept_text, response_text, shown
+from expost.report._page import Header, bullets, figure, page, paragraph, section, table
+from expost.report._sentences import NOISY, breach, viewers
 
 __all__ = ["learned_table", "odometer_figure", "peak_text", "transcript_page"]
 

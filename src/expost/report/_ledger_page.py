@@ -12,10 +12,10 @@ from expost.audits.result import Audit
 from expost.errors import printable
 from expost.ledger import Round
 from expost.numbers import Enclosure
-from expost.report.audit_page import histogram, people, promise
-from expost.report.explanation import Explanation
-from expost.report.meaning import NOISY, breach
-from expost.report.page import (
+from expost.report._audit_page import histogram, people, promise
+from expost.report._explanation import Explanation, closing
+from expost.report._formatting import budget_text, kept_text, shown
+from expost.report._page import (
     Header,
     beside,
     bullets,
@@ -24,11 +24,17 @@ from expost.report.page import (
     section,
     table,
 )
-from expost.report.sentences import closing
-from expost.report.study_figures import query_text, rounds_figure, strip
-from expost.report.study_summary import OUTCOMES, StudySummary, budget_shares, totals
-from expost.report.transcript_page import learned_table, odometer_figure
-from expost.report.words import budget_text, kept_text, shown
+from expost.report._sentences import NOISY, breach
+from expost.report._study import (
+    OUTCOMES,
+    StudySummary,
+    budget_shares,
+    query_text,
+    rounds_figure,
+    strip,
+    totals,
+)
+from expost.report._transcript_page import learned_table, odometer_figure
 
 __all__ = ["OneSubject", "ledger_page"]
 

@@ -10,10 +10,10 @@ from expost.errors import printable
 from expost.knowledge.learned import Learned
 from expost.loss.replay import Replay
 from expost.numbers._enclosure import NEGLIGIBLE
-from expost.report.meaning import NOISY, breach, factor_text
-from expost.report.page import Header, figure, page, paragraph, table
-from expost.report.scale import scale
-from expost.report.words import budget_text, in_nats, kept_text, shown
+from expost.report._figures import scale
+from expost.report._formatting import budget_text, in_nats, kept_text, shown
+from expost.report._page import Header, figure, page, paragraph, table
+from expost.report._sentences import NOISY, breach, factor_text
 
 __all__ = ["learned_page", "learned_sentences"]
 

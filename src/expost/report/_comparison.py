@@ -3,12 +3,12 @@
 Of a composition rule this is the least epsilon at which its filter would have accepted the whole
 transcript at a delta. Everything that the rule needs fixed in advance is fixed by the budget, the
 delta, the first query, and whether any query takes a delta; or it is that of the transcript's own
-filter.
-"""
+filter."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,6 +40,8 @@ __all__ = [
     "ACCOUNTINGS",
     "Comparison",
     "Standing",
+    "basic_charges",
+    "basic_prefix",
     "compare",
     "composition_filters",
     "costs",
@@ -329,3 +331,28 @@ def _spent(guard: Filter, odometer: Odometer) -> float | Enclosure:
     if isinstance(guard, CompositionFilter):
         return guard.exact_loss(odometer).nearest
     return odometer.closest
+
+
+def basic_charges(odometer: Odometer, budget: Nats | None) -> list[float]:
+    """The sums of the epsilons, as long as they are within the budget."""
+    stop = len(odometer) if budget is None else basic_prefix(odometer, budget)
+    charges = [charge.upper for charge in odometer.basic_history[: stop + 1]]
+    return [charge for charge in charges if charge < math.inf]
+
+
+def basic_prefix(odometer: Odometer, budget: Nats) -> int:
+    """How many of these exchanges basic composition would have allowed on this budget."""
+    exchanges, domain = odometer.transcript.exchanges, odometer.domain
+    asked = (number for number, each in enumerate(exchanges) if each.query.approximate)
+    most = next(asked, len(exchanges))
+
+    def exceeded(count: int) -> bool:
+        queries = (each.query for each in exchanges.first(count))
+        sums = WorstCase(
+            odometer.basic_history[count],
+            exact=lambda: Nats.total((query.ceiling(domain), 1) for query in queries),
+        )
+        return not sums.within(budget)
+
+    # The sums only grow, so few of them have to be compared, and hardly any exactly.
+    return bisect_left(range(1, most + 1), True, key=exceeded)

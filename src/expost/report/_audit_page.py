@@ -10,8 +10,9 @@ from expost.audits.result import Audit, FilesRead, Histogram
 from expost.errors import printable
 from expost.filters import Filter
 from expost.numbers import Enclosure
-from expost.report.chart import Axis, Bars, Chart, Mark, Upright
-from expost.report.page import (
+from expost.report._chart import Axis, Bars, Chart, Mark, Upright
+from expost.report._formatting import budget_text, shown
+from expost.report._page import (
     Header,
     beside,
     bullets,
@@ -21,7 +22,6 @@ from expost.report.page import (
     section,
     table,
 )
-from expost.report.words import budget_text, shown
 
 __all__ = ["audit_page", "histogram", "other_filter", "people", "promise", "verdict"]
 

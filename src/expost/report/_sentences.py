@@ -11,7 +11,7 @@ from expost.knowledge.gain import allowed_confidence
 from expost.loss.peak import peak_shown
 from expost.loss.replay import Replay
 from expost.numbers import Enclosure
-from expost.report.words import basic_text, in_nats, shown
+from expost.report._formatting import basic_text, in_nats, shown
 
 __all__ = ["NOISY", "breach", "factor_text", "in_odds", "viewers"]
 

@@ -2,18 +2,71 @@
 
 Marks are placed in per cents of the plot, and text has its own size: a narrow screen gets a narrow
 plot with the same letters. Colours are names of the palette, so that a chart follows the page that
-it is on. A legend is no part of the drawing: it is text, and breaks where the screen ends.
-"""
+it is on. A legend is no part of the drawing: it is text, and breaks where the screen ends."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-__all__ = ["Across", "Axis", "Bars", "Chart", "Dots", "Line", "Mark", "Range", "Rows", "Upright"]
+from expost.report._palette import LIGHT
+
+__all__ = [
+    "EDGES",
+    "MARKS",
+    "Across",
+    "Axis",
+    "Bars",
+    "Chart",
+    "Dots",
+    "Line",
+    "Mark",
+    "Range",
+    "Rows",
+    "Upright",
+    "chart_style",
+    "svg_file",
+]
+
+MARKS = ("realized", "basic", "allowed", "ochre", "purple", "green", "grey", "ink")
+"""What marks can be coloured with."""
+
+
+class Edges(NamedTuple):
+    """Pixels around a plot, for its lettering."""
+
+    above: int
+    right: int
+    below: int
+    left: int
+
+
+EDGES = {
+    "bare": Edges(8, 22, 26, 22),
+    "numbers": Edges(30, 22, 46, 52),
+    "names": Edges(30, 22, 46, 84),
+}
+"""By what stands to the left of the plot."""
+
+
+def chart_style(colours: Mapping[str, str]) -> str:
+    """How the marks of charts look, in these colours by name."""
+    marks = " ".join(
+        f".{name} {{ fill: {colours[name]}; }} .stroke.{name} {{ stroke: {colours[name]}; }}"
+        for name in MARKS
+    )
+    return f"""{marks}
+.stroke {{ fill: none; stroke-linejoin: round; vector-effect: non-scaling-stroke; }}
+.ring.stroke {{ fill: none; stroke-width: 2; }}
+.hollow.stroke {{ fill: {colours["paper"]}; stroke-width: 3; }}
+.range {{ fill-opacity: .3; }} .range.allowed {{ fill-opacity: 1; }}
+.grid {{ stroke: {colours["line"]}; stroke-width: 1; }}
+text {{ font: 13px system-ui, sans-serif; fill: {colours["faint"]}; }}
+text.title {{ fill: {colours["ink"]}; }}"""
+
 
 Point = tuple[float, float]
 
@@ -301,4 +354,40 @@ def _rectangle(
     return (
         f'<rect x="{first:.6g}%" y="{above:.6g}%" width="{last - first:.6g}%" '
         f'height="{below - above:.6g}%" class="{colour}"/>'
+    )
+
+
+_LINE = 22
+
+
+def svg_file(*charts: tuple[str, Chart], alt: str, width: int = 720) -> str:
+    """Charts with their titles, one below the other; ``alt`` says in words what is to be seen.
+
+    A line of a legend has two entries, so that a label has room for some forty characters.
+    """
+    parts, top = [], 12
+    for title, chart in charts:
+        if title:
+            parts.append(f'<text x="24" y="{top + 11}" class="title name">{escape(title)}</text>')
+            top += _LINE
+        for number, (swatch, label) in enumerate(chart.legend):
+            left, row = 24 + number % 2 * width // 2, top + number // 2 * _LINE
+            parts.append(
+                f'<svg x="{left}" y="{row}" width="24" height="12" overflow="visible">'
+                f"{swatch}</svg>"
+                f'<text x="{left + 34}" y="{row + 11}" class="title">{escape(label)}</text>'
+            )
+        top += -(-len(chart.legend) // 2) * _LINE
+        edges = EDGES[chart.margin]
+        parts.append(
+            f'<svg x="{edges.left}" y="{top + edges.above}" '
+            f'width="{width - edges.left - edges.right}" '
+            f'height="{chart.height}" overflow="visible">{chart.plot()}</svg>'
+        )
+        top += edges.above + chart.height + edges.below + 12
+    style = f"{chart_style(LIGHT)}\n.name {{ font-weight: 600; }}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top}" width="{width}" '
+        f'height="{top}" role="img" aria-label="{escape(alt)}"><style>{style}</style>'
+        f'<rect width="{width}" height="{top}" fill="{LIGHT["paper"]}"/>{"".join(parts)}</svg>\n'
     )
